@@ -1,0 +1,69 @@
+"""Facts that are computed from other facts. Pure.
+
+A function `name` here is the fact `derived.name`; `@needs` declares what it reads. It returns a value, or raises
+what the view raises when a needed fact is absent or unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nodetune.view import Missing, View
+
+Function = Callable[[View], Any]
+
+
+def needs(*names: str) -> Callable[[Function], Function]:
+    """Declare the facts that a derived fact is computed from."""
+
+    def mark(function: Function) -> Function:
+        function.needs = names  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+MIB = 1 << 20
+INTRA_SITE_RTT_SECONDS = 0.005
+
+
+@needs("net.links")
+def fastest_link_mbps(facts: View) -> int:
+    """The speed of the fastest physical Ethernet or IPoIB link that is up (Mb/s)."""
+    speeds = [link.get("speed_mbps") or 0 for link in facts["net.links"].values() if link.get("physical")]
+    if not any(speeds):
+        raise Missing("no physical link reports its speed")
+    return max(speeds)
+
+
+@needs("derived.fastest_link_mbps", "memory.total_kb")
+def tcp_buffer_bytes(facts: View) -> int:
+    """The largest buffer that one TCP flow should be allowed (bytes).
+
+    Bandwidth-delay product of the fastest link at a 5 ms round trip, doubled because the kernel counts its own
+    overhead in the buffer, rounded up to a power of two, between 16 MiB and 256 MiB, and never above 1 % of RAM.
+    """
+    product = facts["derived.fastest_link_mbps"] * 125_000 * INTRA_SITE_RTT_SECONDS * 2
+    wanted = 1 << max(0, int(product) - 1).bit_length()
+    ceiling = max(16 * MIB, 1 << ((facts["memory.total_kb"] * 1024 // 100).bit_length() - 1))
+    return min(max(wanted, 16 * MIB), 256 * MIB, ceiling)
+
+
+def function(name: str) -> Function:
+    """The function behind `derived.NAME`. Raises KeyError for a fact that is not derived here."""
+    found = globals().get(name.removeprefix("derived."))
+    if not hasattr(found, "needs"):
+        raise KeyError(f"no derived fact is called {name}")
+    return found  # type: ignore[return-value]
+
+
+def is_derived(name: str) -> bool:
+    return name.startswith("derived.")
+
+
+def raw_needs(name: str) -> set[str]:
+    """The collected facts behind a fact name: itself, or what a derived fact is computed from, all the way down."""
+    if not is_derived(name):
+        return {name}
+    return set().union(*(raw_needs(each) for each in function(name).needs))  # type: ignore[attr-defined]

@@ -1,0 +1,146 @@
+"""Fact documents: JSON ↔ HostFacts. What comes from a host is hostile until it has passed through here."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nodetune import show
+from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
+
+SCHEMA = "nodetune.facts/1"
+DEEPEST = 12
+LARGEST_FILE = 64 << 20
+
+
+class BadFacts(ValueError):
+    """A fact document that is not one; the text says what and where."""
+
+
+def from_data(data: Any, host: str = "") -> HostFacts:
+    """Read a fact document that was parsed from JSON. Raises BadFacts."""
+    if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
+        raise BadFacts("not a fact document: no object with a member `facts`")
+    schema = data.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise BadFacts(f"schema {show.plain(schema)!r} is not {SCHEMA!r}: written by another version")
+    facts = {show.plain(name): _fact(name, fact) for name, fact in data["facts"].items()}
+    about = data.get("about", {})
+    if not isinstance(about, dict):
+        raise BadFacts("`about` is not an object")
+    failed, stuck = data.get("failed", {}), data.get("stuck", [])
+    if not isinstance(failed, dict) or not isinstance(stuck, list):
+        raise BadFacts("`failed` is not an object or `stuck` is not a list")
+    safe_failed = {show.plain(family): show.plain(reason) for family, reason in failed.items()}
+    described = {**_bounded(about, "about"), "failed": safe_failed, "stuck": _bounded(stuck, "stuck")}
+    return HostFacts(host or show.plain(data.get("host", "")) or "unnamed", facts, described)
+
+
+def _fact(name: str, data: Any) -> Fact:
+    if isinstance(data, dict) and set(data) == {"each"} and isinstance(data["each"], dict):
+        return Each({show.plain(subject): _single(f"{name} of {subject}", one) for subject, one in data["each"].items()})
+    return _single(name, data)
+
+
+def _single(name: str, data: Any) -> Value | Absent | Unread:
+    if isinstance(data, dict) and len(data) == 1:
+        ((kind, content),) = data.items()
+        if kind == "value":
+            return Value(_bounded(content, name))
+        if kind == "absent":
+            return Absent(show.plain(content))
+        if kind == "unread":
+            return Unread(show.plain(content))
+    raise BadFacts(f"the fact {show.plain(name)!r} is none of value, absent, unread, each")
+
+
+def _bounded(data: Any, name: str, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise BadFacts(f"the fact {show.plain(name)!r} is nested too deeply")
+    if isinstance(data, dict):
+        return {str(key): _bounded(each, name, depth + 1) for key, each in data.items()}
+    if isinstance(data, list):
+        return [_bounded(each, name, depth + 1) for each in data]
+    return data
+
+
+def to_data(facts: HostFacts) -> dict[str, Any]:
+    """The document of one host, ready for JSON. Inverse of `from_data`."""
+    about = dict(facts.about)
+    return {
+        "schema": SCHEMA,
+        "host": facts.host,
+        "about": {key: about[key] for key in sorted(about.keys() - {"failed", "stuck"})},
+        "failed": about.get("failed", {}),
+        "stuck": about.get("stuck", []),
+        "facts": {name: _to_data(facts.facts[name]) for name in sorted(facts.facts)},
+    }
+
+
+def _to_data(fact: Fact) -> dict[str, Any]:
+    match fact:
+        case Value(value):
+            return {"value": value}
+        case Absent(reason):
+            return {"absent": reason}
+        case Unread(reason):
+            return {"unread": reason}
+        case Each(of):
+            return {"each": {subject: _to_data(one) for subject, one in of.items()}}
+    raise TypeError(f"{fact!r} is no fact")
+
+
+def parse(text: bytes | str, where: str) -> Any:
+    """JSON from outside, hardened: too deep, too long numbers and non-finite values are errors. Raises BadFacts."""
+    try:
+        return json.loads(text, parse_constant=_no_constant)
+    except RecursionError:
+        raise BadFacts(f"{where}: JSON nested too deeply") from None
+    except ValueError as problem:
+        raise BadFacts(f"{where}: not JSON: {show.plain(problem, 120)}") from None
+
+
+def _no_constant(name: str) -> Any:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+def load(path: Path) -> HostFacts:
+    """Read one fact file; a document without a host name gets the file's. Raises BadFacts or OSError."""
+    if path.stat().st_size > LARGEST_FILE:
+        raise BadFacts(f"{path}: larger than {show.size(LARGEST_FILE)}")
+    data = parse(path.read_bytes(), str(path))
+    try:
+        named = isinstance(data, dict) and data.get("host")
+        return from_data(data, "" if named else path.stem)
+    except BadFacts as problem:
+        raise BadFacts(f"{path}: {problem}") from None
+
+
+def load_all(path: Path) -> list[HostFacts]:
+    """Read a fact file, or every *.json of a folder. Raises BadFacts or OSError."""
+    if path.is_dir():
+        files = sorted(path.glob("*.json"))
+        if not files:
+            raise BadFacts(f"{path}: no *.json file in this folder")
+        return [load(file) for file in files]
+    return [load(path)]
+
+
+def dump(facts: HostFacts) -> str:
+    """The document as text, one fact a line, so that two files can be compared by diff."""
+    data = to_data(facts)
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(fact, sort_keys=True)}" for name, fact in data.pop("facts").items())
+    head = json.dumps(data, indent=1, sort_keys=True)[:-2]
+    return f'{head},\n "facts": {{\n{lines}\n }}\n}}\n'
+
+
+def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
+    """A file name for a host that cannot leave its folder, whatever the host is called."""
+    safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".")[:100] or "host"
+    name, count = f"{safe}.json", 1
+    while name in taken:
+        count += 1
+        name = f"{safe}-{count}.json"
+    return name

@@ -1,0 +1,61 @@
+"""What this machine is: `host.*`."""
+
+import os
+import platform
+import re
+
+from . import read
+
+DMI = "/sys/class/dmi/id"
+VIRTUAL_BY_DMI = re.compile(
+    "kvm|qemu|vmware|virtualbox|xen|bochs|parallels|bhyve|openstack|google compute|amazon ec2|virtual machine|"
+    "microsoft corporation.*virtual|firecracker|cloud hypervisor", re.I)
+BARE_BY_DMI = re.compile(r"\.metal", re.I)
+
+
+def collect(names, step):
+    yield "hostname", read.value(platform.node())
+    yield "arch", read.value(platform.machine())
+    yield "kernel", read.value(platform.release())
+    step("/etc/os-release")
+    yield "os", _os_release()
+    yield "page_size", read.value(os.sysconf("SC_PAGE_SIZE"))
+    yield "boot_id", read.file_fact("/proc/sys/kernel/random/boot_id")
+    yield "uptime_s", read.file_fact("/proc/uptime", lambda content: int(float(content.split()[0])))
+    step("DMI")
+    for name in ("sys_vendor", "product_name", "board_name", "bios_vendor", "bios_version", "bios_date"):
+        yield "dmi." + name, read.file_fact(os.path.join(DMI, name))
+    step("virtualization")
+    for name, fact in _virtual():
+        yield name, fact
+
+
+def _os_release():
+    for path in ("/etc/os-release", "/usr/lib/os-release"):
+        content = read.text_or(path)
+        if content:
+            pairs = dict(re.findall(r"^(\w+)=[\"']?(.*?)[\"']?$", content, re.M))
+            like = [pairs.get("ID", "")] + pairs.get("ID_LIKE", "").split()
+            return read.value({"id": pairs.get("ID", ""), "version": pairs.get("VERSION_ID", ""), "like": like,
+                               "name": pairs.get("PRETTY_NAME", "")})
+    return read.absent("no os-release file")
+
+
+def _virtual():
+    """Whether this is a virtual machine, and what says so; and whether it is a container."""
+    dmi = " ".join(read.text_or(os.path.join(DMI, name)) for name in ("sys_vendor", "product_name", "bios_vendor"))
+    flagged = re.search(r"^(flags|Features)\s*:.*\bhypervisor\b", read.text_or("/proc/cpuinfo")[:65536], re.M)
+    hypervisor = read.text_or("/sys/hypervisor/type")
+    named = VIRTUAL_BY_DMI.search(dmi)
+    if BARE_BY_DMI.search(dmi):
+        reason, virtual = "DMI names a bare-metal instance ({})".format(dmi.strip()), False
+    elif named:
+        reason, virtual = "DMI says {}".format(named.group(0)), True
+    elif flagged or hypervisor:
+        reason, virtual = "the CPU runs under a hypervisor", True
+    else:
+        reason, virtual = "no sign of a hypervisor", False
+    yield "virtual", read.value(virtual)
+    yield "virtual_reason", read.value(reason)
+    container = read.exists("/.dockerenv") or read.exists("/run/.containerenv")
+    yield "container", read.value(container or bool(read.text_or("/run/systemd/container")))

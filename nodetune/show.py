@@ -1,0 +1,86 @@
+"""Values as people read them. Pure; standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_LONGEST = 400
+UNLIMITED = "unlimited"
+
+
+def plain(text: Any, longest: int = _LONGEST) -> str:
+    """Text from a host made safe to print: no control, escape, direction or surrogate characters, bounded length."""
+    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(text))
+    return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
+
+
+def size(number: int) -> str:
+    """A number of bytes in binary units: exact where it can be, three digits otherwise."""
+    amount: float = number
+    for unit in _BINARY:
+        if abs(amount) < 1024 or unit == _BINARY[-1]:
+            break
+        amount /= 1024
+    return f"{amount:.3g} {unit}".strip() if unit else f"{number} bytes"
+
+
+def _as_bytes(number: Any) -> str:
+    return size(int(number))
+
+
+_UNITS = {
+    "bytes": _as_bytes,
+    "KiB": lambda number: size(int(number) * 1024),
+    "MiB": lambda number: size(int(number) << 20),
+    "Mb/s": lambda number: f"{number / 1000:g} Gb/s" if number >= 1000 else f"{number:g} Mb/s",
+    "mW": lambda number: f"{number / 1000:g} W",
+}
+
+
+def value(item: Any, unit: str = "") -> str:
+    """One value with its unit, as one line."""
+    if item is None:
+        return "none"
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    if isinstance(item, int | float):
+        return _UNITS[unit](item) if unit in _UNITS else f"{item:g} {unit}".strip() if isinstance(item, float) else f"{item} {unit}".strip()
+    if isinstance(item, Mapping):
+        return ", ".join(f"{plain(key)} {value(each, unit)}" for key, each in item.items()) or "none"
+    if isinstance(item, list | tuple):
+        return " ".join(value(each, unit) for each in item) if item else "none"
+    return plain(item)
+
+
+def folded(seen: Mapping[str, str]) -> str:
+    """Subjects grouped by what was seen there: `GPU0-6 on · GPU7 off`."""
+    groups: dict[str, list[str]] = {}
+    for subject, text in seen.items():
+        groups.setdefault(text, []).append(subject)
+    return " · ".join(f"{names(subjects)} {text}".strip() for text, subjects in groups.items())
+
+
+def names(subjects: list[str]) -> str:
+    """Names with runs of numbers folded: GPU0, GPU1, GPU2 → GPU0-2. Order kept; numbers last in a name only."""
+    out: list[tuple[str, int | None, int | None]] = []
+    for subject in map(plain, subjects):
+        found = re.fullmatch(r"(.*?)(0|[1-9]\d{0,8})", subject)
+        if found is None:
+            out.append((subject, None, None))
+            continue
+        stem, number = found[1], int(found[2])
+        if out and out[-1][0] == stem and out[-1][2] == number - 1:
+            out[-1] = (stem, out[-1][1], number)
+        else:
+            out.append((stem, number, number))
+    return ", ".join(_run(*each) for each in out)
+
+
+def _run(stem: str, first: int | None, last: int | None) -> str:
+    if first is None:
+        return stem
+    return f"{stem}{first}" if first == last else f"{stem}{first}-{last}"

@@ -1,0 +1,40 @@
+"""Plants a host's files in a folder and runs a collector on them."""
+
+import importlib
+import os
+
+import pytest
+
+from nodetune.probe import read
+
+
+@pytest.fixture
+def tree(tmp_path, monkeypatch):
+    """tree({"/sys/a": "text", "/sys/b": "-> ../target", "/sys/empty/": None}) writes files, links and folders."""
+    monkeypatch.setattr(read, "ROOT", str(tmp_path))
+
+    def plant(files):
+        for path, content in files.items():
+            place = tmp_path / path.lstrip("/")
+            if content is None:
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            if content.startswith("-> "):
+                os.symlink(content[3:], place)
+            else:
+                place.write_text(content)
+        return tmp_path
+
+    return plant
+
+
+@pytest.fixture
+def collect():
+    """collect("memory", ["thp.enabled"]) → facts by full name."""
+
+    def run(family, names=()):
+        module = importlib.import_module(f"nodetune.probe.{family}")
+        return {f"{family}.{name}": fact for name, fact in module.collect(list(names), lambda text: None)}
+
+    return run
