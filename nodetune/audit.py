@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from nodetune import expect, show
-from nodetune.derived import is_derived, raw_needs
+from nodetune.derived import raw_needs
 from nodetune.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
 from nodetune.view import Missing, Unreadable, View, value_of
 
@@ -25,7 +25,12 @@ def declared(check: Check) -> set[str]:
 
 def required_facts(checks: Iterable[Check]) -> set[str]:
     """The facts that a probe must collect for these checks."""
-    return set().union(*(raw_needs(name) for check in checks for name in declared(check)), set())
+    return raw(name for check in checks for name in declared(check))
+
+
+def raw(names: Iterable[str]) -> set[str]:
+    """The collected facts behind these names: derived ones replaced by what they are computed from."""
+    return set().union(*(raw_needs(name) for name in names), set())
 
 
 def audit(checks: Iterable[Check], host: HostFacts) -> tuple[Finding, ...]:
@@ -203,4 +208,3 @@ def _failing(check: Check, observed: str, wanted: str, value: Any, **more: Any) 
     return _finding(check, "fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
 
 
-__all__ = ["audit", "declared", "is_derived", "judge", "odd_ones", "required_facts"]

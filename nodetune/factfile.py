@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -144,3 +145,43 @@ def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
         count += 1
         name = f"{safe}-{count}.json"
     return name
+
+
+_SECRET_NAMES = ("serial", "uuid", "asset_tag", "hostname", "boot_id", "machine_id", "gids", "guid", "address")
+
+
+def anonymous(facts: HostFacts) -> HostFacts:
+    """The same facts without what identifies a machine: serial numbers, UUIDs, hardware and network addresses, its name."""
+    hidden = {name: _hidden(fact) if name.rpartition(".")[2] in _SECRET_NAMES else fact for name, fact in facts.facts.items()}
+    data = to_data(HostFacts("host", hidden, facts.about))
+    return from_data(_scrubbed(data))
+
+
+def _hidden(fact: Fact) -> Fact:
+    match fact:
+        case Value():
+            return Value("removed")
+        case Each(of):
+            return Each({subject: Value("removed") if isinstance(one, Value) else one for subject, one in of.items()})
+    return fact
+
+
+def _scrubbed(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {key: "removed" if key in _SECRET_NAMES and isinstance(each, str) else _scrubbed(each) for key, each in data.items()}
+    if isinstance(data, list):
+        return [_scrubbed(each) for each in data]
+    return _ADDRESS.sub(_same_shape, data) if isinstance(data, str) else data
+
+
+_ADDRESS = re.compile(
+    r"\b(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}\b"  # Ethernet and InfiniBand hardware addresses
+    r"|\b(?<!\.)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b(?!\.\d)"  # IPv4
+    r"|\b(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4}\b"  # IPv6 and GUIDs in full
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",  # UUIDs
+    re.IGNORECASE,
+)
+
+
+def _same_shape(found: re.Match[str]) -> str:
+    return re.sub("[0-9a-fA-F]", "0", found[0])

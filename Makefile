@@ -1,0 +1,52 @@
+# nodetune: set up and try it, or set up and test it, on a fresh Debian or Ubuntu with Python 3.10 or newer.
+
+VENV := .venv
+PYTHON ?= python3
+SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
+APT_TESTS := openssh-server openssh-client sudo
+BIN := $(VENV)/bin
+
+.PHONY: try test lint unit wheel docs clean
+
+try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
+	@echo; echo "== this machine: nodetune audit"; echo
+	@$(BIN)/nodetune audit || true
+	@echo; echo "== a real node with eight H200s, from its saved facts: nodetune audit --facts h200-x8"; echo
+	@$(BIN)/nodetune audit --facts h200-x8 || true
+
+test: $(VENV)/ready-dev apt lint docs unit wheel  ## everything that CI runs
+
+lint: $(VENV)/ready-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/vermin --target=3.6 --no-tips --violations --eval-annotations nodetune/probe
+
+docs: $(VENV)/ready-dev
+	$(BIN)/python docs/generate.py --check
+
+unit: $(VENV)/ready-dev
+	$(BIN)/python -m pytest -n 2
+
+wheel: $(VENV)/ready-dev
+	PYTHON=$(BIN)/python sh .ci/wheel
+
+apt:
+	@command -v /usr/sbin/sshd >/dev/null && command -v ssh >/dev/null && command -v sudo >/dev/null || \
+	  { echo "installing for the tests: $(APT_TESTS)"; $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS); }
+
+$(VENV)/ready: pyproject.toml
+	@echo "setting up $(VENV) (virtual environment, packages from PyPI)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 …"; exit 2; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy python3-venv; }
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/ready-dev: $(VENV)/ready
+	@echo "adding what the tests need, from PyPI"
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info

@@ -1,0 +1,5 @@
+"""`python -m nodetune`."""
+
+from nodetune.cli import main
+
+main()

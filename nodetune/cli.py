@@ -1,0 +1,74 @@
+"""The command line: a group whose commands are the files of nodetune/commands, imported only when used."""
+
+from __future__ import annotations
+
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from nodetune import __version__
+
+COMMANDS = Path(__file__).parent / "commands"
+USAGE = 2
+
+
+class Lazy(click.Group):
+    """A group that finds its commands by file name and imports one when it is asked for."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(path.stem for path in COMMANDS.glob("[a-z]*.py"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"nodetune.commands.{cmd_name}").command
+        return command
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        from difflib import get_close_matches
+
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as problem:
+            close = get_close_matches(args[0], self.list_commands(ctx), 1)
+            if close:
+                problem.message += f" Did you mean {close[0]!r}?"
+            raise
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="nodetune %(version)s")
+def group() -> None:
+    """Audit, tune, verify and guard GPU servers."""
+
+
+def main() -> None:
+    """The console script: every error that a user can cause is one line and exit code 2."""
+    try:
+        code = group.main(prog_name="nodetune", standalone_mode=False)
+    except click.exceptions.Abort:
+        code = _say("interrupted", 130)
+    except click.ClickException as problem:
+        problem.show()
+        code = problem.exit_code
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read us has gone: nothing is left to say
+        code = 141
+    except (ValueError, OSError) as problem:
+        if not _is_for_users(problem):
+            raise
+        code = _say(str(problem), USAGE)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _is_for_users(problem: Exception) -> bool:
+    """Errors whose text was written for a person: our own Bad… classes, and the system's about files."""
+    return type(problem).__name__.startswith("Bad") or isinstance(problem, OSError)
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"nodetune: {' '.join(message.split())}", err=True)
+    return code

@@ -1,0 +1,92 @@
+"""Options that several commands share, and what they turn into."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nodetune import profile
+from nodetune.model import SEVERITIES
+from nodetune.transport import Options
+from nodetune.workflow import Choice, Reach
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+hosts = _stack(
+    click.option("-i", "--inventory", metavar="INV", help="An inventory: a name under inventories/, a path, or hosts such as gpu[001-128],login1. Without it: this host."),
+    click.option("-l", "--limit", metavar="PATTERN", help="Only these hosts: Ansible patterns or a node set."),
+    click.option("--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Hosts at a time."),
+    click.option("--timeout", type=click.FloatRange(1, 3600), default=40, show_default=True, metavar="SECONDS", help="Deadline of one host."),
+    click.option("--transport", type=click.Choice(["auto", "paramiko", "ssh"]), default="auto", show_default=True, help="How to connect; auto is paramiko, and OpenSSH for what paramiko cannot do."),
+    click.option("-u", "--user", help="Log in as this user."),
+    click.option("-b", "--become", is_flag=True, help="Read as root, through sudo."),
+    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask once for the sudo password (otherwise sudo -n)."),
+    click.option("--accept-new-host-keys", is_flag=True, help="Trust the key of a host that is seen for the first time."),
+)
+
+selection = _stack(
+    click.option("-p", "--profile", "profiles", multiple=True, metavar="NAME", help="Profile to judge by (several stack up). Without it: chosen from the facts."),
+    click.option("--site", type=click.Path(path_type=Path), metavar="FILE", help="Your site's overrides, checks and waivers."),
+    click.option("-s", "--select", multiple=True, metavar="ID", help="Only these checks or areas (shell patterns)."),
+    click.option("--ignore", multiple=True, metavar="ID", help="Not these checks or areas."),
+)
+
+saved_facts = click.option("--facts", "facts_path", type=click.Path(path_type=Path, exists=True), metavar="FILE|DIR", help="Judge saved facts instead of connecting.")
+fail_on = click.option("--fail-on", type=click.Choice([*reversed(SEVERITIES), "never"]), default="medium", show_default=True, help="Exit with 1 for findings of this severity and above.")
+output_format = click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
+output = click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there instead of to standard output.")
+
+
+def choice(profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...], ignore: tuple[str, ...]) -> Choice:
+    """The selection options as a Choice. Raises located.BadFile."""
+    profile.named(profiles)
+    return Choice(profiles, profile.read(site) if site else None, select, ignore)
+
+
+def reach(options: dict[str, Any]) -> Reach:
+    """The host options as a Reach; takes them out of `options`. Asks for the sudo password where that was wanted."""
+    ask = options.pop("ask_become_pass")
+    password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
+    return Reach(
+        inventory=options.pop("inventory"),
+        limit=options.pop("limit"),
+        forks=options.pop("forks"),
+        transport=options.pop("transport"),
+        options=Options(seconds=options.pop("timeout"), accept_new_host_keys=options.pop("accept_new_host_keys")),
+        become=options.pop("become") or ask,
+        become_password=password,
+        user=options.pop("user"),
+    )
+
+
+def as_typed(reach_to: Reach | None, facts_path: Path | None, choose: Choice, site: Path | None) -> str:
+    """The options that say which hosts and profile this run is about, for the commands that a report proposes."""
+    import shlex
+
+    words: list[str] = []
+    if facts_path:
+        words += ["--facts", str(facts_path)]
+    if reach_to and reach_to.inventory:
+        words += ["-i", reach_to.inventory]
+    if reach_to and reach_to.limit:
+        words += ["-l", reach_to.limit]
+    if reach_to and reach_to.become:
+        words += ["-b"]
+    for name in choose.profiles:
+        words += ["-p", name]
+    if site:
+        words += ["--site", str(site)]
+    return shlex.join(words)

@@ -1,0 +1,69 @@
+"""What the commands that look at hosts share: running with progress, and writing the result."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+import click
+
+from nodetune import workflow
+from nodetune.model import HostResult
+from nodetune.workflow import Choice, Reach
+
+
+def results(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostResult]:
+    """Audit saved facts or hosts. After Ctrl-C: what is known so far."""
+    if facts_path:
+        return workflow.by_name(workflow.audit_files(facts_path, choice))
+    targets = reach.targets()
+    return workflow.by_name(with_progress(workflow.audit_hosts(targets, choice, reach), len(targets)))
+
+
+def with_progress(running: Iterator[HostResult], total: int) -> list[HostResult]:
+    """Take results as they come, counting on the terminal. Ctrl-C ends the run and keeps what came."""
+    kept: list[HostResult] = []
+    show = sys.stderr.isatty() and total > 1
+    try:
+        for result in running:
+            kept.append(result)
+            if show:
+                failed = sum(each.state != "ok" for each in kept)
+                click.echo(f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+    except KeyboardInterrupt:
+        click.echo(f"\ninterrupted: {len(kept)} of {total} hosts are known", err=True)
+    finally:
+        running.close()  # type: ignore[attr-defined]
+        if show:
+            click.echo("\r\033[K", nl=False, err=True)
+    return kept
+
+
+@contextmanager
+def output_stream(path: Path | None) -> Iterator[TextIO]:
+    """Standard output, or a file that appears only when it is whole."""
+    if path is None:
+        yield sys.stdout
+        return
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as stream:
+            yield stream
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def print_audit(found: Sequence[HostResult], output_format: str, stream: TextIO, by_host: bool, asked: str) -> None:
+    """The report in the wanted format."""
+    if output_format == "json":
+        from nodetune.report import data
+
+        stream.write(data.text(data.audit(found)))
+        return
+    from nodetune.report import text
+
+    text.Printer(text.console(stream), found, asked).audit(by_host)

@@ -1,0 +1,44 @@
+"""What a check's docstring teaches, taken apart by its fixed headings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from nodetune import expect, show
+from nodetune.model import Check
+
+HEADINGS = ("Why it matters", "Confirm by hand", "Side effects of the fix", "Sources")
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """A check's docstring: the title, and heading → text (one paragraph each)."""
+
+    title: str
+    sections: dict[str, str]
+
+
+def explain(check: Check) -> Explanation:
+    """Take the docstring apart. A missing heading is missing here too."""
+    pattern = "|".join(re.escape(each) for each in HEADINGS)
+    parts = re.split(rf"^({pattern}):", check.doc, flags=re.M)
+    sections = {head: " ".join(body.split()) for head, body in zip(parts[1::2], parts[2::2], strict=True)}
+    return Explanation(check.title, sections)
+
+
+def wanted(check: Check) -> str:
+    """What the check accepts, in words; a value computed from facts is named."""
+    if check.accept is None:
+        return "left untouched"
+    named = expect.resolve(check.accept, lambda name: f"‹{name.rpartition('.')[2].replace('_', ' ')}›")
+    return expect.as_predicate(named).describe(lambda value: show.value(value, check.unit))
+
+
+def fix(check: Check) -> str:
+    """How it is put right, in one line."""
+    remedy = check.remedy
+    if remedy.kind == "manual":
+        return remedy.steps or "nothing to set"
+    where = f", kept by {remedy.file}" if remedy.file else ""
+    return f"{remedy.kind.replace('_', ' ')} {remedy.target}{where} (disruption: {remedy.disruption})"

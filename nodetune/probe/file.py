@@ -1,0 +1,16 @@
+"""The content of files that a site asks for by path: `file.PATH`."""
+
+from . import read
+
+LONGEST = 65536
+
+
+def collect(names, step):
+    for path in names:
+        step(path)
+        try:
+            yield path, read.value(read.text(path, LONGEST))
+        except (FileNotFoundError, NotADirectoryError):
+            yield path, read.absent("no such file")
+        except OSError as problem:
+            yield path, read.unread("{}: {}".format(path, read.why(problem)))

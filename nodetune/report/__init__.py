@@ -1,0 +1,1 @@
+"""Reporters: one file per format, each a function of results."""

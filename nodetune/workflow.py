@@ -1,0 +1,139 @@
+"""The order of the stages; the only module that knows it."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+
+from nodetune import audit, bundle, checks, expect, factfile, inventory, profile, waive
+from nodetune.model import Check, HostFacts, HostResult
+from nodetune.transport import Options, Target, Unreachable, fanout
+
+ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
+PROBE_SECONDS = 20.0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas."""
+
+    profiles: tuple[str, ...] = ()
+    site: profile.Overlay | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def wants(self, check: Check) -> bool:
+        names = (check.id, check.area)
+        return (not self.select or _matches(names, self.select)) and not _matches(names, self.ignore)
+
+    @cached_property
+    def candidates(self) -> tuple[Check, ...]:
+        """Every check that this run might judge on some host, whatever profile its facts lead to."""
+        added = self.site.add if self.site else ()
+        wanted = tuple(check for check in (*checks.load_all(), *added) if self.wants(check))
+        if not wanted:
+            raise profile.BadFile(f"no check matches {', '.join(self.select)}: list them with: nodetune checks")
+        return wanted
+
+    def facts(self) -> set[str]:
+        """The facts to collect: what the candidates need, and what chooses the profile."""
+        overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
+        chosen_by = {when.fact for overlay in overlays for when in overlay.when}
+        changed = set().union(
+            *(expect.refs(change.get("accept")) | expect.refs(change.get("set"))
+              for overlay in overlays for change in overlay.checks.values() if isinstance(change, dict)), set())
+        return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | set(ALWAYS)
+
+
+def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+
+class Judge:
+    """Turns the facts of hosts into findings; resolves each stack of overlays once."""
+
+    def __init__(self, choice: Choice, today: str = "") -> None:
+        self._choice = choice
+        self._today = today or datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        self._resolved: dict[tuple[str, ...], profile.Profile] = {}
+
+    def profile_of(self, facts: HostFacts) -> tuple[profile.Profile, str]:
+        """The profile for a host, and why."""
+        given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
+        names, reason = (profile.named(given), "as told") if given else profile.matching(facts)
+        if names not in self._resolved:
+            self._resolved[names] = profile.resolve(names, self._choice.site)
+        return self._resolved[names], reason
+
+    def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
+        """The audit of one host."""
+        chosen, reason = self.profile_of(facts)
+        findings = audit.audit((check for check in chosen.checks if self._choice.wants(check)), facts)
+        gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
+        waived = waive.waive(gated, chosen.waivers, facts.host, self._today)
+        return HostResult(facts.host, "ok", "", facts, waived, chosen.name, reason, seconds)
+
+
+@dataclass(frozen=True)
+class Reach:
+    """How hosts are reached: see the options of the same names on the command line."""
+
+    inventory: str | None = None
+    limit: str | None = None
+    forks: int = 64
+    transport: str = "auto"
+    options: Options = Options()
+    become: bool = False
+    become_password: str | None = None
+    user: str | None = None
+
+    def targets(self) -> list[Target]:
+        """The hosts of this run. Raises inventory.BadInventory."""
+        found = inventory.targets(self.inventory, self.limit)
+        return [self._with_options(target) for target in found]
+
+    def _with_options(self, target: Target) -> Target:
+        changes: dict[str, object] = {}
+        if self.become:
+            changes["become"] = True
+        if self.become_password is not None:
+            changes["become_password"] = self.become_password
+        if self.user:
+            changes["user"] = self.user
+        return replace(target, **changes) if changes else target  # type: ignore[arg-type]
+
+
+def collect(targets: list[Target], names: set[str], reach: Reach) -> Iterator[tuple[Target, HostFacts | Unreachable, float]]:
+    """Probe hosts, each yielded as it completes."""
+    asked = bundle.families(names)
+    seconds = min(PROBE_SECONDS, reach.options.seconds)
+
+    def script_for(target: Target) -> tuple[bytes, str]:
+        return bundle.script(asked, seconds)
+
+    return fanout.collect(targets, script_for, reach.options, reach.forks, reach.transport, asked=asked)
+
+
+def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
+    """Probe and judge hosts, each yielded as it completes."""
+    judge = Judge(choice)
+    for target, facts, seconds in collect(targets, choice.facts(), reach):
+        if isinstance(facts, Unreachable):
+            yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
+        else:
+            yield judge.result(facts, seconds)
+
+
+def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
+    """Judge saved facts. Raises factfile.BadFacts or OSError."""
+    judge = Judge(choice)
+    return (judge.result(facts) for facts in factfile.load_all(path))
+
+
+def by_name(results: Iterable[HostResult]) -> list[HostResult]:
+    """Results in the order of the hosts' names."""
+    return sorted(results, key=lambda result: result.host)
