@@ -50,3 +50,7 @@ $(VENV)/ready-dev: $(VENV)/ready
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info
+
+.PHONY: docs-write
+docs-write: $(VENV)/ready-dev  ## write the generated pages of docs/
+	$(BIN)/python docs/generate.py

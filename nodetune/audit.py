@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune import expect, show
-from nodetune.derived import raw_needs
+from nodetune.derived import lookup, raw_needs
 from nodetune.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
 from nodetune.view import Missing, Unreadable, View, value_of
 
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
+"""What the verdicts over several subjects come to: the first of these that any subject has."""
 
 
 def declared(check: Check) -> set[str]:
     """Every fact name that judging the check may look at."""
     names = {*check.needs, *expect.refs(check.accept), *expect.refs(check.set)}
-    names |= {when.fact for when in check.applies}
-    names |= set().union(*(expect.refs(when.accept) for when in check.applies), set())
-    names |= {name for name in (check.fact, check.remedy.persisted) if name}
-    return names
+    for when in check.applies:
+        names |= {when.fact} | expect.refs(when.accept)
+    return names | {name for name in (check.fact, check.remedy.persisted) if name}
 
 
 def required_facts(checks: Iterable[Check]) -> set[str]:
@@ -33,119 +33,174 @@ def raw(names: Iterable[str]) -> set[str]:
     return set().union(*(raw_needs(name) for name in names), set())
 
 
-def audit(checks: Iterable[Check], host: HostFacts) -> tuple[Finding, ...]:
+def audit(checks: Iterable[Check | Prepared], host: HostFacts) -> tuple[Finding, ...]:
     """One finding for each check."""
-    return tuple(judge(check, host) for check in checks)
+    return tuple(check.judge(host) if isinstance(check, Prepared) else judge(check, host) for check in checks)
 
 
 def judge(check: Check, host: HostFacts) -> Finding:
     """The verdict of one check on one host."""
-    view = View(host, declared(check))
-    try:
-        why_not = _does_not_apply(check, view)
-        if why_not:
-            return _finding(check, "skip", reason=why_not)
-        return _judge_observation(check, view, _observe(check, view))
-    except Missing as absent:
-        return _absent(check, str(absent))
-    except Unreadable as unread:
-        return _finding(check, "unknown", reason=str(unread))
+    return Prepared(check).judge(host)
 
 
-def _does_not_apply(check: Check, view: View) -> str:
-    if check.accept is None:
-        return "this profile leaves it untouched"
-    for when in check.applies:
-        fact = view.fact(when.fact)
-        if isinstance(fact, Absent):
-            return when.otherwise
-        accept = expect.as_predicate(expect.resolve(when.accept, view.__getitem__))
-        if not accept.test(value_of(when.fact, fact)):
-            return when.otherwise
-    return ""
+class Prepared:
+    """A check made ready to judge many hosts: what does not depend on the host is worked out once."""
 
+    def __init__(self, check: Check) -> None:
+        self.check = check
+        self._declared = frozenset(declared(check))
+        self._accept = None if check.accept is None else expect.as_predicate(check.accept)
+        self._refers = bool(expect.refs(check.accept))
+        self._sets_ref = bool(expect.refs(check.set))
+        self._wanted = "" if self._accept is None or self._refers else self._accept.describe(self._show)
+        self._title = check.title
 
-def _observe(check: Check, view: View) -> Fact:
-    if check.observe is None:
-        return view.fact(check.fact or "")
-    seen = check.observe(view)
-    if isinstance(seen, Value | Absent | Unread | Each):
-        return seen
-    return Each({str(name): _as_fact(one) for name, one in seen.items()}) if isinstance(seen, dict) else Value(seen)
+    def judge(self, host: HostFacts) -> Finding:
+        """The verdict on one host."""
+        view = View(host, self._declared, lookup)
+        try:
+            why_not = self._does_not_apply(view)
+            if why_not:
+                return self._finding("skip", reason=why_not)
+            return self._judge_fact(view, self._observe(view))
+        except Missing as absent:
+            return self._absent(view, str(absent))
+        except Unreadable as unread:
+            return self._finding("unknown", reason=str(unread))
 
+    def _does_not_apply(self, view: View) -> str:
+        if self._accept is None:
+            return "this profile leaves it untouched"
+        for when in self.check.applies:
+            fact = view.fact(when.fact)
+            if isinstance(fact, Absent):
+                return when.otherwise
+            accept = expect.as_predicate(expect.resolve(when.accept, view.__getitem__))
+            if not accept.test(value_of(when.fact, fact)):
+                return when.otherwise
+        return ""
 
-def _as_fact(one: Any) -> Value | Absent | Unread:
-    return one if isinstance(one, Value | Absent | Unread) else Value(one)
+    def _observe(self, view: View) -> Fact:
+        check = self.check
+        if check.observe is None:
+            return view.fact(check.fact or "")
+        seen = check.observe(view)
+        if isinstance(seen, Value | Absent | Unread | Each):
+            return seen
+        if isinstance(seen, dict):
+            return Each({str(name): one if isinstance(one, Value | Absent | Unread) else Value(one) for name, one in seen.items()})
+        return Value(seen)
 
+    def _judge_fact(self, view: View, fact: Fact) -> Finding:
+        match fact:
+            case Absent(reason):
+                return self._absent(view, reason)
+            case Unread(reason):
+                return self._finding("unknown", reason=reason)
+            case Value(value):
+                return self._judge_value(view, value)
+            case Each(of):
+                return self._judge_each(view, of)
+        raise TypeError(f"{self.check.id} observed {fact!r}, which is no fact")
 
-def _judge_observation(check: Check, view: View, fact: Fact) -> Finding:
-    match fact:
-        case Absent(reason):
-            return _absent(check, reason)
-        case Unread(reason):
-            return _finding(check, "unknown", reason=reason)
-        case Value(value):
-            return _judge_value(check, view, value)
-        case Each(of):
-            return _judge_each(check, view, of)
-    raise TypeError(f"{check.id} observed {fact!r}, which is no fact")
+    def _absent(self, view: View, reason: str) -> Finding:
+        if self.check.absent == "fail":
+            return self._failing(view, reason, self._wanted)
+        return self._finding(self.check.absent, reason=reason)
 
+    def _judge_value(self, view: View, value: Any) -> Finding:
+        accept, wanted = self._accept_for(view)
+        if not accept.test(value):
+            return self._failing(view, self._show(value), wanted, reason=self._who_decides(view))
+        lost = self._lost_at_boot(view, accept)
+        if lost:
+            return self._failing(view, f"{self._show(value)} now", wanted, reason=lost)
+        return self._finding("pass", observed=self._show(value), wanted=wanted)
 
-def _absent(check: Check, reason: str) -> Finding:
-    if check.absent == "fail":
-        wanted = "" if expect.refs(check.accept) else expect.as_predicate(check.accept).describe(_shower(check))
-        return _failing(check, observed=reason, wanted=wanted, value=check.set)
-    return _finding(check, check.absent, reason=reason)
+    def _judge_each(self, view: View, of: Mapping[str, Value | Absent | Unread]) -> Finding:
+        wanted, verdicts = self._wanted, {}
+        for subject, fact in of.items():
+            if isinstance(fact, Value):
+                accept, wanted = self._accept_for(view, subject)
+                verdicts[subject] = ("pass" if accept.test(fact.value) else "fail", self._show(fact.value))
+            else:
+                verdicts[subject] = ("skip" if isinstance(fact, Absent) else "unknown", fact.reason)
+        if not verdicts:
+            return self._absent(view, "nothing of this kind on this host")
+        status = min((its for its, _ in verdicts.values()), key=ORDER.__getitem__)
+        chosen = {subject: seen for subject, (its, seen) in verdicts.items() if its == status}
+        observed = show.folded(chosen)
+        if status == "fail":
+            odd = odd_ones({subject: seen for subject, (_, seen) in verdicts.items()})
+            return self._failing(view, observed, wanted, subjects=chosen, siblings=len(of), odd=odd)
+        if status == "pass":
+            return self._finding("pass", observed=observed, wanted=wanted, siblings=len(of))
+        return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
 
+    def _accept_for(self, view: View, subject: str | None = None) -> tuple[expect.Predicate, str]:
+        """The predicate with every reference replaced (for a subject, by that subject's own value), and its words."""
+        assert self._accept is not None  # noqa: S101  (`_does_not_apply` has answered)
+        if not self._refers:
+            return self._accept, self._wanted
 
-def _accept_for(check: Check, view: View, subject: str | None = None) -> expect.Predicate:
-    def lookup(name: str) -> Any:
-        found = view[name]
-        if subject is not None and isinstance(view.fact(name), Each):
+        def for_subject(name: str) -> Any:
+            found = view[name]
+            if subject is None or not isinstance(view.fact(name), Each):
+                return found
             if subject not in found:
                 raise Missing(f"{name} does not know {subject}")
             return found[subject]
-        return found
 
-    return expect.as_predicate(expect.resolve(check.accept, lookup))
+        accept: expect.Predicate = expect.resolve(self._accept, for_subject)
+        return accept, accept.describe(self._show)
 
+    def _persisted(self, view: View) -> Any:
+        """What the next boot sets ({value, file, line}), None when no file says; Unread when that is not known."""
+        name = self.check.remedy.persisted
+        if name is None or self.check.set is None:
+            return None
+        fact = view.fact(name)
+        return fact.value if isinstance(fact, Value) else fact if isinstance(fact, Unread) else None
 
-def _judge_value(check: Check, view: View, value: Any) -> Finding:
-    accept, text = _accept_for(check, view), _shower(check)
-    wanted = accept.describe(text)
-    if not accept.test(value):
-        return _failing(check, text(value), wanted, expect.resolve(check.set, view.__getitem__),
-                        reason=_who_decides(check, view))
-    lost = _lost_at_boot(check, view, accept)
-    if lost:
-        return _failing(check, f"{text(value)} now", wanted, expect.resolve(check.set, view.__getitem__), reason=lost)
-    return _finding(check, "pass", observed=text(value), wanted=wanted)
+    def _lost_at_boot(self, view: View, accept: expect.Predicate) -> str:
+        """Why a value that is right now is not right after the next boot; empty when it is, or when that is not known."""
+        persisted, default = self._persisted(view), self.check.remedy.boot_default
+        if isinstance(persisted, Unread):
+            return ""
+        if persisted is not None:
+            kept = accept.test(persisted["value"])
+            return "" if kept else f"the next boot sets {self._show(persisted['value'])}: {_place(persisted)}"
+        if default is None or accept.test(default):
+            return ""
+        return f"no file keeps it: the next boot starts from {self._show(default)}"
 
+    def _who_decides(self, view: View) -> str:
+        persisted = self._persisted(view)
+        if persisted is None or isinstance(persisted, Unread):
+            return ""
+        return f"set by {_place(persisted)} ({self._show(persisted['value'])})"
 
-def _judge_each(check: Check, view: View, of: Any) -> Finding:
-    text, verdicts, wanted = _shower(check), {}, ""
-    for subject, fact in of.items():
-        match fact:
-            case Absent(reason):
-                verdicts[subject] = ("skip", reason)
-            case Unread(reason):
-                verdicts[subject] = ("unknown", reason)
-            case Value(value):
-                accept = _accept_for(check, view, subject)
-                wanted = accept.describe(text)
-                verdicts[subject] = ("pass" if accept.test(value) else "fail", text(value))
-    if not verdicts:
-        return _absent(check, "nothing of this kind on this host")
-    status = min((status for status, _ in verdicts.values()), key=ORDER.__getitem__)
-    chosen = {subject: seen for subject, (its, seen) in verdicts.items() if its == status}
-    observed = show.folded(chosen)
-    if status == "fail":
-        value = expect.resolve(check.set, view.__getitem__)
-        return _failing(check, observed, wanted, value, subjects=chosen, siblings=len(of),
-                        odd=odd_ones({subject: seen for subject, (_, seen) in verdicts.items()}))
-    if status in ("unknown", "skip"):
-        return _finding(check, status, reason=observed, subjects=chosen if status == "unknown" else {})
-    return _finding(check, "pass", observed=observed, wanted=wanted, siblings=len(of))
+    def _show(self, value: Any) -> str:
+        return show.value(value, self.check.unit)
+
+    def _finding(self, status: str, **more: Any) -> Finding:
+        return Finding(self.check.id, status, self.check.severity, self._title, **more)
+
+    def _failing(self, view: View, observed: str, wanted: str, **more: Any) -> Finding:
+        remedy, fix = self.check.remedy, None
+        value = self._value_to_set(view)
+        if remedy.kind != "manual" and value is not None:
+            fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, remedy.params)
+        return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
+
+    def _value_to_set(self, view: View) -> Any:
+        """The value that a fix would write; None when the facts that it is computed from are not known."""
+        if not self._sets_ref:
+            return self.check.set
+        try:
+            return expect.resolve(self.check.set, view.__getitem__)
+        except (Missing, Unreadable):
+            return None
 
 
 def odd_ones(seen: dict[str, str]) -> tuple[str, ...]:
@@ -158,53 +213,6 @@ def odd_ones(seen: dict[str, str]) -> tuple[str, ...]:
     return tuple(subject for subject, value in seen.items() if value != common)
 
 
-def _persisted(check: Check, view: View) -> Any:
-    """What the next boot sets: {value, file, line}, None when no file says, Unread when that is not known."""
-    if check.remedy.persisted is None or check.set is None:
-        return None
-    fact = view.fact(check.remedy.persisted)
-    return fact.value if isinstance(fact, Value) else fact if isinstance(fact, Unread) else None
-
-
-def _lost_at_boot(check: Check, view: View, accept: expect.Predicate) -> str:
-    persisted, text = _persisted(check, view), _shower(check)
-    if isinstance(persisted, Unread):
-        return ""
-    if persisted is not None:
-        if accept.test(persisted["value"]):
-            return ""
-        return f"the next boot sets {text(persisted['value'])}: {_place(persisted)}"
-    default = check.remedy.boot_default
-    if default is None or accept.test(default):
-        return ""
-    return f"no file keeps it: the next boot starts from {text(default)}"
-
-
-def _who_decides(check: Check, view: View) -> str:
-    persisted = _persisted(check, view)
-    if persisted is None or isinstance(persisted, Unread):
-        return ""
-    return f"set by {_place(persisted)} ({_shower(check)(persisted['value'])})"
-
-
-def _place(persisted: Any) -> str:
+def _place(persisted: Mapping[str, Any]) -> str:
     line = persisted.get("line")
     return f"{persisted['file']} line {line}" if line else str(persisted["file"])
-
-
-def _shower(check: Check) -> expect.Show:
-    return lambda value: show.value(value, check.unit)
-
-
-def _finding(check: Check, status: str, **more: Any) -> Finding:
-    return Finding(check.id, status, check.severity, check.title, **more)
-
-
-def _failing(check: Check, observed: str, wanted: str, value: Any, **more: Any) -> Finding:
-    remedy = check.remedy
-    fix = None
-    if remedy.kind != "manual" and value is not None:
-        fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, remedy.params)
-    return _finding(check, "fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
-
-

@@ -27,17 +27,6 @@ class Lazy(click.Group):
         command: click.Command = import_module(f"nodetune.commands.{cmd_name}").command
         return command
 
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        from difflib import get_close_matches
-
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as problem:
-            close = get_close_matches(args[0], self.list_commands(ctx), 1)
-            if close:
-                problem.message += f" Did you mean {close[0]!r}?"
-            raise
-
 
 @click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="nodetune %(version)s")

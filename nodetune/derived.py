@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from nodetune.view import Missing, View
+from nodetune.model import Absent, Fact, HostFacts, Unread, Value
+from nodetune.view import Missing, Unreadable, View
 
 Function = Callable[[View], Any]
 
@@ -31,7 +32,7 @@ INTRA_SITE_RTT_SECONDS = 0.005
 @needs("net.links")
 def fastest_link_mbps(facts: View) -> int:
     """The speed of the fastest physical Ethernet or IPoIB link that is up (Mb/s)."""
-    speeds = [link.get("speed_mbps") or 0 for link in facts["net.links"].values() if link.get("physical")]
+    speeds: list[int] = [link.get("speed_mbps") or 0 for link in facts["net.links"].values() if link.get("physical")]
     if not any(speeds):
         raise Missing("no physical link reports its speed")
     return max(speeds)
@@ -44,10 +45,26 @@ def tcp_buffer_bytes(facts: View) -> int:
     Bandwidth-delay product of the fastest link at a 5 ms round trip, doubled because the kernel counts its own
     overhead in the buffer, rounded up to a power of two, between 16 MiB and 256 MiB, and never above 1 % of RAM.
     """
-    product = facts["derived.fastest_link_mbps"] * 125_000 * INTRA_SITE_RTT_SECONDS * 2
+    speed: int = facts["derived.fastest_link_mbps"]
+    ram: int = facts["memory.total_kb"] * 1024
+    product = speed * 125_000 * INTRA_SITE_RTT_SECONDS * 2
     wanted = 1 << max(0, int(product) - 1).bit_length()
-    ceiling = max(16 * MIB, 1 << ((facts["memory.total_kb"] * 1024 // 100).bit_length() - 1))
+    ceiling = max(16 * MIB, 1 << ((ram // 100).bit_length() - 1))
     return min(max(wanted, 16 * MIB), 256 * MIB, ceiling)
+
+
+@needs("sysctl.net.ipv4.tcp_rmem", "derived.tcp_buffer_bytes")
+def tcp_rmem(facts: View) -> list[int]:
+    """The three receive buffer sizes with only the largest raised: the middle one is paid by every socket."""
+    smallest, initial, _ = facts["sysctl.net.ipv4.tcp_rmem"]
+    return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
+
+
+@needs("sysctl.net.ipv4.tcp_wmem", "derived.tcp_buffer_bytes")
+def tcp_wmem(facts: View) -> list[int]:
+    """The three send buffer sizes with only the largest raised: the middle one is paid by every socket."""
+    smallest, initial, _ = facts["sysctl.net.ipv4.tcp_wmem"]
+    return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
 
 
 def function(name: str) -> Function:
@@ -67,3 +84,16 @@ def raw_needs(name: str) -> set[str]:
     if not is_derived(name):
         return {name}
     return set().union(*(raw_needs(each) for each in function(name).needs))  # type: ignore[attr-defined]
+
+
+def lookup(host: HostFacts, name: str) -> Fact:
+    """A fact of a host, collected or derived."""
+    if not is_derived(name):
+        return host.get(name)
+    computed = function(name)
+    try:
+        return Value(computed(View(host, computed.needs, lookup)))  # type: ignore[attr-defined]
+    except Missing as absent:
+        return Absent(str(absent))
+    except Unreadable as unread:
+        return Unread(str(unread))

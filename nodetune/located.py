@@ -44,18 +44,16 @@ def load(path: Path) -> Located:
 
 def parse(text: str, file: str) -> Located:
     """The same for text. A key that stands twice in one mapping is an error."""
-    loader = yaml.SafeLoader(text)
+    found = Located(file, None)
     try:
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
-        found = Located(file, None)
         data = _convert(loader, node, (), found) if node is not None else None
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         raise BadFile(f"{file} line {mark.line + 1 if mark else 1}: not YAML: {problem.problem or problem}") from None
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
         raise BadFile(f"{file}: not YAML: {str(problem).splitlines()[0]}") from None
-    finally:
-        loader.dispose()
     return Located(file, data, found.lines)
 
 

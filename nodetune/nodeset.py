@@ -10,7 +10,8 @@ from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 def fold(hosts: Iterable[str]) -> str:
     """Host names as one node set, in natural order. Names that are no node set stand as they are."""
-    plain, odd = [], []
+    plain: list[str] = []
+    odd: list[str] = []
     for host in hosts:
         (odd if set(host) & set("[]{}!&^,@:* \t%/") or not host else plain).append(host)
     folded = _folded(plain)

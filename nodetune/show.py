@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -32,7 +32,7 @@ def _as_bytes(number: Any) -> str:
     return size(int(number))
 
 
-_UNITS = {
+_UNITS: dict[str, Callable[[Any], str]] = {
     "bytes": _as_bytes,
     "KiB": lambda number: size(int(number) * 1024),
     "MiB": lambda number: size(int(number) << 20),
@@ -48,12 +48,18 @@ def value(item: Any, unit: str = "") -> str:
     if isinstance(item, bool):
         return "yes" if item else "no"
     if isinstance(item, int | float):
-        return _UNITS[unit](item) if unit in _UNITS else f"{item:g} {unit}".strip() if isinstance(item, float) else f"{item} {unit}".strip()
+        return _number(item, unit)
     if isinstance(item, Mapping):
         return ", ".join(f"{plain(key)} {value(each, unit)}" for key, each in item.items()) or "none"
     if isinstance(item, list | tuple):
         return " ".join(value(each, unit) for each in item) if item else "none"
     return plain(item)
+
+
+def _number(item: float, unit: str) -> str:
+    if unit in _UNITS:
+        return _UNITS[unit](item)
+    return f"{item:g} {unit}".strip() if isinstance(item, float) else f"{item} {unit}".strip()
 
 
 def folded(seen: Mapping[str, str]) -> str:

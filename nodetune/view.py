@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
@@ -27,28 +27,16 @@ class View:
     Raises Missing where the fact is absent, Unreadable where it (or one subject of it) could not be read.
     """
 
-    def __init__(self, host: HostFacts, declared: Iterable[str]) -> None:
+    def __init__(self, host: HostFacts, declared: Iterable[str], lookup: Callable[[HostFacts, str], Fact] = HostFacts.get) -> None:
         self._host = host
         self._declared = frozenset(declared)
+        self._lookup = lookup
 
     def fact(self, name: str) -> Fact:
         """The fact itself: Value, Absent, Unread or Each."""
         if name not in self._declared:
             raise Undeclared(f"the fact {name} is not among the declared needs")
-        if name.startswith("derived."):
-            return self._derive(name)
-        return self._host.get(name)
-
-    def _derive(self, name: str) -> Fact:
-        from nodetune import derived
-
-        function = derived.function(name)
-        try:
-            return Value(function(View(self._host, function.needs)))  # type: ignore[attr-defined]
-        except Missing as absent:
-            return Absent(str(absent))
-        except Unreadable as unread:
-            return Unread(str(unread))
+        return self._lookup(self._host, name)
 
     def __getitem__(self, name: str) -> Any:
         return value_of(name, self.fact(name))

@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from nodetune import audit, bundle, checks, expect, factfile, inventory, profile, waive
+from nodetune.located import BadFile
 from nodetune.model import Check, HostFacts, HostResult
 from nodetune.transport import Options, Target, Unreachable, fanout
 
@@ -36,7 +37,7 @@ class Choice:
         added = self.site.add if self.site else ()
         wanted = tuple(check for check in (*checks.load_all(), *added) if self.wants(check))
         if not wanted:
-            raise profile.BadFile(f"no check matches {', '.join(self.select)}: list them with: nodetune checks")
+            raise BadFile(f"no check matches {', '.join(self.select)}: list them with: nodetune checks")
         return wanted
 
     def facts(self) -> set[str]:
@@ -59,20 +60,22 @@ class Judge:
     def __init__(self, choice: Choice, today: str = "") -> None:
         self._choice = choice
         self._today = today or datetime.datetime.now(datetime.timezone.utc).date().isoformat()
-        self._resolved: dict[tuple[str, ...], profile.Profile] = {}
+        self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[audit.Prepared]]] = {}
 
-    def profile_of(self, facts: HostFacts) -> tuple[profile.Profile, str]:
-        """The profile for a host, and why."""
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[audit.Prepared], str]:
+        """The profile for a host with its checks made ready, and why it is this one."""
         given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
         names, reason = (profile.named(given), "as told") if given else profile.matching(facts)
         if names not in self._resolved:
-            self._resolved[names] = profile.resolve(names, self._choice.site)
-        return self._resolved[names], reason
+            chosen = profile.resolve(names, self._choice.site)
+            ready = [audit.Prepared(check) for check in chosen.checks if self._choice.wants(check)]
+            self._resolved[names] = chosen, ready
+        return *self._resolved[names], reason
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """The audit of one host."""
-        chosen, reason = self.profile_of(facts)
-        findings = audit.audit((check for check in chosen.checks if self._choice.wants(check)), facts)
+        chosen, ready, reason = self._profile_of(facts)
+        findings = audit.audit(ready, facts)
         gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
         waived = waive.waive(gated, chosen.waivers, facts.host, self._today)
         return HostResult(facts.host, "ok", "", facts, waived, chosen.name, reason, seconds)

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from nodetune import profile
+from nodetune import paths, profile
 from nodetune.model import SEVERITIES
 from nodetune.transport import Options
 from nodetune.workflow import Choice, Reach
@@ -44,7 +44,21 @@ selection = _stack(
     click.option("--ignore", multiple=True, metavar="ID", help="Not these checks or areas."),
 )
 
-saved_facts = click.option("--facts", "facts_path", type=click.Path(path_type=Path, exists=True), metavar="FILE|DIR", help="Judge saved facts instead of connecting.")
+def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:
+    """A path that exists, or the name of a bundled machine."""
+    if given is None or given.exists():
+        return given
+    bundled = paths.bundled("machines") / f"{given}.json"
+    if bundled.exists():
+        return bundled
+    known = ", ".join(sorted(each.stem for each in bundled.parent.glob("*.json")))
+    raise click.BadParameter(f"no such file or folder: {given} (bundled machines: {known})")
+
+
+saved_facts = click.option(
+    "--facts", "facts_path", type=click.Path(path_type=Path), callback=_saved, metavar="FILE|DIR",
+    help="Judge saved facts instead of connecting.",
+)
 fail_on = click.option("--fail-on", type=click.Choice([*reversed(SEVERITIES), "never"]), default="medium", show_default=True, help="Exit with 1 for findings of this severity and above.")
 output_format = click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
 output = click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there instead of to standard output.")

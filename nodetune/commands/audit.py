@@ -20,9 +20,8 @@ from nodetune.outcome import exit_code, summarise
 @_options.fail_on
 @_options.output_format
 @_options.output
-@click.pass_context
-def command(ctx: click.Context, facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None,
-            **options: Any) -> None:
+def command(facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None,
+            **options: Any) -> int:
     """Audit hosts: what is wrong, why it matters, what to type next.
 
     \b
@@ -38,6 +37,6 @@ def command(ctx: click.Context, facts_path: Path | None, by: str, fail_on: str, 
     asked = _options.as_typed(reach, facts_path, choice, site)
     with _run.output_stream(output) as stream:
         _run.print_audit(results, output_format, stream, by_host=by == "host", asked=asked)
-    ctx.exit(exit_code(summarise(results), fail_on))
+    return exit_code(summarise(results), fail_on)
 
 

@@ -18,8 +18,7 @@ from nodetune.outcome import INCOMPLETE, OK
 @click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
               help="Write one file a host there. Without it: standard output.")
 @click.option("--anonymous", is_flag=True, help="Leave out serial numbers, UUIDs, addresses and host names.")
-@click.pass_context
-def command(ctx: click.Context, output: Path | None, anonymous: bool, **options: Any) -> None:
+def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect the facts of hosts and save them, for `nodetune audit --facts` anywhere."""
     reach = _options.reach(options)
     choice = _options.choice(**options)
@@ -39,4 +38,4 @@ def command(ctx: click.Context, output: Path | None, anonymous: bool, **options:
             stream.write(factfile.dump(facts))
     if output:
         click.echo(f"{len(taken)} fact files in {output}", err=True)
-    ctx.exit(OK if all(result.facts for result in results) else INCOMPLETE)
+    return OK if all(result.facts for result in results) else INCOMPLETE

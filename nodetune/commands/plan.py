@@ -18,8 +18,7 @@ from nodetune.outcome import INCOMPLETE, OK
 @_options.selection
 @_options.output_format
 @_options.output
-@click.pass_context
-def command(ctx: click.Context, facts_path: Path | None, output_format: str, output: Path | None, **options: Any) -> None:
+def command(facts_path: Path | None, output_format: str, output: Path | None, **options: Any) -> int:
     """Show what would be set, from what, where, and how disruptive it is. Changes nothing."""
     reach = _options.reach(options)
     results = _run.results(facts_path, reach, _options.choice(**options))
@@ -33,4 +32,4 @@ def command(ctx: click.Context, facts_path: Path | None, output_format: str, out
             from nodetune.report import plan_text
 
             plan_text.print_plan(stream, steps, planning.by_hand(results), results)
-    ctx.exit(OK if all(result.state == "ok" for result in results) else INCOMPLETE)
+    return OK if all(result.state == "ok" for result in results) else INCOMPLETE

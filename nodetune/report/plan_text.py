@@ -28,8 +28,8 @@ def print_plan(stream: TextIO, steps: Sequence[Step], by_hand: Mapping[str, tupl
     for result in results:
         if result.state != "ok":
             out.line((result.state, "magenta"), f"  {show.plain(result.host)}: {show.plain(result.message)}")
-    checks, hosts = {step.check for step in steps}, {step.host for step in steps}
-    out.line(f"{len(steps)} steps for {len(checks)} findings on {len(hosts)} hosts; {len(by_hand)} by hand. Nothing was changed.")
+    changed = len({step.host for step in steps})
+    out.line(f"{len(steps)} steps on {changed} hosts; {len(by_hand)} findings are for a person. Nothing was changed.")
 
 
 def _check(out: Lines, check: str, steps: list[Step], single: bool) -> None:

@@ -12,7 +12,6 @@ from rich.text import Text
 from nodetune import nodeset, show
 from nodetune.model import SEVERITIES, Finding, HostResult
 from nodetune.outcome import Summary, summarise
-from nodetune.transport import STATES
 
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 MOST_VARIANTS = 6
@@ -173,7 +172,7 @@ class Printer:
             by_state.setdefault(state, []).append((message, hosts))
         for state, messages in by_state.items():
             everyone = [host for _, hosts in messages for host in hosts]
-            self._line((state, "bold magenta"), f"  {_fold(everyone)}  ({STATES.get(state, 'not audited')})")
+            self._line((state, "bold magenta"), f"  {_fold(everyone)}")
             for message, hosts in messages[:MOST_VARIANTS]:
                 self._line(f"{_fold(hosts)}: {show.plain(message)}", indent=GUTTER)
 

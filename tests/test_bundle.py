@@ -1,0 +1,93 @@
+"""The probe as one script: the same facts as by import, on every Python from 3.6, and a clear word from older ones."""
+
+import glob
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+from nodetune import audit, bundle, checks
+from nodetune.transport import Unreachable, frame, local
+
+OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
+VOLATILE = ("gpu", "irq", "tcp", "memory", "net", "xid", "services", "mounts", "block", "numa", "kernel", "cpu", "rdma")
+
+
+def probe(python, names, seconds=20.0):
+    script, nonce = bundle.script(bundle.families(names), seconds)
+    done = subprocess.run([python, "-I", "-S", "-"], input=script, capture_output=True, check=False)
+    return frame.answer(done.stdout, nonce), done.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def every_fact():
+    return audit.required_facts(checks.load_all())
+
+
+def test_piped_and_imported_see_the_same(every_fact):
+    piped, said = probe(sys.executable, every_fact)
+    imported = local.facts(bundle.families(every_fact), 20.0)
+    assert said == ""
+    assert set(piped["facts"]) == set(imported["facts"])
+    assert piped["failed"] == imported["failed"]
+    steady = {name for name in piped["facts"] if name.partition(".")[0] not in VOLATILE and name != "host.uptime_s"}
+    assert {name: piped["facts"][name] for name in steady} == {name: imported["facts"][name] for name in steady}
+
+
+def test_no_collector_fails_on_this_machine(every_fact):
+    piped, _ = probe(sys.executable, every_fact)
+    assert piped["failed"] == {}
+
+
+@pytest.mark.parametrize("python", OTHERS)
+def test_the_probe_runs_on_other_pythons(python, every_fact):
+    version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 6))"], capture_output=True, text=True, check=False)
+    if version.stdout.strip() != "True":
+        pytest.skip("not an interpreter of 3.6 or newer")
+    piped, said = probe(python, every_fact)
+    assert said == ""
+    assert piped["failed"] == {}
+    assert len(piped["facts"]) > 1
+
+
+def test_a_python_that_is_too_old_says_so():
+    pyenv = glob.glob(os.path.expanduser("~/.pyenv/versions/2.7*/bin/python"))
+    python = pyenv[0] if pyenv else shutil.which("python2")
+    if python is None:
+        pytest.skip("no Python 2 on this machine")
+    script, nonce = bundle.script({"host": []}, 5.0)
+    done = subprocess.run([python, "-"], input=script, capture_output=True, check=True)
+    with pytest.raises(Unreachable, match="Python 2.7: 3.6 or newer is needed"):
+        frame.answer(done.stdout, nonce)
+
+
+def test_only_the_families_that_are_asked_for_travel():
+    small, _ = bundle.script({"sysctl": ["vm.swappiness"]}, 5.0)
+    large, _ = bundle.script({"sysctl": ["vm.swappiness"], "gpu": []}, 5.0)
+    assert len(small) * 3 < len(large), "pynvml rides along only with the GPU family"
+
+
+def test_the_answer_is_found_between_whatever_a_login_prints():
+    script, nonce = bundle.script({"host": []}, 5.0)
+    done = subprocess.run([sys.executable, "-I", "-S", "-"], input=script, capture_output=True, check=True)
+    noisy = b"Welcome!\n<<nodetune 0000 5 00000000>>\n\x1b[31m" + done.stdout + b"logout\n"
+    assert frame.answer(noisy, nonce)["facts"]["host.arch"]
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        (lambda out: b"", "bad answer"),
+        (lambda out: b"\xff\xfe garbage", "bad answer"),
+        (lambda out: out[: len(out) // 2], "dropped"),
+        (lambda out: out[:-20] + b"x" * 20, "bad answer"),
+    ],
+)
+def test_a_damaged_answer_is_named(change, state):
+    script, nonce = bundle.script({"host": []}, 5.0)
+    done = subprocess.run([sys.executable, "-I", "-S", "-"], input=script, capture_output=True, check=True)
+    with pytest.raises(Unreachable) as caught:
+        frame.answer(change(done.stdout), nonce)
+    assert caught.value.state == state

@@ -1,0 +1,184 @@
+"""What every part of nodetune must keep: one test each, so that a new file needs no new test."""
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+import nodetune
+from nodetune import audit, checks, derived, expect, explain
+from nodetune.model import DISRUPTIONS, SEVERITIES, Check, Remedy
+
+PACKAGE = Path(nodetune.__file__).parent
+CASES = Path(__file__).parent / "cases"
+EVERY = sorted(checks.catalogue())
+LAYERS = [
+    {"cli", "commands", "__main__"},
+    {"workflow"},
+    {"transport", "inventory", "bundle"},
+    {"audit", "plan", "waive", "outcome", "report", "profile", "sitechecks", "factfile", "explain", "located", "nodeset", "paths"},
+    {"checks"},
+    {"conditions", "derived", "nccl_lint", "data"},
+    {"view", "expect", "remedies", "show"},
+    {"model"},
+]
+HEAVY = ("click", "yaml", "jinja2", "paramiko", "ansible", "ansible_runner", "rich", "importlib.metadata", "ClusterShell")
+
+
+@pytest.fixture(scope="module")
+def every():
+    return {check.id: check for check in checks.load_all()}
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_check_has_cases_that_pass_and_that_fail(name):
+    path = CASES / f"{name.replace('-', '_')}.yml"
+    assert path.exists(), f"write {path.name}: the facts of a host that passes and of one that fails"
+    content = yaml.safe_load(path.read_text())
+    assert content.get("pass"), "no passing case"
+    assert content.get("fail"), "no failing case: a check that cannot fail is none"
+    assert set(content) <= {"given", "pass", "fail", "skip", "unknown"}
+
+
+def test_every_case_file_belongs_to_a_check():
+    assert {path.stem.replace("_", "-") for path in CASES.glob("*.yml")} == set(EVERY)
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_check_teaches_under_the_fixed_headings(name):
+    check = checks.load(name)
+    told = explain.explain(check)
+    assert check.doc.partition("\n")[0].endswith("."), "the first line is a sentence"
+    assert tuple(told.sections) == explain.HEADINGS
+    assert all(told.sections.values())
+    assert re.search(r"https://\S+", told.sections["Sources"]), "a source that can be opened"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_check_is_made_of_known_parts(name):
+    check = checks.load(name)
+    assert isinstance(check, Check)
+    assert isinstance(check.remedy, Remedy)
+    assert check.severity in SEVERITIES
+    assert check.remedy.disruption in DISRUPTIONS
+    assert check.absent in ("skip", "pass", "fail")
+    assert check.stability in ("preview", "stable")
+    assert (check.fact is None) != (check.observe is None), "one of fact and observe"
+    assert check.fact or check.needs, "an observation declares what it reads"
+    assert check.remedy.kind != "manual" or (check.remedy.steps and check.set is None)
+    assert check.remedy.kind == "manual" or check.set is not None or check.accept is None, "a fix says what it sets"
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_what_a_check_accepts_is_data(name):
+    accept = checks.load(name).accept
+    if accept is not None:
+        predicate = expect.as_predicate(accept)
+        assert expect.from_data(expect.to_data(predicate)) == _listed(predicate)
+
+
+def _listed(predicate):
+    """Tuples become lists on the way through JSON."""
+    return expect.from_data(expect.to_data(predicate))
+
+
+@pytest.mark.parametrize("name", EVERY)
+def test_a_fix_sets_what_its_check_accepts(name):
+    check = checks.load(name)
+    if check.set is None or check.observe is not None or expect.refs(check.accept) or expect.refs(check.set):
+        pytest.skip("computed from facts")
+    assert expect.as_predicate(check.accept).test(check.set)
+
+
+def test_every_fact_family_that_checks_need_has_a_collector(every):
+    families = {name.partition(".")[0] for name in audit.required_facts(every.values())}
+    assert families <= {path.stem for path in (PACKAGE / "probe").glob("*.py")}
+
+
+def test_derived_facts_are_declared_down_to_collected_ones(every):
+    for check in every.values():
+        for name in audit.declared(check):
+            assert not any(raw.startswith("derived.") for raw in derived.raw_needs(name))
+
+
+def test_importing_all_checks_runs_nothing_and_opens_no_connection():
+    code = """
+import sys
+bad = ("subprocess.Popen", "os.system", "socket.connect", "os.exec", "os.posix_spawn")
+def hook(event, args):
+    if event in bad:
+        raise RuntimeError(event)
+sys.addaudithook(hook)
+from nodetune import checks
+assert len(checks.load_all()) == len(checks.catalogue())
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_checks_import_nothing_heavy():
+    code = f"""
+import sys
+from nodetune import checks
+checks.load_all()
+found = sorted(set({HEAVY!r}) & set(sys.modules))
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
+
+
+def layer_of(module):
+    for number, layer in enumerate(LAYERS):
+        if module in layer:
+            return number
+    return None
+
+
+def test_every_module_has_a_place_in_the_layers():
+    homeless = [path.stem for path in PACKAGE.iterdir() if (path.suffix == ".py" or (path / "__init__.py").exists())
+                and path.stem not in ("__init__", "__pycache__", "probe") and layer_of(path.stem) is None]
+    assert not homeless, f"give {homeless} a layer in this test"
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_point_in_one_direction(path):
+    parts = path.relative_to(PACKAGE).with_suffix("").parts
+    if parts[0] in ("__init__", "probe"):
+        return
+    mine = layer_of(parts[0])
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "nodetune":
+            below = node.module.split(".")[1:2] or [name.name for name in node.names]
+            for module in below:
+                if module != "__version__" and module != "probe" and module != parts[0]:
+                    theirs = layer_of(module)
+                    assert theirs is not None and theirs >= mine, f"{'/'.join(parts)} must not import {module}"
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "probe").glob("*.py")), ids=lambda path: path.stem)
+def test_the_probe_is_standard_library_only_in_python_36_syntax(path):
+    tree = ast.parse(path.read_text(), feature_version=(3, 6))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            roots = {name.name.split(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            roots = {node.module.split(".")[0]}
+        else:
+            continue
+        assert roots <= set(sys.stdlib_module_names) | {"pynvml"}, path
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "checks").rglob("[a-z]*.py")), ids=lambda path: path.stem)
+def test_a_check_file_stays_small(path):
+    lines = path.read_text().splitlines()
+    assert len(lines) <= 110, "a check is one small file that anyone can read"
+
+
+def test_bundled_folders_are_found():
+    from nodetune import paths
+
+    for name in ("playbooks", "templates", "inventories"):
+        assert paths.shared(name).is_dir()

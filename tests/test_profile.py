@@ -1,0 +1,148 @@
+"""Profiles and site files: overlays change only what they name, and every error names file and line."""
+
+import json
+
+import jsonschema
+import pytest
+import yaml
+
+from nodetune import factfile, paths, profile, waive
+from nodetune.expect import AtMost, Equals
+from nodetune.located import BadFile
+from nodetune.model import Finding, Waiver
+
+
+def site(tmp_path, text):
+    path = tmp_path / "site.yml"
+    path.write_text(text)
+    return profile.read(path)
+
+
+def resolved(tmp_path, text, *names):
+    return {check.id: check for check in profile.resolve(profile.named(names), site(tmp_path, text)).checks}
+
+
+def test_a_site_file_overrides_what_is_accepted_set_and_how_severe_it_is(tmp_path):
+    text = "checks:\n  numa-balancing-on: {accept: {at_most: 1}, set: 1, severity: low, gate: true}\n"
+    check = resolved(tmp_path, text)["numa-balancing-on"]
+    assert (check.accept, check.set, check.severity) == (AtMost(1), 1, "low")
+    assert "numa-balancing-on" in profile.resolve(("base",), site(tmp_path, text)).gates
+
+
+def test_an_empty_override_leaves_the_setting_untouched(tmp_path):
+    assert resolved(tmp_path, "checks:\n  numa-balancing-on:\n")["numa-balancing-on"].accept is None
+
+
+def test_off_takes_a_check_out(tmp_path):
+    assert "numa-balancing-on" not in resolved(tmp_path, "checks:\n  numa-balancing-on: off\n")
+
+
+def test_a_later_overlay_wins(tmp_path):
+    text = "checks:\n  thp-unsuitable: {accept: never, set: never}\n"
+    assert resolved(tmp_path, text, "inference")["thp-unsuitable"].accept == Equals("never")
+
+
+@pytest.mark.parametrize(
+    ("added", "fact", "kind"),
+    [
+        ("sysctl: vm.nr_hugepages\n    accept: 0\n    set: 0", "sysctl.vm.nr_hugepages", "sysctl"),
+        ("file: /etc/motd\n    accept: {matches: welcome}", "file./etc/motd", "manual"),
+        ("service: auditd\n    accept: enabled\n    set: enabled", "services.auditd", "service"),
+        ("kernel_arg: audit\n    accept: 1\n    set: 1", "cmdline.running.audit", "kernel_arg"),
+    ],
+)
+def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
+    found = resolved(tmp_path, f"add:\n  - id: site-mine\n    {added}\n")["site-mine"]
+    assert (found.fact, found.remedy.kind, found.area) == (fact, kind, "site")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("chekcs: {}\n", "line 1: no key is called 'chekcs': did you mean 'checks'?"),
+        ("about: x\nchecks:\n  numa-balancing-no: off\n", "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?"),
+        ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity wants one of"),
+        ("checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n", "line 3: no predicate is called 'at_lest'"),
+        ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate wants true or false"),
+        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on wants a mapping, off, or nothing"),
+        ("checks:\n  numa-balancing-on: off\n  numa-balancing-on: off\n", "line 3: 'numa-balancing-on' stands twice"),
+        ("- a\n", "line 1: a profile is a mapping"),
+        ("a: [\n", "not YAML"),
+        ("a: \x01\n", "not YAML"),
+        ("waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o}\n", "line 2: a waiver has exactly id, hosts, reason, owner, until: until is missing"),
+        ("waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o, until: soon}\n", "line 2: until wants a date"),
+        ("waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n", "line 2: no check is called 'nope'"),
+        ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: a site check has an id that begins with site-"),
+        ("add:\n  - {id: site-a, accept: 0}\n", "line 2: a site check names exactly one of sysctl, file, service, kernel_arg"),
+        ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: a site check says what it accepts"),
+        ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),
+    ],
+)
+def test_an_error_names_file_and_line(tmp_path, text, message):
+    with pytest.raises(BadFile) as caught:
+        site(tmp_path, text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "site.yml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_site_file_that_is_not_there_is_one_line(tmp_path):
+    with pytest.raises(BadFile, match="no such file"):
+        profile.read(tmp_path / "none.yml")
+
+
+def test_an_unknown_profile_is_named_with_those_that_exist():
+    with pytest.raises(BadFile, match="did you mean 'inference'"):
+        profile.named(["inferense"])
+
+
+def facts(**values):
+    return factfile.from_data({"facts": {name.replace("__", "."): fact for name, fact in values.items()}})
+
+
+def test_the_facts_choose_the_overlays_and_say_why():
+    names, reason = profile.matching(facts(host__virtual={"value": True}))
+    assert names[:2] == ("base", "training")
+    assert "vm" in names
+    assert "vm: a virtual machine" in reason
+
+
+def test_facts_that_cannot_be_read_choose_nothing():
+    assert profile.matching(facts(host__virtual={"unread": "no"}))[0] == ("base", "training")
+
+
+def failing(check="a"):
+    return Finding(check, "fail", "high")
+
+
+WAIVER = Waiver("a", "gpu[001-004]", "vendor case 7", "ops", "2030-01-31")
+
+
+@pytest.mark.parametrize(
+    ("host", "today", "status"),
+    [("gpu003", "2030-01-31", "waived"), ("gpu005", "2030-01-31", "fail"), ("gpu003", "2030-02-01", "fail")],
+)
+def test_a_waiver_covers_its_hosts_until_its_last_day(host, today, status):
+    (found,) = waive.waive([failing()], [WAIVER], host, today)
+    assert found.status == status
+
+
+def test_an_ended_waiver_says_that_it_ended():
+    (found,) = waive.waive([failing()], [WAIVER], "gpu003", "2031-01-01")
+    assert found.reason == "the waiver of ops ended on 2030-01-31"
+
+
+def test_the_shipped_profiles_and_the_published_schema_agree():
+    schema = json.loads(paths.bundled("schemas").joinpath("site.json").read_text())
+    for path in sorted(profile.FOLDER.glob("*.yml")):
+        jsonschema.validate(yaml.safe_load(path.read_text()), schema)
+        profile.read(path)
+
+
+def test_every_shipped_override_changes_something():
+    for name, overlay in profile.shipped().items():
+        base = {check.id: check for check in profile.resolve(("base",)).checks}
+        for check_id, change in overlay.checks.items():
+            if isinstance(change, dict):
+                changed = {key: each for key, each in change.items() if key != "gate"}
+                assert any(getattr(base[check_id], key) != each for key, each in changed.items()) or "gate" in change, (name, check_id)
