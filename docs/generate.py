@@ -33,7 +33,9 @@ def pages() -> dict[str, str]:
 
 
 def main() -> int:
-    stale = [name for name, text in pages().items() if not (HERE / name).exists() or (HERE / name).read_text("utf-8") != text]
+    stale = [
+        name for name, text in pages().items() if not (HERE / name).exists() or (HERE / name).read_text("utf-8") != text
+    ]
     if "--check" in sys.argv[1:]:
         for name in stale:
             print(f"docs/{name} is out of date: python docs/generate.py")

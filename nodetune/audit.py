@@ -67,6 +67,11 @@ class Prepared:
             return self._absent(view, str(absent))
         except Unreadable as unread:
             return self._finding("unknown", reason=str(unread))
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as problem:
+            # A host may send any shape of data; what a check cannot make sense of is no verdict, and no traceback.
+            return self._finding(
+                "unknown", reason=f"the facts have an unexpected shape: {show.plain(repr(problem), 120)}"
+            )
 
     def _does_not_apply(self, view: View) -> str:
         if self._accept is None:
@@ -88,7 +93,12 @@ class Prepared:
         if isinstance(seen, Value | Absent | Unread | Each):
             return seen
         if isinstance(seen, dict):
-            return Each({str(name): one if isinstance(one, Value | Absent | Unread) else Value(one) for name, one in seen.items()})
+            return Each(
+                {
+                    str(name): one if isinstance(one, Value | Absent | Unread) else Value(one)
+                    for name, one in seen.items()
+                }
+            )
         return Value(seen)
 
     def _judge_fact(self, view: View, fact: Fact) -> Finding:
@@ -118,24 +128,31 @@ class Prepared:
         return self._finding("pass", observed=self._show(value), wanted=wanted)
 
     def _judge_each(self, view: View, of: Mapping[str, Value | Absent | Unread]) -> Finding:
-        wanted, verdicts = self._wanted, {}
-        for subject, fact in of.items():
-            if isinstance(fact, Value):
-                accept, wanted = self._accept_for(view, subject)
-                verdicts[subject] = ("pass" if accept.test(fact.value) else "fail", self._show(fact.value))
-            else:
-                verdicts[subject] = ("skip" if isinstance(fact, Absent) else "unknown", fact.reason)
+        verdicts = {subject: self._judge_subject(view, subject, fact) for subject, fact in of.items()}
         if not verdicts:
             return self._absent(view, "nothing of this kind on this host")
-        status = min((its for its, _ in verdicts.values()), key=ORDER.__getitem__)
-        chosen = {subject: seen for subject, (its, seen) in verdicts.items() if its == status}
+        status = min((its for its, _, _ in verdicts.values()), key=ORDER.__getitem__)
+        chosen = {subject: seen for subject, (its, seen, _) in verdicts.items() if its == status}
+        wanted = next(text for its, _, text in verdicts.values() if its == status)
         observed = show.folded(chosen)
         if status == "fail":
-            odd = odd_ones({subject: seen for subject, (_, seen) in verdicts.items()})
+            odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
             return self._failing(view, observed, wanted, subjects=chosen, siblings=len(of), odd=odd)
         if status == "pass":
             return self._finding("pass", observed=observed, wanted=wanted, siblings=len(of))
         return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
+
+    def _judge_subject(self, view: View, subject: str, fact: Value | Absent | Unread) -> tuple[str, str, str]:
+        """(status, what was seen or why not, what was wanted) of one subject."""
+        if not isinstance(fact, Value):
+            return "skip" if isinstance(fact, Absent) else "unknown", fact.reason, ""
+        try:
+            accept, wanted = self._accept_for(view, subject)
+        except Missing as absent:
+            return "skip", str(absent), ""
+        except Unreadable as unread:
+            return "unknown", str(unread), ""
+        return "pass" if accept.test(fact.value) else "fail", self._show(fact.value), wanted
 
     def _accept_for(self, view: View, subject: str | None = None) -> tuple[expect.Predicate, str]:
         """The predicate with every reference replaced (for a subject, by that subject's own value), and its words."""

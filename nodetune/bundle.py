@@ -23,7 +23,7 @@ if sys.version_info < (3, 6):
     sys.exit(0)
 """
 
-_LOADER = '''
+_LOADER = """
 import importlib.abc, importlib.machinery
 class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def find_spec(self, name, path=None, target=None):
@@ -37,7 +37,7 @@ sys.meta_path.insert(0, Loader())
 sys.modules["__main__"].__dict__.pop("_", None)
 from nodetune_probe import emit
 emit.emit(ASKED, NONCE, SECONDS)
-'''
+"""
 
 
 def families(names: Iterable[str]) -> dict[str, list[str]]:

@@ -67,6 +67,33 @@ def tcp_wmem(facts: View) -> list[int]:
     return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
 
 
+SMALLEST_RESERVE_KB = 135_168
+"""What tuned's hpc-compute profile sets on every machine."""
+
+
+@needs("memory.total_kb")
+def min_free_kbytes(facts: View) -> int:
+    """The free memory that the kernel should hold in reserve (KiB).
+
+    A share of 1/2048 of RAM (512 MiB at 1 TiB), at least 132 MiB, at most 1 GiB, and never above 2 % of RAM.
+    """
+    total: int = facts["memory.total_kb"]
+    return min(max(total // 2048, SMALLEST_RESERVE_KB), 1 << 20, total // 50)
+
+
+@needs("memory.total_kb")
+def min_free_kbytes_ceiling(facts: View) -> int:
+    """The largest reserve that does no harm (KiB): 5 % of RAM, where the kernel stops by itself as well."""
+    total: int = facts["memory.total_kb"]
+    return total // 20
+
+
+@needs("cpu.count")
+def pid_max(facts: View) -> int:
+    """The smallest process number space for this many CPUs: 1024 for each, and never below the kernel's 32768."""
+    return max(32_768, 1024 * int(facts["cpu.count"]))
+
+
 def function(name: str) -> Function:
     """The function behind `derived.NAME`. Raises KeyError for a fact that is not derived here."""
     found = globals().get(name.removeprefix("derived."))

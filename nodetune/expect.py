@@ -87,7 +87,7 @@ class Matches:
     def test(self, value: Any) -> bool:
         return isinstance(value, str) and re.search(self.wanted, value) is not None
 
-    def describe(self, show: Show = str) -> str:
+    def describe(self, show: Show = str) -> str:  # noqa: ARG002
         return f"text matching /{self.wanted}/"
 
 
@@ -126,7 +126,7 @@ class Empty:
     def test(self, value: Any) -> bool:
         return value is None or (isinstance(value, str | Sequence | dict) and len(value) == 0)
 
-    def describe(self, show: Show = str) -> str:
+    def describe(self, show: Show = str) -> str:  # noqa: ARG002
         return str(self.wanted)
 
 

@@ -22,7 +22,7 @@ class Explanation:
 def explain(check: Check) -> Explanation:
     """Take the docstring apart. A missing heading is missing here too."""
     pattern = "|".join(re.escape(each) for each in HEADINGS)
-    parts = re.split(rf"^({pattern}):", check.doc, flags=re.M)
+    parts = re.split(rf"^({pattern}):", check.doc, flags=re.MULTILINE)
     sections = {head: " ".join(body.split()) for head, body in zip(parts[1::2], parts[2::2], strict=True)}
     return Explanation(check.title, sections)
 
@@ -31,7 +31,7 @@ def wanted(check: Check) -> str:
     """What the check accepts, in words; a value computed from facts is named."""
     if check.accept is None:
         return "left untouched"
-    named = expect.resolve(check.accept, lambda name: f"‹{name.rpartition('.')[2].replace('_', ' ')}›")
+    named = expect.resolve(check.accept, lambda name: f"({name.rpartition('.')[2].replace('_', ' ')})")
     return expect.as_predicate(named).describe(lambda value: show.value(value, check.unit))
 
 

@@ -41,7 +41,9 @@ def from_data(data: Any, host: str = "") -> HostFacts:
 
 def _fact(name: str, data: Any) -> Fact:
     if isinstance(data, dict) and set(data) == {"each"} and isinstance(data["each"], dict):
-        return Each({show.plain(subject): _single(f"{name} of {subject}", one) for subject, one in data["each"].items()})
+        return Each(
+            {show.plain(subject): _single(f"{name} of {subject}", one) for subject, one in data["each"].items()}
+        )
     return _single(name, data)
 
 
@@ -132,7 +134,9 @@ def load_all(path: Path) -> list[HostFacts]:
 def dump(facts: HostFacts) -> str:
     """The document as text, one fact a line, so that two files can be compared by diff."""
     data = to_data(facts)
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(fact, sort_keys=True)}" for name, fact in data.pop("facts").items())
+    lines = ",\n".join(
+        f"  {json.dumps(name)}: {json.dumps(fact, sort_keys=True)}" for name, fact in data.pop("facts").items()
+    )
     head = json.dumps(data, indent=1, sort_keys=True)[:-2]
     return f'{head},\n "facts": {{\n{lines}\n }}\n}}\n'
 
@@ -152,7 +156,9 @@ _SECRET_NAMES = ("serial", "uuid", "asset_tag", "hostname", "boot_id", "machine_
 
 def anonymous(facts: HostFacts) -> HostFacts:
     """The same facts without what identifies a machine: serial numbers, UUIDs, hardware and network addresses, its name."""
-    hidden = {name: _hidden(fact) if name.rpartition(".")[2] in _SECRET_NAMES else fact for name, fact in facts.facts.items()}
+    hidden = {
+        name: _hidden(fact) if name.rpartition(".")[2] in _SECRET_NAMES else fact for name, fact in facts.facts.items()
+    }
     data = to_data(HostFacts("host", hidden, facts.about))
     return from_data(_scrubbed(data))
 
@@ -168,7 +174,10 @@ def _hidden(fact: Fact) -> Fact:
 
 def _scrubbed(data: Any) -> Any:
     if isinstance(data, dict):
-        return {key: "removed" if key in _SECRET_NAMES and isinstance(each, str) else _scrubbed(each) for key, each in data.items()}
+        return {
+            key: "removed" if key in _SECRET_NAMES and isinstance(each, str) else _scrubbed(each)
+            for key, each in data.items()
+        }
     if isinstance(data, list):
         return [_scrubbed(each) for each in data]
     return _ADDRESS.sub(_same_shape, data) if isinstance(data, str) else data

@@ -7,7 +7,7 @@ say about the host (vm, grace, a GPU), and the site's own file. Errors name file
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from functools import cache
@@ -22,7 +22,6 @@ from nodetune.view import Missing, Unreadable, View
 FOLDER = paths.bundled("profiles")
 INTENT = "training"
 KEYS = {"about", "when", "checks", "add", "waivers", "profile"}
-OVERRIDES = {"accept", "set", "severity", "gate"}
 
 
 @dataclass(frozen=True)
@@ -106,7 +105,9 @@ def _conditions(file: Located) -> tuple[When, ...]:
     for number, each in enumerate(given):
         if not isinstance(each, dict) or not {"fact", "accept"} <= set(each) <= {"fact", "accept", "because"}:
             file.fail("a condition is {fact: name, accept: predicate, because: text}", "when", number)
-        found.append(When(str(each["fact"]), _predicate(file, each["accept"], "when", number), str(each.get("because", ""))))
+        found.append(
+            When(str(each["fact"]), _predicate(file, each["accept"], "when", number), str(each.get("because", "")))
+        )
     return tuple(found)
 
 
@@ -135,23 +136,30 @@ def _override(file: Located, check_id: Any, given: Any, known: Iterable[str]) ->
     for key in given:
         if key not in OVERRIDES:
             file.fail(_unknown(key, OVERRIDES, "setting"), *at, key)
-    changed: dict[str, Any] = {}
-    if "accept" in given:
-        changed["accept"] = None if given["accept"] is None else _predicate(file, given["accept"], *at, "accept")
-    if "set" in given:
-        changed["set"] = expect.operand_from_data(given["set"])
-    if "severity" in given:
-        changed["severity"] = severity(file, given["severity"], *at, "severity")
-    if "gate" in given:
-        if not isinstance(given["gate"], bool):
-            file.fail("gate wants true or false", *at, "gate")
-        changed["gate"] = given["gate"]
-    return changed
+    return {key: _SETTINGS[key](file, each, *at, key) for key, each in given.items()}
 
 
-def severity(file: Located, given: Any, *path: Any) -> str:
-    """A severity from a file. Raises BadFile."""
-    return sitechecks.severity(file, given, *path)
+def _accept(file: Located, given: Any, *path: Any) -> expect.Predicate | None:
+    return None if given is None else _predicate(file, given, *path)
+
+
+def _value(_file: Located, given: Any, *_path: Any) -> Any:
+    return expect.operand_from_data(given)
+
+
+def _gate(file: Located, given: Any, *path: Any) -> bool:
+    if not isinstance(given, bool):
+        file.fail("gate wants true or false", *path)
+    return given
+
+
+_SETTINGS: dict[str, Callable[..., Any]] = {
+    "accept": _accept,
+    "set": _value,
+    "severity": sitechecks.severity,
+    "gate": _gate,
+}
+OVERRIDES = frozenset(_SETTINGS)
 
 
 def _waivers(file: Located, known: Iterable[str]) -> tuple[Waiver, ...]:
@@ -165,8 +173,11 @@ def _waiver(file: Located, number: int, given: Any, known: Iterable[str]) -> Wai
     wanted = ("id", "hosts", "reason", "owner", "until")
     if not isinstance(given, dict) or set(given) != set(wanted):
         missing = [key for key in wanted if not isinstance(given, dict) or key not in given]
-        file.fail(f"a waiver has exactly {', '.join(wanted)}" + (f": {', '.join(missing)} is missing" if missing else ""),
-                  "waivers", number)
+        file.fail(
+            f"a waiver has exactly {', '.join(wanted)}" + (f": {', '.join(missing)} is missing" if missing else ""),
+            "waivers",
+            number,
+        )
     if given["id"] not in known:
         file.fail(_unknown(given["id"], known, "check"), "waivers", number, "id")
     until = given["until"]
@@ -218,7 +229,8 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
         for check_id, change in overlay.checks.items():
             _change(selected, gate, check_id, change)
     gates = {
-        check.id for check in selected.values()
+        check.id
+        for check in selected.values()
         if gate.get(check.id, check.severity == "critical" and check.stability == "stable")
     }
     shown = (*names, *([site.name] if site else []))

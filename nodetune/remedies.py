@@ -23,13 +23,17 @@ def sysctl(name: str, boot_default: Any = None) -> Remedy:
 
 
 def sysfs(path: str, boot_default: Any = None) -> Remedy:
-    """A file under /sys: written now, tmpfiles.d for the next boot."""
+    """A file under /sys: written now, tmpfiles.d for the next boot.
+
+    Of several tmpfiles.d lines that write the same path the one in the file that sorts first wins (seen with
+    systemd 252), the opposite of sysctl.d: hence 00-.
+    """
     return Remedy(
         "sysfs",
         path,
         persisted=f"persisted.tmpfiles.{path}",
         boot_default=boot_default,
-        file="/etc/tmpfiles.d/zz-nodetune.conf",
+        file="/etc/tmpfiles.d/00-nodetune.conf",
     )
 
 

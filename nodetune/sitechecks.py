@@ -13,7 +13,9 @@ from nodetune.model import SEVERITIES, Check, Remedy
 KINDS = ("sysctl", "file", "service", "kernel_arg")
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
-    "disabled": Where({"active": expect.Not("active"), "enabled": expect.OneOf(["disabled", "masked", "static", "indirect"])}),
+    "disabled": Where(
+        {"active": expect.Not("active"), "enabled": expect.OneOf(["disabled", "masked", "static", "indirect"])}
+    ),
     "masked": Where({"enabled": "masked"}),
 }
 KEYS = {"id", "title", "why", "accept", "set", "severity", *KINDS}
@@ -86,5 +88,3 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[str, Remedy]:
     if kind == "service":
         return f"services.{subject.removesuffix('.service')}", remedies.service(subject)
     return f"cmdline.running.{subject}", remedies.kernel_arg(subject)
-
-

@@ -27,7 +27,9 @@ class View:
     Raises Missing where the fact is absent, Unreadable where it (or one subject of it) could not be read.
     """
 
-    def __init__(self, host: HostFacts, declared: Iterable[str], lookup: Callable[[HostFacts, str], Fact] = HostFacts.get) -> None:
+    def __init__(
+        self, host: HostFacts, declared: Iterable[str], lookup: Callable[[HostFacts, str], Fact] = HostFacts.get
+    ) -> None:
         self._host = host
         self._declared = frozenset(declared)
         self._lookup = lookup
@@ -66,6 +68,9 @@ def value_of(name: str, fact: Fact) -> Any:
         case Unread(reason):
             raise Unreadable(f"{name}: {reason}")
         case Each(of):
-            return {subject: value_of(f"{name} of {subject}", each) for subject, each in of.items()
-                    if not isinstance(each, Absent)}
+            return {
+                subject: value_of(f"{name} of {subject}", each)
+                for subject, each in of.items()
+                if not isinstance(each, Absent)
+            }
     raise TypeError(f"{name} is not a fact: {fact!r}")

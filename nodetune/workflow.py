@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -45,8 +45,14 @@ class Choice:
         overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
         changed = set().union(
-            *(expect.refs(change.get("accept")) | expect.refs(change.get("set"))
-              for overlay in overlays for change in overlay.checks.values() if isinstance(change, dict)), set())
+            *(
+                expect.refs(change.get("accept")) | expect.refs(change.get("set"))
+                for overlay in overlays
+                for change in overlay.checks.values()
+                if isinstance(change, dict)
+            ),
+            set(),
+        )
         return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | set(ALWAYS)
 
 
@@ -89,7 +95,7 @@ class Reach:
     limit: str | None = None
     forks: int = 64
     transport: str = "auto"
-    options: Options = Options()
+    options: Options = field(default_factory=Options)
     become: bool = False
     become_password: str | None = None
     user: str | None = None
@@ -110,7 +116,9 @@ class Reach:
         return replace(target, **changes) if changes else target  # type: ignore[arg-type]
 
 
-def collect(targets: list[Target], names: set[str], reach: Reach) -> Iterator[tuple[Target, HostFacts | Unreachable, float]]:
+def collect(
+    targets: list[Target], names: set[str], reach: Reach
+) -> Iterator[tuple[Target, HostFacts | Unreachable, float]]:
     """Probe hosts, each yielded as it completes."""
     asked = bundle.families(names)
     seconds = min(PROBE_SECONDS, reach.options.seconds)

@@ -10,7 +10,15 @@ from nodetune.model import Check, Ref, When
 from nodetune.remedies import manual, sysctl
 from nodetune.view import Undeclared
 
-CHECK = Check(fact="a.b", accept=Equals(0), set=0, severity="high", remedy=sysctl("a.b", boot_default=60), id="x", doc="A fault.\n")
+CHECK = Check(
+    fact="a.b",
+    accept=Equals(0),
+    set=0,
+    severity="high",
+    remedy=sysctl("a.b", boot_default=60),
+    id="x",
+    doc="A fault.\n",
+)
 PERSISTED = "persisted.sysctl.a.b"
 
 
@@ -81,7 +89,9 @@ def test_the_failing_subjects_and_the_odd_one_are_named():
 
 
 def test_subjects_that_all_fail_have_no_odd_one():
-    finding = judge(CHECK, a__b={"each": {f"GPU{number}": {"value": 1} for number in range(8)}}, **{PERSISTED: {"absent": ""}})
+    finding = judge(
+        CHECK, a__b={"each": {f"GPU{number}": {"value": 1} for number in range(8)}}, **{PERSISTED: {"absent": ""}}
+    )
     assert finding.observed == "GPU0-7 1"
     assert finding.odd == ()
 
@@ -113,7 +123,9 @@ def test_an_empty_override_leaves_the_setting_untouched():
 
 
 def test_a_reference_compares_each_subject_with_its_own_value():
-    check = Check(fact="pcie.width", accept=Equals(Ref("pcie.max")), severity="high", remedy=manual("reseat"), id="x", doc="A.\n")
+    check = Check(
+        fact="pcie.width", accept=Equals(Ref("pcie.max")), severity="high", remedy=manual("reseat"), id="x", doc="A.\n"
+    )
     each = {"GPU0": {"value": 16}, "GPU1": {"value": 8}}
     most = {"GPU0": {"value": 16}, "GPU1": {"value": 16}}
     finding = judge(check, pcie__width={"each": each}, pcie__max={"each": most})
@@ -121,13 +133,29 @@ def test_a_reference_compares_each_subject_with_its_own_value():
 
 
 def test_a_computed_wanted_value_is_what_the_fix_sets():
-    check = Check(fact="sysctl.x", accept=AtLeast(Ref("a.want")), set=Ref("a.want"), severity="low", remedy=sysctl("x"), id="x", doc="A.\n")
+    check = Check(
+        fact="sysctl.x",
+        accept=AtLeast(Ref("a.want")),
+        set=Ref("a.want"),
+        severity="low",
+        remedy=sysctl("x"),
+        id="x",
+        doc="A.\n",
+    )
     finding = judge(check, sysctl__x={"value": 1}, a__want={"value": 9}, **{"persisted.sysctl.x": {"absent": ""}})
     assert (finding.wanted, finding.fix.value) == ("at least 9", 9)
 
 
 def test_a_check_sees_only_the_facts_that_it_declared():
-    check = Check(observe=lambda facts: facts["other.fact"], needs=("a.b",), accept=Equals(0), severity="low", remedy=manual("x"), id="x", doc="A.\n")
+    check = Check(
+        observe=lambda facts: facts["other.fact"],
+        needs=("a.b",),
+        accept=Equals(0),
+        severity="low",
+        remedy=manual("x"),
+        id="x",
+        doc="A.\n",
+    )
     with pytest.raises(Undeclared):
         judge(check, a__b={"value": 0}, other__fact={"value": 0})
 
@@ -135,5 +163,24 @@ def test_a_check_sees_only_the_facts_that_it_declared():
 def test_an_observation_may_mix_values_and_unreadable_subjects():
     from nodetune.model import Unread
 
-    check = Check(observe=lambda facts: {"eth0": 1, "eth1": Unread("down")}, needs=("a.b",), accept=Equals(1), severity="low", remedy=manual("x"), id="x", doc="A.\n")
+    check = Check(
+        observe=lambda facts: {"eth0": 1, "eth1": Unread("down")},
+        needs=("a.b",),
+        accept=Equals(1),
+        severity="low",
+        remedy=manual("x"),
+        id="x",
+        doc="A.\n",
+    )
     assert judge(check, a__b={"value": 0}).status == "unknown"
+
+
+@pytest.mark.parametrize("shape", ["text", 5, [], {"a": 1}, [[[]]], True, None, {"GPU0": None}])
+def test_facts_of_an_unexpected_shape_are_no_verdict_and_no_traceback(shape):
+    from nodetune import checks
+
+    for each in checks.load_all():
+        named = {name: {"value": shape} for name in audit.raw(audit.declared(each))}
+        assert judge(each, **named).status in ("pass", "fail", "skip", "unknown")
+        named = {name: {"each": {"GPU0": {"value": shape}}} for name in audit.raw(audit.declared(each))}
+        assert judge(each, **named).status in ("pass", "fail", "skip", "unknown")

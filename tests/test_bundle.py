@@ -43,7 +43,9 @@ def test_no_collector_fails_on_this_machine(every_fact):
 
 @pytest.mark.parametrize("python", OTHERS)
 def test_the_probe_runs_on_other_pythons(python, every_fact):
-    version = subprocess.run([python, "-c", "import sys; print(sys.version_info >= (3, 6))"], capture_output=True, text=True, check=False)
+    version = subprocess.run(
+        [python, "-c", "import sys; print(sys.version_info >= (3, 6))"], capture_output=True, text=True, check=False
+    )
     if version.stdout.strip() != "True":
         pytest.skip("not an interpreter of 3.6 or newer")
     piped, said = probe(python, every_fact)

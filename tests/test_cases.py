@@ -17,7 +17,9 @@ def cases():
         for status in STATUSES:
             group = content.get(status, [])
             for number, case in enumerate(group if isinstance(group, list) else [group]):
-                yield pytest.param(path.stem, status, content.get("given", {}), case, id=f"{path.stem}-{status}-{number}")
+                yield pytest.param(
+                    path.stem, status, content.get("given", {}), case, id=f"{path.stem}-{status}-{number}"
+                )
 
 
 def judge(check, facts):

@@ -20,13 +20,36 @@ LAYERS = [
     {"cli", "commands", "__main__"},
     {"workflow"},
     {"transport", "inventory", "bundle"},
-    {"audit", "plan", "waive", "outcome", "report", "profile", "sitechecks", "factfile", "explain", "located", "nodeset", "paths"},
+    {
+        "audit",
+        "plan",
+        "waive",
+        "outcome",
+        "report",
+        "profile",
+        "sitechecks",
+        "factfile",
+        "explain",
+        "located",
+        "nodeset",
+        "paths",
+    },
     {"checks"},
     {"conditions", "derived", "nccl_lint", "data"},
     {"view", "expect", "remedies", "show"},
     {"model"},
 ]
-HEAVY = ("click", "yaml", "jinja2", "paramiko", "ansible", "ansible_runner", "rich", "importlib.metadata", "ClusterShell")
+HEAVY = (
+    "click",
+    "yaml",
+    "jinja2",
+    "paramiko",
+    "ansible",
+    "ansible_runner",
+    "rich",
+    "importlib.metadata",
+    "ClusterShell",
+)
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +161,13 @@ def layer_of(module):
 
 
 def test_every_module_has_a_place_in_the_layers():
-    homeless = [path.stem for path in PACKAGE.iterdir() if (path.suffix == ".py" or (path / "__init__.py").exists())
-                and path.stem not in ("__init__", "__pycache__", "probe") and layer_of(path.stem) is None]
+    homeless = [
+        path.stem
+        for path in PACKAGE.iterdir()
+        if (path.suffix == ".py" or (path / "__init__.py").exists())
+        and path.stem not in ("__init__", "__pycache__", "probe")
+        and layer_of(path.stem) is None
+    ]
     assert not homeless, f"give {homeless} a layer in this test"
 
 
@@ -153,7 +181,7 @@ def test_imports_point_in_one_direction(path):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "nodetune":
             below = node.module.split(".")[1:2] or [name.name for name in node.names]
             for module in below:
-                if module != "__version__" and module != "probe" and module != parts[0]:
+                if module not in ("__version__", "probe", parts[0]):
                     theirs = layer_of(module)
                     assert theirs is not None and theirs >= mine, f"{'/'.join(parts)} must not import {module}"
 

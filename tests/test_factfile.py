@@ -11,7 +11,12 @@ from nodetune.model import Absent, Each, HostFacts, Unread, Value
 
 FACTS = HostFacts(
     "gpu001",
-    {"a.b": Value(0), "a.c": Absent("no such file"), "a.d": Unread("permission denied"), "a.e": Each({"GPU0": Value([1]), "GPU1": Absent("x")})},
+    {
+        "a.b": Value(0),
+        "a.c": Absent("no such file"),
+        "a.d": Unread("permission denied"),
+        "a.e": Each({"GPU0": Value([1]), "GPU1": Absent("x")}),
+    },
     {"uid": 0, "failed": {}, "stuck": []},
 )
 
@@ -28,9 +33,21 @@ def test_a_written_document_keeps_to_the_published_schema():
 @pytest.mark.parametrize(
     "data",
     [
-        [], None, 5, "facts", {}, {"facts": []}, {"facts": {"a": 5}}, {"facts": {"a": {}}}, {"facts": {"a": {"value": 1, "absent": ""}}},
-        {"facts": {"a": {"each": {"x": {"each": {}}}}}}, {"facts": {"a": {"each": []}}}, {"facts": {}, "schema": "other/9"},
-        {"facts": {}, "about": []}, {"facts": {}, "failed": []}, {"facts": {}, "stuck": {}},
+        [],
+        None,
+        5,
+        "facts",
+        {},
+        {"facts": []},
+        {"facts": {"a": 5}},
+        {"facts": {"a": {}}},
+        {"facts": {"a": {"value": 1, "absent": ""}}},
+        {"facts": {"a": {"each": {"x": {"each": {}}}}}},
+        {"facts": {"a": {"each": []}}},
+        {"facts": {}, "schema": "other/9"},
+        {"facts": {}, "about": []},
+        {"facts": {}, "failed": []},
+        {"facts": {}, "stuck": {}},
     ],
 )
 def test_what_is_no_fact_document_is_refused(data):
@@ -74,14 +91,18 @@ def test_two_hosts_never_share_a_file():
 
 
 def test_anonymous_facts_keep_the_shape_and_lose_the_identity():
-    facts = factfile.from_data({"facts": {
-        "gpu.serial": {"each": {"GPU0": {"value": "1654321"}}},
-        "gpu.driver_version": {"value": "580.159.04"},
-        "gpu.nvml_version": {"value": "13.580.159.04"},
-        "rdma.gids": {"value": ["fe80:0000:0000:0000:0e42:a1ff:fe8d:1234"]},
-        "net.links": {"value": {"eth0": {"address": "0c:42:a1:8d:12:34", "via": "10.1.2.3"}}},
-        "host.hostname": {"value": "secret-node"},
-    }})
+    facts = factfile.from_data(
+        {
+            "facts": {
+                "gpu.serial": {"each": {"GPU0": {"value": "1654321"}}},
+                "gpu.driver_version": {"value": "580.159.04"},
+                "gpu.nvml_version": {"value": "13.580.159.04"},
+                "rdma.gids": {"value": ["fe80:0000:0000:0000:0e42:a1ff:fe8d:1234"]},
+                "net.links": {"value": {"eth0": {"address": "0c:42:a1:8d:12:34", "via": "10.1.2.3"}}},
+                "host.hostname": {"value": "secret-node"},
+            }
+        }
+    )
     text = factfile.dump(factfile.anonymous(facts))
     for secret in ("1654321", "8d:12:34", "8d:1234", "10.1.2.3", "secret-node"):
         assert secret not in text

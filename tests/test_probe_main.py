@@ -93,12 +93,18 @@ def test_a_reader_left_behind_is_reported_and_no_second_one_is_started(family, m
     monkeypatch.setattr(main, "ALONE_SECONDS", 1.0)
     monkeypatch.setattr(main, "ALONE", ("slowone",))
     ready = tmp_path / "ready"
-    earlier = subprocess.Popen([sys.executable, "-c", textwrap.dedent(f"""
+    earlier = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(f"""
         import time
         open("/proc/self/comm", "w").write("nodetune:slowone"[:15])
         open({str(ready)!r}, "w").close()
         time.sleep(60)
-    """)])
+    """),
+        ]
+    )
     try:
         while not ready.exists():
             time.sleep(0.01)
@@ -136,7 +142,7 @@ def test_two_probes_at_once_take_turns(family, monkeypatch, tmp_path):
 
 def test_children_hold_nothing_open_that_a_login_would_wait_for(tmp_path):
     """A stuck reader must not keep the SSH session (our standard output) open."""
-    code = textwrap.dedent(f"""
+    code = textwrap.dedent("""
         import os, sys, types
         from nodetune.probe import main
         module = types.ModuleType("nodetune.probe.aaa")
@@ -144,11 +150,11 @@ def test_children_hold_nothing_open_that_a_login_would_wait_for(tmp_path):
             import signal, time
             signal.signal(signal.SIGTERM, signal.SIG_IGN)
             time.sleep(30)
-            yield "x", {{}}
+            yield "x", {}
         module.collect = collect
         sys.modules[module.__name__] = module
         main.Worker.abandon = lambda self: (os.close(self.pipe), True)[1]
-        found = main.probe({{"aaa": []}}, 0.3)
+        found = main.probe({"aaa": []}, 0.3)
         print(found["stuck"][0]["pid"], flush=True)
     """)
     start = time.monotonic()

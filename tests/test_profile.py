@@ -60,7 +60,10 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
     ("text", "message"),
     [
         ("chekcs: {}\n", "line 1: no key is called 'chekcs': did you mean 'checks'?"),
-        ("about: x\nchecks:\n  numa-balancing-no: off\n", "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?"),
+        (
+            "about: x\nchecks:\n  numa-balancing-no: off\n",
+            "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?",
+        ),
         ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity wants one of"),
         ("checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n", "line 3: no predicate is called 'at_lest'"),
         ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate wants true or false"),
@@ -69,11 +72,23 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ("- a\n", "line 1: a profile is a mapping"),
         ("a: [\n", "not YAML"),
         ("a: \x01\n", "not YAML"),
-        ("waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o}\n", "line 2: a waiver has exactly id, hosts, reason, owner, until: until is missing"),
-        ("waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o, until: soon}\n", "line 2: until wants a date"),
-        ("waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n", "line 2: no check is called 'nope'"),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o}\n",
+            "line 2: a waiver has exactly id, hosts, reason, owner, until: until is missing",
+        ),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o, until: soon}\n",
+            "line 2: until wants a date",
+        ),
+        (
+            "waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: no check is called 'nope'",
+        ),
         ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: a site check has an id that begins with site-"),
-        ("add:\n  - {id: site-a, accept: 0}\n", "line 2: a site check names exactly one of sysctl, file, service, kernel_arg"),
+        (
+            "add:\n  - {id: site-a, accept: 0}\n",
+            "line 2: a site check names exactly one of sysctl, file, service, kernel_arg",
+        ),
         ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: a site check says what it accepts"),
         ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),
     ],
@@ -145,4 +160,7 @@ def test_every_shipped_override_changes_something():
         for check_id, change in overlay.checks.items():
             if isinstance(change, dict):
                 changed = {key: each for key, each in change.items() if key != "gate"}
-                assert any(getattr(base[check_id], key) != each for key, each in changed.items()) or "gate" in change, (name, check_id)
+                assert any(getattr(base[check_id], key) != each for key, each in changed.items()) or "gate" in change, (
+                    name,
+                    check_id,
+                )

@@ -62,20 +62,29 @@ def test_each_finding_says_what_to_type_next():
 def test_nothing_from_a_host_reaches_the_terminal_unescaped():
     nasty = "\x1b[2J[bold red]x[/]\x07\r"
     facts = factfile.from_data({"host": nasty, "facts": {}})
-    shown = printed([HostResult(facts.host, "ok", "", facts, (finding(observed=show.value(nasty)),)), result("b", state="dropped", message=nasty)])
+    shown = printed(
+        [
+            HostResult(facts.host, "ok", "", facts, (finding(observed=show.value(nasty)),)),
+            result("b", state="dropped", message=nasty),
+        ]
+    )
     assert not set(shown) & set("\x1b\x07\r")
     assert "[bold red]" in shown, "markup is text"
 
 
 def test_unreached_hosts_are_shown_by_cause():
-    shown = printed([result("a", state="refused", message="port 22"), result("b", state="refused", message="port 22"), result("c")])
+    shown = printed(
+        [result("a", state="refused", message="port 22"), result("b", state="refused", message="port 22"), result("c")]
+    )
     assert "refused  a,b" in shown or "refused  [a-b]" in shown
     assert "2 not reached" in shown
 
 
 def test_checks_that_need_root_fold_into_one_line():
     reason = "/sys/x: permission denied: needs root (--become)"
-    found = [finding(f"check-{number}", status="unknown", reason=reason.replace("x", str(number))) for number in range(20)]
+    found = [
+        finding(f"check-{number}", status="unknown", reason=reason.replace("x", str(number))) for number in range(20)
+    ]
     shown = printed([result("a", *found)])
     assert shown.count("permission denied") == 1
     assert "20 checks" in shown
@@ -100,7 +109,9 @@ def test_the_exit_code_says_what_scripts_need(results, fail_on, code):
 
 
 def test_the_json_form_has_every_finding_of_every_host():
-    found = data.audit([result("a", finding(), finding("b", status="pass")), result("c", state="refused", message="port 22")])
+    found = data.audit(
+        [result("a", finding(), finding("b", status="pass")), result("c", state="refused", message="port 22")]
+    )
     assert [host["name"] for host in found["hosts"]] == ["a", "c"]
     assert [one["status"] for one in found["hosts"][0]["findings"]] == ["fail", "pass"]
     assert found["summary"]["reached"] == 1
@@ -122,8 +133,16 @@ def test_host_names_fold(hosts, folded):
 @pytest.mark.parametrize(
     ("value", "unit", "shown"),
     [
-        (0, "", "0"), (True, "", "yes"), (None, "", "none"), ([1, 2, 3], "", "1 2 3"), (65536, "bytes", "64 KiB"),
-        (700000, "mW", "700 W"), (400000, "Mb/s", "400 Gb/s"), (1.5, "", "1.5"), ([], "", "none"), ({"a": 1}, "", "a 1"),
+        (0, "", "0"),
+        (True, "", "yes"),
+        (None, "", "none"),
+        ([1, 2, 3], "", "1 2 3"),
+        (65536, "bytes", "64 KiB"),
+        (700000, "mW", "700 W"),
+        (400000, "Mb/s", "400 Gb/s"),
+        (1.5, "", "1.5"),
+        ([], "", "none"),
+        ({"a": 1}, "", "a 1"),
     ],
 )
 def test_values_read_as_people_write_them(value, unit, shown):

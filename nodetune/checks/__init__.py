@@ -25,7 +25,8 @@ def load(check_id: str) -> Check:
     """The check with that id. Raises KeyError if there is none."""
     module = import_module(catalogue()[check_id])
     area = module.__name__.split(".")[-2]
-    return replace(module.CHECK, id=check_id, area=area, doc=module.__doc__ or "")
+    check: Check = module.CHECK
+    return replace(check, id=check_id, area=area, doc=module.__doc__ or "")
 
 
 def load_all(ids: Iterable[str] | None = None) -> list[Check]:

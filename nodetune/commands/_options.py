@@ -26,23 +26,53 @@ def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
 
 
 hosts = _stack(
-    click.option("-i", "--inventory", metavar="INV", help="An inventory: a name under inventories/, a path, or hosts such as gpu[001-128],login1. Without it: this host."),
+    click.option(
+        "-i",
+        "--inventory",
+        metavar="INV",
+        help="An inventory: a name under inventories/, a path, or hosts such as gpu[001-128],login1. Without it: this host.",
+    ),
     click.option("-l", "--limit", metavar="PATTERN", help="Only these hosts: Ansible patterns or a node set."),
     click.option("--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Hosts at a time."),
-    click.option("--timeout", type=click.FloatRange(1, 3600), default=40, show_default=True, metavar="SECONDS", help="Deadline of one host."),
-    click.option("--transport", type=click.Choice(["auto", "paramiko", "ssh"]), default="auto", show_default=True, help="How to connect; auto is paramiko, and OpenSSH for what paramiko cannot do."),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(1, 3600),
+        default=40,
+        show_default=True,
+        metavar="SECONDS",
+        help="Deadline of one host.",
+    ),
+    click.option(
+        "--transport",
+        type=click.Choice(["auto", "paramiko", "ssh"]),
+        default="auto",
+        show_default=True,
+        help="How to connect; auto is paramiko, and OpenSSH for what paramiko cannot do.",
+    ),
     click.option("-u", "--user", help="Log in as this user."),
     click.option("-b", "--become", is_flag=True, help="Read as root, through sudo."),
     click.option("-K", "--ask-become-pass", is_flag=True, help="Ask once for the sudo password (otherwise sudo -n)."),
-    click.option("--accept-new-host-keys", is_flag=True, help="Trust the key of a host that is seen for the first time."),
+    click.option(
+        "--accept-new-host-keys", is_flag=True, help="Trust the key of a host that is seen for the first time."
+    ),
 )
 
 selection = _stack(
-    click.option("-p", "--profile", "profiles", multiple=True, metavar="NAME", help="Profile to judge by (several stack up). Without it: chosen from the facts."),
-    click.option("--site", type=click.Path(path_type=Path), metavar="FILE", help="Your site's overrides, checks and waivers."),
+    click.option(
+        "-p",
+        "--profile",
+        "profiles",
+        multiple=True,
+        metavar="NAME",
+        help="Profile to judge by (several stack up). Without it: chosen from the facts.",
+    ),
+    click.option(
+        "--site", type=click.Path(path_type=Path), metavar="FILE", help="Your site's overrides, checks and waivers."
+    ),
     click.option("-s", "--select", multiple=True, metavar="ID", help="Only these checks or areas (shell patterns)."),
     click.option("--ignore", multiple=True, metavar="ID", help="Not these checks or areas."),
 )
+
 
 def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:
     """A path that exists, or the name of a bundled machine."""
@@ -56,12 +86,30 @@ def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | N
 
 
 saved_facts = click.option(
-    "--facts", "facts_path", type=click.Path(path_type=Path), callback=_saved, metavar="FILE|DIR",
+    "--facts",
+    "facts_path",
+    type=click.Path(path_type=Path),
+    callback=_saved,
+    metavar="FILE|DIR",
     help="Judge saved facts instead of connecting.",
 )
-fail_on = click.option("--fail-on", type=click.Choice([*reversed(SEVERITIES), "never"]), default="medium", show_default=True, help="Exit with 1 for findings of this severity and above.")
-output_format = click.option("--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True)
-output = click.option("-o", "--output", type=click.Path(path_type=Path, dir_okay=False), metavar="FILE", help="Write there instead of to standard output.")
+fail_on = click.option(
+    "--fail-on",
+    type=click.Choice([*reversed(SEVERITIES), "never"]),
+    default="medium",
+    show_default=True,
+    help="Exit with 1 for findings of this severity and above.",
+)
+output_format = click.option(
+    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write there instead of to standard output.",
+)
 
 
 def choice(profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...], ignore: tuple[str, ...]) -> Choice:

@@ -32,7 +32,9 @@ def with_progress(running: Iterator[HostResult], total: int) -> list[HostResult]
             kept.append(result)
             if show:
                 failed = sum(each.state != "ok" for each in kept)
-                click.echo(f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+                click.echo(
+                    f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True
+                )
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {total} hosts are known", err=True)
     finally:

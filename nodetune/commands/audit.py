@@ -7,7 +7,6 @@ from typing import Any
 
 import click
 
-
 from nodetune.commands import _options, _run
 from nodetune.outcome import exit_code, summarise
 
@@ -16,13 +15,16 @@ from nodetune.outcome import exit_code, summarise
 @_options.hosts
 @_options.saved_facts
 @_options.selection
-@click.option("--by", "by", type=click.Choice(["finding", "host"]), default="finding", show_default=True, help="Group the report.")
+@click.option(
+    "--by", "by", type=click.Choice(["finding", "host"]), default="finding", show_default=True, help="Group the report."
+)
 @_options.fail_on
 @_options.output_format
 @_options.output
-def command(facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None,
-            **options: Any) -> int:
-    """Audit hosts: what is wrong, why it matters, what to type next.
+def command(
+    facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None, **options: Any
+) -> int:
+    r"""Audit hosts: what is wrong, why it matters, what to type next.
 
     \b
     nodetune audit                              this machine
@@ -38,5 +40,3 @@ def command(facts_path: Path | None, by: str, fail_on: str, output_format: str, 
     with _run.output_stream(output) as stream:
         _run.print_audit(results, output_format, stream, by_host=by == "host", asked=asked)
     return exit_code(summarise(results), fail_on)
-
-

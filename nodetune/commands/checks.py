@@ -19,9 +19,16 @@ def command(output_format: str, **options: Any) -> None:
     resolved = profile.resolve(profile.named(choice.profiles), choice.site)
     rows = [
         {
-            "id": check.id, "area": check.area, "severity": check.severity, "title": check.title,
-            "wanted": explain.wanted(check), "fix": check.remedy.kind, "disruption": check.remedy.disruption,
-            "stability": check.stability, "gates": check.id in resolved.gates, "since": check.since,
+            "id": check.id,
+            "area": check.area,
+            "severity": check.severity,
+            "title": check.title,
+            "wanted": explain.wanted(check),
+            "fix": check.remedy.kind,
+            "disruption": check.remedy.disruption,
+            "stability": check.stability,
+            "gates": check.id in resolved.gates,
+            "since": check.since,
         }
         for check in resolved.checks
         if choice.wants(check)

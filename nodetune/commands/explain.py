@@ -12,7 +12,11 @@ from nodetune.commands import _options
 
 
 @click.command("explain")
-@click.argument("check_id", metavar="ID", shell_complete=lambda _c, _p, begun: [each for each in checks.catalogue() if each.startswith(begun)])
+@click.argument(
+    "check_id",
+    metavar="ID",
+    shell_complete=lambda _c, _p, begun: [each for each in checks.catalogue() if each.startswith(begun)],
+)
 @_options.selection
 def command(check_id: str, **options: Any) -> None:
     """Teach one check: why it matters, how to confirm it by hand, what the fix does."""

@@ -15,8 +15,13 @@ from nodetune.outcome import INCOMPLETE, OK
 @click.command("facts")
 @_options.hosts
 @_options.selection
-@click.option("-o", "--output", type=click.Path(path_type=Path, file_okay=False), metavar="DIR",
-              help="Write one file a host there. Without it: standard output.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write one file a host there. Without it: standard output.",
+)
 @click.option("--anonymous", is_flag=True, help="Leave out serial numbers, UUIDs, addresses and host names.")
 def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect the facts of hosts and save them, for `nodetune audit --facts` anywhere."""

@@ -29,7 +29,9 @@ def show_profile(names: tuple[str, ...], site: Path | None) -> None:
             for check_id, change in overlay.checks.items():
                 click.echo(f"  {check_id}: {_change(change)}")
             for waiver in overlay.waivers:
-                click.echo(f"  waived until {waiver.until}: {waiver.id} on {waiver.hosts} ({waiver.owner}: {waiver.reason})")
+                click.echo(
+                    f"  waived until {waiver.until}: {waiver.id} on {waiver.hosts} ({waiver.owner}: {waiver.reason})"
+                )
 
 
 def _change(change: object) -> str:
@@ -46,7 +48,9 @@ def validate(file: Path) -> None:
     """Check a site file; an error names its line."""
     found = profile.read(file)
     profile.resolve(profile.named(found.profile), found)
-    click.echo(f"{file}: {len(found.checks)} overrides, {len(found.add)} site checks, {len(found.waivers)} waivers: valid")
+    click.echo(
+        f"{file}: {len(found.checks)} overrides, {len(found.add)} site checks, {len(found.waivers)} waivers: valid"
+    )
 
 
 @command.command("schema")

@@ -6,13 +6,14 @@ an empty text for a bare flag, the last one where an argument is given twice (as
 
 import os
 import re
-import shlex
 
 from . import read
 
 GRUB_CONFIGS = ("/boot/grub/grub.cfg", "/boot/grub2/grub.cfg")
+GRUB_ENVIRONMENTS = ("/boot/grub/grubenv", "/boot/grub2/grubenv")
 BLS_FOLDER = "/boot/loader/entries"
 KERNEL_CMDLINE = "/etc/kernel/cmdline"
+OPENS = re.compile(r"^\s*(menuentry|submenu)?\s*('[^']*'|\"[^\"]*\")?(.*)\{\s*$")
 
 
 def collect(names, step):
@@ -29,56 +30,144 @@ def collect(names, step):
         yield name, _single(whole, argument, with_file=side == "installed")
 
 
+def words(content):
+    """The arguments of a kernel command line, which knows double quotes only; what follows `--` belongs to init."""
+    parts = [part.replace('"', "") for part in re.findall(r'(?:[^\s"]|"[^"]*"?)+', content)]
+    return parts[: parts.index("--")] if "--" in parts else parts
+
+
 def parse(content):
     """`a=1 b a=2 c="x y"` → {"a": "2", "b": "", "c": "x y"}: an argument given twice keeps its last value."""
-    try:
-        parts = shlex.split(content)
-    except ValueError:
-        parts = content.split()
-    ours = parts[: parts.index("--")] if "--" in parts else parts  # what follows belongs to init
-    return {name: setting for name, _, setting in (part.partition("=") for part in ours)}
+    return {name: setting for name, _, setting in (part.partition("=") for part in words(content))}
 
 
 def _single(whole, argument, with_file):
     if "value" not in whole:
         return whole
     arguments = whole["value"]["arguments"] if with_file else whole["value"]
-    if argument not in arguments:
-        return read.absent("not on the kernel command line")
-    found = arguments[argument]
-    return read.value({"value": found, "file": whole["value"]["file"]} if with_file else found)
+    for name in reversed(list(arguments)):
+        if name.replace("-", "_") == argument.replace("-", "_"):  # the kernel takes one for the other
+            found = arguments[name]
+            return read.value({"value": found, "file": whole["value"]["file"]} if with_file else found)
+    return read.absent("not on the kernel command line")
 
 
 def installed_arguments():
-    """What the boot loader will pass: the first entry of a grub.cfg, or the newest boot loader entry."""
+    """What the boot loader will pass, from the entry that it will start."""
+    entry = boot_entry()
+    if "value" not in entry:
+        return entry
+    return read.value({"arguments": parse(entry["value"]["options"]), "file": entry["value"]["file"]})
+
+
+def boot_entry():
+    """The entry that the next boot starts: {"kernel", "options", "file"}."""
     problem = None
     for path in GRUB_CONFIGS:
         try:
-            found = _from_grub(read.text(path))
+            content = read.text(path)
+            found = None if re.search(r"^\s*blscfg\b", content, re.M) else _from_grub(content, _environment())
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as failed:
             problem = read.unread("{}: {}".format(path, read.why(failed)))
             continue
         if found is not None:
-            return read.value({"arguments": found, "file": path})
+            return _described(found[0], found[1], path)
     entry = _from_entries()
     return entry or problem or read.absent("no boot loader configuration on this host")
 
 
-def _from_grub(content):
-    found = re.search(r"^\s*linux(?:16|efi)?\s+\S+[ \t]*(.*)$", content, re.M)
-    return parse(found.group(1)) if found else None
+def _described(image, options, path, version=None):
+    """An entry as a fact. The version is what follows the image's stem: /vmlinuz-6.8.0-51-generic."""
+    named = re.match(r"(?:vmlinu[xz]|[Ii]mage|kernel|linux)-(.+)$", os.path.basename(image))
+    kernel = version or (named.group(1) if named else None)
+    plain = " ".join(part for part in options.split() if not part.startswith("$"))
+    return read.value({"kernel": kernel, "options": plain, "file": path})
+
+
+def _environment():
+    """GRUB's saved variables; none where it keeps none. Raises OSError where they cannot be read."""
+    for path in GRUB_ENVIRONMENTS:
+        try:
+            return dict(re.findall(r"^([A-Za-z_]\w*)=(.*)$", read.text(path), re.M))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+    return {}
+
+
+def _from_grub(content, saved):
+    """(image, options) of the menu entry that a grub.cfg starts by default; None when it holds none."""
+    entries = list(_menu(content))
+    chosen = (saved.get("next_entry") or _default(content, saved)).split(">")
+    for linux, levels in entries:
+        met = [part in level for part, level in zip(chosen, levels)]  # noqa: B905  (strict= is newer than 3.6)
+        if all(met) and len(met) == len(chosen):
+            return linux
+    return entries[0][0] if entries else None
+
+
+def _default(content, saved):
+    settings = re.findall(r"^\s*set default=[\"']?([^\"'\n]*)", content, re.M)
+    literal = [setting for setting in settings if "$" not in setting]
+    if "${saved_entry}" in settings:
+        return saved.get("saved_entry") or "0"
+    return literal[-1] if literal else "0"
+
+
+def _menu(content):
+    """((image, options), what names each level of the entry) of the entries that start a kernel."""
+    blocks, counters = [], [0]
+    for line in content.splitlines():
+        opened = OPENS.match(line)
+        linux = re.match(r"\s*linux(?:16|efi)?\s+(\S+)[ \t]*(.*)$", line)
+        if opened:
+            blocks.append((opened.group(1), _names(opened, counters)))
+        elif line.strip() == "}" and blocks:
+            if blocks.pop()[0] == "submenu":
+                counters.pop()
+        elif linux and blocks and blocks[-1][0] == "menuentry":
+            yield linux.groups(), [names for kind, names in blocks if kind]
+
+
+def _names(opened, counters):
+    """The number, title and id by which a menu entry may be chosen; numbers count anew in each submenu."""
+    kind, title, rest = opened.groups()
+    named = re.search(r"(?:--id|\$menuentry_id_option)\s+['\"]?([^'\"\s]+)", rest)
+    number = str(counters[-1])
+    if kind:
+        counters[-1] += 1
+    if kind == "submenu":
+        counters.append(0)
+    return number, (title or "")[1:-1], named.group(1) if named else None
+
+
+def version_key(version):
+    """Sorts kernel versions as people count: 6.8.0-100 after 6.8.0-51, a release after its candidates."""
+    return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|[a-z]+", version)]
 
 
 def _from_entries():
+    """The boot loader entry that is saved as the default, or else the newest. None when there are no entries."""
     try:
-        names = [name for name in read.names_in(BLS_FOLDER) if name.endswith(".conf") and "rescue" not in name]
+        names = [name[:-5] for name in read.names_in(BLS_FOLDER) if name.endswith(".conf") and "rescue" not in name]
         if not names:
             return None
-        path = os.path.join(BLS_FOLDER, names[-1])
-        options = re.findall(r"^options\s+(.*)$", read.text(path), re.M)
+        saved = _environment()
+        path = os.path.join(BLS_FOLDER, _chosen(names, saved) + ".conf")
+        content = read.text(path)
     except OSError as failed:
         return read.unread("{}: {}".format(BLS_FOLDER, read.why(failed)))
-    options = " ".join(options).replace("$kernelopts", read.text_or(KERNEL_CMDLINE))
-    return read.value({"arguments": parse(options), "file": path})
+    saved.setdefault("kernelopts", read.text_or(KERNEL_CMDLINE))
+    options = " ".join(re.findall(r"^options\s+(.*)$", content, re.M))
+    options = re.sub(r"\$(\w+)", lambda found: saved.get(found.group(1), ""), options)
+    keys = dict(re.findall(r"^(linux|version)\s+(.*)$", content, re.M))
+    return _described(keys.get("linux", ""), options, path, keys.get("version"))
+
+
+def _chosen(names, saved):
+    newest_first = sorted(names, key=version_key, reverse=True)
+    chosen = saved.get("next_entry") or saved.get("saved_entry") or "0"
+    if chosen in names:
+        return chosen
+    return newest_first[int(chosen)] if chosen.isdigit() and int(chosen) < len(names) else newest_first[0]

@@ -34,4 +34,4 @@ def emit(asked, nonce, seconds):
     sys.stdout.flush()
     data = frame(document(asked, seconds), nonce)
     while data:
-        data = data[os.write(1, data):]
+        data = data[os.write(1, data) :]

@@ -9,7 +9,9 @@ from . import read
 DMI = "/sys/class/dmi/id"
 VIRTUAL_BY_DMI = re.compile(
     "kvm|qemu|vmware|virtualbox|xen|bochs|parallels|bhyve|openstack|google compute|amazon ec2|virtual machine|"
-    "microsoft corporation.*virtual|firecracker|cloud hypervisor", re.I)
+    "microsoft corporation.*virtual|firecracker|cloud hypervisor",
+    re.I,
+)
 BARE_BY_DMI = re.compile(r"\.metal", re.I)
 
 
@@ -36,8 +38,14 @@ def _os_release():
         if content:
             pairs = dict(re.findall(r"^(\w+)=[\"']?(.*?)[\"']?$", content, re.M))
             like = [pairs.get("ID", "")] + pairs.get("ID_LIKE", "").split()
-            return read.value({"id": pairs.get("ID", ""), "version": pairs.get("VERSION_ID", ""), "like": like,
-                               "name": pairs.get("PRETTY_NAME", "")})
+            return read.value(
+                {
+                    "id": pairs.get("ID", ""),
+                    "version": pairs.get("VERSION_ID", ""),
+                    "like": like,
+                    "name": pairs.get("PRETTY_NAME", ""),
+                }
+            )
     return read.absent("no os-release file")
 
 

@@ -35,7 +35,7 @@ class Reporter:
     def send(self, kind, content):
         data = json.dumps([kind, content]).encode("ascii") + b"\n"
         while data:
-            data = data[os.write(self._handle, data):]
+            data = data[os.write(self._handle, data) :]
 
     def step(self, text):
         """Say what is about to be done, so that a hang has a name."""
@@ -65,7 +65,7 @@ class Worker:
 
     def left(self):
         """The families after the one that it is at."""
-        return self.families[self.families.index(self.current) + 1:] if self.current else []
+        return self.families[self.families.index(self.current) + 1 :] if self.current else []
 
     def abandon(self):
         """Kill it if it can be killed. True when it is still there: stuck in the kernel."""
@@ -97,7 +97,7 @@ def _child(families, asked, pipe):
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_DFL)
         _collect_all(families, asked, Reporter(3 if keep is None else keep))
-    except BaseException:  # noqa: B036  (a child must end here whatever happens; the supervisor sees the pipe close)
+    except BaseException:  # (a child must end here whatever happens; the supervisor sees the pipe close)
         os._exit(1)
     os._exit(0)
 
@@ -137,7 +137,9 @@ def _wait_for_turn(family, report):
             return None
         if time.monotonic() > end:
             pid, age = earlier[0]
-            return "an earlier {} reader (process {}, {} s old) has not come back: not starting another".format(family, pid, age)
+            return "an earlier {} reader (process {}, {} s old) has not come back: not starting another".format(
+                family, pid, age
+            )
         time.sleep(0.05)
 
 

@@ -16,11 +16,11 @@ def collect(names, step):
     sysctls = [name.partition(".")[2] for name in names if name.startswith("sysctl.")]
     paths = [name.partition(".")[2] for name in names if name.startswith("tmpfiles.")]
     step("sysctl.d")
-    lines = _lines(SYSCTL_FOLDERS)
+    lines = _lines(SYSCTL_FOLDERS) if sysctls else []
     for name in sysctls:
         yield "sysctl." + name, sysctl_winner(name, lines)
     step("tmpfiles.d")
-    lines = _lines(TMPFILES_FOLDERS)
+    lines = _lines(TMPFILES_FOLDERS) if paths else []
     for path in paths:
         yield "tmpfiles." + path, tmpfiles_winner(path, lines)
 
@@ -42,23 +42,29 @@ def _lines(folders):
 
 
 def sysctl_winner(name, lines):
-    """The last line that sets `name` wins; a name given in full wins over a pattern (systemd 250 and newer)."""
+    """The last line that sets `name` wins; one that names it in full wins over patterns, wherever it stands.
+
+    `-name` without a value keeps patterns (and earlier lines) from setting it.
+    """
     if isinstance(lines, dict):
         return lines
-    best = None
+    exact, pattern = (), None
     for path, number, line in lines:
         key, equals, setting = line.partition("=")
-        key = key.strip().lstrip("-").strip()
-        if not equals:
-            continue
-        exact = _dotted(key) == name
-        if exact or (_is_pattern(key) and fnmatch.fnmatchcase(name, _dotted(key)) and not (best and best[0])):
-            best = (exact, {"value": read.number_or_text(setting.strip()), "file": path, "line": number})
-    return read.value(best[1]) if best else read.absent("no sysctl.d file sets it")
+        key = _dotted(key.strip().lstrip("-").strip())
+        found = {"value": read.number_or_text(setting.strip()), "file": path, "line": number}
+        if key == name and (equals or line.startswith("-")):
+            exact = (found if equals else None,)
+        elif equals and _covers(key, name, "."):
+            pattern = found
+    best = exact[0] if exact else pattern
+    return read.value(best) if best else read.absent("no sysctl.d file sets it")
 
 
-def _is_pattern(key):
-    return any(sign in key for sign in "*?[")
+def _covers(pattern, name, separator):
+    """Whether a glob pattern covers a name; its stars do not reach across separators."""
+    same_depth = pattern.count(separator) == name.count(separator)
+    return any(sign in pattern for sign in "*?[") and same_depth and fnmatch.fnmatchcase(name, pattern)
 
 
 def _dotted(key):
@@ -72,12 +78,21 @@ def _dotted(key):
 
 
 def tmpfiles_winner(path, lines):
-    """The last `w` line for the path (later lines of that kind overwrite what earlier ones wrote)."""
+    """Of lines with the very same path the earliest counts (appending ones after an appending one count too).
+
+    Lines that reach the file by different paths (a pattern, and the path in full) are all written, in their order,
+    so that the last of those wins.
+    """
     if isinstance(lines, dict):
         return lines
-    best = None
+    written = {}
     for source, number, line in lines:
         fields = line.split(None, 6)
-        if len(fields) == 7 and fields[0][0] == "w" and (fields[1] == path or fnmatch.fnmatchcase(path, fields[1])):
-            best = {"value": read.number_or_text(fields[6]), "file": source, "line": number}
-    return read.value(best) if best else read.absent("no tmpfiles.d file sets it")
+        if len(fields) < 7 or fields[0][0] != "w":
+            continue
+        target, appends = fields[1].strip("\"'"), "+" in fields[0]
+        if target not in written or (appends and written[target][0]):
+            found = {"value": read.number_or_text(fields[6]), "file": source, "line": number}
+            written[target] = (appends, found)
+    ours = [found for target, (_, found) in written.items() if target == path or _covers(target, path, "/")]
+    return read.value(ours[-1]) if ours else read.absent("no tmpfiles.d file sets it")

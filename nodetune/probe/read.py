@@ -44,7 +44,12 @@ def why(problem):
 
 
 def text(path, longest=LONGEST):
-    """The content of a file, stripped. Raises OSError. Never waits on a pipe or a device, never reads past `longest`."""
+    """The content of a file without blanks at its end: `raw` for people. Raises OSError."""
+    return raw(path, longest).rstrip()
+
+
+def raw(path, longest=LONGEST):
+    """The content of a file to the letter. Raises OSError. Never waits on a pipe or a device, never reads past `longest`."""
     handle = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -59,7 +64,7 @@ def text(path, longest=LONGEST):
             left -= len(part)
     finally:
         os.close(handle)
-    return b"".join(parts).decode("utf-8", "backslashreplace").strip()
+    return b"".join(parts).decode("utf-8", "backslashreplace")
 
 
 def file_fact(path, parse=None):
@@ -100,7 +105,7 @@ def exists(path):
 def real(path):
     """The path with all links resolved, as the host sees it."""
     found = os.path.realpath(ROOT + path)
-    return found[len(os.path.realpath(ROOT)):] if ROOT else found
+    return found[len(os.path.realpath(ROOT)) :] if ROOT else found
 
 
 def link_name(path):
@@ -163,7 +168,12 @@ def run(command, seconds=TOOL_SECONDS):
     """
     environment = {"PATH": TOOL_PATH, "LC_ALL": "C", "HOME": "/"}
     process = subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=environment, close_fds=True
+        command,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=environment,
+        close_fds=True,
     )
     tool = os.path.basename(command[0])
     try:

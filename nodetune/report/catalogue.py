@@ -35,8 +35,12 @@ def print_check(check: Check, gates: bool) -> None:
     """All that there is to know about a check."""
     out = Lines(console(sys.stdout))
     told = explain.explain(check)
-    out.line((check.id, "bold"), "  ", (check.severity, STYLE[check.severity]), f"  {check.area}, {check.stability}"
-             + (", gates jobs" if gates else ""))
+    out.line(
+        (check.id, "bold"),
+        "  ",
+        (check.severity, STYLE[check.severity]),
+        f"  {check.area}, {check.stability}" + (", gates jobs" if gates else ""),
+    )
     out.line(f"{told.title}.")
     out.line("")
     rows = [("Wanted", explain.wanted(check)), ("Fix", explain.fix(check)), *told.sections.items()]
@@ -55,7 +59,11 @@ def page(checks: Iterable[Check]) -> str:
 
 def _entry(check: Check) -> str:
     told = explain.explain(check)
-    lines = [f"\n### {check.id}\n", f"{told.title}. *{check.severity}, {check.stability}, since {check.since}*\n",
-             f"- **Wanted:** {explain.wanted(check)}", f"- **Fix:** {explain.fix(check)}",
-             *(f"- **{head}:** {text}" for head, text in told.sections.items())]
+    lines = [
+        f"\n### {check.id}\n",
+        f"{told.title}. *{check.severity}, {check.stability}, since {check.since}*\n",
+        f"- **Wanted:** {explain.wanted(check)}",
+        f"- **Fix:** {explain.fix(check)}",
+        *(f"- **{head}:** {text}" for head, text in told.sections.items()),
+    ]
     return "\n".join(lines) + "\n"

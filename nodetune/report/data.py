@@ -55,15 +55,27 @@ def _host(result: HostResult) -> dict[str, Any]:
 
 def _finding(found: Finding) -> dict[str, Any]:
     data = {
-        "check": found.check, "status": found.status, "severity": found.severity, "title": found.title,
-        "observed": found.observed, "wanted": found.wanted, "reason": found.reason, "gates": found.gates,
-        "subjects": dict(found.subjects), "odd": list(found.odd), "manual": found.manual,
+        "check": found.check,
+        "status": found.status,
+        "severity": found.severity,
+        "title": found.title,
+        "observed": found.observed,
+        "wanted": found.wanted,
+        "reason": found.reason,
+        "gates": found.gates,
+        "subjects": dict(found.subjects),
+        "odd": list(found.odd),
+        "manual": found.manual,
     }
     return {**data, "fix": _fix(found.fix) if found.fix else None}
 
 
 def _fix(fix: Fix) -> dict[str, Any]:
     return {
-        "kind": fix.kind, "target": fix.target, "value": fix.value, "disruption": fix.disruption, "file": fix.file,
+        "kind": fix.kind,
+        "target": fix.target,
+        "value": fix.value,
+        "disruption": fix.disruption,
+        "file": fix.file,
         "params": dict(fix.params),
     }

@@ -11,8 +11,12 @@ from nodetune.model import Finding, HostResult, Step
 from nodetune.report.text import Lines, console
 
 
-def print_plan(stream: TextIO, steps: Sequence[Step], by_hand: Mapping[str, tuple[Finding, list[str]]],
-               results: Sequence[HostResult]) -> None:
+def print_plan(
+    stream: TextIO,
+    steps: Sequence[Step],
+    by_hand: Mapping[str, tuple[Finding, list[str]]],
+    results: Sequence[HostResult],
+) -> None:
     """The plan, then what only a person can do, then hosts that were not reached."""
     out = Lines(console(stream))
     single = len(results) == 1

@@ -39,7 +39,9 @@ def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
         for found in result.findings:
             if found.status == status:
                 by_check.setdefault((found.check, found.severity), []).append((result.host, found))
-    groups = [Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()]
+    groups = [
+        Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
+    ]
     return sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -len(group.members), group.check))
 
 
@@ -93,7 +95,11 @@ class Printer:
         self._line("")
 
     def _group(self, group: Group) -> None:
-        head: list[tuple[str, str] | str] = [(f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")]
+        head: list[tuple[str, str] | str] = [
+            (f"{group.severity:<8}", STYLE[group.severity]),
+            "  ",
+            (group.check, "bold"),
+        ]
         if not self._single:
             head.append(f"  {_fold(group.hosts)}")
         self._line(*head)
@@ -123,7 +129,11 @@ class Printer:
     def _next(self, found: Finding) -> None:
         if found.fix:
             cost = "no disruption" if found.fix.disruption == "none" else f"disruption: {found.fix.disruption}"
-            self._line(("fix      ", "dim"), f"{show.plain(found.fix.target)} = {show.value(found.fix.value)} ({cost})", indent=GUTTER)
+            self._line(
+                ("fix      ", "dim"),
+                f"{show.plain(found.fix.target)} = {show.value(found.fix.value)} ({cost})",
+                indent=GUTTER,
+            )
             self._line(("next     ", "dim"), (self._command("plan", f"--select {found.check}"), "green"), indent=GUTTER)
             return
         if found.manual:
@@ -138,16 +148,27 @@ class Printer:
             if result.state != "ok":
                 continue
             failing = sorted(result.failing(), key=lambda found: -SEVERITIES.index(found.severity))
-            self._line((show.plain(result.host), "bold underline"), f"  {len(failing)} findings" if failing else "  compliant")
+            self._line(
+                (show.plain(result.host), "bold underline"), f"  {len(failing)} findings" if failing else "  compliant"
+            )
             for found in failing:
                 reason = f" ({found.reason})" if found.reason else ""
                 wanted = f", wanted {found.wanted}" if found.wanted else ""
-                self._line((f"{found.severity:<8}", STYLE[found.severity]), f"  {found.check}: {_seen(found)}{wanted}{reason}", indent="  ")
+                self._line(
+                    (f"{found.severity:<8}", STYLE[found.severity]),
+                    f"  {found.check}: {_seen(found)}{wanted}{reason}",
+                    indent="  ",
+                )
             self._line("")
 
     def _waived(self) -> None:
         for group in grouped(self._results, "waived"):
-            self._line(("waived  ", "dim"), "  ", (group.check, "bold"), f"  {_fold(group.hosts)}: {group.members[0][1].reason}")
+            self._line(
+                ("waived  ", "dim"),
+                "  ",
+                (group.check, "bold"),
+                f"  {_fold(group.hosts)}: {group.members[0][1].reason}",
+            )
 
     def _unknown(self) -> None:
         reasons: dict[str, tuple[set[str], set[str]]] = {}
@@ -181,7 +202,12 @@ class Printer:
         self._line("")
         self._line(*_totals(summary))
         if summary.statuses.get("fail"):
-            self._line(("all fixes: ", "dim"), (self._command("plan"), "green"), ("   why: ", "dim"), ("nodetune explain ID", "green"))
+            self._line(
+                ("all fixes: ", "dim"),
+                (self._command("plan"), "green"),
+                ("   why: ", "dim"),
+                ("nodetune explain ID", "green"),
+            )
 
 
 def _totals(summary: Summary) -> list[tuple[str, str] | str]:
@@ -189,12 +215,17 @@ def _totals(summary: Summary) -> list[tuple[str, str] | str]:
     if summary.reached < summary.hosts:
         parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
     parts.append(": ")
-    failing = [(f"{summary.failing[each]} {each}", STYLE[each]) for each in reversed(SEVERITIES) if summary.failing.get(each)]
+    failing = [
+        (f"{summary.failing[each]} {each}", STYLE[each]) for each in reversed(SEVERITIES) if summary.failing.get(each)
+    ]
     for number, part in enumerate(failing):
         parts += [", ", part] if number else [part]
     parts.append(" findings" if failing else "no findings")
-    rest = [f"{summary.statuses[each]} {word}" for each, word in (("pass", "passed"), ("skip", "not applicable"),
-            ("unknown", "unknown"), ("waived", "waived")) if summary.statuses.get(each)]
+    rest = [
+        f"{summary.statuses[each]} {word}"
+        for each, word in (("pass", "passed"), ("skip", "not applicable"), ("unknown", "unknown"), ("waived", "waived"))
+        if summary.statuses.get(each)
+    ]
     return [*parts, f" · {' · '.join(rest)}"] if rest else parts
 
 

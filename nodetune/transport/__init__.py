@@ -1,13 +1,12 @@
 """Ways to reach a host: one round trip each. The only place that opens a connection.
 
-A transport is a module with `run(target, script, options) -> bytes`: it pipes `script` to `python3 -I -S -` on the
-target and returns what that printed, at most `options.most_bytes` of it. It raises Unreachable for anything that keeps
-it from doing so.
+`fanout.collect` is the way in. A transport (paramiko_ssh, ssh, local) logs in, runs `talk.command` on the target, carries
+what it prints into a `talk.Talk` and what that wants to say back, and returns the exit status. It raises Unreachable for
+anything that keeps it from doing so. All of it happens within the host's `lifeline.Lifeline`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 STATES = {
@@ -24,6 +23,7 @@ STATES = {
     "bad answer": "the answer is not one of the probe",
     "too much output": "more output than a probe ever gives",
     "unsupported": "this transport cannot do what the host needs",
+    "internal error": "nodetune itself failed at this host",
 }
 """Everything that can go wrong on the way to a host, in the report's words."""
 
@@ -39,26 +39,34 @@ class Unreachable(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """One host to reach. `name` is what reports call it; the rest are Ansible's connection variables, resolved."""
+    """One host to reach. `name` is what reports call it; the rest are Ansible's connection variables, resolved.
+
+    `key_file` and `ssh_args` are what the inventory adds to the user's own OpenSSH configuration. `groups` are the
+    inventory's groups that the host is in, `all` left out.
+    """
 
     name: str
     address: str = ""
     port: int | None = None
     user: str | None = None
     key_file: str | None = None
-    password: str | None = None
+    password: str | None = field(default=None, repr=False)
     connection: str = "ssh"
     ssh_args: tuple[str, ...] = ()
     python: str = "python3"
     become: bool = False
     become_user: str = "root"
-    become_password: str | None = None
-    variables: Mapping[str, object] = field(default_factory=dict)
+    become_method: str = "sudo"
+    become_password: str | None = field(default=None, repr=False)
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Options:
-    """What holds for all hosts of a run. `seconds` is the deadline of one host, all of it."""
+    """What holds for all hosts of a run.
+
+    `seconds` is the deadline of one host, from name look-up to the last byte; `connect_seconds` that of the TCP connection.
+    """
 
     seconds: float = 40.0
     connect_seconds: float = 10.0

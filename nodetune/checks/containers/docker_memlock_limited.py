@@ -1,0 +1,43 @@
+"""Docker's containers may not lock the memory that RDMA needs.
+
+Why it matters: A container gets the limit that daemon.json or the run command names, else the one of containerd. With
+8 MiB NCCL's first RDMA buffer fails (ibv_reg_mr failed) in every container that was started without --ulimit.
+Confirm by hand: docker run --rm busybox sh -c 'ulimit -l'
+Side effects of the fix: Docker restarts; new containers may lock all memory.
+Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
+https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.conditions import RDMA
+from nodetune.expect import Equals
+from nodetune.model import Absent, Check, Each, Unread, Value
+from nodetune.remedies import docker_daemon
+from nodetune.view import View
+
+
+def observe(facts: View) -> Any:
+    """daemon.json's default, else what containerd runs with."""
+    wanted = facts["containers.docker"].get("default-ulimits", {}).get("memlock")
+    if isinstance(wanted, Mapping):
+        soft = {str(key).lower(): each for key, each in wanted.items()}.get("soft")
+        return "unlimited" if soft == -1 else soft
+    limits = facts.fact("limits.memlock")
+    inherited = limits.of.get("containerd", Absent("containerd does not run")) if isinstance(limits, Each) else limits
+    if isinstance(inherited, Value):
+        return inherited.value["soft"]
+    return inherited if isinstance(inherited, Absent | Unread) else Absent()
+
+
+CHECK = Check(
+    needs=("containers.docker", "limits.memlock"),
+    observe=observe,
+    accept=Equals("unlimited"),
+    set={"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}},
+    applies=(RDMA,),
+    unit="bytes",
+    remedy=docker_daemon("default-ulimits"),
+    severity="high",
+)

@@ -1,0 +1,25 @@
+"""The kernel argument irqaffinity= narrows where new interrupts go.
+
+Why it matters: It sets the default mask for interrupts that are allocated later. On a node with several network cards
+and GPUs this puts interrupts of all of them on the same CPUs, near to some and far from others; managed interrupts
+(NVMe queues) ignore it. It belongs to hosts whose CPUs are partitioned by hand.
+Confirm by hand: grep -o 'irqaffinity=[^ ]*' /proc/cmdline; cat /proc/irq/default_smp_affinity
+Side effects of the fix: A reboot.
+Sources: https://docs.kernel.org/admin-guide/kernel-parameters.html (irqaffinity) ;
+https://docs.kernel.org/core-api/irq/irq-affinity.html
+"""
+
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+
+CHECK = Check(
+    fact="cmdline.running.irqaffinity",
+    accept=Empty("not set"),
+    absent="pass",
+    remedy=manual(
+        "Remove irqaffinity= from GRUB_CMDLINE_LINUX* in /etc/default/grub and /etc/default/grub.d/, then update-grub "
+        "(Debian, Ubuntu); or grubby --update-kernel=ALL --remove-args=irqaffinity (Red Hat). Reboot."
+    ),
+    severity="info",
+)

@@ -1,0 +1,24 @@
+"""The next boot starts another kernel than the one that runs.
+
+Why it matters: Fixes that were installed are not in force, and the node changes its behaviour at the next reboot,
+planned or not. Nodes of one cluster that rebooted at different times run different kernels, which makes a slow node
+hard to explain.
+Confirm by hand: uname -r; ls -t /boot/vmlinuz-*
+Side effects of the fix: A reboot.
+Sources: https://www.gnu.org/software/grub/manual/grub/grub.html#Simple-configuration ;
+https://uapi-group.org/specifications/specs/boot_loader_specification/
+"""
+
+from nodetune.expect import Equals
+from nodetune.model import Check, Ref
+from nodetune.remedies import manual
+
+CHECK = Check(
+    fact="host.kernel",
+    accept=Equals(Ref("kernel.next")),
+    remedy=manual(
+        "Drain the node and reboot. To stay on the running kernel instead, make it the default: "
+        "grub-set-default (Debian, Ubuntu) or grubby --set-default /boot/vmlinuz-$(uname -r)"
+    ),
+    severity="medium",
+)

@@ -1,0 +1,28 @@
+"""A link answers ARP for addresses of its siblings in the same subnet.
+
+Why it matters: With several links in one subnet and arp_ignore=0 any of them answers for any address, so that peers send a
+whole rail's traffic to one port while others idle, and it changes from run to run. One subnet per link avoids it.
+Confirm by hand: sysctl -a --pattern 'net.ipv4.conf.*.arp_ignore$'
+Side effects of the fix: A link no longer answers for addresses of the others; routers that relied on it must learn the right one.
+Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
+"""
+
+from nodetune.checks.network._links import conf_of_shared_subnets
+from nodetune.expect import AtLeast
+from nodetune.model import Absent, Check
+from nodetune.remedies import sysctl
+from nodetune.view import View
+
+
+def observe(facts: View) -> dict[str, int] | Absent:
+    return conf_of_shared_subnets(facts, "arp_ignore")
+
+
+CHECK = Check(
+    needs=("net.links", "net.subnets", "net.ipv4_conf"),
+    observe=observe,
+    accept=AtLeast(1),
+    set=1,
+    remedy=sysctl("net.ipv4.conf.all.arp_ignore"),
+    severity="medium",
+)

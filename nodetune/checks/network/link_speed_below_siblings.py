@@ -1,0 +1,52 @@
+"""A link runs slower than its siblings on the same kind of card.
+
+Why it matters: A worn cable or dirty optics make a port settle for a lower speed without an error, and a collective
+operation goes at the pace of its slowest link.
+Confirm by hand: grep . /sys/class/net/*/speed
+Side effects of the fix: Work on the cable or the switch port takes the link down.
+Sources: https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net
+"""
+
+from typing import Any
+
+from nodetune.checks.network._links import Links, groups, in_use
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+
+def observe(facts: View) -> dict[str, str]:
+    devices: dict[str, Any] = facts.get("pci.devices", {})
+    links = {name: link for name, link in in_use(facts["net.links"]).items() if link["speed_mbps"]}
+    for name, link in links.items():
+        links[name] = {**link, "model": devices.get(link["bdf"], {}).get("device")}
+    problems = dict.fromkeys(links, "")
+    for group in groups(links, "driver", "model"):
+        problems.update(_slow(group))
+    return problems
+
+
+def _slow(group: Links) -> dict[str, str]:
+    """Those below the speed that more than half of three or more have; in a bond, those below any other member."""
+    speeds = sorted(link["speed_mbps"] for link in group.values())
+    usual = speeds[len(speeds) // 2] if len(speeds) >= 3 else 0
+    slow = {}
+    for name, link in group.items():
+        bond = [each["speed_mbps"] for each in group.values() if link["master"] and each["master"] == link["master"]]
+        wanted = max([usual, *bond])
+        if link["speed_mbps"] < wanted:
+            slow[name] = f"{link['speed_mbps'] / 1000:g} Gb/s, its siblings have {wanted / 1000:g} Gb/s"
+    return slow
+
+
+CHECK = Check(
+    needs=("net.links", "pci.devices"),
+    observe=observe,
+    accept=Empty("the speed of the siblings"),
+    remedy=manual(
+        "ethtool LINK (what both ends advertise), ethtool -m LINK (optics); reseat or replace the cable, compare the "
+        "settings of the switch port. A link that is meant to be slower: waive it."
+    ),
+    severity="high",
+)

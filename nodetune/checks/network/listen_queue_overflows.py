@@ -1,0 +1,36 @@
+"""Incoming connections were dropped because a program accepted them too slowly.
+
+Why it matters: A dropped connection request is tried again after one second, then two, then four: starts of large
+jobs and bursts of inference requests take seconds longer for no visible reason.
+Confirm by hand: nstat -az TcpExtListenOverflows TcpExtListenDrops; ss -ltn
+Side effects of the fix: None.
+Sources: https://www.kernel.org/doc/html/latest/networking/snmp_counter.html
+"""
+
+from nodetune.checks.network._links import share
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+LIMIT = 0.001
+
+
+def observe(facts: View) -> str:
+    dropped = facts["tcp.listen"]["overflows"]
+    requests = facts["tcp.segments"]["accepted"] + dropped
+    if dropped < 100 or dropped < LIMIT * requests:
+        return ""
+    return share(dropped, requests) + " connection requests dropped"
+
+
+CHECK = Check(
+    needs=("tcp.listen", "tcp.segments"),
+    observe=observe,
+    accept=Empty("fewer than one in a thousand since boot"),
+    remedy=manual(
+        "ss -ltn: a Recv-Q near Send-Q names the program. Raise its backlog and net.core.somaxconn (sysctl -w "
+        "net.core.somaxconn=65535), or give it more accepting threads."
+    ),
+    severity="low",
+)

@@ -1,0 +1,41 @@
+"""A fast link is served by fewer queues than its traffic needs.
+
+Why it matters: One queue is one CPU core, and one core moves a few tens of Gb/s at best. Images made for small
+virtual machines, crash kernels and some drivers leave a single queue.
+Confirm by hand: ethtool -l eth0
+Side effects of the fix: The link restarts; interrupts must be placed again.
+Sources: https://docs.kernel.org/networking/scaling.html ;
+https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (CombinedChannels=)
+"""
+
+from nodetune.checks.network._links import fast
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+ENOUGH = 8
+
+
+def observe(facts: View) -> dict[str, str]:
+    channels, local = facts["net.channels"], facts["net.local_cpus"]
+    links = [name for name in fast(facts["net.links"]) if name in channels and name in local]
+    return {name: _few(channels[name], local[name]) for name in links}
+
+
+def _few(channel: dict[str, int], cpus: int) -> str:
+    possible = max(channel["combined_max"], channel["rx_max"])
+    queues = channel["combined"] + channel["rx"]
+    return "" if queues >= min(possible, cpus, ENOUGH) else f"{queues} of {possible} possible queues"
+
+
+CHECK = Check(
+    needs=("net.links", "net.channels", "net.local_cpus"),
+    observe=observe,
+    accept=Empty("at least 8 queues, where card and CPUs allow"),
+    remedy=manual(
+        "ethtool -L LINK combined 16 (or the CPUs of the card's node if fewer); keep it with CombinedChannels= in a file "
+        "of /etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined 16."
+    ),
+    severity="low",
+)

@@ -1,0 +1,38 @@
+"""How near a GPU is to the nearest RDMA card. Shared by two checks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodetune.view import Missing, View
+
+SWITCH = "same PCIe switch"
+NODE = "same NUMA node"
+FAR = "another NUMA node"
+NOT_KNOWN = "its NUMA node is not known"
+NEEDS = ("pci.gpus", "pci.devices", "rdma.ports", "numa.node_count")
+
+
+def nearest(facts: View) -> dict[str, str]:
+    """BDF of each GPU → where its nearest RDMA card sits."""
+    devices = facts["pci.devices"]
+    cards = [devices[port["bdf"]] for port in facts["rdma.ports"].values() if port.get("bdf") in devices]
+    if not cards:
+        raise Missing("no RDMA card on the PCI bus")
+    one_node = facts.get("numa.node_count", 1) < 2
+    return {gpu: _place(devices[gpu], cards, one_node) for gpu in facts["pci.gpus"] if gpu in devices}
+
+
+def _place(gpu: Any, cards: list[Any], one_node: bool) -> str:
+    if any(_root_port(gpu) and _root_port(gpu) == _root_port(card) for card in cards):
+        return SWITCH
+    nodes = {card.get("numa_node", -1) for card in cards}
+    if one_node or gpu.get("numa_node", -1) in nodes - {-1, None}:
+        return NODE
+    return NOT_KNOWN if gpu.get("numa_node", -1) == -1 or nodes <= {-1, None} else FAR
+
+
+def _root_port(device: Any) -> Any:
+    """Two devices behind one root port share a switch: a port without one leads to a single slot."""
+    parents = device.get("parents") or [None]
+    return parents[0]

@@ -1,0 +1,46 @@
+"""The firmware does not say which NUMA node a device belongs to.
+
+Why it matters: NCCL, UCX, Slurm and irqbalance place threads, buffers and interrupts by the device's NUMA node. With -1
+they guess, and memory for a GPU or a card comes from the far socket half of the time. The kernel takes the node from
+the proximity (_PXM) of the host bridge in the firmware's tables.
+Confirm by hand: grep . /sys/bus/pci/devices/*/numa_node | grep -- -1$
+Side effects of the fix: A firmware update and a reboot.
+Sources: https://docs.kernel.org/admin-guide/abi-testing.html (sysfs-bus-pci, numa_node) ;
+https://github.com/torvalds/linux/commit/63692df103e9c76b26c382ce8079283b7df9a99a
+"""
+
+from typing import Any
+
+from nodetune.conditions import BARE_METAL, SEVERAL_NUMA_NODES
+from nodetune.expect import AtLeast
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+CLASSES = ("0302", "0200", "0207", "0108")  # GPUs, network and InfiniBand cards, NVMe disks
+DISPLAY = "0300"  # a GPU too if NVIDIA made it, else the management controller's
+
+
+def observe(facts: View) -> dict[str, int]:
+    """The NUMA node of each device that matters."""
+    devices = facts["pci.devices"].items()
+    return {bdf: -1 if each["numa_node"] is None else each["numa_node"] for bdf, each in devices if _matters(each)}
+
+
+def _matters(device: Any) -> bool:
+    if device.get("virtual_function"):
+        return False
+    return device["class"] in CLASSES or (device["class"] == DISPLAY and device["vendor"] == "10de")
+
+
+CHECK = Check(
+    observe=observe,
+    needs=("pci.devices",),
+    applies=(BARE_METAL, SEVERAL_NUMA_NODES),
+    accept=AtLeast(0),
+    remedy=manual(
+        "Update the BIOS; look there for an option that describes PCIe to NUMA (ACPI SRAT, NUMA per socket, L3 as NUMA). "
+        "To try it out only: echo N > /sys/bus/pci/devices/BDF/numa_node (taints the kernel, lost at reboot)."
+    ),
+    severity="medium",
+)

@@ -1,0 +1,41 @@
+"""Selections of RDMA ports that several checks share."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+Ports = dict[str, dict[str, Any]]
+
+
+def own(ports: Ports) -> Ports:
+    """Ports of the hardware itself, without virtual functions."""
+    return {name: port for name, port in ports.items() if not port.get("virtual_function")}
+
+
+def active(ports: Ports, link_layer: str | None = None) -> Ports:
+    """Those that are ACTIVE (and of one link layer)."""
+    return {
+        name: port
+        for name, port in own(ports).items()
+        if port["state"] == "ACTIVE" and link_layer in (None, port["link_layer"])
+    }
+
+
+def groups(ports: Ports) -> Iterable[Ports]:
+    """Ports that should be alike: the same port of the same model, with the same link layer.
+
+    Cards with two ports show each as a PCI function of its own, so the function's number tells first from second ports.
+    """
+    found: dict[tuple[Any, ...], Ports] = {}
+    for name, port in ports.items():
+        function = (port["bdf"] or "").rpartition(".")[2]
+        key = (port["model"], port["link_layer"], function, name.rpartition("/")[2])
+        found.setdefault(key, {})[name] = port
+    return found.values()
+
+
+def usual(values: Iterable[Any]) -> Any:
+    """What most have."""
+    return Counter(values).most_common(1)[0][0]

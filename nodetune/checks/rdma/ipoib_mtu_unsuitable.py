@@ -1,0 +1,42 @@
+"""An IP-over-InfiniBand link has an MTU that does not belong to its mode.
+
+Why it matters: In datagram mode a packet is one InfiniBand packet: 4092 bytes on a fabric with 4 KiB MTU, 2044 with
+2 KiB. The Ethernet habit of 9000 is no IPoIB value. Connected mode allows 65520 and is pointless with less; newer
+cards offer datagram only, with offloads that more than make up for it. NCCL's data does not pass here, its
+bootstrap and the storage clients' traffic do.
+Confirm by hand: grep . /sys/class/net/ib*/mode /sys/class/net/ib*/mtu
+Side effects of the fix: The link restarts; all hosts of the IPoIB network must agree.
+Sources: https://docs.kernel.org/infiniband/ipoib.html
+"""
+
+from typing import Any
+
+from nodetune.expect import Empty
+from nodetune.model import Absent, Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+DATAGRAM = (2044, 4092)
+
+
+def observe(facts: View) -> dict[str, str] | Absent:
+    links = {name: link for name, link in facts["rdma.ipoib"].items() if link["up"]}
+    return {name: _unsuitable(link) for name, link in links.items()} or Absent("no IP-over-InfiniBand link is up")
+
+
+def _unsuitable(link: dict[str, Any]) -> str:
+    mode, mtu = link["mode"], link["mtu"]
+    good = mtu in DATAGRAM if mode == "datagram" else mtu > max(DATAGRAM)
+    return "" if good else f"{mode} mode with MTU {mtu}"
+
+
+CHECK = Check(
+    needs=("rdma.ipoib",),
+    observe=observe,
+    accept=Empty("datagram with 4092 or 2044, or connected with 65520"),
+    remedy=manual(
+        "ip link set LINK mtu 4092 (2044 on a fabric with 2 KiB MTU), or for connected mode: echo connected > "
+        "/sys/class/net/LINK/mode; ip link set LINK mtu 65520. Keep it in NetworkManager (infiniband.mtu) or netplan."
+    ),
+    severity="low",
+)

@@ -1,0 +1,55 @@
+"""An RDMA port has counted errors out of proportion to its traffic.
+
+Why it matters: Damaged or lost packets are sent again by the cards, unseen by the program, which only runs slower.
+The counters may be months old, so they are held against the packets counted with them; a fault that began today on a
+busy port can still hide. Packets out of order are no error here: adaptive routing causes them by design.
+Confirm by hand: perfquery -x (InfiniBand); rdma statistic show; grep . /sys/class/infiniband/*/ports/*/counters/*err*
+Side effects of the fix: Work on the cable takes the link down.
+Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
+https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
+"""
+
+from typing import Any
+
+from nodetune.checks.rdma._ports import active
+from nodetune.conditions import RDMA
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+LIMITS = {
+    "symbol_error": 1e-6,
+    "port_rcv_errors": 1e-6,
+    "packet_seq_err": 1e-5,
+    "local_ack_timeout_err": 1e-5,
+    "rnr_nak_retry_err": 1e-4,
+    "implied_nak_seq_err": 1e-5,
+}
+"""Counter → errors a packet. Receivers that are not ready (RNR) are a matter of load before they are a fault."""
+FEWEST = 1000
+
+
+def observe(facts: View) -> dict[str, str]:
+    counters, hardware = facts["rdma.counters"], facts["rdma.hw_counters"]
+    ports = [name for name in active(facts["rdma.ports"]) if name in counters]
+    return {name: _errors({**counters[name], **hardware.get(name, {})}) for name in ports}
+
+
+def _errors(counted: dict[str, Any]) -> str:
+    packets = counted.get("port_rcv_packets", 0) + counted.get("port_xmit_packets", 0)
+    bad = [name for name, limit in LIMITS.items() if counted.get(name, 0) > max(FEWEST, limit * packets)]
+    return ", ".join(f"{name} {counted[name]}" for name in bad) + f" in {packets:g} packets" if bad else ""
+
+
+CHECK = Check(
+    needs=("rdma.ports", "rdma.counters", "rdma.hw_counters"),
+    observe=observe,
+    accept=Empty("hardly any error"),
+    applies=(RDMA,),
+    remedy=manual(
+        "Clear and watch: perfquery -R (InfiniBand), run traffic, read again. Growing symbol or receive errors: cable, "
+        "optics, port. Growing sequence or timeout errors on RoCE: drops in the network, so check PFC and ECN end to end."
+    ),
+    severity="medium",
+)

@@ -1,0 +1,52 @@
+"""An RDMA port is not active.
+
+Why it matters: NCCL uses only ports in state ACTIVE and says nothing about the others: the job runs with less
+bandwidth, over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch
+port); INIT means that the link stands but no subnet manager has configured it.
+Confirm by hand: grep . /sys/class/infiniband/*/ports/*/*state
+Side effects of the fix: None on this host.
+Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
+https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
+"""
+
+from typing import Any
+
+from nodetune.checks.rdma._ports import Ports, groups, own
+from nodetune.conditions import RDMA
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+
+def observe(facts: View) -> dict[str, str]:
+    ports = own(facts["rdma.ports"])
+    none = not any(port["state"] == "ACTIVE" for port in ports.values())
+    return {name: text for group in groups(ports) for name, text in _faults(group, none).items()}
+
+
+def _faults(group: Ports, none: bool) -> dict[str, str]:
+    """Of ports that are down: one counts as unused where no port of its kind is up, unless the host has none at all."""
+    used = none or any(port["state"] != "DOWN" for port in group.values())
+    return {name: _fault(port, used) for name, port in group.items()}
+
+
+def _fault(port: dict[str, Any], used: bool) -> str:
+    # on RoCE a missing cable reads "Disabled" too; on InfiniBand somebody switched the port off
+    off = port["phys_state"] == "Disabled" and port["link_layer"] == "InfiniBand"
+    if port["state"] == "ACTIVE" or off or (port["state"] == "DOWN" and not used):
+        return ""
+    return f"{port['state']} ({port['phys_state']})"
+
+
+CHECK = Check(
+    needs=("rdma.ports",),
+    observe=observe,
+    accept=Empty("ACTIVE"),
+    applies=(RDMA,),
+    remedy=manual(
+        "INIT: start or reach the subnet manager (sminfo). DOWN: ip link set NETDEV up (RoCE); reseat the cable, try another "
+        "switch port. A port that is meant to be unused: waive it."
+    ),
+    severity="critical",
+)

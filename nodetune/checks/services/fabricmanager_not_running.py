@@ -1,0 +1,32 @@
+"""Fabric Manager does not run on a host with NVSwitches.
+
+Why it matters: It sets up the switches between the GPUs. Without it CUDA refuses to start on every GPU (error 802,
+system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe.
+Confirm by hand: systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A2 Fabric
+Side effects of the fix: Starting it needs idle GPUs; restarting it can end running CUDA programs.
+Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html ;
+https://github.com/NVIDIA/NVSentinel/issues/883
+"""
+
+from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch, state
+from nodetune.conditions import BARE_METAL, NOT_CONTAINER
+from nodetune.expect import Equals
+from nodetune.model import Check
+from nodetune.remedies import service
+from nodetune.view import View
+
+
+def observe(facts: View) -> str:
+    require_nvswitch(facts)
+    return state(facts.get("services.nvidia-fabricmanager"))
+
+
+CHECK = Check(
+    needs=("services.nvidia-fabricmanager", *NVSWITCH_NEEDS),
+    observe=observe,
+    accept=Equals("running"),
+    set="enabled",
+    applies=(BARE_METAL, NOT_CONTAINER, SYSTEMD),
+    remedy=service("nvidia-fabricmanager", disruption="idle GPU"),
+    severity="critical",
+)

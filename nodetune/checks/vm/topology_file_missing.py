@@ -1,0 +1,47 @@
+"""NCCL has to guess which GPU and which NIC are near each other in this virtual machine.
+
+Why it matters: Where the hypervisor shows every device directly on the root bus, NCCL sees no PCIe switches: it pairs GPUs
+and NICs at random and leaves GPUDirect RDMA off between them. Providers ship a topology file for each machine size
+(Azure: /opt/microsoft/*/topo.xml). A file of another size is worse than none: it silently halves the bandwidth.
+Confirm by hand: lspci -t; grep -r NCCL_TOPO_FILE /etc/nccl.conf /etc/environment; ls /var/run/nvidia-topologyd
+Side effects of the fix: None, if the file belongs to this machine size.
+Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (NCCL_TOPO_FILE) ;
+https://github.com/Azure/azhpc-images ; https://github.com/aws/aws-ofi-nccl
+"""
+
+from nodetune.conditions import RDMA, VIRTUAL
+from nodetune.expect import Equals, Matches
+from nodetune.model import Absent, Check, When
+from nodetune.remedies import manual
+from nodetune.view import View
+
+FROM_DRIVER = "file./var/run/nvidia-topologyd/virtualTopology.xml"
+PROVIDERS = "^(Microsoft|Amazon|Google)"
+GIVEN, NOT_GIVEN = "a topology file", "no topology file"
+
+
+def observe(facts: View) -> str | Absent:
+    devices, gpus = facts["pci.devices"], facts["pci.gpus"]
+    if len(gpus) < 2:
+        return Absent("fewer than two GPUs")
+    if len({tuple(devices[gpu]["parents"]) for gpu in gpus}) > 1:
+        return Absent("the PCIe switches are visible")
+    named = any(each["name"] == "NCCL_TOPO_FILE" and each["value"] for each in facts["nccl.settings"])
+    return GIVEN if named or facts.get(FROM_DRIVER) else NOT_GIVEN
+
+
+CHECK = Check(
+    needs=("pci.devices", "pci.gpus", "nccl.settings", FROM_DRIVER),
+    observe=observe,
+    accept=Equals(GIVEN),
+    applies=(
+        VIRTUAL,
+        RDMA,
+        When("host.dmi.sys_vendor", Matches(PROVIDERS), "not a cloud provider known to ship topology files"),
+    ),
+    remedy=manual(
+        "Take the provider's HPC or GPU image, or its topology file for exactly this machine size, and name it in /etc/nccl.conf: "
+        "NCCL_TOPO_FILE=/path/topo.xml. It must be readable for all users."
+    ),
+    severity="medium",
+)

@@ -1,0 +1,39 @@
+"""Reference data about GPUs and drivers, read on the controller only: checks that gate on a node use none of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+_HERE = Path(__file__).parent
+
+
+@cache
+def _load(name: str) -> Any:
+    import yaml
+
+    return yaml.safe_load((_HERE / f"{name}.yml").read_text("utf-8"))
+
+
+@cache
+def _gpus() -> dict[str, Mapping[str, Any]]:
+    return {device_id: model for model in _load("gpus")["gpus"] for device_id in model["pci_device_ids"]}
+
+
+def gpu(pci_device_id: str) -> Mapping[str, Any]:
+    """What is known of the GPU model with that PCI device ID; an empty mapping for one that is not in the table."""
+    return _gpus().get(pci_device_id, {})
+
+
+def drivers() -> Mapping[str, Any]:
+    """Minimum versions, security fixes and the life of driver branches."""
+    found: Mapping[str, Any] = _load("drivers")
+    return found
+
+
+def version(text: str) -> tuple[int, ...]:
+    """`580.159.04` → (580, 159, 4), to compare versions by."""
+    return tuple(int(number) for number in re.findall(r"\d+", text))

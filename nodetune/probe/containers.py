@@ -1,0 +1,151 @@
+"""Container engines and how GPUs reach containers: `containers.*`. Only files are read; no engine is asked."""
+
+import json
+import os
+import re
+
+from . import read
+
+ENGINES = {"docker": "dockerd", "containerd": "containerd", "crio": "crio", "podman": "podman"}
+CONTAINERD_CONFIGS = ("/etc/containerd/config.toml", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+                      "/var/lib/rancher/rke2/agent/etc/containerd/config.toml")
+TOOLKIT = ("/usr/bin/nvidia-container-runtime", "/usr/local/nvidia/toolkit/nvidia-container-runtime",
+           "/usr/local/bin/nvidia-container-runtime")
+CTK = ("/usr/bin/nvidia-ctk", "/usr/local/nvidia/toolkit/nvidia-ctk", "/usr/local/bin/nvidia-ctk")
+RUNTIME_CONFIGS = ("/etc/nvidia-container-runtime/config.toml", "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml")
+CDI_FOLDERS = ("/etc/cdi", "/run/cdi")
+NVIDIA_MAJOR = "195"
+CAP_SYS_NICE = 23
+
+
+def collect(names, step):
+    step("container engines")
+    engines = sorted(engine for engine, program in ENGINES.items() if read.find_tool(program))
+    embedded = [path for path in CONTAINERD_CONFIGS[1:] if read.exists(path)]
+    yield "engines", read.value(sorted(set(engines + ["containerd"] * bool(embedded))))
+    yield "present", read.value(bool(engines or embedded))
+    yield "cgroup_v2", read.value(read.exists("/sys/fs/cgroup/cgroup.controllers"))
+    step("/etc/docker/daemon.json")
+    yield "docker", _docker() if "docker" in engines else read.absent("Docker is not installed")
+    step("containerd's configuration")
+    yield "containerd", _fact(_containerd) if "containerd" in engines or embedded else read.absent("containerd is not installed")
+    step("CRI-O's configuration")
+    yield "crio", _fact(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
+    step("NVIDIA Container Toolkit")
+    yield "toolkit", _toolkit()
+    yield "cdi", _fact(_cdi)
+    yield "dev_char_links", _fact(_dev_char_links)
+    yield "sys_nice", read.file_fact("/proc/self/status", _has_sys_nice)
+
+
+def _fact(reader):
+    try:
+        return reader()
+    except OSError as problem:
+        return read.unread("{}: {}".format(problem.filename or "container configuration", read.why(problem)))
+
+
+def _docker():
+    """The keys of daemon.json that decide what containers get; an engine without the file has none of them."""
+    fact = read.file_fact("/etc/docker/daemon.json", lambda content: json.loads(content or "{}"))
+    if "absent" in fact:
+        return read.value({"runtimes": []})
+    if not isinstance(fact.get("value"), dict):
+        return fact if "unread" in fact else read.unread("/etc/docker/daemon.json: not a JSON object")
+    config = fact["value"]
+    kept = {key: config[key] for key in ("default-runtime", "default-shm-size", "default-ulimits", "exec-opts", "features") if key in config}
+    runtimes = config.get("runtimes")
+    kept["runtimes"] = sorted(runtimes) if isinstance(runtimes, dict) else []
+    return read.value(kept)
+
+
+def _containerd():
+    """What containerd's files say of NVIDIA's runtime, CDI and the cgroup driver. None where no line says it."""
+    path = _first_file(CONTAINERD_CONFIGS)
+    if path is None:
+        return read.value({"files": [], "nvidia_runtime": False, "default_runtime": None, "enable_cdi": None, "systemd_cgroup": None})
+    files = [path] + _imported(path)
+    lines = "\n".join(_uncommented(read.text(each)) for each in files)
+    default = re.search(r'^\s*default_runtime_name\s*=\s*["\'](\S+)["\']', lines, re.M)
+    return read.value({
+        "files": files, "nvidia_runtime": bool(re.search(r"^\s*\[.*\.runtimes\.[\"']?nvidia", lines, re.M)),
+        "default_runtime": default.group(1) if default else None, "enable_cdi": _flag("enable_cdi", lines),
+        "systemd_cgroup": _flag("SystemdCgroup", lines),
+    })
+
+
+def _first_file(paths):
+    """The first that is there. Raises OSError where that cannot be told (a folder that only root may enter)."""
+    for path in paths:
+        try:
+            read.text(path, 1)
+        except FileNotFoundError:
+            continue
+        return path
+    return None
+
+
+def _imported(path):
+    """Files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star stands for a name only."""
+    found = re.search(r"^\s*imports\s*=\s*\[(.*?)\]", _uncommented(read.text(path)), re.M | re.S)
+    files = []
+    for pattern in re.findall(r"[\"']([^\"']+)[\"']", found.group(1) if found else ""):
+        folder, name = os.path.split(os.path.join(os.path.dirname(path), pattern))
+        shape = re.compile(re.escape(name).replace(r"\*", ".*") + "$")
+        files += [os.path.join(folder, each) for each in read.names_in(folder) if shape.match(each)]
+    return files
+
+
+def _uncommented(content):
+    return re.sub(r"^\s*#.*$", "", content, flags=re.M)
+
+
+def _flag(name, lines):
+    found = re.findall(r"^\s*" + name + r"\s*=\s*(true|false)", lines, re.M)
+    return None if not found else "true" in found
+
+
+def _crio():
+    """Whether CRI-O knows a runtime called nvidia, and its cgroup manager where a line names it."""
+    paths = ["/etc/crio/crio.conf"] if _first_file(["/etc/crio/crio.conf"]) else []
+    paths += ["/etc/crio/crio.conf.d/" + name for name in read.names_in("/etc/crio/crio.conf.d")]
+    lines = "\n".join(_uncommented(read.text(path)) for path in paths)
+    manager = re.findall(r'^\s*cgroup_manager\s*=\s*"(\w+)"', lines, re.M)
+    return read.value({"nvidia_runtime": bool(re.search(r"^\s*\[crio\.runtime\.runtimes\.[\"']?nvidia", lines, re.M)),
+                       "cgroup_manager": manager[-1] if manager else None})
+
+
+def _toolkit():
+    """Where NVIDIA's runtime and nvidia-ctk are, and the runtime's mode (auto, legacy, cdi)."""
+    runtime, ctk = (next((path for path in paths if read.exists(path)), None) for paths in (TOOLKIT, CTK))
+    if not (runtime or ctk):
+        return read.absent("NVIDIA Container Toolkit is not installed")
+    config = next((read.text_or(path) for path in RUNTIME_CONFIGS if read.exists(path)), "")
+    section = re.search(r"^\[nvidia-container-runtime\]\n(.*?)(?=^\[|\Z)", _uncommented(config), re.M | re.S)
+    mode = re.search(r'^\s*mode\s*=\s*"(\S+)"', section.group(1), re.M) if section else None
+    return read.value({"runtime": runtime, "ctk": ctk, "mode": mode.group(1) if mode else "auto"})
+
+
+def _cdi():
+    """CDI specifications of NVIDIA devices: [{"file", "kind", "driver"}]; `driver` is the version in their library names."""
+    found = []
+    for folder in CDI_FOLDERS:
+        for name in read.names_in(folder):
+            if not name.endswith((".yaml", ".yml", ".json")):
+                continue
+            content = read.text(os.path.join(folder, name))
+            kind = re.search(r"\"?\bkind\"?\s*:\s*[\"']?(nvidia\.com/[\w.-]+)", content)
+            version = re.search(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)", content)
+            if kind:
+                found.append({"file": os.path.join(folder, name), "kind": kind.group(1), "driver": version.group(1) if version else None})
+    return read.value(found)
+
+
+def _dev_char_links():
+    """Whether /dev/char has a link for any NVIDIA device: runc looks there for the devices that systemd may allow."""
+    return read.value(any(name.startswith(NVIDIA_MAJOR + ":") for name in read.names_in("/dev/char")))
+
+
+def _has_sys_nice(content):
+    """Whether this very process, and so the container that it runs in, has CAP_SYS_NICE."""
+    return bool(int(re.search(r"^CapBnd:\s*([0-9a-f]+)", content, re.M).group(1), 16) >> CAP_SYS_NICE & 1)

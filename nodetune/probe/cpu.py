@@ -1,0 +1,330 @@
+"""Processors: how many, at what frequency policy, which idle states, who may run where: `cpu.*`.
+
+Facts over CPUs are folded: one subject for all CPUs that say the same ("cpu0-255"). What costs a read for each CPU
+(governor, epp, idle_states, throttle_events) is collected only when it is asked for.
+"""
+
+import os
+import re
+import struct
+from collections import Counter
+
+from . import read
+
+CPUS = "/sys/devices/system/cpu"
+INTEL_PSTATE = CPUS + "/intel_pstate"
+LATENCY_DEVICE = "/dev/cpu_dma_latency"
+CGROUPS = "/sys/fs/cgroup"
+GROUPS = ("init.scope", "system.slice", "user.slice", "machine.slice", "kubepods.slice")
+UNIT_FOLDERS = (
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
+    "/run/systemd/transient",
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
+CPUINFO = re.compile(
+    r"^(processor|vendor_id|CPU implementer|model name|microcode|physical id|core id)[ \t]*:[ \t]*(.*)$", re.MULTILINE
+)
+CPUINFO_LONGEST = 8 << 20  # 1.7 KB a CPU
+IMPLEMENTERS = {"0x41": "ARM", "0x4e": "NVIDIA", "0xc0": "Ampere"}
+
+THREAD_FILES = (
+    "/etc/environment",
+    "/etc/profile",
+    "/etc/bash.bashrc",
+    "/etc/bashrc",
+    "/etc/csh.cshrc",
+    "/etc/security/pam_env.conf",
+    "/etc/systemd/system.conf",
+)
+THREAD_FOLDERS = ("/etc/profile.d", "/etc/environment.d", "/etc/systemd/system.conf.d")
+THREAD_SETTING = re.compile(
+    r"(?<![\w${])((?:OMP|GOMP|KMP|MKL|OPENBLAS|GOTO|BLIS|NUMEXPR|VECLIB)_[A-Z_]+)"
+    r"(?:=|\s+(?:DEFAULT|OVERRIDE)=|\s+)[\"']?([^\s\"';]+)"
+)
+
+
+def collect(names, step):
+    step("/proc/cpuinfo")
+    online = read.cpu_list(read.text(CPUS + "/online"))
+    processors = _processors(read.text("/proc/cpuinfo", CPUINFO_LONGEST))
+    for name, fact in _counts(online):
+        yield name, fact
+    for name, fact in _identity(processors):
+        yield name, fact
+    for name, fact in _topology(processors, online):
+        yield name, fact
+    step("CPU frequency")
+    for name, fact in _frequency():
+        yield name, fact
+    for name, leaf in (("governor", "scaling_governor"), ("epp", "energy_performance_preference")):
+        if name in names:
+            yield name, _over_cpus(online, "cpufreq/" + leaf, "no frequency control for the CPUs here")
+    step("idle states")
+    yield "dma_latency_us", _latency_limit()
+    if "idle_states" in names:
+        yield "idle_states", _idle_states(online)
+    step("thermal throttle counters")
+    if "throttle_events" in names:
+        yield "throttle_events", _throttle_events(processors)
+    step("CPU isolation")
+    for name, fact in _isolation():
+        yield name, fact
+    step("thread settings")
+    yield "thread_settings", _thread_settings()
+
+
+def _processors(content):
+    """/proc/cpuinfo → the fields that matter of each CPU."""
+    found = []
+    for name, setting in CPUINFO.findall(content):
+        if name == "processor":
+            found.append({"cpu": int(setting)})
+        elif found:
+            found[-1][name] = setting.strip()
+    return found
+
+
+def _counts(online):
+    yield "count", read.value(len(online))
+    yield "online", read.value(read.fold_cpus(online))
+    present = read.file_fact(CPUS + "/present", read.cpu_list)
+    if "value" not in present:
+        yield "offline", present
+        yield "offline_count", present
+        return
+    offline = set(present["value"]) - set(online)
+    yield "offline", read.value(read.fold_cpus(offline))
+    yield "offline_count", read.value(len(offline))
+
+
+def _identity(processors):
+    first = processors[0] if processors else {}
+    implementer = first.get("CPU implementer")
+    vendor = first.get("vendor_id") or IMPLEMENTERS.get(implementer, implementer)
+    yield "vendor", read.value(vendor) if vendor else read.absent("/proc/cpuinfo names no vendor")
+    model = first.get("model name")
+    yield "model", read.value(model) if model else read.absent("/proc/cpuinfo names no model")
+    revisions = {processor["cpu"]: processor["microcode"] for processor in processors if "microcode" in processor}
+    yield "microcode", _folded(revisions) if revisions else read.absent("no microcode revision on this kind of CPU")
+
+
+def _topology(processors, online):
+    """Sockets, cores and SMT, from the pair (socket, core) that each online CPU belongs to."""
+    yield "smt_control", read.file_fact(CPUS + "/smt/control")
+    try:
+        places = _places(processors, online)
+    except OSError as problem:
+        for name in ("sockets", "cores", "smt"):
+            yield name, read.unread("CPU topology: " + read.why(problem))
+        return
+    yield "sockets", read.value(len({socket for socket, _ in places}))
+    yield "cores", read.value(len(set(places)))
+    yield "smt", read.value(_smt(places))
+
+
+def _places(processors, online):
+    if processors and all("core id" in processor for processor in processors):
+        return [(processor.get("physical id", "0"), processor["core id"]) for processor in processors]
+    folders = ["{}/cpu{}/topology/".format(CPUS, cpu) for cpu in online]
+    return [(read.text(it + "physical_package_id"), read.text(it + "thread_siblings_list")) for it in folders]
+
+
+def _smt(places):
+    """on: cores run several threads; off: one each; mixed: some cores run one and others more."""
+    threads = set(Counter(places).values())
+    if threads == {1}:
+        return "off"
+    hybrid = read.exists("/sys/devices/cpu_atom")  # efficiency cores never have a second thread
+    return "mixed" if 1 in threads and not hybrid else "on"
+
+
+def _frequency():
+    first = CPUS + "/cpufreq/policy0"
+    yield "scaling_driver", read.file_fact(first + "/scaling_driver")
+    yield "boost", _boost()
+    yield "min_perf_pct", read.file_fact(INTEL_PSTATE + "/min_perf_pct", int)
+    yield "max_perf_pct", read.file_fact(INTEL_PSTATE + "/max_perf_pct", int)
+
+
+def _boost():
+    """Whether CPUs may run above their base frequency: two drivers, two files, opposite senses."""
+    inverse = read.file_fact(INTEL_PSTATE + "/no_turbo", int)
+    if "value" in inverse:
+        return read.value(inverse["value"] == 0)
+    return read.file_fact(CPUS + "/cpufreq/boost", lambda content: int(content) == 1)
+
+
+def _over_cpus(cpus, leaf, missing):
+    """The file `leaf` of every CPU, folded over the CPUs that say the same."""
+    seen, problems = {}, {}
+    for cpu in cpus:
+        try:
+            seen[cpu] = read.text("{}/cpu{}/{}".format(CPUS, cpu, leaf))
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            problems[cpu] = "{}: {}".format(leaf, read.why(problem))
+    if not seen and not problems:
+        return read.absent(missing)
+    facts = _folded(seen)["each"]
+    facts.update(_folded(problems, read.unread)["each"])
+    return read.each(facts)
+
+
+def _folded(by_cpu, as_fact=read.value):
+    """{0: "a", 1: "a", 2: "b"} → each of cpu0-1: a, cpu2: b."""
+    groups = {}
+    for cpu, content in by_cpu.items():
+        groups.setdefault(content, []).append(cpu)
+    return read.each({"cpu" + read.fold_cpus(cpus): as_fact(content) for content, cpus in groups.items()})
+
+
+def _latency_limit():
+    """The longest wake-up latency that some process asked the kernel to keep to; 2,000,000,000 when none did.
+
+    Opening the device for reading asks for nothing; the request that it registers holds the default.
+    """
+    try:
+        handle = os.open(read.ROOT + LATENCY_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        try:
+            content = os.read(handle, 4)
+        finally:
+            os.close(handle)
+    except FileNotFoundError:
+        return read.absent()
+    except OSError as problem:
+        return read.unread("{}: {}".format(LATENCY_DEVICE, read.why(problem)))
+    if len(content) != 4:
+        return read.unread("{}: unexpected content {!r}".format(LATENCY_DEVICE, content))
+    return read.value(struct.unpack("=i", content)[0])
+
+
+def _idle_states(cpus):
+    """{"C6": {"latency_us": 170, "enabled_on": "0-63"}}; an empty text when no CPU may enter the state."""
+    folder = "{}/cpu{}/cpuidle/".format(CPUS, cpus[0])
+    found = {}
+    try:
+        for state in read.names_in(folder):
+            switch = CPUS + "/cpu{}/cpuidle/" + state + "/disable"
+            enabled = [cpu for cpu in cpus if read.text(switch.format(cpu)) == "0"]
+            latency = int(read.text(folder + state + "/latency"))
+            found[read.text(folder + state + "/name")] = {"latency_us": latency, "enabled_on": read.fold_cpus(enabled)}
+    except OSError as problem:
+        return read.unread("{}: {}".format(folder, read.why(problem)))
+    return read.value(found) if found else read.absent("no CPU idle driver here")
+
+
+def _throttle_events(processors):
+    """Thermal events since boot: of each package, and of the core of it that had most."""
+    found = {}
+    for processor in processors:
+        folder = "{}/cpu{}/thermal_throttle/".format(CPUS, processor["cpu"])
+        core = read.file_fact(folder + "core_throttle_count", int)
+        if "absent" in core:
+            continue
+        package = "package" + processor.get("physical id", "0")
+        if package not in found:
+            found[package] = read.file_fact(folder + "package_throttle_count", int)
+        hottest = package + " hottest core"
+        if core.get("value", 0) >= found.get(hottest, {}).get("value", 0):
+            found[hottest] = core
+    return read.each(found) if found else read.absent("this CPU counts no thermal events")
+
+
+def _isolation():
+    for name in ("isolated", "nohz_full"):
+        yield name, read.file_fact(os.path.join(CPUS, name), lambda content: "" if content == "(null)" else content)
+    yield "cpusets", _cpusets()
+    yield "allowed_cpus", _allowed_cpus()
+
+
+def _cpusets():
+    """The CPUs that each top-level control group may use, where a cpuset limits it.
+
+    {"system.slice": {"cpus": "0-3", "count": 4}}; a group that is not named has no limit of its own.
+    """
+    unified = read.exists(CGROUPS + "/cgroup.controllers")
+    root, leaf = (CGROUPS, "cpuset.cpus.effective") if unified else (CGROUPS + "/cpuset", "cpuset.effective_cpus")
+    if not read.exists(root):
+        return read.absent("no cpuset control groups here")
+    found = {}
+    try:
+        for name in read.names_in(root):
+            path = os.path.join(root, name, leaf)
+            if read.exists(path):
+                found[name] = _group(read.cpu_list(read.text(path)))
+    except OSError as problem:
+        return read.unread("{}: {}".format(root, read.why(problem)))
+    return read.value(found)
+
+
+def _group(cpus, **more):
+    return dict(more, cpus=read.fold_cpus(set(cpus)), count=len(set(cpus)))
+
+
+def _allowed_cpus():
+    """What systemd's AllowedCPUs= gives each group: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}."""
+    found = {}
+    try:
+        for unit in GROUPS:
+            for path in _unit_files(unit):
+                for number, line in _lines(path):
+                    name, _, setting = line.partition("=")
+                    if name.strip() == "AllowedCPUs":
+                        _add_allowed(found, unit, setting, file=path, line=number)
+    except OSError as problem:
+        return read.unread("AllowedCPUs=: {}".format(read.why(problem)))
+    return read.value(found)
+
+
+def _unit_files(unit):
+    own = [os.path.join(folder, unit) for folder in UNIT_FOLDERS if read.exists(os.path.join(folder, unit))][:1]
+    return own + read.first_that_wins([os.path.join(folder, unit + ".d") for folder in UNIT_FOLDERS], ".conf")
+
+
+def _add_allowed(found, unit, setting, **place):
+    """Several lines add up, an empty one forgets those before it, and one that makes no sense is passed over."""
+    if not setting.strip():
+        found.pop(unit, None)
+        return
+    try:
+        cpus = read.cpu_list(",".join(setting.split()))
+    except ValueError:
+        return
+    before = read.cpu_list(found[unit]["cpus"]) if unit in found else []
+    found[unit] = _group(before + cpus, **place)
+
+
+def _thread_settings():
+    """OMP, MKL and the like in the files that every login or every service reads: {"FILE:LINE NAME": "4"}."""
+    found = {}
+    try:
+        for path in THREAD_FILES + tuple(_files_in(THREAD_FOLDERS)):
+            for number, line in _lines(path):
+                if line[:1] not in ("#", ";") and not line.startswith("unset"):
+                    for name, setting in THREAD_SETTING.findall(line):
+                        found["{}:{} {}".format(path, number, name)] = setting
+    except OSError as problem:
+        return read.unread("thread settings: {}".format(read.why(problem)))
+    return read.value(found)
+
+
+def _files_in(folders):
+    for folder in folders:
+        for name in read.names_in(folder):
+            if name.endswith((".sh", ".csh", ".conf")):
+                yield os.path.join(folder, name)
+
+
+def _lines(path):
+    """(number, text) of each line; none where there is no such file. Raises OSError where it cannot be read."""
+    try:
+        return [(number, line.strip()) for number, line in enumerate(read.text(path).splitlines(), 1)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

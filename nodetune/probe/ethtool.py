@@ -1,0 +1,142 @@
+"""What a driver says of its link, asked by ioctl and netlink: rings, queues, moderation, pause, firmware, PFC.
+
+Layouts are those of linux/ethtool.h and linux/dcbnl.h. Asking needs no privilege; setting is not done here.
+"""
+
+import array
+import errno
+import fcntl
+import socket
+import struct
+
+from . import read
+
+SIOCETHTOOL = 0x8946
+RTM_GETDCB = 78
+NLM_F_REQUEST = 1
+NLMSG_ERROR = 2
+DCB_CMD_IEEE_GET = 21
+DCB_ATTR_IFNAME = 1
+DCB_ATTR_IEEE = 13
+DCB_ATTR_IEEE_PFC = 2
+DCB_ATTR_IEEE_APP_TABLE = 3
+SELECTOR_DSCP = 5
+NETLINK_SECONDS = 1.0
+
+
+def _driver_info(data):
+    """Read struct ethtool_drvinfo: five texts of 32 bytes after the command."""
+    texts = [data[at : at + 32].split(b"\0")[0].decode("utf-8", "backslashreplace") for at in (4, 36, 68, 100)]
+    return dict(zip(("driver", "version", "firmware", "bus"), texts))
+
+
+def _words(**places):
+    """A reader of 32-bit words at the given positions (0 is the command)."""
+    last = max(places.values()) + 1
+
+    def parse(data):
+        words = struct.unpack_from("={}I".format(last), data)
+        return {name: words[place] for name, place in places.items()}
+
+    return parse
+
+
+def _coalescing(data):
+    words = _words(rx_usecs=1, rx_frames=2, tx_usecs=5, tx_frames=6, adaptive_rx=10, adaptive_tx=11)(data)
+    words.update(adaptive_rx=bool(words["adaptive_rx"]), adaptive_tx=bool(words["adaptive_tx"]))
+    return words
+
+
+def _pause(data):
+    return {name: bool(word) for name, word in _words(autoneg=1, rx=2, tx=3)(data).items()}
+
+
+QUERIES = {
+    "driver_info": (0x03, 196, _driver_info),
+    "coalescing": (0x0E, 92, _coalescing),
+    "rings": (0x10, 36, _words(rx_max=1, tx_max=4, rx=5, tx=8)),
+    "pause": (0x12, 16, _pause),
+    "channels": (
+        0x3C,
+        36,
+        _words(rx_max=1, tx_max=2, combined_max=4, rx=5, tx=6, combined=8),
+    ),
+}
+"""fact → (command, bytes of its structure, parser)."""
+
+
+def ask(link, query):
+    """The fact that the link's driver gives for one of QUERIES."""
+    command, size, parse = QUERIES[query]
+    try:
+        return read.value(parse(_ioctl(link, command, size)))
+    except OSError as problem:
+        return _refused(problem)
+
+
+def _ioctl(link, command, size):
+    buffer = array.array("B", struct.pack("=I", command) + bytes(size - 4))
+    request = struct.pack("16sP16x", link.encode(), buffer.buffer_info()[0])
+    handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
+    try:
+        fcntl.ioctl(handle, SIOCETHTOOL, request)
+    finally:
+        handle.close()
+    return buffer.tobytes()
+
+
+def _refused(problem):
+    if problem.errno in (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL, errno.ENOTTY):
+        return read.absent("the driver does not offer this")
+    return read.unread(read.why(problem))
+
+
+def ask_dcb(link):
+    """Priorities with PFC, and the DSCP values that have a priority of their own (none: the NIC trusts VLAN bits)."""
+    try:
+        return read.value(_dcb(_dcb_reply(link)))
+    except OSError as problem:
+        return _refused(problem)
+    except (struct.error, IndexError):
+        return read.unread("an answer of the DCB interface that makes no sense")
+
+
+def _dcb_reply(link):
+    """The attributes of the kernel's answer. Raises OSError, with the errno that the kernel gives."""
+    name = link.encode() + b"\0"
+    attribute = struct.pack("=HH", 4 + len(name), DCB_ATTR_IFNAME) + name
+    attribute += bytes(-len(attribute) % 4)
+    body = struct.pack("=BBH", socket.AF_UNSPEC, DCB_CMD_IEEE_GET, 0) + attribute
+    handle = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | socket.SOCK_CLOEXEC, 0)
+    try:
+        handle.settimeout(NETLINK_SECONDS)
+        handle.sendto(struct.pack("=IHHII", 16 + len(body), RTM_GETDCB, NLM_F_REQUEST, 1, 0) + body, (0, 0))
+        reply = handle.recv(1 << 16)
+    finally:
+        handle.close()
+    if struct.unpack_from("=H", reply, 4)[0] == NLMSG_ERROR:
+        raise OSError(-struct.unpack_from("=i", reply, 16)[0], "refused")
+    return reply[20:]
+
+
+def _attributes(data):
+    """(type, content) of each netlink attribute in the bytes; nesting flags are dropped from the type."""
+    at = 0
+    while at + 4 <= len(data):
+        length, kind = struct.unpack_from("=HH", data, at)
+        if length < 4:
+            return
+        yield kind & 0x3FFF, data[at + 4 : at + length]
+        at += length + (-length % 4)
+
+
+def _dcb(data):
+    ieee = dict(_attributes(dict(_attributes(data)).get(DCB_ATTR_IEEE, b"")))
+    if DCB_ATTR_IEEE_PFC not in ieee:
+        raise OSError(errno.EOPNOTSUPP, "no PFC")
+    mask = ieee[DCB_ATTR_IEEE_PFC][1]
+    table = [struct.unpack_from("=BBH", entry) for _, entry in _attributes(ieee.get(DCB_ATTR_IEEE_APP_TABLE, b""))]
+    return {
+        "pfc": [priority for priority in range(8) if mask >> priority & 1],
+        "dscp_priority": {str(code): priority for selector, priority, code in table if selector == SELECTOR_DSCP},
+    }

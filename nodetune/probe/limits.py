@@ -1,0 +1,177 @@
+"""Resource limits wherever they are handed out, and shared memory: `limits.*`.
+
+`limits.ITEM` (memlock, nofile, stack, nproc, rtprio, core) has one subject for each place: "login sessions" (PAM over what
+sshd passes on), and each running daemon that starts work. Bytes and counts as the kernel holds them; "unlimited".
+"""
+
+import os
+import re
+
+from . import read, services
+
+PROC_NAMES = {"memlock": "Max locked memory", "nofile": "Max open files", "stack": "Max stack size",
+              "nproc": "Max processes", "rtprio": "Max realtime priority", "core": "Max core file size"}
+IN_KIB = ("memlock", "stack", "core")
+PAM_UNLIMITED = ("unlimited", "infinity", "-1")
+LAUNCHERS = ("slurmd", "containerd", "dockerd", "crio", "kubelet", "sshd")
+ORDINARY_UID = 1000
+"""Where the user numbers of people start on the distributions that GPU hosts run."""
+
+
+def collect(names, step):
+    step("limits of running daemons")
+    running = _running()
+    step("/etc/security")
+    pam = _pam()
+    for item in PROC_NAMES:
+        yield item, _item(item, running, pam)
+    step("/dev/shm")
+    yield "shm", _shm()
+
+
+def _running():
+    """{daemon: {item: fact}} of the launchers that run; unread where their processes are hidden."""
+    try:
+        found = services.processes()
+    except OSError:
+        return read.unread("/proc hides other users' processes: needs root (--become)")
+    daemons = {name: services.daemon(found[name]) for name in LAUNCHERS if name in found}
+    return {name: process_limits(pid) for name, pid in daemons.items()}
+
+
+def process_limits(pid):
+    """{item: {"soft", "hard", "source"}} of one process; or why not."""
+    path = "/proc/{}/limits".format(pid)
+    try:
+        content = read.text(path)
+    except OSError as problem:
+        return read.unread("{}: {}".format(path, read.why(problem)))
+    found = {}
+    for item, title in PROC_NAMES.items():
+        row = re.search("^" + title + r"\s+(\S+)\s+(\S+)", content, re.M)
+        if row:
+            found[item] = {"soft": services.limit(row.group(1)), "hard": services.limit(row.group(2)), "source": "process {}".format(pid)}
+    return found
+
+
+def _item(item, running, pam):
+    if "unread" in running:
+        return running
+    subjects = {name: known if "unread" in known else read.value(known[item]) for name, known in running.items()
+                if name != "sshd" and ("unread" in known or item in known)}
+    subjects["login sessions"] = _login(item, running.get("sshd", {}), pam)
+    return read.each(subjects)
+
+
+def _login(item, sshd, pam):
+    """What a session of an ordinary user gets: PAM's lines over the limits that sshd passes on."""
+    if "unread" in pam:
+        return pam
+    inherited = sshd.get(item)
+    lines = pam.get(item, {})
+    soft, hard = lines.get("soft"), lines.get("hard")
+    if not (inherited or (soft and hard)):
+        return read.absent("no limits.conf line sets it and no sshd runs to inherit from")
+    result = {
+        "soft": soft["value"] if soft else inherited["soft"], "hard": hard["value"] if hard else inherited["hard"],
+        "source": "{file} line {line}".format(**(soft or hard)) if soft or hard else "inherited from sshd",
+    }
+    result["soft"] = min((result["soft"], result["hard"]), key=_size)
+    return read.value(result)
+
+
+def _size(limit):
+    return float("inf") if limit == "unlimited" else limit
+
+
+# --- PAM
+
+def _pam():
+    """{item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user; or why not."""
+    try:
+        if not _uses_pam_limits("/etc/pam.d/sshd"):
+            return {}
+        return pam_winners(_pam_lines())
+    except OSError as problem:
+        return read.unread("{}: {}".format(problem.filename or "/etc/security", read.why(problem)))
+
+
+def _uses_pam_limits(path, depth=4):
+    """Whether the PAM configuration, with what it includes, runs pam_limits for a session."""
+    try:
+        content = read.text(path)
+    except FileNotFoundError:
+        return False
+    lines = [line for line in content.splitlines() if not line.lstrip().startswith("#")]
+    if any(re.match(r"\s*-?session\s.*\bpam_limits\.so", line) for line in lines):
+        return True
+    included = re.findall(r"^\s*(?:@include|session\s+(?:include|substack))\s+(\S+)", "\n".join(lines), re.M)
+    return depth > 0 and any(_uses_pam_limits(os.path.join("/etc/pam.d", os.path.basename(name)), depth - 1) for name in included)
+
+
+def _pam_lines():
+    """(file, line number, fields) of limits.conf and then limits.d in the order of the C locale."""
+    folder = "/etc/security/limits.d"
+    paths = ["/etc/security/limits.conf"] + [os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".conf")]
+    found = []
+    for path in paths:
+        if read.exists(path):
+            for number, line in enumerate(read.text(path).splitlines(), 1):
+                fields = line.partition("#")[0].split()
+                if len(fields) == 4:
+                    found.append((path, number, fields))
+    return found
+
+
+def pam_winners(lines):
+    """The line that decides: one for a range of users that holds all ordinary ones beats `*`; then the last wins."""
+    winners = {}
+    for path, number, (domain, kind, item, text) in lines:
+        rank = _rank(domain)
+        setting = _setting(item, text)
+        if rank is None or setting is None:
+            continue
+        for side in {"-": ("soft", "hard"), "soft": ("soft",), "hard": ("hard",)}.get(kind, ()):
+            known = winners.setdefault(item, {})
+            if side not in known or known[side]["rank"] <= rank:
+                known[side] = {"value": setting, "file": path, "line": number, "rank": rank}
+    return winners
+
+
+def _rank(domain):
+    """How specific a line is to an ordinary user; None where it is about others."""
+    if domain == "*":
+        return 0
+    least = re.match(r"(\d+):$", domain)
+    return 1 if least and int(least.group(1)) <= ORDINARY_UID else None
+
+
+def _setting(item, text):
+    if item not in PROC_NAMES:
+        return None
+    if text in PAM_UNLIMITED:
+        return _most(item)
+    if not text.isdigit():
+        return None
+    return int(text) * 1024 if item in IN_KIB else int(text)
+
+
+def _most(item):
+    """PAM's "unlimited": for open files the kernel's own ceiling, as pam_limits does."""
+    ceiling = read.text_or("/proc/sys/fs/nr_open") if item == "nofile" else ""
+    return int(ceiling) if ceiling.isdigit() else "unlimited"
+
+
+# --- shared memory
+
+def _shm():
+    """The tmpfs at /dev/shm: {"size_bytes", "free_bytes", "options"}. A memory file system cannot hang."""
+    rows = [line.split() for line in read.text_or("/proc/mounts").splitlines()]
+    mounted = [row for row in rows if row[1:2] == ["/dev/shm"]]
+    if not mounted:
+        return read.absent("nothing is mounted at /dev/shm")
+    if mounted[-1][2] != "tmpfs":
+        return read.unread("/dev/shm is {}, not tmpfs".format(mounted[-1][2]))
+    space = os.statvfs(read.ROOT + "/dev/shm")
+    return read.value({"size_bytes": space.f_blocks * space.f_frsize, "free_bytes": space.f_bavail * space.f_frsize,
+                       "options": mounted[-1][3].split(",")})

@@ -1,0 +1,163 @@
+"""Kernel modules: those that are loaded, and what the configuration will do with them: `modules.*`.
+
+Asked for by name: `parameters.MODULE.PARAMETER` (as it is now), `options.MODULE.PARAMETER` (as modprobe.d will set it),
+`blacklist.MODULE`, `autoload.MODULE` (modules-load.d) and `available.MODULE` (the running kernel's file).
+"""
+
+import os
+import platform
+import re
+
+from . import cmdline, read
+
+MODPROBE_FOLDERS = (
+    "/etc/modprobe.d",
+    "/run/modprobe.d",
+    "/usr/local/lib/modprobe.d",
+    "/usr/lib/modprobe.d",
+    "/lib/modprobe.d",
+)
+LOAD_FOLDERS = (
+    "/etc/modules-load.d",
+    "/run/modules-load.d",
+    "/usr/local/lib/modules-load.d",
+    "/usr/lib/modules-load.d",
+)
+REBUILT = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "mlx5_core", "ib_core", "lustre")
+"""Modules that packages replace on disk while the old ones go on running."""
+
+
+def collect(names, step):
+    step("/proc/modules")
+    loaded = read.file_fact("/proc/modules", lambda content: sorted(line.split()[0] for line in content.splitlines()))
+    yield "loaded", loaded
+    if "versions" in names:
+        step("modinfo")
+        yield "versions", _versions(loaded)
+    for name in names:
+        kind, _, rest = name.partition(".")
+        if kind == "parameters" and "." in rest:
+            yield name, _parameter(*rest.split(".", 1))
+        elif kind == "available":
+            yield name, _available(rest)
+        elif kind in ("options", "blacklist", "autoload"):
+            step("modprobe.d")
+            yield name, _configured(kind, rest)
+
+
+def _same(name):
+    """Modules are known by underscores; files and people also write dashes."""
+    return name.replace("-", "_")
+
+
+def _parameter(module, parameter):
+    if not read.exists("/sys/module/" + _same(module)):
+        return read.absent("{} is not loaded".format(module))
+    return read.file_fact("/sys/module/{}/parameters/{}".format(_same(module), parameter), read.number_or_text)
+
+
+def _available(name):
+    """The module's file for the running kernel, as depmod knows it; the kernel's own text for one that is built in."""
+    folder = "/lib/modules/" + platform.release()
+    for part, end in (("modules.dep", ":"), ("modules.builtin", "$")):
+        try:
+            content = read.text(os.path.join(folder, part), 8 << 20)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            return read.unread("{}/{}: {}".format(folder, part, read.why(problem)))
+        for path in re.findall(r"^(\S+?\.ko[.\w]*)" + end, content, re.M):
+            if _same(os.path.basename(path).partition(".")[0]) == _same(name):
+                return read.value(path)
+    return read.absent("the running kernel has no such module")
+
+
+def _lines(folders):
+    """(words, file, line number) of every line, continued ones joined; or why not."""
+    found = []
+    for path in read.first_that_wins(folders, ".conf"):
+        try:
+            content = read.text(path).replace("\\\n", " \0")
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            return read.unread("{}: {}".format(path, read.why(problem)))
+        number = 1
+        for line in content.split("\n"):
+            words = line.replace("\0", "").split()
+            if words and words[0][0] not in "#;":
+                found.append((words, path, number))
+            number += 1 + line.count("\0")
+    return found
+
+
+def _configured(kind, rest):
+    lines = _lines(LOAD_FOLDERS if kind == "autoload" else MODPROBE_FOLDERS)
+    if isinstance(lines, dict):
+        return lines
+    if kind == "options":
+        return _option(lines, *rest.split(".", 1))
+    return _blacklisted(lines, rest) if kind == "blacklist" else _autoloaded(lines, rest)
+
+
+def _autoloaded(lines, module):
+    for words, path, number in lines:
+        if _same(words[0]) == _same(module):
+            return read.value({"value": "loaded", "file": path, "line": number})
+    return read.absent("no modules-load.d file names it")
+
+
+def _option(lines, module, parameter):
+    """The last of all lines wins: options add up, and the kernel takes the last of equals."""
+    fact = read.absent("no modprobe.d file sets it")
+    for words, path, number in lines:
+        if words[0] == "options" and len(words) > 2 and _same(words[1]) == _same(module):
+            for name, _, setting in (word.partition("=") for word in words[2:]):
+                if _same(name) == _same(parameter):
+                    wanted = read.number_or_text(setting.strip('"'))
+                    fact = read.value({"value": wanted, "file": path, "line": number})
+    return fact
+
+
+def _blacklisted(lines, module):
+    """What keeps the module from being loaded for its device: a blacklist line, an install line, a kernel argument."""
+    for words, path, number in lines:
+        if len(words) < 2:
+            continue
+        refused = words[0] == "blacklist" or (words[0] == "install" and re.search(r"/(true|false)$", words[-1]))
+        if refused and _same(words[1]) == _same(module):
+            return read.value({"value": words[0], "file": path, "line": number})
+    for word in cmdline.words(read.text_or("/proc/cmdline")):
+        name, _, setting = word.partition("=")
+        if name in ("modprobe.blacklist", "module_blacklist") and _same(module) in map(_same, setting.split(",")):
+            return read.value({"value": name, "file": "/proc/cmdline"})
+    return read.absent("nothing blacklists it")
+
+
+def _versions(loaded):
+    """{module: {"loaded", "installed"}} of the loaded modules that packages replace: version, or build where it has none."""
+    if "value" not in loaded:
+        return loaded
+    ours = [name for name in REBUILT if name in loaded["value"]]
+    tool = read.find_tool("modinfo")
+    if not ours or tool is None:
+        return read.value({}) if not ours else read.unread("modinfo is not installed")
+    found = {}
+    for name in ours:
+        try:
+            output = read.run([tool, name])
+        except OSError as problem:
+            return read.unread(read.why(problem))
+        found[name] = _compared(name, dict(re.findall(r"^(version|srcversion):\s+(\S+)", output, re.M)))
+    return read.value({name: each for name, each in found.items() if each})
+
+
+def _compared(name, installed):
+    """Versions where they differ, otherwise the checksum of the source; None when the module carries neither."""
+    pairs = []
+    for field in ("version", "srcversion"):
+        now = read.text_or("/sys/module/{}/{}".format(name, field))
+        if now and field in installed:
+            pairs.append({"loaded": now, "installed": installed[field]})
+    differing = [pair for pair in pairs if pair["loaded"] != pair["installed"]]
+    return (differing or pairs or [None])[0]

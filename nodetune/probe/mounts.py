@@ -1,0 +1,181 @@
+"""File systems: what is mounted and how, what answers, what is full: `mounts.*`.
+
+Asking a file server that is gone never returns, so the supervisor runs this family in a child of its own, everything
+that cannot hang is reported first, and the mount that is about to be asked is reported as silent before it is asked.
+"""
+
+import os
+import re
+
+from . import read
+
+MOUNTINFO = "/proc/self/mountinfo"
+LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs")
+EXT = ("ext2", "ext3", "ext4")
+NFS = ("nfs", "nfs4")
+PARALLEL = (
+    "lustre",
+    "beegfs",
+    "gpfs",
+    "wekafs",
+    "ceph",
+    "glusterfs",
+    "panfs",
+    "orangefs",
+    "virtiofs",
+    "cifs",
+    "smb3",
+    "fuse.glusterfs",
+    "fuse.ceph",
+    "fuse.juicefs",
+    "fuse.dfuse",
+    "fuse.gcsfuse",
+    "fuse.mount-s3",
+    "fuse.blobfuse2",
+)
+IN_MEMORY = ("/tmp", "/run", "/dev/shm")  # noqa: S108  (looked at, never written)
+"""tmpfs mounts that stop programs when they are full."""
+
+ANSWERS = "answers"
+SILENT = "does not answer"
+
+
+def collect(names, step):
+    step(MOUNTINFO)
+    everything = mounts(read.text(MOUNTINFO))
+    points = {place: seen for place, seen in everything.items() if seen["type"] in LOCAL + NFS + PARALLEL}
+    disks = {place: _disk(seen) for place, seen in points.items()}
+    yield "points", read.value({place: dict(seen, **_described(disks[place])) for place, seen in points.items()})
+    below = {os.path.basename(disk): disk for disk in disks.values() if disk}
+    yield (
+        "read_ahead_kb",
+        read.each({name: read.file_fact(disk + "/queue/read_ahead_kb", int) for name, disk in below.items()}),
+    )
+    yield "ext4_errors", read.each({place: _errors(seen) for place, seen in points.items() if seen["type"] in EXT})
+    nfs = {place: seen for place, seen in points.items() if seen["type"] in NFS}
+    yield "nfs", read.value({place: nfs_settings(seen["super_options"]) for place, seen in nfs.items()})
+    yield "nfs_read_ahead_kb", read.each({place: _read_ahead(seen["device"]) for place, seen in nfs.items()})
+    usage = {}
+    for place, seen in everything.items():
+        if seen["type"] in LOCAL or place in IN_MEMORY:
+            step("statvfs " + place)
+            usage[place] = _usage(place)
+    yield "usage", read.each(usage)
+    for fact in _answers([place for place, seen in points.items() if seen["type"] not in LOCAL], step):
+        yield "answers", fact
+
+
+def mounts(content):
+    """{mount point: what is mounted there} of /proc/self/mountinfo.
+
+    A later mount hides an earlier one at the same place. Of bind mounts of one file system only one is kept: the one
+    that shows its root, else the first.
+    """
+    found, kept = {}, {}
+    for line in content.splitlines():
+        left, _, right = line.partition(" - ")
+        fields, (kind, source, options) = left.split(" "), [*right.split(" ", 2), "", ""][:3]
+        place = _plain(fields[4])
+        found[place] = {
+            "type": kind,
+            "source": _plain(source),
+            "device": fields[2],
+            "root": fields[3],
+            "options": fields[5].split(","),
+            "super_options": options.split(","),
+        }
+    for place, seen in found.items():
+        earlier = kept.get((seen["device"], seen["type"]))
+        if earlier is None or (seen["root"] == "/" and found[earlier]["root"] != "/"):
+            kept[seen["device"], seen["type"]] = place
+    return {place: found[place] for place in kept.values()}
+
+
+def _plain(text):
+    """Blanks and backslashes stand in mountinfo as octal numbers."""
+    return re.sub(r"\\([0-7]{3})", lambda sign: chr(int(sign.group(1), 8)), text)
+
+
+def _disk(seen):
+    """The sysfs folder of the whole disk (or the array, or the volume) below a mount; None where none can be named."""
+    candidates = ["/sys/dev/block/" + seen["device"]]
+    if seen["source"].startswith("/dev/"):  # btrfs and the like have device numbers of their own
+        candidates.append("/sys/class/block/" + os.path.basename(seen["source"]))
+    for candidate in candidates:
+        path = read.real(candidate)
+        for folder in (path, os.path.dirname(path)):  # a partition lies in its disk's folder
+            if read.exists(folder + "/queue/rotational"):
+                return folder
+    return None
+
+
+def _described(disk):
+    if disk is None:
+        return {"disk": None, "rotational": None}
+    return {"disk": os.path.basename(disk), "rotational": read.text_or(disk + "/queue/rotational") == "1"}
+
+
+def _errors(seen):
+    """How many errors the file system has recorded in itself since it was last repaired."""
+    name = os.path.basename(read.real("/sys/dev/block/" + seen["device"]))
+    return read.file_fact("/sys/fs/ext4/{}/errors_count".format(name), int)
+
+
+def nfs_settings(options):
+    """What matters for speed of an NFS mount's options."""
+    settings = {option.partition("=")[0]: option.partition("=")[2] for option in options}
+    return {
+        "version": settings.get("vers", ""),
+        "protocol": settings.get("proto", ""),
+        "connections": int(settings.get("nconnect") or 1),
+        "rsize": int(settings.get("rsize") or 0),
+        "wsize": int(settings.get("wsize") or 0),
+        "fs_cache": "fsc" in settings,
+        "hard": "hard" in settings,
+    }
+
+
+def _read_ahead(device):
+    return read.file_fact("/sys/class/bdi/{}/read_ahead_kb".format(device), int)
+
+
+def _usage(place):
+    """Percent used of space (as df counts: of what ordinary users can have) and of inodes."""
+    try:
+        seen = os.statvfs(read.ROOT + place)
+    except OSError as problem:
+        return read.unread("{}: {}".format(place, read.why(problem)))
+    used, free = seen.f_blocks - seen.f_bfree, seen.f_bavail
+    return read.value(
+        {
+            "percent": _percent(used, used + free),
+            "inodes_percent": _percent(seen.f_files - seen.f_ffree, seen.f_files),
+            "size_bytes": seen.f_blocks * seen.f_frsize,
+        }
+    )
+
+
+def _percent(part, whole):
+    return -(-part * 100 // whole) if whole > 0 else 0
+
+
+def _answers(places, step):
+    """Whether each network mount answers, as a fact that is true at every moment at which this may stop for good."""
+    known = {}
+    for number, place in enumerate(places):
+        waiting = read.unread("not asked: {} did not answer before it".format(place))
+        rest = dict.fromkeys(places[number + 1 :], waiting)
+        yield read.each(dict(known, **dict(rest, **{place: read.value(SILENT)})))
+        step("statvfs " + place)
+        known[place] = _ask(place)
+    yield read.each(known)
+
+
+def _ask(place):
+    try:
+        os.statvfs(read.ROOT + place)
+    except PermissionError:
+        return read.absent("shown to its owner only")
+    except OSError as problem:
+        return read.value((problem.strerror or str(problem)).lower())
+    return read.value(ANSWERS)

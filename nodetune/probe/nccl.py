@@ -1,0 +1,338 @@
+"""Every place that a node's NCCL settings come from: `nccl.*`.
+
+Each place has its own syntax, and what counts is what its reader makes of a line: NCCL takes all before the first `=`
+as the name, blanks included; a shell wants an export; pam_env strips quotes. Raw lines are kept, because faults hide in
+them. Values of secrets are not collected.
+"""
+
+import fnmatch
+import os
+import re
+import shlex
+import stat
+
+from . import read
+
+CONF = "/etc/nccl.conf"
+ROOT_CONF = "/root/.nccl.conf"
+SLURM_CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
+UNITS = ("slurmd", "containerd", "docker", "kubelet", "crio")
+UNIT_FOLDERS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+SYSTEM_CONF_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd")
+LIBRARY_FOLDERS = (
+    "/usr/lib",
+    "/usr/lib64",
+    "/usr/lib/x86_64-linux-gnu",
+    "/usr/lib/aarch64-linux-gnu",
+    "/usr/local/lib",
+    "/usr/local/lib64",
+)
+PLUGIN_FOLDERS = (
+    "/opt/amazon/ofi-nccl/lib",
+    "/opt/amazon/ofi-nccl/lib64",
+    "/opt/amazon/ofi-nccl/lib/x86_64-linux-gnu",
+    "/opt/aws-ofi-nccl/lib",
+    "/opt/hpcx/nccl_rdma_sharp_plugin/lib",
+)
+PLUGINS = ("libnccl-net.so", "libnccl-net-ofi.so", "libnccl-net-aws-ofi.so")
+OURS = r"(?:NCCL|OFI_NCCL|UCX|SHARP|FI|RDMAV|NVSHMEM)_\w+|CUDA_LAUNCH_BLOCKING|CUDA_VISIBLE_DEVICES|CUDA_DEVICE_MAX_CONNECTIONS"
+NAME = re.compile("(?:" + OURS + ")$")
+SHELL = re.compile(
+    r"(?:^|[\s;&|{(\"'])(?P<keyword>(?:export|(?:declare|typeset)\s+-\w*x\w*)\s+)?(?P<name>" + OURS + r")="
+    r"(?P<value>\"[^\"]*\"|'[^']*'|[^\s;&|)\"']*)"
+)
+EXPORTED = re.compile(r"(?:^|[\s;&|{(\"'])(?:export|(?:declare|typeset)\s+-\w*x\w*)\s+([^;&|\n\"']+)")
+SECRETS = ("NCCL_PSK",)
+HIDDEN = "(hidden)"
+LONGEST_RAW = 5000
+MOST = 1000
+
+
+def collect(names, step):
+    settings, problems = [], []
+    for source in (_conf_files, _login_files, _systemd_files, _slurm_files, _container_files):
+        step("settings in " + source.__name__.strip("_").replace("_", " "))
+        found, failed = source()
+        settings.extend(found)
+        problems.extend(failed)
+    extra, failed = _named_conf_files(settings)
+    settings.extend(extra)
+    problems.extend(failed)
+    node_wide = [text for path, text in problems if path != ROOT_CONF]
+    yield "settings", read.unread(node_wide[0]) if node_wide else read.value(settings[:MOST])
+    step("modes of those files")
+    yield "files", read.each(_files(settings, dict(problems)))
+    step("libraries")
+    yield "libraries", read.value(_libraries())
+    yield "plugins", read.value(_plugins())
+    step("topology files")
+    yield "topo_file", read.value(_topology_files(settings))
+
+
+# -- files ---------------------------------------------------------------------------------------------------------------
+
+
+def _whole(path):
+    """The text as it stands: blanks and line ends at its borders are what is looked for here. Raises OSError."""
+    handle = os.open(read.ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(handle, "rb") as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            return ""
+        return stream.read(read.LONGEST).decode("utf-8", "backslashreplace")
+
+
+def _parsed(paths, scope, parse):
+    """The settings in those files that exist, and (path, why) of those that cannot be read."""
+    found, failed = [], []
+    for path in paths:
+        try:
+            content = _whole(path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            failed.append((path, "{}: {}".format(path, read.why(problem))))
+            continue
+        for name, value, line, raw in parse(content):
+            secret = name.strip() in SECRETS
+            found.append(
+                {
+                    "name": name,
+                    "value": HIDDEN if secret and value else value,
+                    "file": path,
+                    "line": line,
+                    "raw": "{}={}".format(name, HIDDEN) if secret else raw[:LONGEST_RAW],
+                    "scope": scope,
+                }
+            )
+    return found, failed
+
+
+def _joined(parts):
+    """Several (found, failed) as one."""
+    parts = list(parts)
+    return [one for found, _ in parts for one in found], [one for _, failed in parts for one in failed]
+
+
+def _in_folder(folder, pattern):
+    try:
+        return [os.path.join(folder, name) for name in read.names_in(folder) if fnmatch.fnmatch(name, pattern)]
+    except OSError:
+        return []
+
+
+# -- where settings are read from ------------------------------------------------------------------------------------------
+
+
+def _conf_files():
+    return _joined([_parsed([ROOT_CONF], "home", nccl_conf), _parsed([CONF], "nccl.conf", nccl_conf)])
+
+
+def _named_conf_files(settings):
+    """The files that NCCL_CONF_FILE names somewhere: they replace ~/.nccl.conf."""
+    paths = {each["value"] for each in settings if each["name"] == "NCCL_CONF_FILE" and each["scope"] != "nccl.conf"}
+    literal = sorted(path for path in paths if path and path.startswith("/") and path not in (CONF, ROOT_CONF))
+    return _parsed(literal[:4], "home", nccl_conf)
+
+
+def _login_files():
+    shells = ["/etc/profile", *_in_folder("/etc/profile.d", "*.sh"), "/etc/bash.bashrc", "/etc/bashrc"]
+    return _joined(
+        [
+            _parsed(["/etc/security/pam_env.conf"], "pam_env", pam_env),
+            _parsed(["/etc/environment"], "environment", environment),
+            _parsed(shells, "profile", shell),
+        ]
+    )
+
+
+def _systemd_files():
+    manager = [path for path in (folder + "/system.conf" for folder in SYSTEM_CONF_FOLDERS) if read.exists(path)][:1]
+    manager += read.first_that_wins([folder + "/system.conf.d" for folder in SYSTEM_CONF_FOLDERS], ".conf")
+    parts = [_parsed(manager, "systemd", lambda content: systemd(content, "DefaultEnvironment"))]
+    for unit in UNITS:
+        main = [
+            path for path in ("{}/{}.service".format(folder, unit) for folder in UNIT_FOLDERS) if read.exists(path)
+        ][:1]
+        if not main:
+            continue
+        drop_ins = read.first_that_wins(["{}/{}.service.d".format(folder, unit) for folder in UNIT_FOLDERS], ".conf")
+        files = main + drop_ins
+        parts.append(_parsed(files, "service " + unit, lambda content: systemd(content, "Environment")))
+        parts.append(_parsed(_environment_files(files), "service " + unit, environment))
+    return _joined(parts)
+
+
+def _environment_files(units):
+    """The absolute paths that EnvironmentFile= names, without patterns and specifiers."""
+    content = "\n".join(read.text_or(path) for path in units)
+    paths = re.findall(r"^\s*EnvironmentFile\s*=\s*-?(/[^\s*?%\[]+)\s*$", content, re.MULTILINE)
+    return sorted(set(paths))
+
+
+def _slurm_files():
+    for path in SLURM_CONFS:
+        prologs = re.findall(r"^\s*TaskProlog\s*=\s*(\S+)", read.text_or(path), re.MULTILINE | re.IGNORECASE)
+        if prologs:
+            patterns = prologs[-1].strip("\"'").split(",")
+            files = [file for one in patterns for file in _in_folder(os.path.dirname(one), os.path.basename(one))]
+            return _parsed(files, "task prolog", shell)
+    return [], []
+
+
+def _container_files():
+    return _parsed(_in_folder("/etc/enroot/environ.d", "*.env"), "container", environment)
+
+
+# -- their syntaxes: each yields (name, value, line number, raw line) --------------------------------------------------------
+
+
+def nccl_conf(content):
+    """As NCCL does: all before the first `=` is the name, all after it the value; # counts only as the first sign.
+
+    A line without `=` has the value None.
+    """
+    for number, raw in enumerate(content.split("\n"), 1):
+        if raw.startswith("#") or not raw.strip():
+            continue
+        name, equals, value = raw.partition("=")
+        if not equals:
+            yield raw.strip(), None, number, raw
+        else:
+            yield name, re.sub("\r$", "", value), number, raw
+
+
+def environment(content):
+    """As pam_env reads /etc/environment: an optional export, # ends the line, quotes are taken off."""
+    for number, raw in enumerate(content.split("\n"), 1):
+        text = raw.partition("#")[0].strip()
+        text = text[7:].lstrip() if text.startswith("export ") else text
+        name, equals, value = text.partition("=")
+        if equals and NAME.match(name):
+            yield name, value.replace(value[0], "") if value[:1] in ("'", '"') else value, number, raw
+
+
+def pam_env(content):
+    """`NAME DEFAULT=value OVERRIDE=value`: a literal OVERRIDE wins."""
+    for number, raw in enumerate(content.split("\n"), 1):
+        name, _, rest = raw.strip().partition(" ")
+        if not NAME.match(name):
+            continue
+        given = {
+            key: quoted or bare for key, quoted, bare in re.findall(r'(DEFAULT|OVERRIDE)=(?:"([^"]*)"|(\S*))', rest)
+        }
+        yield name, given.get("OVERRIDE") or given.get("DEFAULT", ""), number, raw
+
+
+def shell(content):
+    """The assignments that a shell script exports, there or in another line of the same file."""
+    lines = ["" if line.lstrip().startswith("#") else line for line in content.split("\n")]
+    exported = set(" ".join(EXPORTED.findall("\n".join(lines))).split())
+    everything = re.search(r"(?m)^\s*set\s+(?:-\w*a|-o\s+allexport)", content)
+    for number, line in enumerate(lines, 1):
+        for found in SHELL.finditer(line):
+            name, value = found.group("name"), found.group("value")
+            if found.group("keyword") or everything or name in exported or _same_export(line, found.start("name")):
+                yield name, value[1:-1] if value[:1] in ("'", '"') else value, number, line
+
+
+def _same_export(line, place):
+    """Whether an export earlier in the same statement covers it: `export A=1 B=2`."""
+    return bool(re.search(r"(?:^|[\s;&|{(\"'])export\s[^;&|]*$", line[:place]))
+
+
+def systemd(content, key):
+    """`Environment="A=b c" D=e`, continued over lines that end in a backslash; quotes belong to the syntax."""
+    start, text = 0, ""
+    for number, raw in enumerate(content.split("\n"), 1):
+        start = start or number
+        text += raw.strip()
+        if text.endswith("\\") and not text.startswith(("#", ";")):
+            text = text[:-1] + " "
+            continue
+        name, equals, rest = text.partition("=")
+        if equals and name.strip() == key:
+            for one, value in _words(rest):
+                yield one, value, start, text
+        start, text = 0, ""
+
+
+def _words(text):
+    try:
+        words = shlex.split(text)
+    except ValueError:
+        words = text.split()
+    pairs = [word.partition("=") for word in words]
+    return [(name, value) for name, equals, value in pairs if equals and NAME.match(name)]
+
+
+# -- what lies about them ----------------------------------------------------------------------------------------------------
+
+
+def _files(settings, failed):
+    """Who may read and write each file that sets something, and the conf files in any case."""
+    facts = {}
+    for path in sorted({CONF, ROOT_CONF} | {each["file"] for each in settings} | set(failed)):
+        try:
+            found = os.stat(read.ROOT + path)
+        except (FileNotFoundError, NotADirectoryError):
+            continue
+        except OSError as problem:
+            facts[path] = read.unread("{}: {}".format(path, read.why(problem)))
+            continue
+        mode = stat.S_IMODE(found.st_mode)
+        facts[path] = read.value(
+            {
+                "mode": "{:04o}".format(mode),
+                "uid": found.st_uid,
+                "gid": found.st_gid,
+                "world_writable": bool(mode & stat.S_IWOTH),
+                "world_readable": bool(mode & stat.S_IROTH),
+            }
+        )
+    return facts
+
+
+def _cuda_folders():
+    kits = _in_folder("/usr/local", "cuda*") + _in_folder("/usr/local", "nccl*")
+    return [os.path.join(kit, lib) for kit in kits for lib in ("lib64", "lib")]
+
+
+def _libraries():
+    """Each NCCL that the host's loader can find; the version is in the file name behind libnccl.so.2."""
+    seen = {}
+    for folder in LIBRARY_FOLDERS + tuple(_cuda_folders()):
+        path = os.path.join(folder, "libnccl.so.2")
+        if read.exists(path):
+            real = read.real(path)
+            version = re.search(r"\.so\.(\d+\.\d+(?:\.\d+)?)$", real)
+            seen.setdefault(real, {"path": path, "version": version.group(1) if version else None})
+    return sorted(seen.values(), key=lambda each: each["path"])
+
+
+def _plugins():
+    folders = LIBRARY_FOLDERS + PLUGIN_FOLDERS
+    paths = [os.path.join(folder, name) for folder in folders for name in PLUGINS]
+    return sorted({read.real(path) for path in paths if read.exists(path)})
+
+
+def _topology_files(settings):
+    """The files that NCCL_TOPO_FILE and NCCL_GRAPH_FILE name, and whether every user can read them."""
+    found = {}
+    for each in settings:
+        path = each["value"] or ""
+        if each["name"] not in ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE") or not path.startswith("/") or "$" in path:
+            continue
+        try:
+            mode = os.stat(read.ROOT + path).st_mode
+            found[path] = {"exists": True, "world_readable": bool(mode & stat.S_IROTH)}
+        except (FileNotFoundError, NotADirectoryError):
+            found[path] = {"exists": False, "world_readable": False}
+        except OSError as problem:
+            found[path] = {"exists": None, "world_readable": None, "why": read.why(problem)}
+    return found

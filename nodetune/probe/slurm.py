@@ -1,0 +1,186 @@
+"""Slurm's configuration as slurmd on this node reads it: `slurm.*`. No Slurm command is run."""
+
+import os
+import platform
+import re
+
+from . import read, services
+
+CONFIGS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf",
+           "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf", "/opt/slurm/etc/slurm.conf")
+"""Where slurm.conf is, in order; /run/slurm/conf and the cache hold what a configless slurmd fetched."""
+
+UNITS = ("/etc/systemd/system/slurmd.service", "/usr/lib/systemd/system/slurmd.service", "/lib/systemd/system/slurmd.service")
+OPTION_FILES = ("/etc/default/slurmd", "/etc/sysconfig/slurmd")
+KEPT = ("prolog", "epilog", "prologflags", "prologepilogtimeout", "prologtimeout", "epilogtimeout", "schedulerparameters",
+        "healthcheckprogram", "healthcheckinterval", "healthchecknodestate", "taskplugin", "proctracktype", "slurmdparameters",
+        "propagateresourcelimits", "propagateresourcelimitsexcept", "grestypes", "launchparameters", "taskprolog")
+"""The settings that checks look at; nothing else of slurm.conf leaves the host."""
+
+DEEPEST_INCLUDE = 5
+MULTIPLIERS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+
+
+def collect(names, step):
+    step("processes")
+    words = _running()
+    present = bool(words or read.find_tool("slurmd") or any(read.exists(path) for path in UNITS))
+    yield "present", read.value(present)
+    step("slurm.conf")
+    path = _config(words)
+    if path is None:
+        missing = read.absent("no slurm.conf found" if present else "Slurm is not installed")
+        for name in ("config", "node", "gres", "cgroup"):
+            yield name, missing
+        return
+    for name, fact in _facts(path, _option(words, "-N") or platform.node().partition(".")[0]):
+        yield name, fact
+
+
+def _facts(path, host):
+    """The four facts of a configuration folder; each file that cannot be read costs its own."""
+    folder = os.path.dirname(path)
+    try:
+        lines = config_lines(path)
+        settings = {key: text for line in lines for key, text in pairs(line) if key in KEPT}
+        yield "config", read.value({"file": path, "settings": settings})
+        yield "node", node_fact(lines, host)
+    except OSError as problem:
+        for name in ("config", "node"):
+            yield name, read.unread("{}: {}".format(problem.filename or path, read.why(problem)))
+    yield "gres", _other(os.path.join(folder, "gres.conf"), lambda lines: gres(lines, host))
+    yield "cgroup", _other(os.path.join(folder, "cgroup.conf"), lambda lines: dict(pair for line in lines for pair in pairs(line)))
+
+
+def _other(path, parse):
+    try:
+        return read.value(dict(parse(config_lines(path)), file=path))
+    except FileNotFoundError:
+        return read.absent("no {}".format(path))
+    except OSError as problem:
+        return read.unread("{}: {}".format(path, read.why(problem)))
+
+
+def _running():
+    """The command line of the running slurmd; empty where none runs (or /proc hides it)."""
+    try:
+        pids = services.processes().get("slurmd")
+    except OSError:
+        return []
+    return services.cmdline(services.daemon(pids)) if pids else []
+
+
+def _config(words):
+    """The slurm.conf that slurmd was told to use, or the first where one may be."""
+    told = _option(words, "-f")
+    for path in OPTION_FILES:
+        found = re.search(r"^\s*SLURM(?:D_OPTIONS=.*-f\s*|_CONF=[\"']?)(/[^\s\"']+)", read.text_or(path), re.M)
+        told = told or (found.group(1) if found else None)
+    return next((path for path in (told,) + CONFIGS if path and read.exists(path)), None)
+
+
+def _option(words, name):
+    """The operand of a one-letter option: `-N n01` or `-Nn01`."""
+    for number, word in enumerate(words):
+        if word == name and number + 1 < len(words):
+            return words[number + 1]
+        if word.startswith(name) and not word.startswith("--"):
+            return word[2:]
+    return None
+
+
+def config_lines(path, folder=None, cluster="", depth=0):
+    """The lines in effect: comments away, continued lines joined, included files in place. Raises OSError."""
+    folder = folder or os.path.dirname(path)
+    lines = []
+    for text in re.sub(r"\\\n", " ", read.text(path)).splitlines():
+        line = re.sub(r"(?<!\\)#.*", "", text).strip()
+        included = re.match(r"(?i)include\s+(\S+)", line)
+        if included and depth < DEEPEST_INCLUDE:
+            name = included.group(1).replace("%c", cluster)
+            lines += config_lines(os.path.join(folder, name), folder, cluster, depth + 1)
+        elif line:
+            lines.append(line)
+            cluster = dict(pairs(line)).get("clustername", cluster)
+    return lines
+
+
+def pairs(line):
+    """(key in small letters, text) of every Key=value on a line; a value may be quoted."""
+    return [(key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)]
+
+
+def node_fact(lines, host):
+    """Read this node's NodeName line over NodeName=DEFAULT: what slurmctld believes of it."""
+    default, found = {}, None
+    for line in lines:
+        settings = dict(pairs(line))
+        if settings.get("nodename", "").upper() == "DEFAULT":
+            default.update(settings)
+        elif "nodename" in settings and names_host(settings["nodename"], host):
+            found = dict(default, **settings)
+    if found is None:
+        return read.absent("slurm.conf has no node line for {}".format(host))
+    sockets = found.get("sockets") or found.get("socketsperboard")
+    return read.value({"gres": found.get("gres", ""), "gpus": gres_count(found.get("gres", "")),
+                       "sockets": int(sockets) if sockets and sockets.isdigit() else None})
+
+
+def gres_count(text):
+    """GPUs in `gpu:h200:8,shard:64`: the number after the last colon of each gpu entry."""
+    count = 0
+    for entry in text.split(","):
+        parts = re.sub(r"\(.*?\)", "", entry).split(":")
+        if parts[0] == "gpu":
+            found = re.match(r"(\d+)([KMG]?)$", parts[-1])
+            count += int(found.group(1)) * MULTIPLIERS[found.group(2)] if found else 1
+    return count
+
+
+def names_host(expression, host):
+    """Whether a host list such as `gpu[001-128,200],login1` names the host."""
+    return any(_one_names_host(each, host) for each in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", expression))
+
+
+def _one_names_host(expression, host):
+    parts = re.split(r"\[([^\]]*)\]", expression)
+    pattern = "".join(re.escape(part) if number % 2 == 0 else r"(\d+)" for number, part in enumerate(parts))
+    found = re.match(pattern + "$", host)
+    return bool(found) and all(_in_ranges(number, ranges) for number, ranges in zip(found.groups(), parts[1::2]))
+
+
+def _in_ranges(number, ranges):
+    for each in ranges.split(","):
+        first, _, last = each.partition("-")
+        padded = first.startswith("0") or number.startswith("0")
+        if first.isdigit() and (len(number) == len(first) or not padded) and int(first) <= int(number) <= int(last or first):
+            return True
+    return False
+
+
+def gres(lines, host):
+    """What gres.conf says of this node's GPUs: AutoDetect, how many are listed, whether their cores are."""
+    result = {"autodetect": None, "gpus": 0, "cores": False, "types": []}
+    for line in lines:
+        settings = dict(pairs(line))
+        if "nodename" in settings and not names_host(settings["nodename"], host):
+            continue
+        if "autodetect" in settings and ("nodename" in settings or result["autodetect"] is None):
+            result["autodetect"] = settings["autodetect"].lower()
+        if settings.get("name", "").lower() == "gpu":
+            result["gpus"] += _listed(settings)
+            result["cores"] = result["cores"] or "cores" in settings
+            result["types"] += [settings["type"]] if "type" in settings else []
+    return result
+
+
+def _listed(settings):
+    if settings.get("count", "").isdigit():
+        return int(settings["count"])
+    return max(1, sum(_files(each) for each in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", settings.get("file", ""))))
+
+
+def _files(expression):
+    """How many device files `/dev/nvidia[0-3,6]` stands for."""
+    found = re.search(r"\[([^\]]*)\]", expression)
+    return len(read.cpu_list(found.group(1))) if found else 1

@@ -1,0 +1,38 @@
+"""The command that runs on the host: the probe's Python, directly or as another user through sudo."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from nodetune.transport import Target, Unreachable
+
+
+@dataclass(frozen=True)
+class Command:
+    """What to run. With `prompt`, the password may be sent once that was seen on standard error, and only then; the script
+    only once `ready` was seen there, so that neither can end up where the other belongs."""
+
+    line: str
+    prompt: bytes = b""
+    ready: bytes = b""
+
+
+def command(target: Target, nonce: str) -> Command:
+    """Raises Unreachable (unsupported) for a way of becoming another user that is not sudo."""
+    python = f"{_word(target.python)} -I -S -"
+    if not target.become:
+        return Command(python)
+    if target.become_method not in ("sudo", "ansible.builtin.sudo"):
+        raise Unreachable("unsupported", f"become method {target.become_method!r}: only sudo is supported; set ansible_become_method: sudo")
+    user = shlex.quote(target.become_user)
+    if target.become_password is None:
+        return Command(f"sudo -n -u {user} -- {python}")
+    prompt, ready = f"nodetune-password-{nonce}:", f"nodetune-ready-{nonce}"
+    inner = shlex.quote(f"echo {ready} >&2; exec {python}")
+    return Command(f"sudo -S -p {prompt} -u {user} -- sh -c {inner}", prompt.encode(), ready.encode())
+
+
+def _word(python: str) -> str:
+    """The interpreter as shell words: a path, `~/…`, or several words such as `/usr/bin/env python3`."""
+    return " ".join("~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word) for word in shlex.split(python))

@@ -1,0 +1,103 @@
+"""The kernel log: which Xids still count, and what is said where it cannot be read."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nodetune.probe import read, xid
+
+XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+
+
+def kmsg(*messages, first=0):
+    """Records as /dev/kmsg gives them, one second apart."""
+    return "".join(f"4,{first + at},{(first + at) * 1000000},-;{text}\n" for at, text in enumerate(messages))
+
+
+@pytest.fixture
+def events(tree, collect):
+    def run(*messages, first=0):
+        tree({"/dev/kmsg": kmsg(*messages, first=first)})
+        return collect("xid")
+
+    return run
+
+
+def test_an_xid_is_told_with_its_gpu_and_time(events):
+    facts = events("NVRM: loading NVIDIA UNIX Open Kernel Module", XID_79)
+    assert facts["xid.events"]["value"] == [
+        {"bdf": "0000:3b:00.0", "xid": 79, "time": 1.0, "text": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."}
+    ]
+
+
+def test_a_healthy_log_has_no_events(events):
+    facts = events("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build",
+                   "NVRM: gpuClearFbhubPoisonIntrForBug2924523_GA100: FBHUB Interrupt detected. Clearing it.")
+    assert facts["xid.events"] == {"value": []}
+    assert facts["xid.log"]["value"]["source"] == "kernel buffer"
+
+
+def test_a_recovery_of_one_gpu_clears_its_events_only(events):
+    facts = events(
+        XID_79,
+        "NVRM: Xid (PCI:0000:5e:00): 48, An uncorrectable double bit error (DBE) has been detected",
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)",
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)",
+    )
+    assert [each["bdf"] for each in facts["xid.events"]["value"]] == ["0000:5e:00.0"]
+
+
+def test_loading_the_driver_again_clears_all(events):
+    facts = events(XID_79, "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+                   "NVRM: loading NVIDIA UNIX Open Kernel Module")
+    assert facts["xid.events"] == {"value": []}
+    assert facts["xid.nvswitch"] == {"value": []}
+
+
+def test_nvswitch_errors_and_lost_gpus_are_told_apart(events):
+    facts = events("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+                   "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.")
+    assert facts["xid.events"] == {"value": []}
+    assert facts["xid.nvswitch"]["value"][0]["xid"] == 20034
+    assert facts["xid.nvswitch"]["value"][0]["text"] == "Fatal, Link 30 LTSSM Fault Up"
+    assert facts["xid.fallen_off_bus"]["value"][0]["bdf"] == "0000:3b:00.0"
+
+
+def test_an_old_style_xid_is_read_too(events):
+    assert events("NVRM: Xid (0000:03:00): 6, PE0001")["xid.events"]["value"][0]["xid"] == 6
+
+
+def test_what_a_user_writes_is_no_event(events):
+    assert events("audit: NVRM says Xid 79 fallen off the bus")["xid.events"] == {"value": []}
+
+
+def test_lines_that_the_buffer_lost_come_from_the_journal(events, tmp_path):
+    journal = Path(tmp_path / "usr/bin/journalctl")
+    journal.parent.mkdir(parents=True)
+    line = "[    2.000000] host kernel: NVRM: Xid (PCI:0000:3b:00): 48, DBE"
+    journal.write_text(f"#!/bin/sh\necho '{line}'\n")
+    journal.chmod(0o755)
+    run = read.run
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(read, "run", lambda command, *rest: run([str(tmp_path) + command[0], *command[1:]], *rest))
+        facts = events(XID_79, first=5000)
+    assert [each["xid"] for each in facts["xid.events"]["value"]] == [48, 79]
+    assert facts["xid.log"]["value"]["source"] == "journal and kernel buffer"
+
+
+def test_without_permission_it_says_what_it_needs(tree, collect, monkeypatch):
+    tree({"/dev/": None})
+
+    def refused(path, *rest):
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "open", refused)
+    facts = collect("xid")
+    assert "needs root" in facts["xid.events"]["unread"]
+    assert "needs root" in facts["xid.nvswitch"]["unread"]
+
+
+def test_properties_of_a_record_are_not_messages():
+    text = "4,1,1000000,-;NVRM: hello\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
+    assert list(xid._records(text)) == [(1, 1.0, "NVRM: hello")]

@@ -1,0 +1,176 @@
+"""The program as a user meets it: one clear line for every mistake, the right exit code, no traceback."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import jsonschema
+import pytest
+
+from nodetune import cli, paths
+
+ROOT = Path(__file__).parent.parent
+MACHINE = "h200-x8"
+
+
+def nodetune(*arguments, cwd=None, stdin="", env=None):
+    return subprocess.run(
+        [sys.executable, "-m", "nodetune", *map(str, arguments)],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "100", **(env or {})},
+        timeout=120,
+        check=False,
+    )
+
+
+def schema(name):
+    return json.loads(paths.bundled("schemas").joinpath(f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("command", cli.group.list_commands(None))
+def test_every_command_has_help(command):
+    done = nodetune(command, "--help")
+    assert done.returncode == 0
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) > 4
+
+
+@pytest.mark.parametrize(
+    "command", ["explain numa-balancing-on", "checks --format json", "profile show", "audit --help"]
+)
+def test_light_commands_do_not_load_ssh_or_ansible(command):
+    code = f"""
+import sys
+sys.argv = ["nodetune", *{command!r}.split()]
+from nodetune import cli
+try:
+    cli.main()
+except SystemExit:
+    pass
+loaded = sorted({{"paramiko", "ansible", "ansible_runner"}} & set(sys.modules))
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["audti"], "No such command 'audti'"),
+        (["audit", "--no-such"], "No such option"),
+        (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file"),
+        (["audit", "--fail-on", "bad"], "'bad' is not one of"),
+        (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
+        (["audit", "-p", "no-such"], "no profile is called 'no-such'"),
+        (["audit", "--site", "no-such.yml"], "no-such.yml: no such file"),
+        (["audit", "--forks", "0"], "0 is not in the range"),
+        (["explain", "numa-balancing-no"], "did you mean numa-balancing-on"),
+        (["profile", "validate", "no-such.yml"], "no such file"),
+        (["audit", "--facts", MACHINE, "-o", "/no/such/folder/x"], "/no/such/folder"),
+    ],
+)
+def test_a_mistake_is_one_line_and_exit_code_2(arguments, text, tmp_path):
+    done = nodetune(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, done
+    assert text in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "[]", "null", '{"facts": 5}', '{"facts": {"a": {"b": 1}}}', "\x00\x01", '{"schema": "x", "facts": {}}'],
+)
+def test_a_bad_fact_file_is_one_line_and_exit_code_2(content, tmp_path):
+    path = tmp_path / "bad.json"
+    path.write_text(content)
+    done = nodetune("audit", "--facts", path)
+    assert done.returncode == 2
+    assert done.stderr.startswith(f"nodetune: {path}")
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_json_output_keeps_to_its_published_schema():
+    done = nodetune("audit", "--facts", MACHINE, "--format", "json", "--fail-on", "never")
+    jsonschema.validate(json.loads(done.stdout), schema("audit"))
+    done = nodetune("plan", "--facts", MACHINE, "--format", "json")
+    jsonschema.validate(json.loads(done.stdout), schema("plan"))
+
+
+def test_an_audit_of_saved_facts_says_what_the_live_one_said(tmp_path):
+    live = nodetune("audit", "--format", "json", "--fail-on", "never")
+    assert nodetune("facts", "-o", tmp_path / "saved").returncode in (0, 3)
+    saved = nodetune("audit", "--facts", tmp_path / "saved", "--format", "json", "--fail-on", "never")
+    findings = [
+        {found["check"]: found["status"] for found in json.loads(done.stdout)["hosts"][0]["findings"]}
+        for done in (live, saved)
+    ]
+    assert findings[0] == findings[1]
+
+
+def test_an_output_file_appears_whole(tmp_path):
+    done = nodetune("audit", "--facts", MACHINE, "--format", "json", "-o", tmp_path / "out.json", "--fail-on", "never")
+    assert done.stdout == ""
+    assert json.loads((tmp_path / "out.json").read_text())["hosts"]
+    assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
+
+
+def test_a_reader_that_leaves_early_is_no_error():
+    command = f"{sys.executable} -m nodetune checks | head -1"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
+    assert "Traceback" not in done.stderr
+
+
+def test_colour_is_for_terminals_only():
+    assert "\x1b" not in nodetune("audit", "--facts", MACHINE).stdout
+
+
+def test_a_terminal_gets_colour_unless_it_says_no():
+    import pty
+
+    def on_terminal(**env):
+        parent, child = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "nodetune", "audit", "--facts", MACHINE, "-s", "gpu"],
+            stdout=child,
+            stderr=child,
+            stdin=subprocess.DEVNULL,
+            env={**os.environ, "TERM": "xterm-256color", **env},
+        )
+        os.close(child)
+        seen = b""
+        while True:
+            try:
+                part = os.read(parent, 65536)
+            except OSError:
+                break
+            if not part:
+                break
+            seen += part
+        process.wait()
+        os.close(parent)
+        return seen
+
+    assert b"\x1b[" in on_terminal()
+    assert b"\x1b[1;31m" not in on_terminal(NO_COLOR="1")
+
+
+def test_a_waiver_is_shown_and_does_not_fail(tmp_path):
+    found = json.loads(nodetune("audit", "--facts", MACHINE, "--format", "json", "--fail-on", "never").stdout)
+    failing = next(each["check"] for each in found["hosts"][0]["findings"] if each["status"] == "fail")
+    site = tmp_path / "site.yml"
+    site.write_text(f"waivers:\n  - {{id: {failing}, hosts: '*', reason: known, owner: ops, until: 2099-01-01}}\n")
+    done = nodetune("audit", "--facts", MACHINE, "-s", failing, "--site", site, "--fail-on", "info")
+    assert done.returncode == 0
+    assert "known (ops, until 2099-01-01)" in " ".join(done.stdout.split())
+
+
+def test_explain_teaches_under_the_headings():
+    done = nodetune("explain", "numa-balancing-on")
+    for heading in ("Wanted", "Fix", "Why it matters", "Confirm by hand", "Side effects of the fix", "Sources"):
+        assert f"{heading}: " in done.stdout
