@@ -207,7 +207,8 @@ class Prepared:
         remedy, fix = self.check.remedy, None
         value = self._value_to_set(view)
         if remedy.kind != "manual" and value is not None:
-            fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, remedy.params)
+            subjects = tuple(more.get("subjects", ()))
+            fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, remedy.params)
         return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
 
     def _value_to_set(self, view: View) -> Any:

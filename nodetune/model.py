@@ -154,13 +154,14 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Fix:
-    """What a plan would do about a finding: data only."""
+    """What a plan would do about a finding: data only. `subjects` are the devices that it concerns; empty: the host."""
 
     kind: str
     target: str
     value: Any
     disruption: str
     file: str = ""
+    subjects: tuple[str, ...] = ()
     params: Mapping[str, Any] = field(default_factory=dict)
 
 

@@ -123,10 +123,9 @@ def collect(
     asked = bundle.families(names)
     seconds = min(PROBE_SECONDS, reach.options.seconds)
 
-    def script_for(target: Target) -> tuple[bytes, str]:
-        return bundle.script(asked, seconds)
-
-    return fanout.collect(targets, script_for, reach.options, reach.forks, reach.transport, asked=asked)
+    return fanout.collect(
+        targets, lambda _target: bundle.script(asked, seconds), reach.options, reach.forks, reach.transport, asked=asked
+    )
 
 
 def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:

@@ -27,7 +27,7 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect the facts of hosts and save them, for `nodetune audit --facts` anywhere."""
     reach = _options.reach(options)
     choice = _options.choice(**options)
-    results = _run.with_progress(workflow.audit_hosts(reach.targets(), choice, reach), len(reach.targets()))
+    results = _run.hosts(reach, choice)
     taken: set[str] = set()
     for result in workflow.by_name(results):
         if result.facts is None:

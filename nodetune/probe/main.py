@@ -16,8 +16,8 @@ import time
 
 from . import read
 
-ALONE = ("gpu", "mounts")
-"""Families that talk to a driver or a file server: each in a child of its own."""
+ALONE = ("bmc", "gpu", "mounts")
+"""Families that talk to a driver, a file server or a management controller: each in a child of its own."""
 
 FAMILY_SECONDS = 6.0
 ALONE_SECONDS = 15.0

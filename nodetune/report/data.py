@@ -77,5 +77,6 @@ def _fix(fix: Fix) -> dict[str, Any]:
         "value": fix.value,
         "disruption": fix.disruption,
         "file": fix.file,
+        "subjects": list(fix.subjects),
         "params": dict(fix.params),
     }

@@ -39,9 +39,14 @@ def print_plan(
 def _check(out: Lines, check: str, steps: list[Step], single: bool) -> None:
     changes: dict[tuple[str, str, str, str], list[str]] = {}
     for step in steps:
-        changes.setdefault((show.plain(step.fix.target), step.before, step.after, step.fix.file), []).append(step.host)
+        changes.setdefault((_target(step), step.before, step.after, step.fix.file), []).append(step.host)
     for (target, before, after, file), hosts in changes.items():
         where = "" if single else f"{nodeset.fold(hosts)}  "
         kept = f"   kept by {file}" if file else ""
         out.line(where, (check, "bold"), f"  {target}", indent="  ")
         out.line(before, (" → ", "bold"), (after, "green"), (kept, "dim"), indent="      ")
+
+
+def _target(step: Step) -> str:
+    target = show.plain(step.fix.target)
+    return f"{target} of {show.names(list(step.fix.subjects))}" if step.fix.subjects else target

@@ -24,7 +24,10 @@ def command(target: Target, nonce: str) -> Command:
     if not target.become:
         return Command(python)
     if target.become_method not in ("sudo", "ansible.builtin.sudo"):
-        raise Unreachable("unsupported", f"become method {target.become_method!r}: only sudo is supported; set ansible_become_method: sudo")
+        raise Unreachable(
+            "unsupported",
+            f"become method {target.become_method!r}: only sudo is supported; set ansible_become_method: sudo",
+        )
     user = shlex.quote(target.become_user)
     if target.become_password is None:
         return Command(f"sudo -n -u {user} -- {python}")
@@ -35,4 +38,6 @@ def command(target: Target, nonce: str) -> Command:
 
 def _word(python: str) -> str:
     """The interpreter as shell words: a path, `~/…`, or several words such as `/usr/bin/env python3`."""
-    return " ".join("~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word) for word in shlex.split(python))
+    return " ".join(
+        "~/" + shlex.quote(word[2:]) if word.startswith("~/") else shlex.quote(word) for word in shlex.split(python)
+    )

@@ -138,7 +138,9 @@ class HostKeys:
         plain = [line for line in lines if not line.marker]
         if any(line.key == key for line in plain):
             return
-        if not plain and any(line.key == key and not line.marker for line in self.known(host.files).of(host.bare_name.lower())):
+        if not plain and any(
+            line.key == key and not line.marker for line in self.known(host.files).of(host.bare_name.lower())
+        ):
             return  # as OpenSSH does for ports other than 22
         if plain:
             where = next((line.where for line in plain if line.kind == kind), plain[0].where)

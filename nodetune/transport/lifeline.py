@@ -34,7 +34,8 @@ class Lifeline:
     def overdue(self) -> Unreachable:
         """The error of a host whose time is over."""
         return Unreachable(
-            "deadline", f"not done within {self.seconds:g} s, was {self.stage}: if the host is merely slow, raise --timeout"
+            "deadline",
+            f"not done within {self.seconds:g} s, was {self.stage}: if the host is merely slow, raise --timeout",
         )
 
     def spent(self) -> float:

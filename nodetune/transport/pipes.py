@@ -23,21 +23,27 @@ def converse(command: Sequence[str], talk: Talk, life: Lifeline, pass_fds: Seque
     Raises Unreachable, and OSError when the command cannot be run.
     """
     process = subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0, start_new_session=True, pass_fds=pass_fds
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=pass_fds,
     )
-    life.on_end(lambda: _kill(process))
+    life.on_end(lambda: kill(process))
     try:
         _talk(process, talk, life)
         return process.wait() if process.poll() is not None else None
     finally:
-        _kill(process)
+        kill(process)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
         process.wait()
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes]) -> None:
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)

@@ -43,13 +43,27 @@ class Settings:
     def files(self, keyword: str) -> tuple[str, ...]:
         """The files that a keyword names, in full: one a line, or several (known_hosts files)."""
         values = self.told.get(keyword, ())
-        words = [word for value in values for word in _split(value)] if "known" in keyword else [value.strip('"') for value in values]
-        return tuple(os.path.expanduser(os.path.expandvars(self.expand(word))) for word in words if word.lower() != "none")
+        words = (
+            [word for value in values for word in _split(value)]
+            if "known" in keyword
+            else [value.strip('"') for value in values]
+        )
+        return tuple(
+            os.path.expanduser(os.path.expandvars(self.expand(word))) for word in words if word.lower() != "none"
+        )
 
     def expand(self, text: str) -> str:
         """OpenSSH's tokens in `text` replaced; those that are not known here stay."""
         home = os.path.expanduser("~")
-        tokens = {"%": "%", "d": home, "h": self.host, "n": self.name, "p": str(self.port), "r": self.user, "u": getpass.getuser()}
+        tokens = {
+            "%": "%",
+            "d": home,
+            "h": self.host,
+            "n": self.name,
+            "p": str(self.port),
+            "r": self.user,
+            "u": getpass.getuser(),
+        }
         return re.sub("%(.)", lambda found: tokens.get(found[1], found[0]), text) if "%" in text else text
 
     @property
@@ -57,6 +71,10 @@ class Settings:
         """What the host is called in known_hosts."""
         alias = self.one("hostkeyalias")
         return alias or (self.host.lower() if self.port == 22 else f"[{self.host.lower()}]:{self.port}")
+
+    def with_jump(self, spec: str) -> Settings:
+        """The same host behind these jump hosts."""
+        return replace(self, told={**self.told, "proxyjump": (spec,), "proxycommand": ("none",)})
 
     @property
     def trusts_new(self) -> bool:
@@ -110,7 +128,9 @@ class Resolver:
         try:
             done = subprocess.run(command, capture_output=True, timeout=seconds, stdin=subprocess.DEVNULL, check=False)
         except subprocess.TimeoutExpired:
-            raise Unreachable("deadline", f"`ssh -G {host}` did not answer: look at `Match exec` in the OpenSSH configuration") from None
+            raise Unreachable(
+                "deadline", f"`ssh -G {host}` did not answer: look at `Match exec` in the OpenSSH configuration"
+            ) from None
         text = done.stdout.decode("utf-8", "replace")
         if done.returncode:
             lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no message"]
@@ -142,7 +162,9 @@ def _settings(text: str, host: str) -> Settings:
         keyword, _, value = line.partition(" ")
         told[keyword.lower()] = (*told.get(keyword.lower(), ()), value)
     port = told.get("port", ("22",))[0]
-    return Settings(host, told.get("hostname", (host,))[0], int(port) if port.isdigit() else 22, told.get("user", ("",))[0], told)
+    return Settings(
+        host, told.get("hostname", (host,))[0], int(port) if port.isdigit() else 22, told.get("user", ("",))[0], told
+    )
 
 
 @dataclass(frozen=True)

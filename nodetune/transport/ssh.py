@@ -27,12 +27,24 @@ OWN_OPTIONS = (
 _MEANING = (
     ("host key changed", r"HOST IDENTIFICATION HAS CHANGED|host key .*changed|REVOKED HOST KEY"),
     ("unknown host key", r"host key is known for|Host key verification failed"),
-    ("authentication failed", r"Permission denied|Too many authentication failures|Authentication failed|No supported authentication"),
+    (
+        "authentication failed",
+        r"Permission denied|Too many authentication failures|Authentication failed|No supported authentication",
+    ),
     ("unresolved", r"Could not resolve hostname|Name or service not known"),
     ("refused", r"Connection refused"),
-    ("unreachable", r"No route to host|Network is unreachable|timed out|Host is down|Address not available|Cannot assign requested address"),
-    ("unsupported", r"Bad configuration option|Bad owner or permissions|Unable to negotiate|command-line|Unsupported option"),
-    ("dropped", r"Connection (closed|reset)|kex_exchange_identification|Broken pipe|not responding|Connection to .* closed|disconnect"),
+    (
+        "unreachable",
+        r"No route to host|Network is unreachable|timed out|Host is down|Address not available|Cannot assign requested address",
+    ),
+    (
+        "unsupported",
+        r"Bad configuration option|Bad owner or permissions|Unable to negotiate|command-line|Unsupported option",
+    ),
+    (
+        "dropped",
+        r"Connection (closed|reset)|kex_exchange_identification|Broken pipe|not responding|Connection to .* closed|disconnect",
+    ),
 )
 """What the client says when it fails, most telling first."""
 
@@ -40,7 +52,10 @@ _MEANING = (
 def run(target: Target, settings: Settings, talk: Talk, options: Options, life: Lifeline) -> int | None:
     """Log in, hold the talk, and return the command's exit status. Raises Unreachable."""
     if shutil.which("ssh") is None:
-        raise Unreachable("unsupported", "the OpenSSH client is not installed here: apt install openssh-client, or --transport paramiko")
+        raise Unreachable(
+            "unsupported",
+            "the OpenSSH client is not installed here: apt install openssh-client, or --transport paramiko",
+        )
     command = _command(target, settings, talk, options)
     life.stage = "logging in (ssh)"
     if target.password is None:
@@ -68,7 +83,10 @@ def _command(target: Target, settings: Settings, talk: Talk, options: Options) -
 def _with_password(password: str, command: list[str], talk: Talk, life: Lifeline) -> int | None:
     """Through sshpass, which reads the password from a pipe: no process list shows it."""
     if shutil.which("sshpass") is None:
-        raise Unreachable("unsupported", "OpenSSH takes no password from a program: use a key, install sshpass, or --transport paramiko")
+        raise Unreachable(
+            "unsupported",
+            "OpenSSH takes no password from a program: use a key, install sshpass, or --transport paramiko",
+        )
     there, here = os.pipe()
     try:
         os.write(here, password.encode() + b"\n")
@@ -111,7 +129,9 @@ def by_hand(target: Target) -> str:
 
 def host_of(target: Target, settings: Settings) -> hostkeys.Host:
     files = (*settings.files("userknownhostsfile"), *settings.files("globalknownhostsfile"))
-    return hostkeys.Host(settings.key_name, settings.one("hostkeyalias") or settings.host, settings.port, files, by_hand(target))
+    return hostkeys.Host(
+        settings.key_name, settings.one("hostkeyalias") or settings.host, settings.port, files, by_hand(target)
+    )
 
 
 def _line(text: str) -> str:

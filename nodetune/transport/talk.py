@@ -72,7 +72,10 @@ class Talk:
     def _count(self, data: bytes) -> None:
         self._heard += len(data)
         if self._heard > self._most:
-            raise Unreachable("too much output", f"cut off after {show.size(self._most)}; the output begins: {_begin(self._output or self._errors)}")
+            raise Unreachable(
+                "too much output",
+                f"cut off after {show.size(self._most)}; the output begins: {_begin(self._output or self._errors)}",
+            )
 
     def _converse(self) -> None:
         """sudo's side of it: the password at its prompt, once; the script when the command runs."""
@@ -97,9 +100,14 @@ class Talk:
         text = self._errors.decode("utf-8", "replace")
         missing = re.search(r"sudo: .*command not found", text)
         if status in (126, 127) or missing:
-            return Unreachable("no python", f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter")
+            return Unreachable(
+                "no python",
+                f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter",
+            )
         if self._become and not self._output and (not self._all_queued or "sudo" in text):
-            return Unreachable("become failed", f"{self.last_error() or 'sudo ended without a word'}{self._advice(text)}")
+            return Unreachable(
+                "become failed", f"{self.last_error() or 'sudo ended without a word'}{self._advice(text)}"
+            )
         if status is None:
             return Unreachable("dropped", f"the connection ended before any answer{self._said()}")
         return Unreachable("bad answer", f"{frame.no_answer(self._output)} (exit status {status}){self._said()}")

@@ -2,7 +2,7 @@
 
 Why it matters: Ubuntu's packages start it with --no-persistence-mode: the service is active, which looks right, and
 yet the driver unloads between jobs unless something else turns the mode on after every boot.
-Confirm by hand: tr '\\0' ' ' < /proc/$(pidof nvidia-persistenced)/cmdline
+Confirm by hand: pgrep -a nvidia-persiste
 Side effects of the fix: The daemon restarts. Do it on an idle node on Grace, where switching the mode off and on takes
 the GPU's memory away from the NUMA nodes.
 Sources: https://docs.nvidia.com/deploy/driver-persistence/persistence-daemon.html ;

@@ -15,7 +15,7 @@ from nodetune.view import View
 
 
 def observe(facts: View) -> str:
-    """yes or no; no where cgroup.conf or the line is missing, which is Slurm's documented default."""
+    """The setting; "no" where cgroup.conf or the line is missing, which is Slurm's documented default."""
     return str(facts.get("slurm.cgroup", {}).get("constraindevices", "no")).lower()
 
 
