@@ -207,8 +207,9 @@ class Prepared:
         remedy, fix = self.check.remedy, None
         value = self._value_to_set(view)
         if remedy.kind != "manual" and value is not None:
-            subjects = tuple(more.get("subjects", ()))
-            fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, remedy.params)
+            subjects = tuple(more.get("subjects", ())) if remedy.per_subject else ()
+            where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
+            fix = Fix(*where, subjects, self.check.unit, remedy.params)
         return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
 
     def _value_to_set(self, view: View) -> Any:

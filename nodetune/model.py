@@ -93,7 +93,8 @@ class Remedy:
     """A kind of fix with parameters. `kind` names playbooks/remedies/<kind>.yml; `manual` has steps only.
 
     `persisted` names the fact that tells what the next boot will set and which file decides;
-    `boot_default` is what the kernel sets when no file does (None: not known).
+    `boot_default` is what the kernel sets when no file does (None: not known). `per_subject`: it acts on the failing
+    subjects (disks, links, GPUs), not on the host as a whole.
     """
 
     kind: str
@@ -104,6 +105,7 @@ class Remedy:
     boot_default: Any = None
     file: str = ""
     steps: str = ""
+    per_subject: bool = False
 
 
 Observe = Callable[[Any], Any]
@@ -162,6 +164,7 @@ class Fix:
     disruption: str
     file: str = ""
     subjects: tuple[str, ...] = ()
+    unit: str = ""
     params: Mapping[str, Any] = field(default_factory=dict)
 
 

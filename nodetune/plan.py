@@ -16,7 +16,7 @@ def plan(results: Iterable[HostResult]) -> tuple[Step, ...]:
 
 def _step(host: str, found: Finding) -> Step:
     assert found.fix is not None  # noqa: S101  (for the type checker: the caller selected these)
-    return Step(host, found.check, found.fix, found.observed, show.value(found.fix.value))
+    return Step(host, found.check, found.fix, found.observed, show.value(found.fix.value, found.fix.unit))
 
 
 def by_hand(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list[str]]]:

@@ -50,7 +50,9 @@ def kernel_arg(name: str) -> Remedy:
 
 def limit(item: str) -> Remedy:
     """A resource limit in every place that hands it out: PAM, systemd's defaults, the launching services."""
-    return Remedy("limit", item, disruption="service restart", file="/etc/security/limits.d/zz-nodetune.conf")
+    return Remedy(
+        "limit", item, disruption="service restart", file="/etc/security/limits.d/zz-nodetune.conf", per_subject=True
+    )
 
 
 def systemd_dropin(unit: str, section: str, key: str, disruption: str = "service restart") -> Remedy:
@@ -81,12 +83,12 @@ def modprobe(name: str, disruption: str = "reboot") -> Remedy:
 
 def block_queue(attribute: str) -> Remedy:
     """An attribute under /sys/block/*/queue: written now, udev for the next boot."""
-    return Remedy("block_queue", attribute, file="/etc/udev/rules.d/99-zz-nodetune-block.rules")
+    return Remedy("block_queue", attribute, file="/etc/udev/rules.d/99-zz-nodetune-block.rules", per_subject=True)
 
 
 def cpufreq(attribute: str) -> Remedy:
     """Governor, EPP, boost or idle states: written now, a unit for the next boot."""
-    return Remedy("cpufreq", attribute, file="/etc/systemd/system/nodetune-cpu.service")
+    return Remedy("cpufreq", attribute, file="/etc/systemd/system/nodetune-cpu.service", per_subject=True)
 
 
 def irq_affinity() -> Remedy:
@@ -101,12 +103,14 @@ def swap_off() -> Remedy:
 
 def mount_option(option: str) -> Remedy:
     """An option of a mounted file system."""
-    return Remedy("mount_option", option, disruption="idle node", file="/etc/fstab")
+    return Remedy("mount_option", option, disruption="idle node", file="/etc/fstab", per_subject=True)
 
 
 def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     """MTU, rings, channels or coalescing of a network link, kept in a .link file."""
-    return Remedy("net_link", setting, disruption=disruption, file="/etc/systemd/network/00-nodetune-*.link")
+    return Remedy(
+        "net_link", setting, disruption=disruption, file="/etc/systemd/network/00-nodetune-*.link", per_subject=True
+    )
 
 
 def nccl_conf(name: str) -> Remedy:
@@ -121,7 +125,9 @@ def docker_daemon(key: str) -> Remedy:
 
 def gpu(setting: str, disruption: str = "none") -> Remedy:
     """A setting of GPUs through NVML, restored at boot by a unit."""
-    return Remedy("gpu", setting, disruption=disruption, file="/etc/systemd/system/nodetune-gpu.service")
+    return Remedy(
+        "gpu", setting, disruption=disruption, file="/etc/systemd/system/nodetune-gpu.service", per_subject=True
+    )
 
 
 def handover(owner: str) -> Remedy:

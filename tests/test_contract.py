@@ -19,7 +19,8 @@ EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
     {"workflow"},
-    {"transport", "inventory", "bundle"},
+    {"inventory"},
+    {"transport", "bundle", "hosts"},
     {
         "audit",
         "plan",
@@ -35,7 +36,7 @@ LAYERS = [
         "paths",
     },
     {"checks"},
-    {"conditions", "derived", "nccl_lint", "data"},
+    {"conditions", "derived", "nccl", "data"},
     {"view", "expect", "remedies", "show"},
     {"model"},
 ]

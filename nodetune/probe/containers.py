@@ -7,12 +7,21 @@ import re
 from . import read
 
 ENGINES = {"docker": "dockerd", "containerd": "containerd", "crio": "crio", "podman": "podman"}
-CONTAINERD_CONFIGS = ("/etc/containerd/config.toml", "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
-                      "/var/lib/rancher/rke2/agent/etc/containerd/config.toml")
-TOOLKIT = ("/usr/bin/nvidia-container-runtime", "/usr/local/nvidia/toolkit/nvidia-container-runtime",
-           "/usr/local/bin/nvidia-container-runtime")
+CONTAINERD_CONFIGS = (
+    "/etc/containerd/config.toml",
+    "/var/lib/rancher/k3s/agent/etc/containerd/config.toml",
+    "/var/lib/rancher/rke2/agent/etc/containerd/config.toml",
+)
+TOOLKIT = (
+    "/usr/bin/nvidia-container-runtime",
+    "/usr/local/nvidia/toolkit/nvidia-container-runtime",
+    "/usr/local/bin/nvidia-container-runtime",
+)
 CTK = ("/usr/bin/nvidia-ctk", "/usr/local/nvidia/toolkit/nvidia-ctk", "/usr/local/bin/nvidia-ctk")
-RUNTIME_CONFIGS = ("/etc/nvidia-container-runtime/config.toml", "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml")
+RUNTIME_CONFIGS = (
+    "/etc/nvidia-container-runtime/config.toml",
+    "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml",
+)
 CDI_FOLDERS = ("/etc/cdi", "/run/cdi")
 NVIDIA_MAJOR = "195"
 CAP_SYS_NICE = 23
@@ -28,7 +37,10 @@ def collect(names, step):
     step("/etc/docker/daemon.json")
     yield "docker", _docker() if "docker" in engines else read.absent("Docker is not installed")
     step("containerd's configuration")
-    yield "containerd", _fact(_containerd) if "containerd" in engines or embedded else read.absent("containerd is not installed")
+    yield (
+        "containerd",
+        _fact(_containerd) if "containerd" in engines or embedded else read.absent("containerd is not installed"),
+    )
     step("CRI-O's configuration")
     yield "crio", _fact(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
     step("NVIDIA Container Toolkit")
@@ -53,7 +65,11 @@ def _docker():
     if not isinstance(fact.get("value"), dict):
         return fact if "unread" in fact else read.unread("/etc/docker/daemon.json: not a JSON object")
     config = fact["value"]
-    kept = {key: config[key] for key in ("default-runtime", "default-shm-size", "default-ulimits", "exec-opts", "features") if key in config}
+    kept = {
+        key: config[key]
+        for key in ("default-runtime", "default-shm-size", "default-ulimits", "exec-opts", "features")
+        if key in config
+    }
     runtimes = config.get("runtimes")
     kept["runtimes"] = sorted(runtimes) if isinstance(runtimes, dict) else []
     return read.value(kept)
@@ -63,15 +79,21 @@ def _containerd():
     """What containerd's files say of NVIDIA's runtime, CDI and the cgroup driver. None where no line says it."""
     path = _first_file(CONTAINERD_CONFIGS)
     if path is None:
-        return read.value({"files": [], "nvidia_runtime": False, "default_runtime": None, "enable_cdi": None, "systemd_cgroup": None})
+        return read.value(
+            {"files": [], "nvidia_runtime": False, "default_runtime": None, "enable_cdi": None, "systemd_cgroup": None}
+        )
     files = [path] + _imported(path)
     lines = "\n".join(_uncommented(read.text(each)) for each in files)
     default = re.search(r'^\s*default_runtime_name\s*=\s*["\'](\S+)["\']', lines, re.M)
-    return read.value({
-        "files": files, "nvidia_runtime": bool(re.search(r"^\s*\[.*\.runtimes\.[\"']?nvidia", lines, re.M)),
-        "default_runtime": default.group(1) if default else None, "enable_cdi": _flag("enable_cdi", lines),
-        "systemd_cgroup": _flag("SystemdCgroup", lines),
-    })
+    return read.value(
+        {
+            "files": files,
+            "nvidia_runtime": bool(re.search(r"^\s*\[.*\.runtimes\.[\"']?nvidia", lines, re.M)),
+            "default_runtime": default.group(1) if default else None,
+            "enable_cdi": _flag("enable_cdi", lines),
+            "systemd_cgroup": _flag("SystemdCgroup", lines),
+        }
+    )
 
 
 def _first_file(paths):
@@ -111,8 +133,12 @@ def _crio():
     paths += ["/etc/crio/crio.conf.d/" + name for name in read.names_in("/etc/crio/crio.conf.d")]
     lines = "\n".join(_uncommented(read.text(path)) for path in paths)
     manager = re.findall(r'^\s*cgroup_manager\s*=\s*"(\w+)"', lines, re.M)
-    return read.value({"nvidia_runtime": bool(re.search(r"^\s*\[crio\.runtime\.runtimes\.[\"']?nvidia", lines, re.M)),
-                       "cgroup_manager": manager[-1] if manager else None})
+    return read.value(
+        {
+            "nvidia_runtime": bool(re.search(r"^\s*\[crio\.runtime\.runtimes\.[\"']?nvidia", lines, re.M)),
+            "cgroup_manager": manager[-1] if manager else None,
+        }
+    )
 
 
 def _toolkit():
@@ -137,7 +163,13 @@ def _cdi():
             kind = re.search(r"\"?\bkind\"?\s*:\s*[\"']?(nvidia\.com/[\w.-]+)", content)
             version = re.search(r"lib(?:cuda|nvidia-ml)\.so\.(\d+\.\d+(?:\.\d+)?)", content)
             if kind:
-                found.append({"file": os.path.join(folder, name), "kind": kind.group(1), "driver": version.group(1) if version else None})
+                found.append(
+                    {
+                        "file": os.path.join(folder, name),
+                        "kind": kind.group(1),
+                        "driver": version.group(1) if version else None,
+                    }
+                )
     return read.value(found)
 
 

@@ -70,6 +70,8 @@ def collect(names, step):
     except library.NVMLError as problem:
         for each in _without_nvml(problem):
             yield each
+        if problem.value != nvml.LIBRARY_NOT_FOUND:
+            yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
     try:
         for each in _with_nvml(library, names, step):
@@ -95,7 +97,7 @@ def _without_nvml(problem):
     else:
         fact = read.unread("NVML: " + nvml.explain(problem))
         status = fact if problem.value == nvml.NO_PERMISSION else read.value(nvml.explain(problem))
-    return (("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact))
+    return ("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact)
 
 
 def _has_gpu():
@@ -111,7 +113,9 @@ def _has_gpu():
 
 def _with_nvml(library, names, step):
     yield "nvml_status", read.value("ok")
-    yield "nvml", _of_system(library, step, "nvmlSystemGetNVMLVersion")
+    version = _of_system(library, step, "nvmlSystemGetNVMLVersion")
+    yield "nvml", version
+    yield "library_version", version
     yield "driver_version", _of_system(library, step, "nvmlSystemGetDriverVersion")
     yield "cuda_driver_version", _of_system(library, step, "nvmlSystemGetCudaDriverVersion_v2", _cuda_version)
     yield "conf_compute", _of_system(library, step, "nvmlSystemGetConfComputeState", _conf_compute)
@@ -402,8 +406,6 @@ def _from_proc(step):
     step(DRIVER)
     yield "profiling_admin_only", read.file_fact(DRIVER + "/params", _admin_only)
     yield "excluded", _excluded()
-    step("MPS daemons in /proc")
-    yield "mps_running", _mps_running()
 
 
 def _admin_only(content):
@@ -449,12 +451,3 @@ def _may_not_open(path, step):
     except OSError as problem:
         return problem.errno in (errno.EPERM, errno.EACCES)
     return False
-
-
-def _mps_running():
-    """Whether an MPS control daemon or server runs."""
-    try:
-        pids = [name for name in read.names_in("/proc") if name.isdigit()]
-    except OSError as problem:
-        return read.unread("/proc: " + read.why(problem))
-    return read.value(any(read.text_or("/proc/{}/comm".format(pid)).startswith("nvidia-cuda-mps") for pid in pids))

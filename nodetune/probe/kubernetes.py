@@ -12,11 +12,20 @@ from . import read, services
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 PLUGINS = "/var/lib/kubelet/device-plugins"
-UNITS = ("/etc/systemd/system/kubelet.service", "/usr/lib/systemd/system/kubelet.service", "/lib/systemd/system/kubelet.service")
+UNITS = (
+    "/etc/systemd/system/kubelet.service",
+    "/usr/lib/systemd/system/kubelet.service",
+    "/lib/systemd/system/kubelet.service",
+)
 SETTINGS = {
-    "topologyManagerPolicy": "--topology-manager-policy", "topologyManagerScope": "--topology-manager-scope",
-    "cpuManagerPolicy": "--cpu-manager-policy", "reservedSystemCPUs": "--reserved-cpus", "memoryManagerPolicy": "--memory-manager-policy",
-    "failSwapOn": "--fail-swap-on", "cgroupDriver": "--cgroup-driver", "containerRuntimeEndpoint": "--container-runtime-endpoint",
+    "topologyManagerPolicy": "--topology-manager-policy",
+    "topologyManagerScope": "--topology-manager-scope",
+    "cpuManagerPolicy": "--cpu-manager-policy",
+    "reservedSystemCPUs": "--reserved-cpus",
+    "memoryManagerPolicy": "--memory-manager-policy",
+    "failSwapOn": "--fail-swap-on",
+    "cgroupDriver": "--cgroup-driver",
+    "containerRuntimeEndpoint": "--container-runtime-endpoint",
 }
 
 
@@ -54,7 +63,9 @@ def _kubelet(words, embedded, installed):
     flags.update((word, words[at + 1]) for at, word in enumerate(words[:-1]) if word in flags and "=" not in word)
     path = flags.get("--config") or CONFIG
     if not words and embedded:
-        return read.absent("{} runs the kubelet inside itself: its settings are not in a file of their own".format(embedded))
+        return read.absent(
+            "{} runs the kubelet inside itself: its settings are not in a file of their own".format(embedded)
+        )
     if not words and not installed:
         return read.absent("no kubelet on this host")
     try:
@@ -106,6 +117,8 @@ def _devices(content):
     """{resource: how many devices are registered} by the kubelet's own record; replicas of a shared GPU count once."""
     try:
         registered = json.loads(content)["Data"]["RegisteredDevices"] or {}
-        return {name: len({device.partition("::")[0] for device in devices or []}) for name, devices in registered.items()}
+        return {
+            name: len({device.partition("::")[0] for device in devices or []}) for name, devices in registered.items()
+        }
     except (AttributeError, TypeError):
         raise ValueError("not the kubelet's record")

@@ -9,8 +9,14 @@ import re
 
 from . import read, services
 
-PROC_NAMES = {"memlock": "Max locked memory", "nofile": "Max open files", "stack": "Max stack size",
-              "nproc": "Max processes", "rtprio": "Max realtime priority", "core": "Max core file size"}
+PROC_NAMES = {
+    "memlock": "Max locked memory",
+    "nofile": "Max open files",
+    "stack": "Max stack size",
+    "nproc": "Max processes",
+    "rtprio": "Max realtime priority",
+    "core": "Max core file size",
+}
 IN_KIB = ("memlock", "stack", "core")
 PAM_UNLIMITED = ("unlimited", "infinity", "-1")
 LAUNCHERS = ("slurmd", "containerd", "dockerd", "crio", "kubelet", "sshd")
@@ -50,15 +56,22 @@ def process_limits(pid):
     for item, title in PROC_NAMES.items():
         row = re.search("^" + title + r"\s+(\S+)\s+(\S+)", content, re.M)
         if row:
-            found[item] = {"soft": services.limit(row.group(1)), "hard": services.limit(row.group(2)), "source": "process {}".format(pid)}
+            found[item] = {
+                "soft": services.limit(row.group(1)),
+                "hard": services.limit(row.group(2)),
+                "source": "process {}".format(pid),
+            }
     return found
 
 
 def _item(item, running, pam):
     if "unread" in running:
         return running
-    subjects = {name: known if "unread" in known else read.value(known[item]) for name, known in running.items()
-                if name != "sshd" and ("unread" in known or item in known)}
+    subjects = {
+        name: known if "unread" in known else read.value(known[item])
+        for name, known in running.items()
+        if name != "sshd" and ("unread" in known or item in known)
+    }
     subjects["login sessions"] = _login(item, running.get("sshd", {}), pam)
     return read.each(subjects)
 
@@ -73,7 +86,8 @@ def _login(item, sshd, pam):
     if not (inherited or (soft and hard)):
         return read.absent("no limits.conf line sets it and no sshd runs to inherit from")
     result = {
-        "soft": soft["value"] if soft else inherited["soft"], "hard": hard["value"] if hard else inherited["hard"],
+        "soft": soft["value"] if soft else inherited["soft"],
+        "hard": hard["value"] if hard else inherited["hard"],
         "source": "{file} line {line}".format(**(soft or hard)) if soft or hard else "inherited from sshd",
     }
     result["soft"] = min((result["soft"], result["hard"]), key=_size)
@@ -85,6 +99,7 @@ def _size(limit):
 
 
 # --- PAM
+
 
 def _pam():
     """{item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user; or why not."""
@@ -106,13 +121,17 @@ def _uses_pam_limits(path, depth=4):
     if any(re.match(r"\s*-?session\s.*\bpam_limits\.so", line) for line in lines):
         return True
     included = re.findall(r"^\s*(?:@include|session\s+(?:include|substack))\s+(\S+)", "\n".join(lines), re.M)
-    return depth > 0 and any(_uses_pam_limits(os.path.join("/etc/pam.d", os.path.basename(name)), depth - 1) for name in included)
+    return depth > 0 and any(
+        _uses_pam_limits(os.path.join("/etc/pam.d", os.path.basename(name)), depth - 1) for name in included
+    )
 
 
 def _pam_lines():
     """(file, line number, fields) of limits.conf and then limits.d in the order of the C locale."""
     folder = "/etc/security/limits.d"
-    paths = ["/etc/security/limits.conf"] + [os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".conf")]
+    paths = ["/etc/security/limits.conf"] + [
+        os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".conf")
+    ]
     found = []
     for path in paths:
         if read.exists(path):
@@ -164,6 +183,7 @@ def _most(item):
 
 # --- shared memory
 
+
 def _shm():
     """The tmpfs at /dev/shm: {"size_bytes", "free_bytes", "options"}. A memory file system cannot hang."""
     rows = [line.split() for line in read.text_or("/proc/mounts").splitlines()]
@@ -173,5 +193,10 @@ def _shm():
     if mounted[-1][2] != "tmpfs":
         return read.unread("/dev/shm is {}, not tmpfs".format(mounted[-1][2]))
     space = os.statvfs(read.ROOT + "/dev/shm")
-    return read.value({"size_bytes": space.f_blocks * space.f_frsize, "free_bytes": space.f_bavail * space.f_frsize,
-                       "options": mounted[-1][3].split(",")})
+    return read.value(
+        {
+            "size_bytes": space.f_blocks * space.f_frsize,
+            "free_bytes": space.f_bavail * space.f_frsize,
+            "options": mounted[-1][3].split(","),
+        }
+    )

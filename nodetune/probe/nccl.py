@@ -5,6 +5,7 @@ as the name, blanks included; a shell wants an export; pam_env strips quotes. Ra
 them. Values of secrets are not collected.
 """
 
+import errno
 import fnmatch
 import os
 import re
@@ -78,25 +79,17 @@ def collect(names, step):
 # -- files ---------------------------------------------------------------------------------------------------------------
 
 
-def _whole(path):
-    """The text as it stands: blanks and line ends at its borders are what is looked for here. Raises OSError."""
-    handle = os.open(read.ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(handle, "rb") as stream:
-        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
-            return ""
-        return stream.read(read.LONGEST).decode("utf-8", "backslashreplace")
-
-
 def _parsed(paths, scope, parse):
     """The settings in those files that exist, and (path, why) of those that cannot be read."""
     found, failed = [], []
     for path in paths:
         try:
-            content = _whole(path)
+            content = read.raw(path)  # blanks and line ends at its borders are what is looked for
         except (FileNotFoundError, NotADirectoryError):
             continue
         except OSError as problem:
-            failed.append((path, "{}: {}".format(path, read.why(problem))))
+            if problem.errno != errno.EINVAL:  # a folder, a pipe or /dev/null sets nothing
+                failed.append((path, "{}: {}".format(path, read.why(problem))))
             continue
         for name, value, line, raw in parse(content):
             secret = name.strip() in SECRETS

@@ -5,11 +5,13 @@
 """
 
 import fnmatch
+import re
 
 from . import read
 
 SYSCTL_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
 TMPFILES_FOLDERS = ("/etc/tmpfiles.d", "/run/tmpfiles.d", "/usr/local/lib/tmpfiles.d", "/usr/lib/tmpfiles.d")
+LINE_END = re.compile("\r\n?|\n")  # of systemd; str.splitlines ends lines at form feeds and others too
 
 
 def collect(names, step):
@@ -35,7 +37,7 @@ def _lines(folders):
             continue
         except OSError as problem:
             return read.unread("{}: {}".format(path, read.why(problem)))
-        for number, line in enumerate(content.splitlines(), 1):
+        for number, line in enumerate(LINE_END.split(content), 1):
             if line.strip() and line.strip()[0] not in "#;":
                 found.append((path, number, line.strip()))
     return found

@@ -11,8 +11,19 @@ import re
 from . import persisted, read, sysctl
 
 SUFFIXES = (".service", ".timer", ".socket", ".target", ".mount", ".slice", ".path", ".scope", ".swap")
-PROPERTIES = ("Id", "Names", "LoadState", "ActiveState", "SubState", "UnitFileState", "MainPID", "ExecStart", "DropInPaths",
-              "ActiveEnterTimestamp", "TasksMax")
+PROPERTIES = (
+    "Id",
+    "Names",
+    "LoadState",
+    "ActiveState",
+    "SubState",
+    "UnitFileState",
+    "MainPID",
+    "ExecStart",
+    "DropInPaths",
+    "ActiveEnterTimestamp",
+    "TasksMax",
+)
 LIMITS = ("memlock", "nofile", "stack", "nproc", "rtprio", "core")
 UNLIMITED = ("infinity", "18446744073709551615")
 CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
@@ -20,8 +31,24 @@ TUNED_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles",
 
 FIREWALLD_ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
 
-DAEMONS = ("slurmd", "containerd", "dockerd", "kubelet", "crio", "sshd", "nvidia-persistenced", "nv-hostengine",
-           "dcgm-exporter", "nvidia-imex", "nvidia-cuda-mps-control", "nvidia-cuda-mps-server", "chronyd", "ntpd", "k3s", "rke2")
+DAEMONS = (
+    "slurmd",
+    "containerd",
+    "dockerd",
+    "kubelet",
+    "crio",
+    "sshd",
+    "nvidia-persistenced",
+    "nv-hostengine",
+    "dcgm-exporter",
+    "nvidia-imex",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "chronyd",
+    "ntpd",
+    "k3s",
+    "rke2",
+)
 """Daemons that are looked for among the processes, because they also run outside any unit (in containers, by hand)."""
 
 
@@ -95,12 +122,20 @@ def unit_fact(unit):
         return read.absent("not installed")
     pid = int(unit.get("MainPID") or 0) or None
     started = re.search(r"argv\[\]=(.*?) ; ", unit.get("ExecStart", ""))
-    return read.value({
-        "load": unit.get("LoadState", ""), "active": unit.get("ActiveState", ""), "sub": unit.get("SubState", ""),
-        "enabled": unit.get("UnitFileState", ""), "pid": pid, "exec": started.group(1) if started else "",
-        "cmdline": " ".join(cmdline(pid)) if pid else "", "drop_ins": unit.get("DropInPaths", "").split(),
-        "since": unit.get("ActiveEnterTimestamp", ""), "tasks_max": limit(unit.get("TasksMax", "infinity")),
-    })
+    return read.value(
+        {
+            "load": unit.get("LoadState", ""),
+            "active": unit.get("ActiveState", ""),
+            "sub": unit.get("SubState", ""),
+            "enabled": unit.get("UnitFileState", ""),
+            "pid": pid,
+            "exec": started.group(1) if started else "",
+            "cmdline": " ".join(cmdline(pid)) if pid else "",
+            "drop_ins": unit.get("DropInPaths", "").split(),
+            "since": unit.get("ActiveEnterTimestamp", ""),
+            "tasks_max": limit(unit.get("TasksMax", "infinity")),
+        }
+    )
 
 
 def limit(text):
@@ -160,6 +195,7 @@ def process_counts():
 
 # --- systemd's own settings
 
+
 def running_services():
     tool = systemctl()
     if not tool:
@@ -175,7 +211,9 @@ def default_limits():
         return no_systemd()
     names = ["DefaultLimit" + item.upper() for item in LIMITS]
     wanted = ",".join(name + suffix for name in names for suffix in ("", "Soft"))
-    lines = dict(line.split("=", 1) for line in read.run([tool, "show", "--property=" + wanted]).splitlines() if "=" in line)
+    lines = dict(
+        line.split("=", 1) for line in read.run([tool, "show", "--property=" + wanted]).splitlines() if "=" in line
+    )
     found = {}
     for item, name in zip(LIMITS, names):
         if name in lines:
@@ -189,7 +227,9 @@ def file_setting(config, key):
     """{value, file, line} of the last line that sets `key` in a systemd configuration and its drop-ins, or None."""
     main = [os.path.join(folder, config) for folder in CONFIG_FOLDERS if read.exists(os.path.join(folder, config))][:1]
     best = None
-    for path in main + read.first_that_wins([os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf"):
+    for path in main + read.first_that_wins(
+        [os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf"
+    ):
         for number, line in enumerate(read.text(path).splitlines(), 1):
             name, equals, setting = line.partition("=")
             if equals and name.strip() == key:
@@ -216,6 +256,7 @@ def remove_ipc_set():
 
 # --- tuned
 
+
 def tuned_profile():
     """The active profile with those that it includes, and every setting with the file that it comes from."""
     names = read.text_or("/etc/tuned/active_profile").split()
@@ -224,8 +265,14 @@ def tuned_profile():
     chain, settings = [], {}
     for name in names:
         _add_profile(name, chain, settings)
-    return read.value({"name": " ".join(names), "chain": [each["name"] for each in chain], "files": [each["file"] for each in chain],
-                       "settings": settings})
+    return read.value(
+        {
+            "name": " ".join(names),
+            "chain": [each["name"] for each in chain],
+            "files": [each["file"] for each in chain],
+            "settings": settings,
+        }
+    )
 
 
 def _add_profile(name, chain, settings):
@@ -268,19 +315,35 @@ def tuned_conflicts():
         wanted = read.number_or_text(setting["value"].strip("\"'"))
         computed = isinstance(wanted, str) and re.search(r"[$<>]", wanted)
         if winner and not computed and winner["value"] != wanted:
-            found.append({"name": name, "tuned": wanted, "tuned_file": setting["file"], "sysctl": winner["value"],
-                          "sysctl_file": winner["file"], "line": winner["line"],
-                          "running": read.file_fact(sysctl.path_of(name), read.number_or_text).get("value")})
+            found.append(
+                {
+                    "name": name,
+                    "tuned": wanted,
+                    "tuned_file": setting["file"],
+                    "sysctl": winner["value"],
+                    "sysctl_file": winner["file"],
+                    "line": winner["line"],
+                    "running": read.file_fact(sysctl.path_of(name), read.number_or_text).get("value"),
+                }
+            )
     return read.value(found)
 
 
 # --- clock, firewall, NVIDIA's daemons
 
+
 class Timex(ctypes.Structure):
     """The head of struct timex; the rest is room for what the kernel writes."""
 
-    _fields_ = [("modes", ctypes.c_uint), ("offset", ctypes.c_long), ("freq", ctypes.c_long), ("maxerror", ctypes.c_long),
-                ("esterror", ctypes.c_long), ("status", ctypes.c_int), ("rest", ctypes.c_long * 40)]
+    _fields_ = [
+        ("modes", ctypes.c_uint),
+        ("offset", ctypes.c_long),
+        ("freq", ctypes.c_long),
+        ("maxerror", ctypes.c_long),
+        ("esterror", ctypes.c_long),
+        ("status", ctypes.c_int),
+        ("rest", ctypes.c_long * 40),
+    ]
 
 
 STA_UNSYNC = 0x40
@@ -308,11 +371,15 @@ def firewall():
     policy = re.search(r'^DEFAULT_INPUT_POLICY="?(\w+)', read.text_or("/etc/default/ufw"), re.M)
     enabled = re.search(r"^ENABLED=yes", read.text_or("/etc/ufw/ufw.conf"), re.M | re.I)
     if enabled and not (policy and policy.group(1) == "ACCEPT"):
-        found["ufw"] = re.findall(r"^### tuple ### allow any any \S+ any (\S+) in", read.text("/etc/ufw/user.rules"), re.M)
+        found["ufw"] = re.findall(
+            r"^### tuple ### allow any any \S+ any (\S+) in", read.text("/etc/ufw/user.rules"), re.M
+        )
     if read.exists("/run/firewalld.pid"):
         zones = [read.text(path) for path in read.first_that_wins(FIREWALLD_ZONES, ".xml")]
         opened = [zone for zone in zones if re.search(r"<zone[^>]*target=[\"']ACCEPT", zone)]
-        found["firewalld"] = [name for zone in opened for name in re.findall(r"<(?:source|interface)[^>]*=[\"']([^\"']+)", zone)]
+        found["firewalld"] = [
+            name for zone in opened for name in re.findall(r"<(?:source|interface)[^>]*=[\"']([^\"']+)", zone)
+        ]
     return read.value(found)
 
 
@@ -335,8 +402,15 @@ def imex_channels():
 
 
 FACTS = {
-    "running": running_services, "processes": process_counts, "default_limits": default_limits, "remove_ipc": remove_ipc,
-    "remove_ipc_set": remove_ipc_set, "tuned_profile": tuned_profile, "tuned_conflicts": tuned_conflicts,
-    "time_sync": time_sync, "firewall": firewall, "fabricmanager_version": fabricmanager_version,
+    "running": running_services,
+    "processes": process_counts,
+    "default_limits": default_limits,
+    "remove_ipc": remove_ipc,
+    "remove_ipc_set": remove_ipc_set,
+    "tuned_profile": tuned_profile,
+    "tuned_conflicts": tuned_conflicts,
+    "time_sync": time_sync,
+    "firewall": firewall,
+    "fabricmanager_version": fabricmanager_version,
     "imex_channels": imex_channels,
 }

@@ -6,15 +6,42 @@ import re
 
 from . import read, services
 
-CONFIGS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/var/spool/slurmd/conf-cache/slurm.conf",
-           "/etc/slurm-llnl/slurm.conf", "/usr/local/etc/slurm.conf", "/opt/slurm/etc/slurm.conf")
+CONFIGS = (
+    "/etc/slurm/slurm.conf",
+    "/run/slurm/conf/slurm.conf",
+    "/var/spool/slurmd/conf-cache/slurm.conf",
+    "/etc/slurm-llnl/slurm.conf",
+    "/usr/local/etc/slurm.conf",
+    "/opt/slurm/etc/slurm.conf",
+)
 """Where slurm.conf is, in order; /run/slurm/conf and the cache hold what a configless slurmd fetched."""
 
-UNITS = ("/etc/systemd/system/slurmd.service", "/usr/lib/systemd/system/slurmd.service", "/lib/systemd/system/slurmd.service")
+UNITS = (
+    "/etc/systemd/system/slurmd.service",
+    "/usr/lib/systemd/system/slurmd.service",
+    "/lib/systemd/system/slurmd.service",
+)
 OPTION_FILES = ("/etc/default/slurmd", "/etc/sysconfig/slurmd")
-KEPT = ("prolog", "epilog", "prologflags", "prologepilogtimeout", "prologtimeout", "epilogtimeout", "schedulerparameters",
-        "healthcheckprogram", "healthcheckinterval", "healthchecknodestate", "taskplugin", "proctracktype", "slurmdparameters",
-        "propagateresourcelimits", "propagateresourcelimitsexcept", "grestypes", "launchparameters", "taskprolog")
+KEPT = (
+    "prolog",
+    "epilog",
+    "prologflags",
+    "prologepilogtimeout",
+    "prologtimeout",
+    "epilogtimeout",
+    "schedulerparameters",
+    "healthcheckprogram",
+    "healthcheckinterval",
+    "healthchecknodestate",
+    "taskplugin",
+    "proctracktype",
+    "slurmdparameters",
+    "propagateresourcelimits",
+    "propagateresourcelimitsexcept",
+    "grestypes",
+    "launchparameters",
+    "taskprolog",
+)
 """The settings that checks look at; nothing else of slurm.conf leaves the host."""
 
 DEEPEST_INCLUDE = 5
@@ -49,7 +76,10 @@ def _facts(path, host):
         for name in ("config", "node"):
             yield name, read.unread("{}: {}".format(problem.filename or path, read.why(problem)))
     yield "gres", _other(os.path.join(folder, "gres.conf"), lambda lines: gres(lines, host))
-    yield "cgroup", _other(os.path.join(folder, "cgroup.conf"), lambda lines: dict(pair for line in lines for pair in pairs(line)))
+    yield (
+        "cgroup",
+        _other(os.path.join(folder, "cgroup.conf"), lambda lines: dict(pair for line in lines for pair in pairs(line))),
+    )
 
 
 def _other(path, parse):
@@ -93,7 +123,7 @@ def config_lines(path, folder=None, cluster="", depth=0):
     """The lines in effect: comments away, continued lines joined, included files in place. Raises OSError."""
     folder = folder or os.path.dirname(path)
     lines = []
-    for text in re.sub(r"\\\n", " ", read.text(path)).splitlines():
+    for text in re.sub(r"\\\n", "", read.text(path)).splitlines():
         line = re.sub(r"(?<!\\)#.*", "", text).strip()
         included = re.match(r"(?i)include\s+(\S+)", line)
         if included and depth < DEEPEST_INCLUDE:
@@ -107,7 +137,9 @@ def config_lines(path, folder=None, cluster="", depth=0):
 
 def pairs(line):
     """(key in small letters, text) of every Key=value on a line; a value may be quoted."""
-    return [(key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)]
+    return [
+        (key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)
+    ]
 
 
 def node_fact(lines, host):
@@ -122,8 +154,13 @@ def node_fact(lines, host):
     if found is None:
         return read.absent("slurm.conf has no node line for {}".format(host))
     sockets = found.get("sockets") or found.get("socketsperboard")
-    return read.value({"gres": found.get("gres", ""), "gpus": gres_count(found.get("gres", "")),
-                       "sockets": int(sockets) if sockets and sockets.isdigit() else None})
+    return read.value(
+        {
+            "gres": found.get("gres", ""),
+            "gpus": gres_count(found.get("gres", "")),
+            "sockets": int(sockets) if sockets and sockets.isdigit() else None,
+        }
+    )
 
 
 def gres_count(text):
@@ -153,7 +190,11 @@ def _in_ranges(number, ranges):
     for each in ranges.split(","):
         first, _, last = each.partition("-")
         padded = first.startswith("0") or number.startswith("0")
-        if first.isdigit() and (len(number) == len(first) or not padded) and int(first) <= int(number) <= int(last or first):
+        if (
+            first.isdigit()
+            and (len(number) == len(first) or not padded)
+            and int(first) <= int(number) <= int(last or first)
+        ):
             return True
     return False
 

@@ -13,7 +13,8 @@ DPKG_LONGEST = 32 << 20
 DRIVER_PACKAGES = re.compile(
     r"(nvidia-(driver|dkms|kernel|utils|compute-utils|headless|firmware|persistenced|fabricmanager|imex|open)|"
     r"linux-(modules|objects|signatures)-nvidia|libnvidia-(compute|cfg|decode|encode|extra|ml|nscq|gl|common)|libcuda1|"
-    r"cuda-drivers|nvlink5|nvlsm)")
+    r"cuda-drivers|nvlink5|nvlsm)"
+)
 """Packages that must change together with the loaded kernel module, by Debian's, Ubuntu's and NVIDIA's names."""
 
 DRIVER_RPM = "nvidia-driver"
@@ -36,6 +37,7 @@ def _fact(reader):
 
 # --- apt
 
+
 def _apt():
     """Whether unattended-upgrades may run, what it leaves alone, and the driver packages that it would change."""
     if not read.exists("/usr/bin/unattended-upgrade"):
@@ -45,10 +47,14 @@ def _apt():
     reboot = _last(settings, "Unattended-Upgrade::Automatic-Reboot", "false").lower() in ("true", "1", "yes", "on")
     blacklist = settings.get("unattended-upgrade::package-blacklist", [])
     packages = driver_packages(read.text(DPKG_STATUS, DPKG_LONGEST)) if enabled and read.exists(DPKG_STATUS) else {}
-    return read.value({
-        "enabled": enabled, "reboots": reboot, "blacklist": blacklist,
-        "driver_packages": {name: _kept_by(name, held, blacklist) for name, held in packages.items()},
-    })
+    return read.value(
+        {
+            "enabled": enabled,
+            "reboots": reboot,
+            "blacklist": blacklist,
+            "driver_packages": {name: _kept_by(name, held, blacklist) for name, held in packages.items()},
+        }
+    )
 
 
 def _last(settings, name, default):
@@ -93,7 +99,7 @@ def _keep(settings, scopes, words):
         return
     named = [words[0][1]] if words[:1] and words[0][0] == "name" else []
     name = "::".join(part.strip(":") for part in scopes + named).lower()
-    settings.setdefault(name, []).extend(text for _, text in words[len(named):])
+    settings.setdefault(name, []).extend(text for _, text in words[len(named) :])
 
 
 def driver_packages(status):
@@ -121,6 +127,7 @@ def _kept_by(name, held, blacklist):
 
 # --- dnf
 
+
 def _dnf():
     """Whether dnf-automatic installs what it finds, and what it leaves alone."""
     path = "/etc/dnf/automatic.conf"
@@ -136,8 +143,14 @@ def _dnf():
     excludes = [each for each in excludes if each] + _locked()
     kept = next((each for each in excludes if fnmatch.fnmatchcase(DRIVER_RPM, each)), "")
     packaged = read.exists("/usr/bin/nvidia-smi") and not read.exists("/usr/bin/nvidia-uninstall")  # no .run installer
-    return read.value({"enabled": enabled, "reboots": reboot != "never", "excludes": excludes,
-                       "driver_packages": {DRIVER_RPM: kept} if packaged else {}})
+    return read.value(
+        {
+            "enabled": enabled,
+            "reboots": reboot != "never",
+            "excludes": excludes,
+            "driver_packages": {DRIVER_RPM: kept} if packaged else {},
+        }
+    )
 
 
 def _ini(path):
@@ -154,4 +167,8 @@ def _ini(path):
 def _locked():
     """Names that dnf's versionlock keeps: `nvidia-driver-3:550.54-1.el9.*` → nvidia-driver."""
     content = read.text_or("/etc/dnf/plugins/versionlock.list")
-    return [re.sub(r"-(\d+:)?[^-]+-[^-]+$", "", line.strip()) for line in content.splitlines() if line.strip()[:1] not in ("", "#", "!")]
+    return [
+        re.sub(r"-(\d+:)?[^-]+-[^-]+$", "", line.strip())
+        for line in content.splitlines()
+        if line.strip()[:1] not in ("", "#", "!")
+    ]

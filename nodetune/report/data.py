@@ -78,5 +78,6 @@ def _fix(fix: Fix) -> dict[str, Any]:
         "disruption": fix.disruption,
         "file": fix.file,
         "subjects": list(fix.subjects),
+        "unit": fix.unit,
         "params": dict(fix.params),
     }

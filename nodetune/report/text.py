@@ -131,7 +131,7 @@ class Printer:
             cost = "no disruption" if found.fix.disruption == "none" else f"disruption: {found.fix.disruption}"
             self._line(
                 ("fix      ", "dim"),
-                f"{show.plain(found.fix.target)} = {show.value(found.fix.value)} ({cost})",
+                f"{show.plain(found.fix.target)} = {show.value(found.fix.value, found.fix.unit)} ({cost})",
                 indent=GUTTER,
             )
             self._line(("next     ", "dim"), (self._command("plan", f"--select {found.check}"), "green"), indent=GUTTER)
@@ -187,7 +187,8 @@ class Printer:
         states: dict[tuple[str, str], list[str]] = {}
         for result in self._results:
             if result.state != "ok":
-                states.setdefault((result.state, result.message), []).append(result.host)
+                message = result.message.removeprefix(f"{result.host}: ").replace(result.host, "the host")
+                states.setdefault((result.state, message), []).append(result.host)
         by_state: dict[str, list[tuple[str, list[str]]]] = {}
         for (state, message), hosts in states.items():
             by_state.setdefault(state, []).append((message, hosts))

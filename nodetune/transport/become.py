@@ -10,8 +10,11 @@ from nodetune.transport import Target, Unreachable
 
 @dataclass(frozen=True)
 class Command:
-    """What to run. With `prompt`, the password may be sent once that was seen on standard error, and only then; the script
-    only once `ready` was seen there, so that neither can end up where the other belongs."""
+    """What to run on the host.
+
+    With `prompt`, the password may be sent once that was seen on standard error, and only then; the script only once
+    `ready` was seen there, so that neither can end up where the other belongs.
+    """
 
     line: str
     prompt: bytes = b""

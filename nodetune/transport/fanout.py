@@ -5,11 +5,12 @@ from __future__ import annotations
 import queue
 import random
 import re
+import shlex
 import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -18,7 +19,7 @@ from nodetune.model import HostFacts
 from nodetune.transport import Options, Target, Unreachable, local, ssh
 from nodetune.transport.hostkeys import HostKeys
 from nodetune.transport.lifeline import Lifeline
-from nodetune.transport.settings import Resolver
+from nodetune.transport.settings import Resolver, Settings
 from nodetune.transport.talk import Talk
 
 GRACE_SECONDS = 2.0
@@ -180,45 +181,50 @@ class Ways:
     def _data(self, target: Target, life: Lifeline) -> tuple[Any, str]:
         """One attempt. Returns the probe's document and the way by which it came."""
         script, nonce = self._script_for(target)
-
-        def talk(python: str = target.python) -> Talk:
-            return Talk(replace(target, python=python), script, nonce, self._options.most_bytes)
-
+        most = self._options.most_bytes
         if self.is_local(target):
-            said = Talk(self._here(target), script, nonce, self._options.most_bytes)
-            return said.answer(local.run(said, life)), "local"
-        _checked(target)
+            talk = Talk(_here(target), script, nonce, most)
+            return talk.answer(local.run(talk, life)), "local"
+        _check(target)
+        talk = Talk(target, script, nonce, most)
         settings = self._resolver.resolve(target, life.left(10.0))
-        said = talk()
         if self._transport == "ssh":
-            return said.answer(ssh.run(target, settings, said, self._options, life)), "ssh"
-        from nodetune.transport import paramiko_ssh
+            return talk.answer(ssh.run(target, settings, talk, self._options, life)), "ssh"
+        from nodetune.transport.jump import Beyond
 
         try:
-            reason = paramiko_ssh.needs_openssh(settings, self._host_keys, target)
-            if reason:
-                raise paramiko_ssh.Beyond(reason)
-            with self._lock:
-                connections = self._paramiko
-            return said.answer(connections.run(target, settings, said, life)), "paramiko"
-        except paramiko_ssh.Beyond as beyond:
-            if self._transport == "paramiko":
-                raise Unreachable(
-                    "unsupported", f"{beyond}, which paramiko cannot do: use --transport auto or ssh"
-                ) from None
-            said = talk()
-            try:
-                return said.answer(ssh.run(target, settings, said, self._options, life)), f"ssh: {beyond}"
-            except Unreachable as problem:
-                raise Unreachable(problem.state, f"{problem.message} (through ssh: {beyond})") from None
+            return talk.answer(self._by_paramiko(target, settings, talk, life)), "paramiko"
+        except Beyond as beyond:
+            reason = str(beyond)
+        if self._transport == "paramiko":
+            raise Unreachable("unsupported", f"{reason}, which paramiko cannot do: use --transport auto or ssh")
+        talk = Talk(target, script, nonce, most)
+        try:
+            return talk.answer(ssh.run(target, settings, talk, self._options, life)), f"ssh: {reason}"
+        except Unreachable as problem:
+            raise Unreachable(problem.state, f"{problem.message} (by ssh: {reason})") from None
 
-    def _here(self, target: Target) -> Target:
-        """This machine's own Python, unless the inventory names another."""
-        python = sys.executable if target.python == "python3" and sys.executable else target.python
-        return replace(target, python=python, become=local.becomes_another(target))
+    def _by_paramiko(self, target: Target, settings: Settings, talk: Talk, life: Lifeline) -> int | None:
+        """Raises Unreachable, or Beyond."""
+        from nodetune.transport.jump import Beyond
+        from nodetune.transport.paramiko_ssh import needs_openssh
+
+        reason = needs_openssh(settings, self._host_keys, target)
+        if reason:
+            raise Beyond(reason)
+        with self._lock:
+            connections = self._paramiko
+        status: int | None = connections.run(target, settings, talk, life)
+        return status
 
 
-def _checked(target: Target) -> None:
+def _here(target: Target) -> Target:
+    """This machine's own Python, unless the inventory names another."""
+    python = sys.executable if target.python == "python3" and sys.executable else target.python
+    return replace(target, python=shlex.quote(python), become=local.becomes_another(target))
+
+
+def _check(target: Target) -> None:
     """Raises Unreachable for what cannot be reached by SSH at all."""
     if target.connection.rpartition(".")[2] not in ("ssh", "paramiko", "paramiko_ssh", "smart"):
         raise Unreachable(
@@ -226,10 +232,9 @@ def _checked(target: Target) -> None:
             f"ansible_connection {show.plain(target.connection)!r}: only ssh, paramiko and local are supported",
         )
     host = target.address or target.name
-    if not re.fullmatch(r"[^\s'\"`$\\;&<>|(){}/@\x00-\x1f\x7f-]" r"[^\s'\"`$\\;&<>|(){}/@\x00-\x1f\x7f]*", host):
-        raise Unreachable(
-            "unresolved", f"{show.plain(host, 100)!r} is no host name: give the host an address with ansible_host"
-        )
+    if host.startswith("-") or not re.fullmatch(r"[\w.:%-]+", host):
+        text = f"{show.plain(host, 100)!r} is no host name: give the host an address with ansible_host"
+        raise Unreachable("unresolved", text)
 
 
 def _read(data: Any, target: Target, way: str) -> HostFacts:

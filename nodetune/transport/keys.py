@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import os
 import socket
 import threading
@@ -13,7 +14,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from nodetune import show
-from nodetune.transport.settings import Settings
+from nodetune.transport.settings import Settings, home
 
 AGENT_SECONDS = 10.0
 DEFAULT_NAMES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_xmss", "id_dsa")
@@ -39,7 +40,7 @@ class Agent(AgentSSH):  # type: ignore[misc, unused-ignore]
         self._socket.settimeout(AGENT_SECONDS)
         try:
             self._socket.connect(path)
-            self._connect(self._socket)
+            self._connect(self._socket)  # type: ignore[attr-defined, unused-ignore]
         except (OSError, paramiko.SSHException):
             self._socket.close()
 
@@ -62,7 +63,7 @@ class Keys:
     def offers(self, settings: Settings) -> Iterator[Offer]:
         """Keys for a host: those that were named, the agent's, those in the usual files."""
         files = list(dict.fromkeys(file for file in settings.files("identityfile") if _there(file)))
-        usual = {os.path.expanduser(f"~/.ssh/{name}") for name in DEFAULT_NAMES}
+        usual = {home(f"~/.ssh/{name}") for name in DEFAULT_NAMES}
         agent = {offer.key.asbytes(): offer for offer in self._agent_offers(settings) if offer.key}
         only_named = settings.one("identitiesonly") == "yes"
         used: set[bytes] = set()
@@ -91,7 +92,7 @@ class Keys:
         path = (
             os.environ.get("SSH_AUTH_SOCK", "")
             if path == "SSH_AUTH_SOCK"
-            else os.path.expanduser(os.path.expandvars(settings.expand(path)))
+            else home(os.path.expandvars(settings.expand(path)))
         )
         if not path or path.lower() == "none":
             return []
@@ -114,20 +115,20 @@ class Keys:
 
 
 def _there(file: str) -> bool:
-    return os.path.exists(file) or os.path.exists(f"{file}.pub")
+    return Path(file).exists() or Path(f"{file}.pub").exists()
 
 
 def _public(file: str) -> bytes | None:
     """The public key beside a private one."""
     try:
         text = Path(file if file.endswith(".pub") else f"{file}.pub").read_text("utf-8").split()
-        return paramiko.Message(paramiko.pkey.decodebytes(text[1].encode())).asbytes() if len(text) > 1 else None
+        return base64.b64decode(text[1]) if len(text) > 1 else None
     except (OSError, ValueError):
         return None
 
 
 def _load(file: str) -> Offer:
-    if file.endswith(".pub") or not os.path.exists(file):
+    if file.endswith(".pub") or not Path(file).exists():
         return Offer(file, None, f"{file}: the agent does not hold this key")
     try:
         return Offer(file, paramiko.PKey.from_path(file))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from nodetune.transport import Unreachable
 
@@ -59,7 +60,5 @@ class Lifeline:
             self._over.set()
             closers, self._closers = self._closers, []
         for close in reversed(closers):
-            try:
+            with suppress(Exception):  # one that is closed already must not keep the others open
                 close()
-            except Exception:  # noqa: BLE001, S112  (a connection that is closed already must not keep the others open)
-                continue

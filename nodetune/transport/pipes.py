@@ -8,6 +8,7 @@ import signal
 import subprocess
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from typing import IO
 
 from nodetune.transport.lifeline import Lifeline
 from nodetune.transport.talk import Talk
@@ -33,8 +34,12 @@ def converse(command: Sequence[str], talk: Talk, life: Lifeline, pass_fds: Seque
     )
     life.on_end(lambda: kill(process))
     try:
-        _talk(process, talk, life)
-        return process.wait() if process.poll() is not None else None
+        with selectors.DefaultSelector() as ready:
+            _Pipes(process, talk, ready).carry(life)
+        if not talk.complete:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(life.left(5.0))
+        return None
     finally:
         kill(process)
         for pipe in (process.stdin, process.stdout, process.stderr):
@@ -44,67 +49,71 @@ def converse(command: Sequence[str], talk: Talk, life: Lifeline, pass_fds: Seque
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process and its group."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
 
 
-def _talk(process: subprocess.Popen[bytes], talk: Talk, life: Lifeline) -> None:
-    """Until the answer is complete, or the process has ended and said all."""
-    stdin, stdout, stderr = process.stdin, process.stdout, process.stderr
-    if stdin is None or stdout is None or stderr is None:
-        raise AssertionError("opened with pipes")
-    for pipe in (stdin, stdout, stderr):
-        os.set_blocking(pipe.fileno(), False)
-    takers: dict[int, Callable[[bytes], None]] = {stdout.fileno(): talk.output, stderr.fileno(): talk.errors}
-    writing = False
-    with selectors.DefaultSelector() as ready:
-        for handle in takers:
-            ready.register(handle, selectors.EVENT_READ)
-        while takers and not talk.complete:
-            life.stage = talk.waiting_for
-            if not stdin.closed:
-                writing = _arrange(ready, stdin.fileno(), writing, bool(talk.to_send))
-                if talk.input_done:
-                    stdin.close()
-            events = ready.select(life.left(QUIET if talk.input_done else 1.0))
+class _Pipes:
+    """The three pipes of a process, and who takes what comes out of them."""
+
+    def __init__(self, process: subprocess.Popen[bytes], talk: Talk, ready: selectors.BaseSelector) -> None:
+        self._process = process
+        self._talk = talk
+        self._ready = ready
+        self._input: IO[bytes] | None = process.stdin
+        self._writing = False
+        self._takers: dict[int, Callable[[bytes], None]] = {}
+        for pipe, taker in ((process.stdout, talk.output), (process.stderr, talk.errors)):
+            if pipe is not None:
+                self._takers[pipe.fileno()] = taker
+                ready.register(pipe, selectors.EVENT_READ)
+        for handle in (*self._takers, self._input.fileno() if self._input else 0):
+            os.set_blocking(handle, False)
+
+    def carry(self, life: Lifeline) -> None:
+        """Until the answer is complete, or the process has ended and said all."""
+        while self._takers and not self._talk.complete:
+            life.stage = self._talk.waiting_for
+            self._arrange()
+            events = self._ready.select(life.left(QUIET if self._talk.input_done else 1.0))
             for key, mask in events:
-                if mask & selectors.EVENT_WRITE:
-                    _send(stdin.fileno(), talk)
-                elif not _take(key.fd, takers):
-                    ready.unregister(key.fd)
-                    del takers[key.fd]
-            if not events and process.poll() is not None:
+                self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
+            if not events and self._process.poll() is not None:
                 return
-    with suppress(subprocess.TimeoutExpired):
-        if not talk.complete:
-            process.wait(life.left(5.0))
 
+    def _arrange(self) -> None:
+        """Watch the input only while there is something to send; close it when nothing will follow."""
+        if self._input is None:
+            return
+        wanted = bool(self._talk.to_send)
+        if wanted and not self._writing:
+            self._ready.register(self._input, selectors.EVENT_WRITE)
+        elif self._writing and not wanted:
+            self._ready.unregister(self._input)
+        self._writing = wanted
+        if self._talk.input_done:
+            self._input.close()
+            self._input = None
 
-def _arrange(ready: selectors.BaseSelector, handle: int, writing: bool, wanted: bool) -> bool:
-    """Watch the input only while there is something to send."""
-    if wanted and not writing:
-        ready.register(handle, selectors.EVENT_WRITE)
-    elif writing and not wanted:
-        ready.unregister(handle)
-    return wanted
+    def _send(self) -> None:
+        if self._input is None:
+            return
+        try:
+            self._talk.sent(os.write(self._input.fileno(), self._talk.to_send[:CHUNK]))
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want to hear more; what it has printed says why
+            self._talk.sent(len(self._talk.to_send))
 
-
-def _send(handle: int, talk: Talk) -> None:
-    try:
-        talk.sent(os.write(handle, talk.to_send[:CHUNK]))
-    except BlockingIOError:
-        return
-    except BrokenPipeError:
-        talk.sent(len(talk.to_send))  # it does not want to hear more; what it has printed says why
-
-
-def _take(handle: int, takers: dict[int, Callable[[bytes], None]]) -> bool:
-    """False at the end of that stream."""
-    try:
-        data = os.read(handle, CHUNK)
-    except BlockingIOError:
-        return True
-    if data:
-        takers[handle](data)
-    return bool(data)
+    def _take(self, handle: int) -> None:
+        try:
+            data = os.read(handle, CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._takers[handle](data)
+        else:
+            self._ready.unregister(handle)
+            del self._takers[handle]

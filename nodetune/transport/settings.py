@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from nodetune import show
 from nodetune.transport import Target, Unreachable
@@ -48,16 +49,14 @@ class Settings:
             if "known" in keyword
             else [value.strip('"') for value in values]
         )
-        return tuple(
-            os.path.expanduser(os.path.expandvars(self.expand(word))) for word in words if word.lower() != "none"
-        )
+        return tuple(home(os.path.expandvars(self.expand(word))) for word in words if word.lower() != "none")
 
     def expand(self, text: str) -> str:
         """OpenSSH's tokens in `text` replaced; those that are not known here stay."""
-        home = os.path.expanduser("~")
+        tilde = home("~")
         tokens = {
             "%": "%",
-            "d": home,
+            "d": tilde,
             "h": self.host,
             "n": self.name,
             "p": str(self.port),
@@ -80,6 +79,11 @@ class Settings:
     def trusts_new(self) -> bool:
         """Whether the user's configuration takes keys of hosts seen for the first time."""
         return self.one("stricthostkeychecking", "ask").lower() in ("no", "off", "false", "accept-new")
+
+
+def home(path: str) -> str:
+    """`~` replaced; the text as it is where there is no such user."""
+    return os.path.expanduser(path)  # noqa: PTH111  (Path.expanduser raises)
 
 
 def _split(value: str) -> list[str]:
@@ -152,8 +156,8 @@ def config_files(ssh_args: tuple[str, ...]) -> tuple[str, ...]:
     for number, word in enumerate(ssh_args):
         if word.startswith("-F"):
             given = word[2:] or "".join(ssh_args[number + 1 : number + 2])
-            return () if given == "none" else (os.path.expanduser(given),)
-    return (os.path.expanduser(USER), SYSTEM)
+            return () if given == "none" else (home(given),)
+    return (home(USER), SYSTEM)
 
 
 def _settings(text: str, host: str) -> Settings:
@@ -183,15 +187,19 @@ class Shape:
         for keyword, words in (line for file in files for line in _lines(file, 0)):
             if keyword == "host" and words != ["*"]:
                 patterns.append(tuple(words))
-            elif keyword == "match" and [word.lower() for word in words] != ["all"]:
-                single = True
-            elif keyword.startswith("canonical") or any("%" in word or "$" in word for word in words):
-                single = True
+            else:
+                single = single or _depends_on_the_host(keyword, words)
         return Shape(tuple(patterns), single)
 
     def of(self, host: str) -> tuple[bool, ...] | None:
         """Which `Host` lines hold; None when this host must be asked for by itself."""
         return None if self.single else tuple(_holds(words, host) for words in self.patterns)
+
+
+def _depends_on_the_host(keyword: str, words: list[str]) -> bool:
+    if keyword == "match":
+        return [word.lower() for word in words] != ["all"]
+    return keyword.startswith("canonical") or any("%" in word or "$" in word for word in words)
 
 
 def _holds(words: tuple[str, ...], host: str) -> bool:
@@ -205,8 +213,7 @@ def _holds(words: tuple[str, ...], host: str) -> bool:
 def _lines(file: str, depth: int) -> Iterator[tuple[str, list[str]]]:
     """The settings in a file and in those that it includes, as (keyword, words)."""
     try:
-        with open(file, encoding="utf-8", errors="replace") as stream:  # noqa: PTH123  (the name may hold anything)
-            lines = stream.read(1 << 20).splitlines()
+        lines = Path(file).read_text("utf-8", "replace").splitlines()
     except OSError:
         return
     for line in lines:
@@ -214,9 +221,9 @@ def _lines(file: str, depth: int) -> Iterator[tuple[str, list[str]]]:
         if not keyword or keyword.startswith("#"):
             continue
         if keyword.lower() == "include" and depth < 16:
-            folder = os.path.dirname(SYSTEM) if file.startswith("/etc/") else os.path.expanduser("~/.ssh")
+            folder = Path("/etc/ssh" if file.startswith("/etc/") else home("~/.ssh"))
             for pattern in _split(rest):
-                for each in sorted(glob.glob(os.path.join(folder, os.path.expanduser(pattern)))):  # noqa: PTH207
+                for each in sorted(glob.glob(str(folder / home(pattern)))):  # noqa: PTH207  (absolute patterns too)
                     yield from _lines(each, depth + 1)
         yield keyword.lower(), _split(rest)
 

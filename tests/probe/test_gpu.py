@@ -92,7 +92,12 @@ def test_older_gpus_have_a_field_for_each_link(nvml):
 def test_peers_are_only_read_when_asked_for(nvml):
     assert "gpu.p2p" not in nvml()
     facts = nvml(names=["p2p", "topology"])
-    assert facts["gpu.p2p"]["each"]["GPU0-GPU7"]["value"] == {"read": "ok", "write": "ok", "nvlink": "ok", "atomics": "ok"}
+    assert facts["gpu.p2p"]["each"]["GPU0-GPU7"]["value"] == {
+        "read": "ok",
+        "write": "ok",
+        "nvlink": "ok",
+        "atomics": "ok",
+    }
     assert facts["gpu.topology"]["each"]["GPU1-GPU2"]["value"] == "host bridge"
     assert len(facts["gpu.p2p"]["each"]) == 28
 
@@ -108,13 +113,16 @@ def test_a_version_mismatch_is_unread_with_its_reason_and_a_status_to_judge(nvml
     assert "different versions" in facts["gpu.nvml"]["unread"]
     assert "different versions" in facts["gpu.count"]["unread"]
     assert "different versions" in facts["gpu.nvml_status"]["value"]
+    assert facts["gpu.library_version"] == {"value": "13.580.159.04"}
 
 
 def test_an_unloaded_driver_is_a_fault_only_where_there_is_a_gpu(nvml, tree):
     assert "absent" in nvml(errors={"nvmlInit": DRIVER_NOT_LOADED})["gpu.nvml_status"]
     device = "/sys/bus/pci/devices/0000:01:00.0"
     tree({f"{device}/vendor": "0x10de\n", f"{device}/class": "0x030200\n"})
-    assert nvml(errors={"nvmlInit": DRIVER_NOT_LOADED})["gpu.nvml_status"] == {"value": "the NVIDIA driver is not loaded"}
+    assert nvml(errors={"nvmlInit": DRIVER_NOT_LOADED})["gpu.nvml_status"] == {
+        "value": "the NVIDIA driver is not loaded"
+    }
 
 
 def test_a_lost_gpu_costs_only_itself_and_is_not_asked_again(nvml):
@@ -136,13 +144,15 @@ def test_a_gpu_without_a_handle_is_a_fault_unless_we_may_not_open_it(nvml):
 
 
 def test_errors_of_one_reading_are_absent_or_unread_by_their_kind(nvml):
-    facts = nvml(errors={
-        "nvmlDeviceGetMigMode": NOT_SUPPORTED,
-        "nvmlDeviceGetAddressingMode": FUNCTION_NOT_FOUND,
-        "nvmlDeviceGetPowerManagementLimit": NO_PERMISSION,
-        "nvmlDeviceGetMemoryInfo GPU5": UNKNOWN,
-        "field 230": UNKNOWN,
-    })
+    facts = nvml(
+        errors={
+            "nvmlDeviceGetMigMode": NOT_SUPPORTED,
+            "nvmlDeviceGetAddressingMode": FUNCTION_NOT_FOUND,
+            "nvmlDeviceGetPowerManagementLimit": NO_PERMISSION,
+            "nvmlDeviceGetMemoryInfo GPU5": UNKNOWN,
+            "field 230": UNKNOWN,
+        }
+    )
     assert "absent" in facts["gpu.mig_mode"]["each"]["GPU0"]
     assert "absent" in facts["gpu.mig_devices"]["each"]["GPU0"]
     assert "absent" in facts["gpu.addressing_mode"]["each"]["GPU0"]
@@ -153,13 +163,16 @@ def test_errors_of_one_reading_are_absent_or_unread_by_their_kind(nvml):
 
 
 def test_mig_devices_are_counted_by_profile(nvml):
-    facts = nvml(count=1, answers={
-        "nvmlDeviceGetMigMode": [1, 1],
-        "nvmlDeviceGetMaxMigDeviceCount": 7,
-        "nvmlDeviceGetMigDeviceHandleByIndex(0)": "NVIDIA H200 MIG 3g.71gb",
-        "nvmlDeviceGetMigDeviceHandleByIndex(2)": "NVIDIA H200 MIG 1g.18gb",
-        "nvmlDeviceGetMigDeviceHandleByIndex(5)": "NVIDIA H200 MIG 1g.18gb",
-    })
+    facts = nvml(
+        count=1,
+        answers={
+            "nvmlDeviceGetMigMode": [1, 1],
+            "nvmlDeviceGetMaxMigDeviceCount": 7,
+            "nvmlDeviceGetMigDeviceHandleByIndex(0)": "NVIDIA H200 MIG 3g.71gb",
+            "nvmlDeviceGetMigDeviceHandleByIndex(2)": "NVIDIA H200 MIG 1g.18gb",
+            "nvmlDeviceGetMigDeviceHandleByIndex(5)": "NVIDIA H200 MIG 1g.18gb",
+        },
+    )
     assert values(facts["gpu.mig_mode"]) == {"GPU0": "enabled"}
     assert values(facts["gpu.mig_devices"]) == {"GPU0": {"3g.71gb": 1, "1g.18gb": 2}}
 
@@ -194,23 +207,25 @@ def test_a_call_is_named_before_it_is_made(monkeypatch, tree):
 
 
 def test_what_proc_tells_is_there_without_nvml(nvml, tree):
-    tree({
-        "/proc/driver/nvidia/params": "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n",
-        "/proc/driver/nvidia/gpus/0000:00:06.0/information": "Model: \t NVIDIA H200\nDevice Minor: \t 0\nGPU Excluded:\t Yes\n",
-        "/proc/77/comm": "nvidia-cuda-mps\n",
-    })
+    tree(
+        {
+            "/proc/driver/nvidia/params": "ResmanDebugLevel: 4294967295\nRmProfilingAdminOnly: 1\n",
+            "/proc/driver/nvidia/gpus/0000:00:06.0/information": "Model: \t NVIDIA H200\nDevice Minor: \t 0\nGPU Excluded:\t Yes\n",
+        }
+    )
     facts = nvml(errors={"nvmlInit": LIBRARY_NOT_FOUND})
     assert facts["gpu.profiling_admin_only"] == {"value": True}
     assert facts["gpu.excluded"] == {"value": ["0000:00:06.0"]}
-    assert facts["gpu.mps_running"] == {"value": True}
 
 
 def test_a_gpu_that_the_driver_has_and_we_may_open_is_not_hidden(nvml, tree):
-    tree({
-        "/proc/driver/nvidia/gpus/0000:00:06.0/information": "Device Minor: \t 0\n",
-        "/proc/driver/nvidia/gpus/0000:99:00.0/information": "Device Minor: \t 9\n",
-        "/dev/nvidia9": "",
-    })
+    tree(
+        {
+            "/proc/driver/nvidia/gpus/0000:00:06.0/information": "Device Minor: \t 0\n",
+            "/proc/driver/nvidia/gpus/0000:99:00.0/information": "Device Minor: \t 9\n",
+            "/dev/nvidia9": "",
+        }
+    )
     assert nvml()["gpu.hidden"] == {"value": []}
 
 

@@ -27,13 +27,20 @@ def events(tree, collect):
 def test_an_xid_is_told_with_its_gpu_and_time(events):
     facts = events("NVRM: loading NVIDIA UNIX Open Kernel Module", XID_79)
     assert facts["xid.events"]["value"] == [
-        {"bdf": "0000:3b:00.0", "xid": 79, "time": 1.0, "text": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus."}
+        {
+            "bdf": "0000:3b:00.0",
+            "xid": 79,
+            "time": 1.0,
+            "text": "pid='<unknown>', name=<unknown>, GPU has fallen off the bus.",
+        }
     ]
 
 
 def test_a_healthy_log_has_no_events(events):
-    facts = events("NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build",
-                   "NVRM: gpuClearFbhubPoisonIntrForBug2924523_GA100: FBHUB Interrupt detected. Clearing it.")
+    facts = events(
+        "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build",
+        "NVRM: gpuClearFbhubPoisonIntrForBug2924523_GA100: FBHUB Interrupt detected. Clearing it.",
+    )
     assert facts["xid.events"] == {"value": []}
     assert facts["xid.log"]["value"]["source"] == "kernel buffer"
 
@@ -49,15 +56,20 @@ def test_a_recovery_of_one_gpu_clears_its_events_only(events):
 
 
 def test_loading_the_driver_again_clears_all(events):
-    facts = events(XID_79, "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
-                   "NVRM: loading NVIDIA UNIX Open Kernel Module")
+    facts = events(
+        XID_79,
+        "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+        "NVRM: loading NVIDIA UNIX Open Kernel Module",
+    )
     assert facts["xid.events"] == {"value": []}
     assert facts["xid.nvswitch"] == {"value": []}
 
 
 def test_nvswitch_errors_and_lost_gpus_are_told_apart(events):
-    facts = events("nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
-                   "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.")
+    facts = events(
+        "nvidia-nvswitch0: SXid (PCI:0000:c1:00.0): 20034, Fatal, Link 30 LTSSM Fault Up",
+        "NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus.",
+    )
     assert facts["xid.events"] == {"value": []}
     assert facts["xid.nvswitch"]["value"][0]["xid"] == 20034
     assert facts["xid.nvswitch"]["value"][0]["text"] == "Fatal, Link 30 LTSSM Fault Up"

@@ -12,16 +12,16 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import releases, syntax
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def malformed_lines(facts: View) -> Any:
-    version = nccl_lint.newest(facts.readable("nccl.libraries", []))
-    return nccl_lint.malformed(facts["nccl.settings"], version) or []
+    version = releases.newest(facts.readable("nccl.libraries", []))
+    return syntax.malformed(facts["nccl.settings"], version) or []
 
 
 CHECK = Check(

@@ -11,15 +11,15 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug-fi
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def debugging_left_on(facts: View) -> Any:
-    return nccl_lint.noisy(facts["nccl.settings"]) or []
+    return effects.noisy(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

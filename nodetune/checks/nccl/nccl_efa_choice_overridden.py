@@ -9,17 +9,17 @@ Sources: https://github.com/aws/aws-ofi-nccl (src/platform-aws.cpp, doc/efa-env-
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import Missing, View
 
 
 def overridden_choices(facts: View) -> Any:
-    if not nccl_lint.has_efa(facts["nccl.plugins"]):
+    if not effects.has_efa(facts["nccl.plugins"]):
         raise Missing("no EFA plugin for NCCL on this host")
-    return nccl_lint.against_efa(facts["nccl.settings"]) or []
+    return effects.against_efa(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

@@ -12,9 +12,9 @@ https://github.com/NVIDIA/nccl (src/transport/net_ib/connect.cc)
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import judging, reading, releases
 from nodetune.remedies import manual
 from nodetune.view import View
 
@@ -22,15 +22,15 @@ CHOOSES_SINCE = (2, 21)
 
 
 def fixed_indexes(facts: View) -> Any:
-    version = nccl_lint.newest(facts.readable("nccl.libraries", []))
-    if version and nccl_lint.release(version) < CHOOSES_SINCE:
+    version = releases.newest(facts.readable("nccl.libraries", []))
+    if version and releases.release(version) < CHOOSES_SINCE:
         return []
 
     def judge(setting: Any, _: Any) -> str:
-        fixed = setting["name"] == "NCCL_IB_GID_INDEX" and nccl_lint.number(setting["value"])[0] >= 0
+        fixed = setting["name"] == "NCCL_IB_GID_INDEX" and reading.number(setting["value"])[0] >= 0
         return f"{setting['value']} is fixed: NCCL {version or '2.21 and newer'} chooses by itself" if fixed else ""
 
-    return nccl_lint.problems(facts["nccl.settings"], judge) or []
+    return judging.problems(facts["nccl.settings"], judge) or []
 
 
 CHECK = Check(

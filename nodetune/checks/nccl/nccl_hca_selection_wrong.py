@@ -11,16 +11,16 @@ https://github.com/NVIDIA/nccl (src/transport/net_ib/init.cc, src/misc/utils.cc)
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.conditions import RDMA
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import adapters
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def wrong_adapters(facts: View) -> Any:
-    return nccl_lint.adapters(facts["nccl.settings"], facts["rdma.ports"]) or []
+    return adapters.wrong(facts["nccl.settings"], facts["rdma.ports"]) or []
 
 
 CHECK = Check(

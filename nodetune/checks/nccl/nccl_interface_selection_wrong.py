@@ -12,15 +12,15 @@ https://github.com/NVIDIA/nccl (src/misc/socket.cc, src/os/linux.cc)
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import interfaces
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def wrong_interfaces(facts: View) -> Any:
-    return nccl_lint.interfaces(facts["nccl.settings"], facts["net.links"]) or []
+    return interfaces.wrong(facts["nccl.settings"], facts["net.links"]) or []
 
 
 CHECK = Check(

@@ -11,15 +11,15 @@ https://github.com/NVIDIA/nccl (src/misc/utils.cc, src/misc/cudawrap.cc) ; https
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def job_settings(facts: View) -> Any:
-    return nccl_lint.per_job(facts["nccl.settings"]) or []
+    return effects.per_job(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

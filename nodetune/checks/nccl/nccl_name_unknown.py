@@ -10,15 +10,15 @@ src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import names
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def unknown_names(facts: View) -> Any:
-    return nccl_lint.unknown_names(facts["nccl.settings"]) or []
+    return names.unknown(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

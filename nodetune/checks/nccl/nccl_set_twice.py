@@ -11,15 +11,15 @@ https://github.com/NVIDIA/nccl (src/misc/param.cc: setenv without overwriting, i
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import precedence
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def repeated_settings(facts: View) -> Any:
-    return nccl_lint.repeated(facts["nccl.settings"]) or []
+    return precedence.repeated(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

@@ -12,15 +12,15 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-timeo
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def unsafe_settings(facts: View) -> Any:
-    return nccl_lint.unsafe(facts["nccl.settings"]) or []
+    return effects.unsafe(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

@@ -11,9 +11,9 @@ https://github.com/Azure/azhpc-images (components/customizations) ; https://gith
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import judging
 from nodetune.remedies import manual
 from nodetune.view import View
 
@@ -26,7 +26,7 @@ def wrong_files(facts: View) -> Any:
     def judge(setting: Any, _: Any) -> str:
         return _fault(files.get(setting["value"]), virtual) if setting["name"] in NAMES else ""
 
-    return nccl_lint.problems(facts["nccl.settings"], judge) or []
+    return judging.problems(facts["nccl.settings"], judge) or []
 
 
 def _fault(file: Any, virtual: Any) -> str:

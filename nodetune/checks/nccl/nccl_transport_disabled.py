@@ -12,16 +12,16 @@ https://github.com/NVIDIA/nccl (src/graph/paths.cc)
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def lost_paths(facts: View) -> Any:
-    has = {"rdma": bool(facts.get("rdma.ports", {})), "efa": nccl_lint.has_efa(facts.readable("nccl.plugins", []))}
-    return nccl_lint.lost_paths(facts["nccl.settings"], has) or []
+    has = {"rdma": bool(facts.get("rdma.ports", {})), "efa": effects.has_efa(facts.readable("nccl.plugins", []))}
+    return effects.lost_paths(facts["nccl.settings"], has) or []
 
 
 CHECK = Check(

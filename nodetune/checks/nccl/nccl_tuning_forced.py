@@ -12,15 +12,15 @@ https://github.com/NVIDIA/nccl (src/init.cc, src/graph/tuning.cc)
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import effects
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def forced_tuning(facts: View) -> Any:
-    return nccl_lint.forced(facts["nccl.settings"]) or []
+    return effects.forced(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

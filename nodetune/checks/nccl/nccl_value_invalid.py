@@ -11,15 +11,15 @@ https://github.com/NVIDIA/nccl (src/misc/param.cc ncclLoadParam, src/graph/tunin
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import values
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def invalid_values(facts: View) -> Any:
-    return nccl_lint.invalid_values(facts["nccl.settings"]) or []
+    return values.invalid(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

@@ -11,15 +11,15 @@ https://github.com/Mellanox/nccl-rdma-sharp-plugins (src/sharp_plugin.c) ; https
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import names
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def obsolete_settings(facts: View) -> Any:
-    return nccl_lint.obsolete(facts["nccl.settings"]) or []
+    return names.obsolete(facts["nccl.settings"]) or []
 
 
 CHECK = Check(

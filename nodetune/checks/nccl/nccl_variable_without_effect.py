@@ -12,16 +12,16 @@ https://github.com/NVIDIA/nccl (names in src/ of all release tags; src/misc/para
 
 from typing import Any
 
-from nodetune import nccl_lint
 from nodetune.expect import Empty
 from nodetune.model import Check
+from nodetune.nccl import names, releases
 from nodetune.remedies import manual
 from nodetune.view import View
 
 
 def vain_settings(facts: View) -> Any:
-    version = nccl_lint.newest(facts.readable("nccl.libraries", []))
-    return nccl_lint.without_effect(facts["nccl.settings"], version) or []
+    version = releases.newest(facts.readable("nccl.libraries", []))
+    return names.without_effect(facts["nccl.settings"], version) or []
 
 
 CHECK = Check(

@@ -2,7 +2,8 @@
 
 import pytest
 
-from nodetune import nccl_lint
+from nodetune.nccl import adapters, effects, names, precedence, reading, releases, selections, syntax, values
+from nodetune.nccl.table import table, variables
 
 
 def conf(*lines, scope="nccl.conf", file="/etc/nccl.conf"):
@@ -31,13 +32,13 @@ def only(problems):
 # -- the table -----------------------------------------------------------------------------------------------------------
 
 KINDS = {"setting", "debugging", "experimental", "internal", "deprecated", "removed", "invented", "superfluous"}
-TYPES = {*nccl_lint._BY_TYPE, "interfaces", "hcas", "ucx_devices", "path", "text"}
+TYPES = {*values.BY_TYPE, "interfaces", "hcas", "ucx_devices", "path", "text"}
 CONDITIONS = {"rdma", "efa"}
 
 
-@pytest.mark.parametrize("name", sorted(nccl_lint.variables()))
+@pytest.mark.parametrize("name", sorted(variables()))
 def test_every_variable_says_what_it_is_and_where_that_was_looked_up(name):
-    about = nccl_lint.variables()[name]
+    about = variables()[name]
     assert about["kind"] in KINDS
     assert about["source"]
     assert about["kind"] in ("removed", "invented") or about["type"] in TYPES
@@ -49,18 +50,18 @@ def test_every_variable_says_what_it_is_and_where_that_was_looked_up(name):
 
 
 def test_the_table_holds_what_was_looked_up():
-    components = nccl_lint.table()["variables"]
+    components = table()["variables"]
     assert len(components["nccl"]) >= 272
     assert sum(map(len, components.values())) >= 351
-    for name in (*nccl_lint.table()["per_job"], *nccl_lint.table()["noisy"], *nccl_lint.table()["efa_defaults"]):
-        assert name in nccl_lint.variables()
+    for name in (*table()["per_job"], *table()["noisy"], *table()["efa_defaults"]):
+        assert name in variables()
 
 
 def test_every_default_is_a_value_that_the_lint_accepts():
-    for name, about in nccl_lint.variables().items():
+    for name, about in variables().items():
         default = about.get("default")
         if isinstance(default, int) and about.get("type") in ("number", "bytes") and default >= 0:
-            assert nccl_lint.invalid_values(conf(f"{name}={default}")) == {}, name
+            assert values.invalid(conf(f"{name}={default}")) == {}, name
 
 
 # -- numbers as C reads them ---------------------------------------------------------------------------------------------
@@ -81,11 +82,11 @@ def test_every_default_is_a_value_that_the_lint_accepts():
     ],
 )
 def test_numbers_are_read_as_strtoll_does_with_base_0(text, read):
-    assert nccl_lint.number(text) == read
+    assert reading.number(text) == read
 
 
 def test_a_number_of_absurd_length_is_no_trouble():
-    assert nccl_lint.invalid_values(conf("NCCL_IB_TC=" + "9" * 900))
+    assert values.invalid(conf("NCCL_IB_TC=" + "9" * 900))
 
 
 @pytest.mark.parametrize(
@@ -110,7 +111,7 @@ def test_a_number_of_absurd_length_is_no_trouble():
     ],
 )
 def test_values_that_are_not_read_as_they_look(line, part):
-    assert part in only(nccl_lint.invalid_values(conf(line)))
+    assert part in only(values.invalid(conf(line)))
 
 
 @pytest.mark.parametrize(
@@ -130,11 +131,11 @@ def test_values_that_are_not_read_as_they_look(line, part):
     ],
 )
 def test_values_that_are_read_as_they_look(line):
-    assert nccl_lint.invalid_values(conf(line)) == {}
+    assert values.invalid(conf(line)) == {}
 
 
 def test_a_value_that_a_shell_computes_is_not_judged():
-    assert nccl_lint.invalid_values(conf("NCCL_IB_TC=$TC", scope="profile", file="/etc/profile.d/a.sh")) == {}
+    assert values.invalid(conf("NCCL_IB_TC=$TC", scope="profile", file="/etc/profile.d/a.sh")) == {}
 
 
 # -- lines and names -----------------------------------------------------------------------------------------------------
@@ -142,31 +143,28 @@ def test_a_value_that_a_shell_computes_is_not_judged():
 
 def test_a_malformed_line_is_reported_once_and_its_value_not_judged():
     lines = conf("export NCCL_BUFFSIZE=4M")
-    assert len(nccl_lint.malformed(lines)) == 1
-    assert nccl_lint.invalid_values(lines) == nccl_lint.unknown_names(lines) == {}
+    assert len(syntax.malformed(lines)) == 1
+    assert values.invalid(lines) == names.unknown(lines) == {}
 
 
 def test_blanks_and_quotes_are_faults_of_nccl_conf_only():
     lines = conf("NCCL_DEBUG=WARN ", scope="environment", file="/etc/environment")
-    assert nccl_lint.malformed(lines) == {}
+    assert syntax.malformed(lines) == {}
 
 
 def test_a_carriage_return_matters_to_words_of_an_older_release():
     lines = [{**each, "raw": each["raw"] + "\r"} for each in conf("NCCL_NET=IB", "NCCL_IB_TC=106")]
-    assert list(nccl_lint.malformed(lines, "2.21.5")) == ["/etc/nccl.conf:1 NCCL_NET"]
-    assert nccl_lint.malformed(lines, "2.30.7") == nccl_lint.malformed(lines) == {}
+    assert list(syntax.malformed(lines, "2.21.5")) == ["/etc/nccl.conf:1 NCCL_NET"]
+    assert syntax.malformed(lines, "2.30.7") == syntax.malformed(lines) == {}
 
 
 def test_names_of_others_are_left_alone():
-    assert (
-        nccl_lint.unknown_names(conf("NCCL_VERSION=2.21.5", "NCCL_INSPECTOR_ENABLE=1", "UCX_ANYTHING=1", "PATH=/bin"))
-        == {}
-    )
+    assert names.unknown(conf("NCCL_VERSION=2.21.5", "NCCL_INSPECTOR_ENABLE=1", "UCX_ANYTHING=1", "PATH=/bin")) == {}
 
 
 def test_a_misspelt_plugin_variable_is_recognised_only_when_close():
-    assert "OFI_NCCL_PROTOCOL" in only(nccl_lint.unknown_names(conf("OFI_NCCL_PROTOCOLS=RDMA")))
-    assert nccl_lint.unknown_names(conf("OFI_NCCL_BRAND_NEW=1")) == {}
+    assert "OFI_NCCL_PROTOCOL" in only(names.unknown(conf("OFI_NCCL_PROTOCOLS=RDMA")))
+    assert names.unknown(conf("OFI_NCCL_BRAND_NEW=1")) == {}
 
 
 # -- releases --------------------------------------------------------------------------------------------------------------
@@ -174,21 +172,21 @@ def test_a_misspelt_plugin_variable_is_recognised_only_when_close():
 
 def test_what_was_removed_is_fine_with_a_release_that_still_reads_it():
     lines = conf("NCCL_SHM_MEMCPY_MODE=1")
-    assert nccl_lint.without_effect(lines, "2.27.3") == {}
-    assert "no NCCL after 2.30.4" in only(nccl_lint.without_effect(lines, "2.30.7"))
-    assert nccl_lint.without_effect(lines), "an unknown release is taken for the newest"
+    assert names.without_effect(lines, "2.27.3") == {}
+    assert "no NCCL after 2.30.4" in only(names.without_effect(lines, "2.30.7"))
+    assert names.without_effect(lines), "an unknown release is taken for the newest"
 
 
 def test_what_is_too_new_is_told_only_where_the_release_is_known():
     lines = conf("NCCL_NETDEVS_POLICY=max:1")
-    assert "came with 2.28" in only(nccl_lint.without_effect(lines, "2.21.5"))
-    assert nccl_lint.without_effect(lines) == {}
+    assert "came with 2.28" in only(names.without_effect(lines, "2.21.5"))
+    assert names.without_effect(lines) == {}
 
 
 def test_the_newest_library_counts():
     libraries = [{"version": "2.9.9"}, {"version": "2.21.5"}, {"version": None}]
-    assert nccl_lint.newest(libraries) == "2.21.5"
-    assert nccl_lint.newest([]) == ""
+    assert releases.newest(libraries) == "2.21.5"
+    assert releases.newest([]) == ""
 
 
 # -- who wins --------------------------------------------------------------------------------------------------------------
@@ -197,7 +195,7 @@ def test_the_newest_library_counts():
 def test_the_environment_wins_over_a_conf_file_and_the_later_login_file_over_the_earlier():
     profile = conf("NCCL_DEBUG=INFO", scope="profile", file="/etc/profile.d/a.sh")
     environment = conf("NCCL_DEBUG=VERSION", scope="environment", file="/etc/environment")
-    found = nccl_lint.repeated(conf("NCCL_DEBUG=WARN") + environment + profile)
+    found = precedence.repeated(conf("NCCL_DEBUG=WARN") + environment + profile)
     assert sorted(found) == ["/etc/environment:1 NCCL_DEBUG", "/etc/nccl.conf:1 NCCL_DEBUG"]
     assert all("/etc/profile.d/a.sh line 1 sets INFO" in text for text in found.values())
 
@@ -217,11 +215,11 @@ def test_the_environment_wins_over_a_conf_file_and_the_later_login_file_over_the
     ],
 )
 def test_a_selection_reads_its_signs_only_at_the_start(value, selected):
-    assert nccl_lint.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
+    assert selections.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
 
 
 def test_an_equals_sign_before_the_caret_makes_the_caret_part_of_a_name():
-    selection = nccl_lint.Selection("=^eth0")
+    selection = selections.Selection("=^eth0")
     assert not selection.excludes
     assert selection.misplaced() == ["^eth0"]
 
@@ -232,15 +230,15 @@ def port(state="ACTIVE", layer="InfiniBand", rate=400):
 
 def test_a_port_number_after_the_colon_narrows_the_choice():
     ports = {"mlx5_0/1": port(), "mlx5_0/2": port(state="DOWN")}
-    assert nccl_lint.adapters(conf("NCCL_IB_HCA==mlx5_0:1"), ports) == {}
-    assert "mlx5_0/2 is not active" in only(nccl_lint.adapters(conf("NCCL_IB_HCA==mlx5_0"), ports))
-    assert nccl_lint.adapters(conf("NCCL_IB_HCA==mlx5_0:1:0:0"), ports) == {}, "rail and plane follow the port"
-    assert "not active" in only(nccl_lint.adapters(conf("NCCL_IB_HCA==mlx5_0::0:0"), ports)), "an empty port means all"
+    assert adapters.wrong(conf("NCCL_IB_HCA==mlx5_0:1"), ports) == {}
+    assert "mlx5_0/2 is not active" in only(adapters.wrong(conf("NCCL_IB_HCA==mlx5_0"), ports))
+    assert adapters.wrong(conf("NCCL_IB_HCA==mlx5_0:1:0:0"), ports) == {}, "rail and plane follow the port"
+    assert "not active" in only(adapters.wrong(conf("NCCL_IB_HCA==mlx5_0::0:0"), ports)), "an empty port means all"
 
 
 def test_an_exclusion_may_leave_dead_ports_in():
     ports = {"mlx5_0/1": port(), "mlx5_1/1": port(state="DOWN"), "mlx5_2/1": port(layer="Ethernet", rate=25)}
-    assert nccl_lint.adapters(conf("NCCL_IB_HCA=^=mlx5_2"), ports) == {}
+    assert adapters.wrong(conf("NCCL_IB_HCA=^=mlx5_2"), ports) == {}
 
 
 # -- what values do --------------------------------------------------------------------------------------------------------
@@ -248,22 +246,22 @@ def test_an_exclusion_may_leave_dead_ports_in():
 
 def test_a_fast_path_that_the_host_does_not_have_cannot_be_lost():
     lines = conf("NCCL_IB_DISABLE=1", "NCCL_P2P_DISABLE=1")
-    assert list(nccl_lint.lost_paths(lines, {"rdma": False})) == ["/etc/nccl.conf:2 NCCL_P2P_DISABLE"]
-    assert len(nccl_lint.lost_paths(lines, {"rdma": True})) == 2
+    assert list(effects.lost_paths(lines, {"rdma": False})) == ["/etc/nccl.conf:2 NCCL_P2P_DISABLE"]
+    assert len(effects.lost_paths(lines, {"rdma": True})) == 2
 
 
 def test_one_fault_is_told_by_one_part_of_the_lint():
     lines = conf(
         "NCCL_P2P_DISABLE=1", "NCCL_DEBUG=INFO", "NCCL_LEGACY_CUDA_REGISTER=1", "NCCL_TOPO_DUMP_FILE=/tmp/t.xml"
     )
-    assert nccl_lint.forced(lines) == {}
+    assert effects.forced(lines) == {}
 
 
 @pytest.mark.parametrize("value", ["LL128", "ll128,simple", "Simple;allreduce:LL128"])
 def test_ll128_must_not_be_forced(value):
-    assert nccl_lint.unsafe(conf(f"NCCL_PROTO={value}"))
+    assert effects.unsafe(conf(f"NCCL_PROTO={value}"))
 
 
 @pytest.mark.parametrize("value", ["^LL128", "LL,Simple", "Simple;allreduce:^LL128"])
 def test_ll128_may_be_ruled_out(value):
-    assert nccl_lint.unsafe(conf(f"NCCL_PROTO={value}")) == {}
+    assert effects.unsafe(conf(f"NCCL_PROTO={value}")) == {}

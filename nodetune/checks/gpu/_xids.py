@@ -1,0 +1,59 @@
+"""Which Xids mean what: NVIDIA's catalogue of driver errors, in the two groups that checks tell apart."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+HARDWARE = {
+    46: "GPU stopped processing",
+    48: "double-bit ECC error",
+    62: "internal micro-controller halt",
+    64: "row remapping failed",
+    79: "GPU has fallen off the bus",
+    95: "uncontained memory error",
+    119: "GSP does not answer",
+    120: "GSP error",
+    136: "NVLink training failed",
+    140: "unrecovered ECC error",
+    143: "GPU did not initialise",
+    158: "GPU fatal timeout",
+    167: "PCIe fatal timeout",
+}
+"""The catalogue asks for a GPU reset or a reboot, and no program can cause these by itself."""
+
+SUSPECT = {
+    74: "NVLink error",
+    92: "many single-bit ECC errors",
+    94: "contained memory error",
+    109: "context switch timeout",
+    110: "security fault",
+    121: "C2C error",
+    137: "NVLink privilege error",
+    144: "NVLink SAW error",
+    145: "NVLink RLW error",
+    146: "NVLink TLW error",
+    147: "NVLink TREX error",
+    148: "NVLink control error",
+    149: "NVLink NETIR error",
+    150: "NVLink MSE error",
+    155: "NVLink software-defined error",
+    156: "resource retirement",
+    157: "resource retirement failed",
+    160: "channel retirement",
+    161: "channel retirement failed",
+}
+"""Worth a look: often a link or memory that begins to fail, sometimes only a program."""
+
+
+def by_gpu(events: Iterable[Mapping[str, Any]], meanings: Mapping[int, str]) -> dict[str, list[str]]:
+    """GPU address → one text for each kind of Xid seen there: `79 GPU has fallen off the bus (2 times)`."""
+    counted: dict[str, dict[int, int]] = {}
+    for event in events:
+        if event["xid"] in meanings:
+            seen = counted.setdefault(event["bdf"], {})
+            seen[event["xid"]] = seen.get(event["xid"], 0) + 1
+    return {
+        bdf: [f"Xid {xid} {meanings[xid]}" + (f" ({count} times)" if count > 1 else "") for xid, count in seen.items()]
+        for bdf, seen in counted.items()
+    }

@@ -1,0 +1,45 @@
+"""Busy GPUs of one model run at clocks that differ by more than 5 %.
+
+Why it matters: A collective waits for the slowest GPU. Only GPUs that draw at least half of their power limit now are
+compared: idle ones clock down.
+Confirm by hand: nvidia-smi --query-gpu=index,clocks.sm,power.draw,clocks_event_reasons.active --format=csv
+Side effects of the fix: None: it only reports.
+Sources: https://github.com/stas00/ml-engineering (A100 at 1155 against 1410 MHz) ;
+https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
+"""
+
+from nodetune.conditions import GPU
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+SPREAD = 0.95
+BUSY = 0.5
+
+
+def observe(facts: View) -> dict[str, str]:
+    draw, limit, models = facts["gpu.power_usage"], facts["gpu.enforced_power_limit"], facts["gpu.names"]
+    clocks = {
+        name: clock
+        for name, clock in facts["gpu.clock_info.sm"].items()
+        if draw.get(name, 0) >= BUSY * limit.get(name, draw.get(name, 0) + 1)
+    }
+    found = {}
+    for name, clock in clocks.items():
+        best = max(other for sibling, other in clocks.items() if models[sibling] == models[name])
+        found[name] = f"{clock} MHz, a busy sibling {best} MHz" if clock < best * SPREAD else ""
+    return found
+
+
+CHECK = Check(
+    needs=("gpu.clock_info.sm", "gpu.power_usage", "gpu.enforced_power_limit", "gpu.names"),
+    observe=observe,
+    accept=Empty("within 5 % of its siblings"),
+    applies=(GPU,),
+    remedy=manual(
+        "Audit again under one load on all GPUs; then compare nvidia-smi -q -d PERFORMANCE,CLOCK,POWER of the slow GPU with "
+        "its siblings: power limit, locked clocks, heat."
+    ),
+    severity="medium",
+)

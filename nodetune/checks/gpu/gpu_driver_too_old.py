@@ -1,0 +1,44 @@
+"""The driver is older than this GPU model, or its MIG mode, needs.
+
+Why it matters: NVIDIA names a first version for some models and for MIG on each model. Below it the GPU may work in
+part only, or MIG instances may be refused.
+Confirm by hand: nvidia-smi --query-gpu=name,driver_version --format=csv
+Side effects of the fix: A new driver needs all GPU programs ended, usually a reboot; Fabric Manager must move to the
+same version.
+Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/620/deployment-considerations.html ;
+https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-support.html (HGX B200)
+"""
+
+from nodetune import data
+from nodetune.conditions import GPU
+from nodetune.expect import Empty
+from nodetune.model import Check
+from nodetune.remedies import manual
+from nodetune.view import View
+
+
+def observe(facts: View) -> dict[str, str]:
+    return {gpu: _problem(facts, gpu, device) for gpu, device in facts["gpu.pci_device_id"].items()}
+
+
+def _problem(facts: View, gpu: str, device: str) -> str:
+    model, driver = data.gpu(device), facts["gpu.driver_version"]
+    wanted = [(model.get("minimum_driver"), "")]
+    if facts.get("gpu.mig_mode", {}).get(gpu) == "enabled":
+        wanted.append((model.get("mig_minimum_driver"), " for MIG"))
+    for minimum, why in wanted:
+        if minimum and data.version(driver) < data.version(minimum):
+            return f"{driver}: {model['name']} needs {minimum}{why}"
+    return ""
+
+
+CHECK = Check(
+    needs=("gpu.pci_device_id", "gpu.driver_version", "gpu.mig_mode"),
+    observe=observe,
+    accept=Empty("at least the version that the model needs"),
+    applies=(GPU,),
+    remedy=manual(
+        "Install a current driver of a supported branch, with the Fabric Manager of the same version, and reboot."
+    ),
+    severity="high",
+)

@@ -1,0 +1,23 @@
+"""A GPU's on-chip memory had more errors than its maker allows.
+
+Why it matters: The GPU keeps this flag itself, over resets and reboots: its SRAM errors are past the threshold of
+NVIDIA's field diagnostic. SRAM cannot be remapped; the part is due for replacement.
+Confirm by hand: nvidia-smi -q -d ECC | grep -i threshold
+Side effects of the fix: None: it only reports.
+Sources: https://docs.nvidia.com/deploy/nvml-api/structnvmlEccSramErrorStatus__v1__t.html ;
+https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
+"""
+
+from nodetune.conditions import GPU
+from nodetune.expect import Equals
+from nodetune.model import Check
+from nodetune.remedies import manual
+
+CHECK = Check(
+    fact="gpu.sram_threshold_exceeded",
+    accept=Equals(wanted=False),
+    applies=(GPU,),
+    remedy=manual("Take the GPU out of service, run the vendor's field diagnostic and ask for a replacement."),
+    severity="critical",
+    stability="stable",
+)

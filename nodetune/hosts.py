@@ -1,0 +1,157 @@
+"""Which hosts a text means: node sets, comma lists, and Ansible's patterns over an inventory's hosts and groups. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from ClusterShell.NodeSet import NodeSet, NodeSetException
+
+MOST = 65536
+"""A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
+
+_PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")
+_SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d+)|(\d+):(\d*))\]")
+
+
+class BadInventory(ValueError):
+    """An inventory, a node set or a limit that is wrong: one line that says what, where, and what to do."""
+
+
+def expand(text: str) -> list[str]:
+    """The hosts in a comma list of names and node sets, in order, each once. Raises BadInventory."""
+    found: list[str] = []
+    for part in (part.strip() for part in _PART.findall(text)):
+        if part:
+            found += [part] if _is_single(part) else _unfold(part)
+    if not found:
+        raise BadInventory(f"{text!r} names no host: give names such as gpu[001-128],login1, or an inventory")
+    return list(dict.fromkeys(found))
+
+
+def _is_single(part: str) -> bool:
+    """A plain name, or an IPv6 address in brackets."""
+    return ("[" not in part and "]" not in part) or re.fullmatch(
+        r"(\S+@)?\[[0-9A-Fa-f.%\w]*:[0-9A-Fa-f:.%\w]*\](:\d+)?", part
+    ) is not None
+
+
+def _unfold(part: str) -> list[str]:
+    count = 1
+    for content in re.findall(r"\[([^\]]*)\]", part):
+        count *= max(1, sum(_length(each) for each in content.split(",")))
+    if count > MOST:
+        raise BadInventory(f"{part!r} names {count} hosts: at most {MOST} are possible")
+    try:
+        return list(NodeSet(part, resolver=None))
+    except (NodeSetException, ValueError) as problem:
+        raise BadInventory(f"{part!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
+
+
+def _length(piece: str) -> int:
+    found = re.fullmatch(r"\s*(\d{1,18})-(\d{1,18})(?:/(\d{1,9}))?\s*", piece)
+    return max(1, (int(found[2]) - int(found[1])) // max(1, int(found[3] or 1)) + 1) if found else 1
+
+
+def pick(limit: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) -> list[str]:
+    """The hosts that a limit leaves: Ansible's patterns (`&`, `!`, `~regex`, groups, `@file`) and node sets.
+
+    Raises BadInventory for a part that matches nothing: a slip must not widen or narrow what is worked on.
+    """
+    parts = _parts(limit)
+    plain = [part for part in parts if part[0] not in "&!"]
+    chosen = set(hosts) if not plain else set()
+    for part in plain:
+        chosen |= _match(part, hosts, groups)
+    for part in parts:
+        if part[0] == "&":
+            chosen &= _match(part[1:], hosts, groups)
+    for part in parts:
+        if part[0] == "!":
+            chosen -= _match(part[1:], hosts, groups)
+    if not chosen:
+        raise BadInventory(f"--limit {limit!r} leaves no host of the inventory's {len(hosts)}")
+    return [host for host in hosts if host in chosen]
+
+
+def _parts(limit: str) -> list[str]:
+    """A limit taken apart: at commas, else (as Ansible does) at colons, but not inside brackets or IPv6 addresses."""
+    parts: list[str] = []
+    for piece in (piece.strip() for piece in _PART.findall(limit)):
+        if piece.startswith("@"):
+            parts += _from_file(piece[1:])
+        elif "," in piece or piece.startswith("~") or re.fullmatch(r"[&!]?[0-9A-Fa-f]*(:[0-9A-Fa-f.]*){2,}", piece):
+            parts.append(piece)
+        else:
+            parts += re.findall(r"(?:[^\s:\[\]]|\[[^\]]*\])+", piece) or [piece]
+    parts = [part for part in parts if part.strip("&! ")]
+    if not parts:
+        raise BadInventory(f"--limit {limit!r} names nothing")
+    return parts
+
+
+def _from_file(name: str) -> list[str]:
+    try:
+        lines = Path(name).read_text("utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise BadInventory(f"--limit @{name}: {getattr(problem, 'strerror', None) or 'not text'}") from None
+    return [part for line in lines if line.strip() and not line.startswith("#") for part in _parts(line.strip())]
+
+
+def _match(part: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) -> set[str]:
+    """The hosts that one part means: a host, a node set of hosts, or else what Ansible makes of it."""
+    if part in hosts:
+        return {part}
+    found = _node_set(part, hosts) or _ansible(part, hosts, groups)
+    if not found:
+        raise BadInventory(
+            f"--limit: no host or group matches {part!r}: see nodetune's --inventory for the names there are"
+        )
+    return found
+
+
+def _node_set(part: str, hosts: Sequence[str]) -> set[str]:
+    if part.startswith("~") or not re.search(r"\[[\d,\-/ ]+\]", part):
+        return set()
+    try:
+        named = set(expand(part))
+    except BadInventory:
+        return set()
+    missing = sorted(named - set(hosts))
+    if missing and len(missing) < len(named):
+        raise BadInventory(
+            f"--limit {part!r}: not in the inventory: {', '.join(missing[:5])}{' …' if len(missing) > 5 else ''}"
+        )
+    return set() if missing else named
+
+
+def _ansible(part: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) -> set[str]:
+    """Ansible's rules: groups first; hosts too where it is a regular expression, a glob or no group."""
+    sub = None if part.startswith("~") else _SUBSCRIPT.fullmatch(part)
+    name = sub[1] if sub else part
+    if name == "all":
+        found = list(hosts)
+    else:
+        named = _test(name, groups)
+        found = [host for group in named for host in groups[group]]
+        if not named or name.startswith("~") or set(name) & set(".?*["):
+            found += _test(name, hosts)
+    ordered = list(dict.fromkeys(found))
+    if sub is None:
+        return set(ordered)
+    if sub[2]:
+        number = int(sub[2])
+        return {ordered[number]} if -len(ordered) <= number < len(ordered) else set()
+    return set(ordered[int(sub[3]) : int(sub[4]) + 1 if sub[4] else None])
+
+
+def _test(name: str, items: Iterable[str]) -> list[str]:
+    if not name.startswith("~"):
+        return [item for item in items if fnmatchcase(item, name)]
+    try:
+        pattern = re.compile(name[1:])
+    except re.error as problem:
+        raise BadInventory(f"--limit {name!r} is no regular expression: {problem}") from None
+    return [item for item in items if pattern.match(item)]

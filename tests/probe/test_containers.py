@@ -1,0 +1,131 @@
+"""containers.*: engines' files, NVIDIA's toolkit and CDI specifications."""
+
+import pytest
+
+from nodetune.probe import read
+
+
+@pytest.fixture
+def engines(monkeypatch):
+    """The programs that the host has."""
+
+    def have(*programs):
+        monkeypatch.setattr(read, "find_tool", lambda name: f"/usr/bin/{name}" if name in programs else None)
+
+    have()
+    return have
+
+
+def test_a_host_without_engines_has_none(tree, collect, engines):
+    tree({"/etc/": None})
+    facts = collect("containers")
+    assert facts["containers.present"] == {"value": False}
+    assert "absent" in facts["containers.docker"]
+
+
+def test_daemon_json_shows_what_containers_get_and_nothing_else(tree, collect, engines):
+    engines("dockerd")
+    tree(
+        {
+            "/etc/docker/daemon.json": '{"runtimes": {"nvidia": {}}, "default-shm-size": "16g", "proxies": {"http-proxy": "http://u:p@x"}}'
+        }
+    )
+    assert collect("containers")["containers.docker"] == {"value": {"default-shm-size": "16g", "runtimes": ["nvidia"]}}
+
+
+@pytest.mark.parametrize("content", ["{ not json", "[1]"])
+def test_a_broken_daemon_json_is_unread(tree, collect, engines, content):
+    engines("dockerd")
+    tree({"/etc/docker/daemon.json": content})
+    assert "unread" in collect("containers")["containers.docker"]
+
+
+CONTAINERD = """\
+imports = ["/etc/containerd/conf.d/*.toml"]
+[plugins."io.containerd.grpc.v1.cri"]
+  #enable_cdi = true
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+    SystemdCgroup = true
+"""
+NVIDIA = """\
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  default_runtime_name = "nvidia"
+  [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]
+"""
+
+
+def test_containerd_is_read_with_what_it_imports(tree, collect, engines):
+    engines("containerd")
+    tree(
+        {
+            "/etc/containerd/config.toml": CONTAINERD,
+            "/etc/containerd/conf.d/99-nvidia.toml": NVIDIA,
+            "/etc/containerd/conf.d/x.bak": "[",
+        }
+    )
+    assert collect("containers")["containers.containerd"]["value"] == {
+        "files": ["/etc/containerd/config.toml", "/etc/containerd/conf.d/99-nvidia.toml"],
+        "nvidia_runtime": True,
+        "default_runtime": "nvidia",
+        "enable_cdi": None,
+        "systemd_cgroup": True,
+    }
+
+
+def test_a_commented_runtime_is_none(tree, collect, engines):
+    engines("containerd")
+    tree({"/etc/containerd/config.toml": '#[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.nvidia]\n'})
+    assert collect("containers")["containers.containerd"]["value"]["nvidia_runtime"] is False
+
+
+def test_k3s_brings_its_own_containerd(tree, collect, engines):
+    tree({"/var/lib/rancher/k3s/agent/etc/containerd/config.toml": "[plugins.cri.containerd.runtimes.nvidia]\n"})
+    facts = collect("containers")
+    assert facts["containers.engines"] == {"value": ["containerd"]}
+    assert facts["containers.containerd"]["value"]["nvidia_runtime"] is True
+
+
+def test_crio_knows_its_runtime_and_cgroup_manager(tree, collect, engines):
+    engines("crio")
+    tree(
+        {
+            "/etc/crio/crio.conf.d/99-nvidia.conf": '[crio.runtime]\ncgroup_manager = "cgroupfs"\n[crio.runtime.runtimes.nvidia]\n'
+        }
+    )
+    assert collect("containers")["containers.crio"] == {"value": {"nvidia_runtime": True, "cgroup_manager": "cgroupfs"}}
+
+
+def test_the_toolkits_mode_is_that_of_its_runtime_section(tree, collect, engines):
+    tree(
+        {
+            "/usr/bin/nvidia-ctk": "",
+            "/usr/bin/nvidia-container-runtime": "",
+            "/etc/nvidia-container-runtime/config.toml": '[nvidia-container-cli]\nmode = "x"\n\n[nvidia-container-runtime]\nmode = "cdi"\n[other]\nmode = "y"\n',
+        }
+    )
+    assert collect("containers")["containers.toolkit"]["value"]["mode"] == "cdi"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "cdiVersion: 0.5.0\nkind: nvidia.com/gpu\ncontainerEdits:\n  mounts:\n  - hostPath: /usr/lib/libcuda.so.550.54.15\n",
+        '{"cdiVersion":"0.5.0","kind":"nvidia.com/gpu","x":"/usr/lib/libnvidia-ml.so.550.54.15"}',
+    ],
+)
+def test_a_cdi_specification_tells_its_driver(tree, collect, engines, content):
+    tree({"/etc/cdi/nvidia.yaml": content, "/run/cdi/other.json": '{"kind":"intel.com/gpu"}'})
+    assert collect("containers")["containers.cdi"] == {
+        "value": [{"file": "/etc/cdi/nvidia.yaml", "kind": "nvidia.com/gpu", "driver": "550.54.15"}]
+    }
+
+
+def test_links_for_nvidias_devices_are_seen(tree, collect, engines):
+    tree({"/dev/char/195:0": "-> ../nvidia0"})
+    assert collect("containers")["containers.dev_char_links"] == {"value": True}
+
+
+@pytest.mark.parametrize(("mask", "has"), [("000001ffffffffff", True), ("00000000a80425fb", False)])
+def test_the_right_to_place_memory_is_one_bit_of_the_bounding_set(tree, collect, engines, mask, has):
+    tree({"/proc/self/status": f"Name:\tpython3\nCapBnd:\t{mask}\n"})
+    assert collect("containers")["containers.sys_nice"] == {"value": has}

@@ -1,0 +1,135 @@
+"""limits.*: what PAM, sshd and the running daemons hand out."""
+
+import os
+
+import pytest
+
+from nodetune.probe import limits
+
+LIMITS = """\
+Limit                     Soft Limit           Hard Limit           Units
+Max stack size            8388608              unlimited            bytes
+Max core file size        0                    unlimited            bytes
+Max processes             96365                96365                processes
+Max open files            1024                 524288               files
+Max locked memory         8388608              8388608              bytes
+Max realtime priority     0                    0
+"""
+HOST = {
+    "/proc/1/comm": "systemd",
+    "/proc/7/comm": "slurmd",
+    "/proc/7/limits": LIMITS.replace("8388608              8388608", "unlimited            unlimited"),
+    "/proc/9/comm": "sshd",
+    "/proc/9/limits": LIMITS,
+    "/etc/pam.d/sshd": "@include common-session\n",
+    "/etc/pam.d/common-session": "session required pam_limits.so\n",
+    "/proc/sys/fs/nr_open": "1048576\n",
+}
+
+
+def sessions(facts, item):
+    return facts[f"limits.{item}"]["each"]["login sessions"]
+
+
+def test_each_running_daemon_is_a_subject_with_its_own_limits(tree, collect):
+    tree(HOST)
+    memlock = collect("limits")["limits.memlock"]["each"]
+    assert memlock["slurmd"] == {"value": {"soft": "unlimited", "hard": "unlimited", "source": "process 7"}}
+    assert "containerd" not in memlock
+
+
+def test_a_session_inherits_from_sshd_what_no_line_sets(tree, collect):
+    tree(HOST)
+    assert sessions(collect("limits"), "nofile") == {
+        "value": {"soft": 1024, "hard": 524288, "source": "inherited from sshd"}
+    }
+
+
+def test_the_last_line_for_everyone_decides_and_is_named(tree, collect):
+    tree(
+        {
+            **HOST,
+            "/etc/security/limits.conf": "* - memlock 64\n",
+            "/etc/security/limits.d/10-a.conf": "# all\n*  soft  memlock  unlimited\n* hard memlock unlimited\n",
+            "/etc/security/limits.d/90-b.conf": "@wheel - memlock 1\nroot - memlock 2\n",
+        }
+    )
+    assert sessions(collect("limits"), "memlock") == {
+        "value": {"soft": "unlimited", "hard": "unlimited", "source": "/etc/security/limits.d/10-a.conf line 2"}
+    }
+
+
+def test_a_range_of_all_ordinary_users_beats_everyone(tree, collect):
+    tree(
+        {
+            **HOST,
+            "/etc/security/limits.conf": "1000: - nofile 4096\n500:900 - nofile 1\n",
+            "/etc/security/limits.d/z.conf": "* - nofile 9\n",
+        }
+    )
+    assert sessions(collect("limits"), "nofile")["value"]["soft"] == 4096
+
+
+def test_units_are_those_of_the_kernel(tree, collect):
+    tree({**HOST, "/etc/security/limits.conf": "* - stack 8192\n* - rtprio 99\n"})
+    facts = collect("limits")
+    assert sessions(facts, "stack")["value"]["soft"] == 8192 * 1024
+    assert sessions(facts, "rtprio")["value"]["hard"] == 99
+
+
+def test_unlimited_open_files_are_the_kernels_ceiling(tree, collect):
+    tree({**HOST, "/etc/security/limits.conf": "* - nofile unlimited\n"})
+    assert sessions(collect("limits"), "nofile")["value"]["soft"] == 1048576
+
+
+def test_a_soft_limit_ends_at_the_hard_one(tree, collect):
+    tree({**HOST, "/etc/security/limits.conf": "* soft core unlimited\n* hard core 0\n"})
+    assert sessions(collect("limits"), "core")["value"] == {
+        "soft": 0,
+        "hard": 0,
+        "source": "/etc/security/limits.conf line 1",
+    }
+
+
+def test_lines_count_only_where_ssh_sessions_run_pam_limits(tree, collect):
+    tree(
+        {
+            **HOST,
+            "/etc/pam.d/common-session": "#session required pam_limits.so\n",
+            "/etc/security/limits.conf": "* - memlock unlimited\n",
+        }
+    )
+    assert sessions(collect("limits"), "memlock")["value"]["source"] == "inherited from sshd"
+
+
+def test_without_sshd_and_lines_a_session_is_absent(tree, collect):
+    tree({"/proc/1/comm": "init"})
+    assert "absent" in sessions(collect("limits"), "memlock")
+
+
+def test_hidden_processes_make_limits_unread(tree, collect):
+    tree({"/proc/": None})
+    assert "unread" in collect("limits")["limits.memlock"]
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root may read everything")
+def test_a_limits_file_that_may_not_be_read_is_unread(tree, collect):
+    root = tree({**HOST, "/etc/security/limits.conf": "* - memlock unlimited\n"})
+    (root / "etc/security/limits.conf").chmod(0)
+    assert "needs root" in sessions(collect("limits"), "memlock")["unread"]
+
+
+def test_this_very_process_has_limits():
+    assert set(limits.process_limits(os.getpid())) == set(limits.PROC_NAMES)
+
+
+def test_shared_memory_is_measured_where_it_is_mounted(tree, collect):
+    tree({"/proc/1/comm": "init", "/dev/shm/": None, "/proc/mounts": "tmpfs /dev/shm tmpfs rw,size=8g 0 0\n"})
+    shm = collect("limits")["limits.shm"]["value"]
+    assert shm["size_bytes"] > 0
+    assert shm["options"] == ["rw", "size=8g"]
+
+
+def test_no_shared_memory_is_absent(tree, collect):
+    tree({"/proc/1/comm": "init", "/proc/mounts": "proc /proc proc rw 0 0\n"})
+    assert "absent" in collect("limits")["limits.shm"]

@@ -1,0 +1,131 @@
+"""slurm.*: slurm.conf, gres.conf and cgroup.conf as slurmd reads them."""
+
+import pytest
+
+from nodetune.probe import slurm
+
+CONF = r"""# site
+ClusterName=alpha
+Include common/%c.conf
+Prolog=/etc/slurm/prolog.sh   # gate
+PrologFlags=Alloc,\
+Contain
+SchedulerParameters=bf_window=2880,nohold_on_prolog_fail
+AccountingStoragePass=secret
+NodeName=DEFAULT Sockets=2 CoresPerSocket=48
+NodeName=gpu[001-004] Gres=gpu:h200:8,shard:64 RealMemory=1000
+NodeName=login1 Sockets=1
+"""
+FILES = {
+    "/proc/1/comm": "systemd",
+    "/usr/lib/systemd/system/slurmd.service": "",
+    "/proc/7/comm": "slurmd",
+    "/proc/7/cmdline": "/usr/sbin/slurmd\0-D\0-N\0gpu002\0",
+    "/etc/slurm/slurm.conf": CONF,
+    "/etc/slurm/common/alpha.conf": "TaskPlugin=task/affinity\n",
+}
+
+
+def test_a_host_without_slurm_has_none(tree, collect):
+    tree({"/proc/1/comm": "systemd"})
+    facts = collect("slurm")
+    assert facts["slurm.present"] == {"value": False}
+    assert facts["slurm.config"] == {"absent": "Slurm is not installed"}
+
+
+def test_settings_are_joined_included_and_in_small_letters(tree, collect):
+    tree(FILES)
+    settings = collect("slurm")["slurm.config"]["value"]["settings"]
+    assert settings == {
+        "prolog": "/etc/slurm/prolog.sh",
+        "prologflags": "Alloc,Contain",
+        "schedulerparameters": "bf_window=2880,nohold_on_prolog_fail",
+        "taskplugin": "task/affinity",
+    }
+
+
+def test_secrets_of_slurm_conf_stay_on_the_host(tree, collect):
+    tree(FILES)
+    assert "secret" not in str(collect("slurm"))
+
+
+def test_the_node_line_is_that_of_the_name_slurmd_was_given(tree, collect):
+    tree(FILES)
+    assert collect("slurm")["slurm.node"] == {"value": {"gres": "gpu:h200:8,shard:64", "gpus": 8, "sockets": 2}}
+
+
+def test_slurmd_may_have_been_told_another_file(tree, collect):
+    tree(
+        {
+            **FILES,
+            "/proc/7/cmdline": "/usr/sbin/slurmd\0-f\0/opt/s/slurm.conf\0",
+            "/opt/s/slurm.conf": "TaskPlugin=none\n",
+        }
+    )
+    assert collect("slurm")["slurm.config"]["value"] == {
+        "file": "/opt/s/slurm.conf",
+        "settings": {"taskplugin": "none"},
+    }
+
+
+def test_a_configless_slurmd_left_its_files_under_run(tree, collect):
+    tree({"/proc/1/comm": "systemd", "/proc/7/comm": "slurmd", "/run/slurm/conf/slurm.conf": "Epilog=/e\n"})
+    assert collect("slurm")["slurm.config"]["value"]["file"] == "/run/slurm/conf/slurm.conf"
+
+
+def test_a_missing_include_is_unread_and_costs_the_other_files_nothing(tree, collect):
+    tree(
+        {**FILES, "/etc/slurm/slurm.conf": "Include nowhere.conf\n", "/etc/slurm/cgroup.conf": "ConstrainDevices=yes\n"}
+    )
+    facts = collect("slurm")
+    assert "nowhere.conf" in facts["slurm.config"]["unread"]
+    assert facts["slurm.cgroup"]["value"]["constraindevices"] == "yes"
+
+
+def test_gres_counts_this_nodes_gpus_and_knows_their_cores(tree, collect):
+    tree(
+        {
+            **FILES,
+            "/etc/slurm/gres.conf": (
+                "AutoDetect=nvml\nNodeName=gpu[001-004] AutoDetect=off Name=gpu Type=h200 File=/dev/nvidia[0-3] Cores=0-47\n"
+                "NodeName=gpu[001-004] Name=gpu Type=h200 File=/dev/nvidia[4-7] Cores=48-95\nNodeName=login1 Name=gpu Count=9\n"
+            ),
+        }
+    )
+    gres = collect("slurm")["slurm.gres"]["value"]
+    assert (gres["autodetect"], gres["gpus"], gres["cores"]) == ("off", 8, True)
+
+
+@pytest.mark.parametrize(
+    ("expression", "host", "named"),
+    [
+        ("gpu[001-128,200],login1", "gpu128", True),
+        ("gpu[001-128,200],login1", "gpu129", False),
+        ("gpu[001-128,200],login1", "gpu200", True),
+        ("gpu[001-128,200],login1", "login1", True),
+        ("gpu[001-128]", "gpu12", False),
+        ("gpu[1-128]", "gpu12", True),
+        ("r[1-2]n[01-04]", "r2n03", True),
+        ("r[1-2]n[01-04]", "r3n03", False),
+        ("gpu1", "gpu10", False),
+        ("g.u1", "gpu1", False),
+    ],
+)
+def test_host_lists_name_hosts_as_slurm_means_them(expression, host, named):
+    assert slurm.names_host(expression, host) is named
+
+
+@pytest.mark.parametrize(
+    ("gres", "count"),
+    [
+        ("gpu:8", 8),
+        ("gpu:h200:8", 8),
+        ("gpu:a:2,gpu:b:6", 8),
+        ("gpu", 1),
+        ("shard:64", 0),
+        ("", 0),
+        ("gpu:h200:8(S:0-1)", 8),
+    ],
+)
+def test_gpus_are_counted_in_every_way_that_gres_is_written(gres, count):
+    assert slurm.gres_count(gres) == count
