@@ -10,6 +10,12 @@ H200 = Path(__file__).parent / "recordings" / "h200-x8" / "nvml.json"
 NOT_SUPPORTED, INVALID_ARGUMENT = 3, 2
 
 
+class Handle(int):
+    """A GPU's handle: like the real one (a ctypes pointer) it has no hash."""
+
+    __hash__ = None
+
+
 class Replay:
     """`answers` by function and GPU override the recording; an int in `errors` is raised as that NVML error.
 
@@ -100,7 +106,7 @@ def _replace(fake, replay):
 
 def _handle(replay, index):
     replay._raise_wanted("nvmlDeviceGetHandleByIndex", index)
-    return index
+    return Handle(index)
 
 
 def _fields(replay, handle, wanted):

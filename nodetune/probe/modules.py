@@ -141,7 +141,7 @@ def _versions(loaded):
     ours = [name for name in REBUILT if name in loaded["value"]]
     tool = read.find_tool("modinfo")
     if not ours or tool is None:
-        return read.value({}) if not ours else read.unread("modinfo is not installed")
+        return read.absent("modinfo is not installed here") if ours else read.value({})
     found = {}
     for name in ours:
         try:

@@ -194,11 +194,11 @@ def of_pairs(devices, of_pair):
 def p2p(device, other):
     return read.value(
         {
-            name: P2P_STATUS.get(device.call("nvmlDeviceGetP2PStatus", other.handle, number), "unknown")
+            name: P2P_STATUS.get(device.call("nvmlDeviceGetP2PStatus", other, number), "unknown")
             for name, number in P2P_CAPABILITIES
         }
     )
 
 
 def ancestor(device, other):
-    return read.value(TOPOLOGY.get(device.call("nvmlDeviceGetTopologyCommonAncestor", other.handle), "unknown"))
+    return read.value(TOPOLOGY.get(device.call("nvmlDeviceGetTopologyCommonAncestor", other), "unknown"))

@@ -65,10 +65,11 @@ class Device:
         self._answers = {}
 
     def call(self, function, *arguments):
-        """What NVML answers. Raises its error, Missing or Lost."""
+        """What NVML answers; another GPU is given as its Device. Raises NVML's error, Missing or Lost."""
         key = (function, arguments)
         if key not in self._answers:
-            self._answers[key] = self._ask(function, arguments)
+            handles = [each.handle if isinstance(each, Device) else each for each in arguments]
+            self._answers[key] = self._ask(function, handles)
         answer = self._answers[key]
         if isinstance(answer, Exception):
             raise answer

@@ -123,8 +123,10 @@ def _records(text):
     for line in text.splitlines():
         head, semicolon, message = line.partition(";")
         fields = head.split(",")
-        if semicolon and not line.startswith(" ") and len(fields) >= 3 and fields[1].isdigit() and fields[2].isdigit():
-            yield int(fields[1]), int(fields[2]) / 1e6, message
+        if not semicolon or len(fields) < 3 or not all(field.isdigit() for field in fields[:3]):
+            continue
+        # The priority is facility * 8 + level: what programs write to the kernel's log has another facility than 0.
+        yield int(fields[1]), int(fields[2]) / 1e6, message if int(fields[0]) < 8 else ""
 
 
 def _journal():

@@ -104,8 +104,8 @@ class Farm:
         for address, own in hosts.items():
             lines += [f"Match LocalAddress {address}", *(f"  {line}" for line in own)] if own else []
         config.write_text("\n".join(lines) + "\n")
-        log = (self.folder / f"log-{number}").open("w")
-        server = subprocess.Popen([*prefix, SSHD, "-D", "-e", "-f", config], stderr=log, stdin=subprocess.DEVNULL, start_new_session=True)
+        command = [*prefix, SSHD, "-D", "-E", self.folder / f"log-{number}", "-f", config]
+        server = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
         self.servers.append(server)
         self._wait_for(next(iter(hosts)), server, number)
 

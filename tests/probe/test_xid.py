@@ -80,8 +80,9 @@ def test_an_old_style_xid_is_read_too(events):
     assert events("NVRM: Xid (0000:03:00): 6, PE0001")["xid.events"]["value"][0]["xid"] == 6
 
 
-def test_what_a_user_writes_is_no_event(events):
-    assert events("audit: NVRM says Xid 79 fallen off the bus")["xid.events"] == {"value": []}
+def test_what_a_program_writes_to_the_log_is_no_event(tree, collect):
+    tree({"/dev/kmsg": f"12,0,1000000,-;{XID_79}\n"})
+    assert collect("xid")["xid.events"] == {"value": []}
 
 
 def test_lines_that_the_buffer_lost_come_from_the_journal(events, tmp_path):
