@@ -11,8 +11,8 @@ BIN := $(VENV)/bin
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
 	@$(BIN)/nodetune audit || true
-	@echo; echo "== a real node with eight H200s, from its saved facts: nodetune audit --facts h200-x8"; echo
-	@$(BIN)/nodetune audit --facts h200-x8 || true
+	@echo; echo "== a real node with four H200s, from its saved facts: nodetune audit --facts h200-x4"; echo
+	@$(BIN)/nodetune audit --facts h200-x4 || true
 
 test: $(VENV)/ready-dev apt lint docs unit wheel  ## everything that CI runs
 

@@ -12,7 +12,7 @@ import pytest
 from nodetune import cli, paths
 
 ROOT = Path(__file__).parent.parent
-MACHINE = "h200-x8"
+MACHINE = "h200-x4"
 
 
 def nodetune(*arguments, cwd=None, stdin="", env=None):

@@ -28,6 +28,8 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     reach = _options.reach(options)
     choice = _options.choice(**options)
     results = _run.hosts(reach, choice)
+    if output:
+        output.mkdir(parents=True, exist_ok=True)
     taken: set[str] = set()
     for result in workflow.by_name(results):
         if result.facts is None:

@@ -185,15 +185,14 @@ def _prefer(transport: paramiko.Transport, known: set[str]) -> None:
 
 def _no_handshake(problem: BaseException, carrier: Wire, settings: Settings, life: Lifeline) -> Unreachable:
     place = wire.place(settings)
-    if carrier.flooded or "ndecipherable" in str(problem) or "protocol version" in str(problem):
-        return Unreachable("bad answer", f"what listens at {place} does not speak SSH")
+    began = show.plain(carrier.first.decode("utf-8", "replace").strip(), 60)
+    if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
+        return Unreachable("bad answer", f"what listens at {place} does not speak SSH; it says: {began}")
     if carrier.ended or isinstance(problem, ConnectionError):
-        text = f"{place} closed the connection before the login: sshd may be overloaded (MaxStartups) or not let this machine in"
-        return Unreachable("dropped", text)
+        why = f"saying: {began}" if began else "without a word: sshd may be overloaded (MaxStartups) or not let this machine in"
+        return Unreachable("dropped", f"{place} closed the connection before the login, {why}")
     said = "said nothing" if carrier.taken == 0 else f"fell silent after {carrier.taken} bytes"
-    return Unreachable(
-        "deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s"
-    )
+    return Unreachable("deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s")
 
 
 def _broken(problem: BaseException, carrier: Wire, life: Lifeline) -> Unreachable:

@@ -62,7 +62,7 @@ def run(target: Target, settings: Settings, talk: Talk, options: Options, life: 
         status = pipes.converse(command, talk, life)
     else:
         status = _with_password(target.password, command, talk, life)
-    if status == 255 and not talk.complete:
+    if status == 255 and not talk.begun:
         raise _problem(talk, target, settings)
     return status
 

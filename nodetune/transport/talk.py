@@ -44,6 +44,11 @@ class Talk:
         return self._frame.complete
 
     @property
+    def begun(self) -> bool:
+        """An answer has begun, so that the command did run."""
+        return self._frame.found
+
+    @property
     def waiting_for(self) -> str:
         """What the host has yet to do, for the message of a deadline."""
         if self._all_queued:

@@ -20,6 +20,7 @@ class Wire:
         self._sock = sock
         self.most = most
         self.taken = 0
+        self.first = b""
         self.ended = False
         self.flooded = False
 
@@ -28,7 +29,14 @@ class Wire:
         if self.taken >= self.most:
             self.flooded = True
             return b""
-        data: bytes = self._sock.recv(size)
+        try:
+            data: bytes = self._sock.recv(size)
+        except TimeoutError:
+            raise
+        except OSError:
+            self.ended = True
+            raise
+        self.first = self.first or data[:60]
         self.taken += len(data)
         self.ended = not data
         return data

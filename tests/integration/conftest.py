@@ -51,22 +51,21 @@ class Farm:
         keygen(folder / "stranger")
         self.known_hosts = folder / "known_hosts"
         self.known_hosts.touch()
-        self.config = folder / "ssh_config"
         self.servers = []
         self._used = 0
-        self._write_config()
+        self.config = self.with_config()
         self.bin = self._commands()
 
-    def _write_config(self, more=""):
-        self.config.write_text(
-            f"{more}\nHost *\n  User {self.user}\n  Port {self.port}\n  IdentityFile {self.key}\n  IdentityAgent none\n"
+    def _configuration(self, key):
+        return (
+            f"Host *\n  User {self.user}\n  Port {self.port}\n  IdentityFile {key}\n  IdentityAgent none\n"
             f"  UserKnownHostsFile {self.known_hosts}\n  GlobalKnownHostsFile /dev/null\n  StrictHostKeyChecking ask\n"
         )
 
-    def also(self, config):
-        """A configuration file with `config` before the farm's own."""
+    def with_config(self, before="", key=None):
+        """A configuration file with `before` in front of the farm's own, or with another key in it."""
         path = self.folder / f"config-{len(list(self.folder.glob('config-*')))}"
-        path.write_text(f"{config}\nInclude {self.config}\n")
+        path.write_text(f"{before}\n{self._configuration(key or self.key)}")
         return path
 
     def _commands(self):

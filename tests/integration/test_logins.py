@@ -1,0 +1,257 @@
+"""Ways to log in, through a real sshd: what the user's OpenSSH configuration says holds for paramiko too."""
+
+import os
+import re
+import subprocess
+import time
+from dataclasses import replace
+
+import pytest
+from test_hostile_hosts import ASKED, children_of_ours
+
+from nodetune import bundle
+from nodetune.model import HostFacts
+from nodetune.transport import Options, fanout, settings
+
+OPTIONS = Options(seconds=20.0, connect_seconds=3)
+BOTH = pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+
+
+def script_for(_target):
+    return bundle.script(ASKED, 10.0)
+
+
+def probe(target, transport="auto", options=OPTIONS):
+    ((_, outcome, _),) = fanout.collect([target], script_for, options, 4, transport)
+    return outcome
+
+
+def probe_all(targets, transport="auto", options=OPTIONS):
+    return [outcome for _, outcome, _ in fanout.collect(targets, script_for, options, 16, transport)]
+
+
+def way(outcome):
+    assert isinstance(outcome, HostFacts), (outcome.state, outcome.message)
+    return outcome.about["transport"]
+
+
+@pytest.fixture
+def known(farm):
+    """Puts known_hosts back as it was."""
+    before = farm.known_hosts.read_text()
+    yield farm.known_hosts
+    farm.known_hosts.write_text(before)
+
+
+@BOTH
+def test_a_new_key_is_trusted_only_when_told_and_then_known(farm, known, transport):
+    known.write_text("# no newline at the end")
+    target = farm.target(farm.good[0])
+    assert probe(target, transport).state == "unknown host key"
+    assert known.read_text() == "# no newline at the end"
+    assert probe(target, transport, replace(OPTIONS, accept_new_host_keys=True)).facts
+    assert f"[{farm.good[0]}]:{farm.port} ssh-ed25519 " in known.read_text()
+    assert probe(target, transport).facts, "known from now on"
+
+
+@BOTH
+def test_a_changed_key_is_refused_even_when_new_ones_are_trusted(farm, known, transport):
+    known.write_text("")
+    farm.know(farm.good[0], (farm.folder / "stranger.pub").read_text())
+    assert probe(farm.target(farm.good[0]), transport, replace(OPTIONS, accept_new_host_keys=True)).state == "host key changed"
+
+
+@BOTH
+@pytest.mark.parametrize("strict", ["no", "accept-new"])
+def test_a_configuration_that_trusts_new_keys_does_so_but_never_changed_ones(farm, known, transport, strict):
+    config = farm.with_config(f"StrictHostKeyChecking {strict}")
+    known.write_text("")
+    assert probe(farm.target(farm.good[0], config=config), transport).facts
+    known.write_text("")
+    farm.know(farm.good[0], (farm.folder / "stranger.pub").read_text())
+    assert probe(farm.target(farm.good[0], config=config), transport).state == "host key changed"
+
+
+def test_hashed_wildcard_and_alias_entries_are_understood(farm, known):
+    subprocess.run(["ssh-keygen", "-q", "-H", "-f", known], check=True)
+    assert farm.good[0] not in known.read_text()
+    assert way(probe(farm.target(farm.good[0]), "paramiko")) == "paramiko"
+    key = " ".join(farm.host_key.split()[:2])
+    known.write_text(f"[127.0.1.*]:{farm.port},!{farm.good[1]} {key}\n")
+    assert way(probe(farm.target(farm.good[0]), "paramiko")) == "paramiko"
+    known.write_text(f"the-alias {key}\n")
+    assert way(probe(farm.target(farm.good[0], config=farm.with_config("HostKeyAlias the-alias")), "paramiko")) == "paramiko"
+
+
+def test_hosts_that_only_a_certificate_authority_vouches_for_go_to_openssh_and_say_so(new_farm):
+    farm = new_farm()
+    ca = farm.folder / "ca"
+    from conftest import keygen
+
+    authority = keygen(ca)
+    addresses = [farm.address() for _ in range(4)]
+    signed = ["ssh-keygen", "-q", "-s", ca, "-I", "host", "-h", "-n", ",".join(addresses), farm.folder / "host.pub"]
+    subprocess.run(signed, check=True)
+    farm.start(dict.fromkeys(addresses, ()), f"HostKey {farm.folder}/host", f"HostCertificate {farm.folder}/host-cert.pub")
+    kind, key = authority.split()[:2]
+    farm.known_hosts.write_text(f"@cert-authority [127.0.1.*]:{farm.port} {kind} {key}\n")
+    targets = [farm.target(each) for each in addresses]
+    assert {way(outcome) for outcome in probe_all(targets)} == {"ssh: known_hosts has a certificate authority for it"}
+    refused = probe(targets[0], "paramiko")
+    assert (refused.state, "use --transport auto or ssh" in refused.message) == ("unsupported", True)
+
+
+def test_many_hosts_share_one_connection_to_their_jump_host(farm, new_farm):
+    inner = new_farm()
+    addresses = [inner.address() for _ in range(8)]
+    inner.start(dict.fromkeys(addresses, ()))
+    for address in addresses:
+        with farm.known_hosts.open("a") as stream:
+            stream.write(f"[{address}]:{inner.port} {' '.join(inner.host_key.split()[:2])}\n")
+    (inner.folder / "authorized").write_text((farm.folder / "authorized").read_text())
+    log = farm.folder / "log-0"
+    before = log.read_text().count("Accepted publickey")
+    config = farm.with_config(f"Host inner\n  ProxyJump {farm.user}@{farm.good[0]}:{farm.port}")
+    targets = [farm.target("inner", f"inner{n}", config, port=inner.port) for n in range(8)]
+    hosts = farm.with_config("".join(f"Host inner{n}\n  HostName {each}\n  Port {inner.port}\n" for n, each in enumerate(addresses)) + f"Host inner*\n  ProxyJump {farm.good[0]}")
+    targets = [farm.target(f"inner{n}", config=hosts) for n in range(8)]
+    assert {way(outcome) for outcome in probe_all(targets, "paramiko")} == {"paramiko"}
+    assert log.read_text().count("Accepted publickey") == before + 1
+    assert way(probe(targets[0], "ssh")) == "ssh"
+
+
+@BOTH
+def test_a_dead_jump_host_is_named_and_tried_once(farm, transport):
+    config = farm.with_config(f"Host {farm.good[0]}\n  ProxyJump 127.0.1.250")
+    start = time.monotonic()
+    outcomes = probe_all([farm.target(farm.good[0], f"h{n}", config) for n in range(3)], transport)
+    assert {outcome.state for outcome in outcomes} <= {"refused", "dropped"}
+    assert all("127.0.1.250" in outcome.message or transport == "ssh" for outcome in outcomes)
+    assert time.monotonic() - start < 10
+
+
+def test_a_host_behind_a_jump_host_that_cannot_be_reached_is_named(farm):
+    config = farm.with_config(f"Host 127.0.1.251\n  ProxyJump {farm.good[0]}")
+    outcome = probe(farm.target("127.0.1.251", config=config), "paramiko")
+    assert (outcome.state, "cannot connect to 127.0.1.251" in outcome.message) == ("unreachable", True)
+
+
+def test_a_jump_host_that_is_its_own_jump_host_is_an_error_not_a_loop(farm):
+    config = farm.with_config(f"ProxyJump {farm.good[0]}")
+    outcome = probe(farm.target(farm.good[1], config=config), "paramiko", replace(OPTIONS, seconds=8))
+    assert outcome.state in ("unsupported", "deadline")
+
+
+@BOTH
+def test_a_proxy_command_carries_the_connection_and_ends_with_it(farm, transport):
+    relay = farm.folder / "relay.py"
+    relay.write_text(
+        "import os, select, socket, sys\n"
+        "s = socket.create_connection((sys.argv[1], int(sys.argv[2])))\n"
+        "while True:\n"
+        "    for f in select.select([0, s], [], [])[0]:\n"
+        "        data = os.read(0, 65536) if f == 0 else s.recv(65536)\n"
+        "        if not data: sys.exit()\n"
+        "        os.write(1, data) if f is s else s.sendall(data)\n"
+    )
+    config = farm.with_config(f"ProxyCommand {os.sys.executable} {relay} %h %p")
+    assert way(probe(farm.target(farm.good[0], config=config), transport)) == transport
+    left = subprocess.run(["pgrep", "-f", str(relay)], capture_output=True, text=True, check=False).stdout
+    assert left == ""
+
+
+def test_a_proxy_command_that_fails_is_a_dropped_connection(farm):
+    outcome = probe(farm.target(farm.good[0], config=farm.with_config("ProxyCommand exit 1")), "paramiko", replace(OPTIONS, seconds=8))
+    assert outcome.state == "dropped"
+
+
+@pytest.fixture
+def agent(farm, monkeypatch):
+    done = subprocess.run(["ssh-agent", "-s"], capture_output=True, text=True, check=True)
+    found = dict(re.findall(r"(SSH_\w+)=([^;]+);", done.stdout))
+    monkeypatch.setenv("SSH_AUTH_SOCK", found["SSH_AUTH_SOCK"])
+    yield found["SSH_AUTH_SOCK"]
+    os.kill(int(found["SSH_AGENT_PID"]), 15)
+
+
+@BOTH
+def test_the_agent_signs_for_many_hosts_at_once(farm, agent, transport):
+    for name in ("stranger", "login"):
+        subprocess.run(["ssh-add", "-q", farm.folder / name], check=True)
+    config = farm.with_config(f"IdentityAgent {agent}", key=farm.folder / "nothing")
+    outcomes = probe_all([farm.target(farm.good[n % 2], f"h{n}", config) for n in range(8)], transport)
+    assert {way(outcome) for outcome in outcomes} == {transport}
+
+
+def test_an_encrypted_key_is_named_and_works_once_the_agent_has_it(farm, agent, tmp_path):
+    key = tmp_path / "secret key"
+    subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "passphrase", "-f", key], check=True)
+    with (farm.folder / "authorized").open("a") as stream:
+        stream.write(key.with_suffix(".pub").read_text())
+    config = farm.with_config(f"IdentityAgent {agent}", key=f'"{key}"')
+    outcome = probe(farm.target(farm.good[0], config=config), "paramiko")
+    assert outcome.state == "authentication failed"
+    assert f"{key} is encrypted: ssh-add" in outcome.message
+    ask = farm.script(farm.folder / "askpass", "echo passphrase")
+    subprocess.run(["ssh-add", "-q", key], check=True, env={**os.environ, "SSH_ASKPASS": str(ask), "SSH_ASKPASS_REQUIRE": "force", "DISPLAY": ":0"})
+    assert way(probe(farm.target(farm.good[0], config=config), "paramiko")) == "paramiko"
+
+
+@pytest.mark.parametrize("kind", [["rsa", "-b", "2048"], ["ecdsa", "-b", "384"], ["rsa", "-b", "2048", "-m", "PEM"]])
+def test_keys_of_other_kinds_are_accepted(farm, tmp_path, kind):
+    key = tmp_path / "key"
+    subprocess.run(["ssh-keygen", "-q", "-N", "", "-f", key, "-t", *kind], check=True)
+    with (farm.folder / "authorized").open("a") as stream:
+        stream.write(key.with_suffix(".pub").read_text())
+    assert way(probe(farm.target(farm.good[0], config=farm.with_config(key=key)), "paramiko")) == "paramiko"
+
+
+def test_a_configuration_that_is_broken_is_the_message(farm):
+    config = farm.folder / "broken"
+    config.write_text("NoSuchOption yes\n")
+    outcome = probe(farm.target(farm.good[0], config=config))
+    assert (outcome.state, "NoSuchOption" in outcome.message.replace("nosuchoption", "NoSuchOption")) == ("unsupported", True)
+
+
+def test_ssh_is_asked_once_for_hosts_that_it_must_answer_alike(farm, monkeypatch):
+    asked = []
+    run = subprocess.run
+    monkeypatch.setattr(settings.subprocess, "run", lambda command, **more: asked.append(command[-1]) or run(command, **more))
+    config = farm.with_config(f"Host {farm.good[1]}\n  Compression no\nHost *.example\n  Port 1")
+    targets = [farm.target(farm.good[n % 2], f"h{n}", config) for n in range(6)]
+    assert {way(outcome) for outcome in probe_all(targets, "paramiko")} == {"paramiko"}
+    assert sorted(asked) == sorted(farm.good)
+    asked.clear()
+    config = farm.with_config("Match exec true\n  Compression no")
+    probe_all([farm.target(farm.good[n % 2], f"h{n}", config) for n in range(4)], "paramiko")
+    assert len(asked) == 4
+
+
+def test_without_an_openssh_client_paramiko_reads_the_configuration(farm, monkeypatch):
+    monkeypatch.setattr(settings.shutil, "which", lambda _: None)
+    assert way(probe(farm.target(farm.good[0]), "auto")) == "paramiko"
+
+
+def test_an_interrupt_stops_at_once_and_leaves_nothing(farm, new_farm):
+    slow = new_farm()
+    address = slow.address()
+    slow.start({address: [f"ForceCommand {slow.script(slow.folder / 'slow', 'exec sleep 600')}"]})
+    slow.know(address)
+    for transport in ("ssh", "paramiko"):
+        running = fanout.collect([farm.target(farm.good[0]), *(slow.target(address, f"s{n}") for n in range(6))], script_for, OPTIONS, 16, transport)
+        assert next(running)[0].name == farm.good[0]
+        start = time.monotonic()
+        running.close()
+        assert time.monotonic() - start < 3
+        assert children_of_ours() == []
+
+
+def test_a_connection_that_drops_once_is_tried_again(farm, new_farm):
+    odd = new_farm()
+    address = odd.address()
+    once = odd.script(odd.folder / "once", f'if mkdir {odd.folder}/was-here 2>/dev/null; then kill -9 $PPID; fi; exec sh -c "$SSH_ORIGINAL_COMMAND"')
+    odd.start({address: [f"ForceCommand {once}"]})
+    odd.know(address)
+    for transport in ("paramiko", "ssh"):
+        assert way(probe(odd.target(address), transport)) == transport
+        (odd.folder / "was-here").rmdir()
