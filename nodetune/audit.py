@@ -54,6 +54,10 @@ class Prepared:
         self._sets_ref = bool(expect.refs(check.set))
         self._wanted = "" if self._accept is None or self._refers else self._accept.describe(self._show)
         self._title = check.title
+        self._applies = [
+            (when.fact, expect.as_predicate(when.accept), bool(expect.refs(when.accept)), when.otherwise)
+            for when in check.applies
+        ]
 
     def judge(self, host: HostFacts) -> Finding:
         """The verdict on one host."""
@@ -76,13 +80,13 @@ class Prepared:
     def _does_not_apply(self, view: View) -> str:
         if self._accept is None:
             return "this profile leaves it untouched"
-        for when in self.check.applies:
-            fact = view.fact(when.fact)
+        for name, accept, refers, otherwise in self._applies:
+            fact = view.fact(name)
             if isinstance(fact, Absent):
-                return when.otherwise
-            accept = expect.as_predicate(expect.resolve(when.accept, view.__getitem__))
-            if not accept.test(value_of(when.fact, fact)):
-                return when.otherwise
+                return otherwise
+            wanted = expect.resolve(accept, view.__getitem__) if refers else accept
+            if not wanted.test(value_of(name, fact)):
+                return otherwise
         return ""
 
     def _observe(self, view: View) -> Fact:

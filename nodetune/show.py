@@ -14,7 +14,10 @@ UNLIMITED = "unlimited"
 
 def plain(text: Any, longest: int = _LONGEST) -> str:
     """Text from a host made safe to print: no control, escape, direction or surrogate characters, bounded length."""
-    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", str(text))
+    given = str(text)
+    if len(given) <= longest and given.isprintable():
+        return given
+    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given)
     return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
 
 

@@ -84,7 +84,7 @@ class Judge:
         findings = audit.audit(ready, facts)
         gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
         waived = waive.waive(gated, chosen.waivers, facts.host, self._today)
-        return HostResult(facts.host, "ok", "", facts, waived, chosen.name, reason, seconds)
+        return HostResult(facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds)
 
 
 @dataclass(frozen=True)
@@ -128,14 +128,20 @@ def collect(
     )
 
 
-def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
-    """Probe and judge hosts, each yielded as it completes."""
-    judge = Judge(choice)
+def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
+    """The facts of hosts, unjudged, each yielded as it completes."""
     for target, facts, seconds in collect(targets, choice.facts(), reach):
         if isinstance(facts, Unreachable):
             yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
         else:
-            yield judge.result(facts, seconds)
+            yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
+
+
+def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
+    """Probe and judge hosts, each yielded as it completes. Facts are let go once they are judged."""
+    judge = Judge(choice)
+    for probed in probe_hosts(targets, choice, reach):
+        yield judge.result(probed.facts, probed.seconds) if probed.facts else probed
 
 
 def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:

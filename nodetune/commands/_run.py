@@ -19,13 +19,14 @@ def results(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostR
     """Audit saved facts or hosts. After Ctrl-C: what is known so far."""
     if facts_path:
         return workflow.by_name(workflow.audit_files(facts_path, choice))
-    return hosts(reach, choice)
-
-
-def hosts(reach: Reach, choice: Choice) -> list[HostResult]:
-    """Probe and judge the hosts of a run, with progress; in the order of their names."""
     targets = reach.targets()
     return workflow.by_name(with_progress(workflow.audit_hosts(targets, choice, reach), len(targets)))
+
+
+def probed(reach: Reach, choice: Choice) -> list[HostResult]:
+    """The facts of hosts, with progress; in the order of their names."""
+    targets = reach.targets()
+    return workflow.by_name(with_progress(workflow.probe_hosts(targets, choice, reach), len(targets)))
 
 
 def with_progress(running: Iterator[HostResult], total: int) -> list[HostResult]:

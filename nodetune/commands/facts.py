@@ -27,7 +27,7 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect the facts of hosts and save them, for `nodetune audit --facts` anywhere."""
     reach = _options.reach(options)
     choice = _options.choice(**options)
-    results = _run.hosts(reach, choice)
+    results = _run.probed(reach, choice)
     if output:
         output.mkdir(parents=True, exist_ok=True)
     taken: set[str] = set()
