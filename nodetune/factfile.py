@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 from nodetune import show
 from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
@@ -51,7 +52,7 @@ def _single(name: str, data: Any) -> Value | Absent | Unread:
     if isinstance(data, dict) and len(data) == 1:
         ((kind, content),) = data.items()
         if kind == "value":
-            return Value(_bounded(content, name))
+            return Value(_bounded(content, name) if isinstance(content, dict | list) else content)
         if kind == "absent":
             return Absent(show.plain(content))
         if kind == "unread":
@@ -98,14 +99,19 @@ def _to_data(fact: Fact) -> dict[str, Any]:
 def parse(text: bytes | str, where: str) -> Any:
     """JSON from outside, hardened: too deep, too long numbers and non-finite values are errors. Raises BadFacts."""
     try:
-        return json.loads(text, parse_constant=_no_constant)
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
     except RecursionError:
         raise BadFacts(f"{where}: JSON nested too deeply") from None
     except ValueError as problem:
         raise BadFacts(f"{where}: not JSON: {show.plain(problem, 120)}") from None
 
 
-def _no_constant(name: str) -> Any:
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_constant(text)
+
+
+def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
@@ -116,7 +122,7 @@ def load(path: Path) -> HostFacts:
     data = parse(path.read_bytes(), str(path))
     try:
         named = isinstance(data, dict) and data.get("host")
-        return from_data(data, "" if named else path.stem)
+        return from_data(data, "" if named else show.plain(path.stem))
     except BadFacts as problem:
         raise BadFacts(f"{path}: {problem}") from None
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, lru_cache
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
 
 def fold(hosts: Iterable[str]) -> str:
     """Host names as one node set, in natural order. Names that are no node set stand as they are."""
+    return _fold(tuple(hosts))
+
+
+@lru_cache(maxsize=256)  # the same hosts fail many checks
+def _fold(hosts: tuple[str, ...]) -> str:
     plain: list[str] = []
     odd: list[str] = []
     for host in hosts:

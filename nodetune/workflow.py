@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -128,7 +128,7 @@ def collect(
     )
 
 
-def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
+def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
     """The facts of hosts, unjudged, each yielded as it completes."""
     for target, facts, seconds in collect(targets, choice.facts(), reach):
         if isinstance(facts, Unreachable):
@@ -137,7 +137,7 @@ def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator
             yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
 
 
-def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Iterator[HostResult]:
+def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
     """Probe and judge hosts, each yielded as it completes. Facts are let go once they are judged."""
     judge = Judge(choice)
     for probed in probe_hosts(targets, choice, reach):

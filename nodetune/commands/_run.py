@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -12,6 +12,7 @@ import click
 
 from nodetune import workflow
 from nodetune.model import HostResult
+from nodetune.transport import Target
 from nodetune.workflow import Choice, Reach
 
 
@@ -20,34 +21,39 @@ def results(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostR
     if facts_path:
         return workflow.by_name(workflow.audit_files(facts_path, choice))
     targets = reach.targets()
-    return workflow.by_name(with_progress(workflow.audit_hosts(targets, choice, reach), len(targets)))
+    return _taken(workflow.audit_hosts(targets, choice, reach), targets)
 
 
 def probed(reach: Reach, choice: Choice) -> list[HostResult]:
     """The facts of hosts, with progress; in the order of their names."""
     targets = reach.targets()
-    return workflow.by_name(with_progress(workflow.probe_hosts(targets, choice, reach), len(targets)))
+    return _taken(workflow.probe_hosts(targets, choice, reach), targets)
 
 
-def with_progress(running: Iterator[HostResult], total: int) -> list[HostResult]:
-    """Take results as they come, counting on the terminal. Ctrl-C ends the run and keeps what came."""
+def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
+    """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
-    show = sys.stderr.isatty() and total > 1
+    show = sys.stderr.isatty() and len(targets) > 1
     try:
         for result in running:
             kept.append(result)
             if show:
-                failed = sum(each.state != "ok" for each in kept)
-                click.echo(
-                    f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True
-                )
+                _count(kept, len(targets))
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted: {len(kept)} of {total} hosts are known", err=True)
+        click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
+        known = {result.host for result in kept}
+        left = (target.name for target in targets if target.name not in known)
+        kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
     finally:
-        running.close()  # type: ignore[attr-defined]
+        running.close()
         if show:
             click.echo("\r\033[K", nl=False, err=True)
-    return kept
+    return workflow.by_name(kept)
+
+
+def _count(kept: Sequence[HostResult], total: int) -> None:
+    failed = sum(each.state != "ok" for each in kept)
+    click.echo(f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
 
 
 @contextmanager
