@@ -14,6 +14,9 @@ from nodetune.view import Missing, Unreadable, View, value_of
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
 """What the verdicts over several subjects come to: the first of these that any subject has."""
 
+LONGEST = 4000
+"""Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
+
 
 def declared(check: Check) -> set[str]:
     """Every fact name that judging the check may look at."""
@@ -71,7 +74,7 @@ class Prepared:
             return self._absent(view, str(absent))
         except Unreadable as unread:
             return self._finding("unknown", reason=str(unread))
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as problem:
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError) as problem:
             # A host may send any shape of data; what a check cannot make sense of is no verdict, and no traceback.
             return self._finding(
                 "unknown", reason=f"the facts have an unexpected shape: {show.plain(repr(problem), 120)}"
@@ -165,12 +168,12 @@ class Prepared:
             return self._accept, self._wanted
 
         def for_subject(name: str) -> Any:
-            found = view[name]
-            if subject is None or not isinstance(view.fact(name), Each):
-                return found
-            if subject not in found:
+            fact = view.fact(name)
+            if subject is None or not isinstance(fact, Each):
+                return value_of(name, fact)
+            if subject not in fact.of:
                 raise Missing(f"{name} does not know {subject}")
-            return found[subject]
+            return value_of(f"{name} of {subject}", fact.of[subject])
 
         accept: expect.Predicate = expect.resolve(self._accept, for_subject)
         return accept, accept.describe(self._show)
@@ -204,8 +207,10 @@ class Prepared:
     def _show(self, value: Any) -> str:
         return show.value(value, self.check.unit)
 
-    def _finding(self, status: str, **more: Any) -> Finding:
-        return Finding(self.check.id, status, self.check.severity, self._title, **more)
+    def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "", **more: Any) -> Finding:
+        """A finding; its texts hold words of the host: made safe to print, and bounded, here for all checks."""
+        observed, wanted, reason = (show.plain(text, LONGEST) for text in (observed, wanted, reason))
+        return Finding(self.check.id, status, self.check.severity, self._title, observed, wanted, reason, **more)
 
     def _failing(self, view: View, observed: str, wanted: str, **more: Any) -> Finding:
         remedy, fix = self.check.remedy, None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 from importlib import import_module
@@ -12,7 +13,7 @@ import click
 from nodetune import __version__
 
 COMMANDS = Path(__file__).parent / "commands"
-USAGE = 2
+USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
 
 
 class Lazy(click.Group):
@@ -36,21 +37,34 @@ def group() -> None:
 
 def main() -> None:
     """The console script: every error that a user can cause is one line and exit code 2."""
+    _prepare_output()
     try:
         code = group.main(prog_name="nodetune", standalone_mode=False)
+        sys.stdout.flush()
     except click.exceptions.Abort:
-        code = _say("interrupted", 130)
+        code = _say("interrupted", INTERRUPTED)
     except click.ClickException as problem:
         problem.show()
-        code = problem.exit_code
-    except BrokenPipeError:
+        code = USAGE
+    except (
+        BrokenPipeError,
+        SystemExit,
+    ):  # click and rich each end a broken pipe by SystemExit(1), which means findings
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read us has gone: nothing is left to say
-        code = 141
+        code = READER_GONE
     except (ValueError, OSError) as problem:
         if not _is_for_users(problem):
             raise
         code = _say(str(problem), USAGE)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _prepare_output() -> None:
+    """Standard output that is always there, and that takes every character whatever the locale."""
+    if sys.stdout is None:  # started with it closed
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (open until the end)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
 
 
 def _is_for_users(problem: Exception) -> bool:

@@ -26,7 +26,8 @@ def needs(*names: str) -> Callable[[Function], Function]:
 
 
 MIB = 1 << 20
-INTRA_SITE_RTT_SECONDS = 0.005
+INTRA_SITE_RTT_SECONDS = 0.001
+TEN_GIGABIT_MBPS = 10_000
 
 
 @needs("net.links")
@@ -42,10 +43,13 @@ def fastest_link_mbps(facts: View) -> int:
 def tcp_buffer_bytes(facts: View) -> int:
     """The largest buffer that one TCP flow should be allowed (bytes).
 
-    Bandwidth-delay product of the fastest link at a 5 ms round trip, doubled because the kernel counts its own
+    Bandwidth-delay product of the fastest link at a 1 ms round trip, doubled because the kernel counts its own
     overhead in the buffer, rounded up to a power of two, between 16 MiB and 256 MiB, and never above 1 % of RAM.
+    Slower links than 10 Gb/s are served by the kernel's own maxima.
     """
     speed: int = facts["derived.fastest_link_mbps"]
+    if speed < TEN_GIGABIT_MBPS:
+        raise Missing("no link of 10 Gb/s or more: the kernel's own maxima suffice")
     ram: int = facts["memory.total_kb"] * 1024
     product = speed * 125_000 * INTRA_SITE_RTT_SECONDS * 2
     wanted = 1 << max(0, int(product) - 1).bit_length()
@@ -96,14 +100,19 @@ def pid_max(facts: View) -> int:
 
 def function(name: str) -> Function:
     """The function behind `derived.NAME`. Raises KeyError for a fact that is not derived here."""
-    found = globals().get(name.removeprefix("derived."))
-    if not hasattr(found, "needs"):
+    if not exists(name):
         raise KeyError(f"no derived fact is called {name}")
-    return found  # type: ignore[return-value]
+    found: Function = globals()[name.removeprefix("derived.")]
+    return found
 
 
 def is_derived(name: str) -> bool:
     return name.startswith("derived.")
+
+
+def exists(name: str) -> bool:
+    """Whether there is a derived fact of that name."""
+    return hasattr(globals().get(name.removeprefix("derived.")), "needs")
 
 
 def raw_needs(name: str) -> set[str]:

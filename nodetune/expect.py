@@ -213,7 +213,9 @@ def _built(key: str, operand: Any) -> Predicate:
         if not isinstance(operand, dict):
             raise ValueError("where wants a mapping of entry to predicate")
         return Where({name: from_data(each) for name, each in operand.items()})
-    if key == "within" and not (isinstance(operand, list) and len(operand) == 2 and all(map(_number, operand))):
+    if key == "within" and not (
+        isinstance(operand, list) and len(operand) == 2 and all(map(_number, operand)) and operand[0] <= operand[1]
+    ):
         raise ValueError("within wants two numbers: [low, high]")
     if key in ("at_least", "at_most") and not (_number(operand) or isinstance(operand_from_data(operand), Ref)):
         raise ValueError(f"{key} wants a number, found {operand!r}")

@@ -141,7 +141,7 @@ def dump(facts: HostFacts) -> str:
     """The document as text, one fact a line, so that two files can be compared by diff."""
     data = to_data(facts)
     lines = ",\n".join(
-        f"  {json.dumps(name)}: {json.dumps(fact, sort_keys=True)}" for name, fact in data.pop("facts").items()
+        f"  {json.dumps(name)}: {json.dumps(fact)}" for name, fact in data.pop("facts").items()
     )
     head = json.dumps(data, indent=1, sort_keys=True)[:-2]
     return f'{head},\n "facts": {{\n{lines}\n }}\n}}\n'

@@ -106,9 +106,9 @@ def _match(part: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]])
         return {part}
     found = _node_set(part, hosts) or _ansible(part, hosts, groups)
     if not found:
-        raise BadInventory(
-            f"--limit: no host or group matches {part!r}: see nodetune's --inventory for the names there are"
-        )
+        known = [name for name in groups if name not in ("all", "ungrouped")]
+        there = f"the groups are {', '.join(known[:10])}" if known else f"the hosts are {', '.join(hosts[:10])}"
+        raise BadInventory(f"--limit: no host or group matches {part!r}: {there}")
     return found
 
 

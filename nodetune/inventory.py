@@ -11,6 +11,7 @@ import warnings
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,7 @@ def _quietly() -> Iterator[list[str]]:
         try:
             yield said
         finally:
-            del display.display
+            display.__dict__.pop("display", None)
 
 
 class _Reader:
@@ -130,6 +131,7 @@ class _Reader:
         from ansible.vars.hostvars import HostVars
         from ansible.vars.manager import VariableManager
 
+        _know_collections()
         self._path = path
         self._error = AnsibleError
         self._loader = DataLoader()
@@ -216,6 +218,14 @@ class _Reader:
                 sorted(str(group.name) for group in host.get_groups() if group.name not in ("all", "ungrouped"))
             ),
         )
+
+
+@cache
+def _know_collections() -> None:
+    """Have Ansible find the inventory plugins of installed collections; once a process is all that it allows."""
+    from ansible.plugins.loader import init_plugin_loader
+
+    init_plugin_loader()
 
 
 def _set_vault_context(secrets: list[Any]) -> None:

@@ -65,6 +65,8 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
         return loader.construct_object(node)
     data: dict[Any, Any] = {}
     for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key is a single word", problem_mark=key_node.start_mark)
         key = loader.construct_object(key_node, deep=True)
         found.lines[(*path, key)] = key_node.start_mark.line + 1
         if key in data:

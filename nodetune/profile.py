@@ -14,12 +14,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune import checks, expect, located, paths, sitechecks
+from nodetune import checks, derived, expect, located, paths, sitechecks
 from nodetune.located import BadFile, Located
 from nodetune.model import Check, HostFacts, Waiver, When
 from nodetune.view import Missing, Unreadable, View
 
 FOLDER = paths.bundled("profiles")
+PROBE = Path(__file__).parent / "probe"
 INTENT = "training"
 KEYS = {"about", "when", "checks", "add", "waivers", "profile"}
 
@@ -105,6 +106,7 @@ def _conditions(file: Located) -> tuple[When, ...]:
     for number, each in enumerate(given):
         if not isinstance(each, dict) or not {"fact", "accept"} <= set(each) <= {"fact", "accept", "because"}:
             file.fail("a condition is {fact: name, accept: predicate, because: text}", "when", number)
+        _known_fact(file, str(each["fact"]), "when", number)
         found.append(
             When(str(each["fact"]), _predicate(file, each["accept"], "when", number), str(each.get("because", "")))
         )
@@ -113,9 +115,18 @@ def _conditions(file: Located) -> tuple[When, ...]:
 
 def _predicate(file: Located, data: Any, *path: Any) -> expect.Predicate:
     try:
-        return expect.from_data(data)
+        found = expect.from_data(data)
     except ValueError as problem:
         file.fail(str(problem), *path)
+    for name in expect.refs(found):
+        _known_fact(file, name, *path)
+    return found
+
+
+def _known_fact(file: Located, name: str, *path: Any) -> None:
+    collector = PROBE / f"{name.partition('.')[0]}.py"
+    if not (derived.exists(name) if derived.is_derived(name) else collector.is_file()):
+        file.fail(f"no fact is called {name!r}", *path)
 
 
 def _overrides(file: Located, known: Iterable[str]) -> dict[str, Any]:
@@ -143,8 +154,11 @@ def _accept(file: Located, given: Any, *path: Any) -> expect.Predicate | None:
     return None if given is None else _predicate(file, given, *path)
 
 
-def _value(_file: Located, given: Any, *_path: Any) -> Any:
-    return expect.operand_from_data(given)
+def _value(file: Located, given: Any, *path: Any) -> Any:
+    found = expect.operand_from_data(given)
+    for name in expect.refs(found):
+        _known_fact(file, name, *path)
+    return found
 
 
 def _gate(file: Located, given: Any, *path: Any) -> bool:
@@ -178,7 +192,7 @@ def _waiver(file: Located, number: int, given: Any, known: Iterable[str]) -> Wai
             "waivers",
             number,
         )
-    if given["id"] not in known:
+    if not isinstance(given["id"], str) or given["id"] not in known:
         file.fail(_unknown(given["id"], known, "check"), "waivers", number, "id")
     until = given["until"]
     if not isinstance(until, datetime.date):
@@ -221,7 +235,9 @@ def named(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
-    """The checks of a stack of overlays as they are to be judged."""
+    """The checks of a stack of overlays as they are to be judged. Raises BadFile."""
+    if site and site.when:
+        raise BadFile(f"{site.file}: when has no effect in a site file, which applies to every host: take it out")
     overlays = [shipped()[name] for name in names] + ([site] if site else [])
     selected = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
     gate: dict[str, bool] = {}

@@ -17,7 +17,7 @@ def plain(text: Any, longest: int = _LONGEST) -> str:
     given = str(text)
     if len(given) <= longest and given.isprintable():
         return given
-    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given)
+    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given[: longest + 1])
     return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
 
 

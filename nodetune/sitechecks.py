@@ -26,7 +26,12 @@ def read(file: Located) -> tuple[Check, ...]:
     given = (file.data or {}).get("add") or []
     if not isinstance(given, list):
         file.fail("add wants a list of checks", "add")
-    return tuple(_check(file, number, each) for number, each in enumerate(given))
+    found = tuple(_check(file, number, each) for number, each in enumerate(given))
+    ids = [check.id for check in found]
+    for number, check_id in enumerate(ids):
+        if check_id in ids[:number]:
+            file.fail(f"{check_id} stands twice: keep one", "add", number, "id")
+    return found
 
 
 def severity(file: Located, given: Any, *path: Any) -> str:
@@ -71,7 +76,7 @@ def _check(file: Located, number: int, given: Any) -> Check:
 
 def _accept(file: Located, kind: str, given: Any, *path: Any) -> Predicate:
     if kind == "service":
-        if given not in SERVICE_STATES:
+        if not isinstance(given, str) or given not in SERVICE_STATES:
             file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
     try:

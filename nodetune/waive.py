@@ -12,7 +12,8 @@ from nodetune.model import Finding, Waiver
 
 def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], host: str, today: str) -> tuple[Finding, ...]:
     """The findings of a host, with failing ones that a waiver covers marked as waived. `today` is an ISO date."""
-    mine = {waiver.id: waiver for waiver in waivers if covers(waiver.hosts, host)}
+    lasting = sorted(waivers, key=lambda waiver: waiver.until)  # of several for one check the longest counts
+    mine = {waiver.id: waiver for waiver in lasting if covers(waiver.hosts, host)}
     return tuple(_one(finding, mine.get(finding.check), today) for finding in findings)
 
 
@@ -31,4 +32,5 @@ def _joined(*parts: str) -> str:
 
 def covers(pattern: str, host: str) -> bool:
     """Whether a waiver's `hosts` (a node set, or shell patterns, comma-separated) names the host."""
-    return host in nodeset.expand(pattern) or any(fnmatchcase(host, part.strip()) for part in pattern.split(","))
+    shell = (part.strip() for part in pattern.split(",") if "*" in part or "?" in part)  # [01-16] is a node set's
+    return host in nodeset.expand(pattern) or any(fnmatchcase(host, part) for part in shell)

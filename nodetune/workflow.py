@@ -35,9 +35,13 @@ class Choice:
     def candidates(self) -> tuple[Check, ...]:
         """Every check that this run might judge on some host, whatever profile its facts lead to."""
         added = self.site.add if self.site else ()
-        wanted = tuple(check for check in (*checks.load_all(), *added) if self.wants(check))
+        every = (*checks.load_all(), *added)
+        for pattern in self.select:
+            if not any(_matches((check.id, check.area), [pattern]) for check in every):
+                raise BadFile(f"no check matches {pattern}: list them with: nodetune checks")
+        wanted = tuple(check for check in every if self.wants(check))
         if not wanted:
-            raise BadFile(f"no check matches {', '.join(self.select)}: list them with: nodetune checks")
+            raise BadFile(f"--ignore {', '.join(self.ignore)} leaves no check over")
         return wanted
 
     def facts(self) -> set[str]:
@@ -84,7 +88,9 @@ class Judge:
         findings = audit.audit(ready, facts)
         gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
         waived = waive.waive(gated, chosen.waivers, facts.host, self._today)
-        return HostResult(facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds)
+        return HostResult(
+            facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds
+        )
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,8 @@ def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
 
 
 def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
-    """Judge saved facts. Raises factfile.BadFacts or OSError."""
+    """Judge saved facts. Raises factfile.BadFacts, located.BadFile (nothing selected) or OSError."""
+    choice.facts()  # a selection that names nothing must not read as compliant
     judge = Judge(choice)
     return (judge.result(facts) for facts in factfile.load_all(path))
 

@@ -1,5 +1,6 @@
 """Facts become findings: absent is not zero, unread is not a pass, running is not persisted."""
 
+import time
 from dataclasses import replace
 
 import pytest
@@ -130,6 +131,29 @@ def test_a_reference_compares_each_subject_with_its_own_value():
     most = {"GPU0": {"value": 16}, "GPU1": {"value": 16}}
     finding = judge(check, pcie__width={"each": each}, pcie__max={"each": most})
     assert list(finding.subjects) == ["GPU1"]
+
+
+def test_a_reference_to_many_subjects_stays_linear():
+    check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
+    many = {"each": {f"GPU{number}": {"value": number} for number in range(100_000)}}
+    began = time.monotonic()
+    assert judge(check, a__x=many, a__y=many).status == "pass"
+    assert time.monotonic() - began < 20
+
+
+def test_an_unreadable_subject_of_a_reference_costs_only_its_own_verdict():
+    check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
+    now = {"each": {"GPU0": {"value": 8}, "GPU1": {"value": 16}}}
+    finding = judge(check, a__x=now, a__y={"each": {"GPU0": {"value": 16}, "GPU1": {"unread": "lost"}}})
+    assert (finding.status, list(finding.subjects)) == ("fail", ["GPU0"])
+
+
+def test_the_words_of_a_host_are_safe_to_print_and_bounded_wherever_they_stand():
+    nasty = {"value": {"value": 1, "file": "/etc/\x1b]0;x\x07.conf", "line": "\x1b"}}
+    finding = judge(CHECK, a__b={"value": 1}, **{"persisted.sysctl.a.b": nasty})
+    assert not set(finding.reason) & set("\x1b\x07")
+    finding = judge(CHECK, a__b={"value": ["x" * 300] * 1000})
+    assert len(finding.observed) < 5000
 
 
 def test_a_computed_wanted_value_is_what_the_fix_sets():

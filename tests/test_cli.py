@@ -66,6 +66,9 @@ assert not loaded, loaded
         (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file"),
         (["audit", "--fail-on", "bad"], "'bad' is not one of"),
         (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
+        (["audit", "--facts", MACHINE, "-s", "no-such-check"], "no check matches no-such-check"),
+        (["audit", "--facts", MACHINE, "-s", "numa-balancing-on", "-s", "no-such"], "no check matches no-such"),
+        (["audit", "--facts", MACHINE, "--ignore", "*"], "--ignore * leaves no check over"),
         (["audit", "-p", "no-such"], "no profile is called 'no-such'"),
         (["audit", "--site", "no-such.yml"], "no-such.yml: no such file"),
         (["audit", "--forks", "0"], "0 is not in the range"),
@@ -120,10 +123,45 @@ def test_an_output_file_appears_whole(tmp_path):
     assert [each.name for each in tmp_path.iterdir()] == ["out.json"]
 
 
-def test_a_reader_that_leaves_early_is_no_error():
-    command = f"{sys.executable} -m nodetune checks | head -1"
+@pytest.mark.parametrize("arguments", ["checks", "checks --format json", "explain numa-balancing-on"])
+def test_a_reader_that_leaves_early_is_no_error_and_no_finding(arguments):
+    command = f"{sys.executable} -m nodetune {arguments} | true; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("141\n", "")
+
+
+@pytest.mark.parametrize("arguments", ["checks", "checks --format json"])
+def test_a_full_disk_is_one_line(arguments):
+    done = subprocess.run(
+        ["sh", "-c", f"{sys.executable} -m nodetune {arguments} >/dev/full"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "nodetune: [Errno 28] No space left on device\n"
+
+
+@pytest.mark.parametrize("output_format", ["text", "json"])
+def test_a_closed_standard_output_changes_nothing_else(output_format):
+    command = f"{sys.executable} -m nodetune audit --facts {MACHINE} --fail-on never --format {output_format} >&-"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
-    assert "Traceback" not in done.stderr
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_locale_without_the_signs_of_a_report_gets_escapes():
+    done = nodetune("explain", "gpu-memory-hot", env={"PYTHONIOENCODING": "ascii"})
+    assert done.returncode == 0, done.stderr
+    assert "5 \\xb0C" in done.stdout
+
+
+def test_an_output_that_is_no_file_is_written_to_and_stays_what_it_is(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    assert nodetune("audit", "--facts", MACHINE, "-o", pipe, "--fail-on", "never").returncode == 0
+    assert "1 host audited" in reader.communicate(timeout=10)[0]
+    assert pipe.is_fifo()
 
 
 def test_colour_is_for_terminals_only():

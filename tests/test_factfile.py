@@ -63,7 +63,7 @@ def test_nesting_is_bounded():
         factfile.from_data({"facts": {"a": {"value": deep}}})
 
 
-@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "NaN", "{", "\x00", b"\xff\xfe\x00"])
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "NaN", "1e400", "{", "\x00", b"\xff\xfe\x00"])
 def test_json_that_would_hurt_is_one_line(text):
     with pytest.raises(BadFacts) as caught:
         factfile.parse(text, "here")

@@ -1,6 +1,7 @@
 """Profiles and site files: overlays change only what they name, and every error names file and line."""
 
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -91,6 +92,20 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ),
         ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: a site check says what it accepts"),
         ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),
+        ("add:\n  - {id: site-a, service: x, accept: [up]}\n", "line 2: a service is wanted enabled, disabled, masked"),
+        (
+            "add:\n  - {id: site-a, sysctl: a.b, accept: 0}\n  - {id: site-a, sysctl: a.c, accept: 0}\n",
+            "line 3: site-a stands twice",
+        ),
+        (
+            "waivers:\n  - {id: [a], hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: no check is called ['a']",
+        ),
+        ("? [a]\n: 1\n", "line 1: not YAML: a key is a single word"),
+        ("checks:\n  numa-balancing-on: {accept: {fact: derived.nope}}\n", "line 2: no fact is called 'derived.nope'"),
+        ("checks:\n  numa-balancing-on: {set: {fact: nope.x}}\n", "line 2: no fact is called 'nope.x'"),
+        ("when:\n  - {fact: nope.x, accept: 1}\n", "line 2: no fact is called 'nope.x'"),
+        ("checks:\n  numa-balancing-on: {accept: {within: [9, 1]}}\n", "line 2: within wants two numbers"),
     ],
 )
 def test_an_error_names_file_and_line(tmp_path, text, message):
@@ -140,6 +155,32 @@ WAIVER = Waiver("a", "gpu[001-004]", "vendor case 7", "ops", "2030-01-31")
 def test_a_waiver_covers_its_hosts_until_its_last_day(host, today, status):
     (found,) = waive.waive([failing()], [WAIVER], host, today)
     assert found.status == status
+
+
+def test_of_two_waivers_for_one_check_the_longer_counts():
+    ended = replace(WAIVER, hosts="*", until="2029-01-01")
+    (found,) = waive.waive([failing()], [WAIVER, ended], "gpu003", "2030-01-31")
+    assert found.status == "waived"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "covered"),
+    [
+        ("gpu[01-16]", "gpu06", True),
+        ("gpu[01-16]", "gpu6", False),  # which the shell pattern of the same letters would name
+        ("gpu[1,3],login*", "login2", True),
+        ("gpu[1,3],login*", "gpu3", True),
+        ("gpu?", "gpu7", True),
+    ],
+)
+def test_a_waiver_names_hosts_by_node_set_or_shell_pattern(pattern, host, covered):
+    assert waive.covers(pattern, host) is covered
+
+
+def test_a_site_file_with_conditions_is_refused_rather_than_applied_everywhere(tmp_path):
+    found = site(tmp_path, "when:\n  - {fact: host.virtual, accept: true}\n")
+    with pytest.raises(BadFile, match="when has no effect in a site file"):
+        profile.resolve(("base",), found)
 
 
 def test_an_ended_waiver_says_that_it_ended():

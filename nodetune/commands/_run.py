@@ -62,9 +62,15 @@ def output_stream(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
         return
+    if (
+        path.exists() and not path.is_file()
+    ):  # a device or a pipe (/dev/stdout, /dev/null) is written to, never replaced
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as stream:
+            yield stream
+        return
     partial = path.with_name(f".{path.name}.partial")
     try:
-        with partial.open("w", encoding="utf-8") as stream:
+        with partial.open("w", encoding="utf-8", errors="backslashreplace") as stream:
             yield stream
         partial.replace(path)
     finally:

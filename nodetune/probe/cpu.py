@@ -148,7 +148,6 @@ def _frequency():
     first = CPUS + "/cpufreq/policy0"
     yield "scaling_driver", read.file_fact(first + "/scaling_driver")
     yield "boost", _boost()
-    yield "min_perf_pct", read.file_fact(INTEL_PSTATE + "/min_perf_pct", int)
     yield "max_perf_pct", read.file_fact(INTEL_PSTATE + "/max_perf_pct", int)
 
 
@@ -239,7 +238,7 @@ def _throttle_events(processors):
 
 def _isolation():
     for name in ("isolated", "nohz_full"):
-        yield name, read.file_fact(os.path.join(CPUS, name), lambda content: "" if content == "(null)" else content)
+        yield name, read.file_fact(os.path.join(CPUS, name), lambda content: content.replace("(null)", "").strip())
     yield "cpusets", _cpusets()
     yield "allowed_cpus", _allowed_cpus()
 

@@ -12,6 +12,8 @@ VIRTUAL_BY_DMI = re.compile(
     "microsoft corporation.*virtual|firecracker|cloud hypervisor",
     re.I,
 )
+FIRST_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838}
+"""The numbers that the kernel gives the namespaces it starts with (include/linux/proc_ns.h, the same since 3.8)."""
 BARE_BY_DMI = re.compile(r"\.metal", re.I)
 
 
@@ -65,5 +67,13 @@ def _virtual():
         reason, virtual = "no sign of a hypervisor", False
     yield "virtual", read.value(virtual)
     yield "virtual_reason", read.value(reason)
-    container = read.exists("/.dockerenv") or read.exists("/run/.containerenv")
-    yield "container", read.value(container or bool(read.text_or("/run/systemd/container")))
+    yield "container", read.value(_in_container())
+
+
+def _in_container():
+    """Whether something runs us in a container. Virtual machines made from an image keep its /.dockerenv."""
+    if read.exists("/run/.containerenv") or read.text_or("/run/systemd/container"):
+        return True
+    spaces = [read.link_name("/proc/self/ns/" + kind) for kind in sorted(FIRST_NAMESPACES)]
+    first = ["{}:[{}]".format(kind, number) for kind, number in sorted(FIRST_NAMESPACES.items())]
+    return read.exists("/.dockerenv") and spaces != first

@@ -1,4 +1,4 @@
-"""NUMA layout: nodes, their CPUs and memory, distances, and where the NVIDIA persistence daemon may run: `numa.*`."""
+"""NUMA layout: nodes, their CPUs and memory, and distances: `numa.*`."""
 
 import re
 
@@ -7,7 +7,6 @@ from . import read
 NODES = "/sys/devices/system/node"
 FIELD = re.compile(r"^Node \d+ (\w+(?:\(\w+\))?):\s+(\d+)", re.MULTILINE)
 AVAILABLE = ("MemFree", "Active(file)", "Inactive(file)", "SReclaimable")
-PERSISTENCED = "/run/nvidia-persistenced/nvidia-persistenced.pid"
 
 
 def collect(names, step):
@@ -16,8 +15,6 @@ def collect(names, step):
     yield "nodes", nodes
     yield "node_count", _node_count(nodes)
     yield "distances", _distances()
-    step("nvidia-persistenced")
-    yield "persistenced", _persistenced()
 
 
 def _numbers():
@@ -61,22 +58,3 @@ def _distances():
     if not rows:
         return read.absent("this kernel knows no NUMA nodes")
     return read.value({number: [int(part) for part in row.split()] for number, row in rows.items()})
-
-
-def _persistenced():
-    """{"pid", "cpus", "memory_nodes"} that the persistence daemon is confined to."""
-    pid = read.file_fact(PERSISTENCED, int)
-    if "value" not in pid:
-        return pid if "unread" in pid else read.absent("nvidia-persistenced does not run here")
-    try:
-        status = dict(
-            re.findall(r"^(\w+):[ \t]*(.*)$", read.text("/proc/{}/status".format(pid["value"])), re.MULTILINE)
-        )
-        if not status["Name"].startswith("nvidia-persiste"):
-            return read.absent("nvidia-persistenced does not run here (its process file is stale)")
-        cpus, nodes = status["Cpus_allowed_list"].strip(), status["Mems_allowed_list"].strip()
-    except FileNotFoundError:
-        return read.absent("nvidia-persistenced does not run here (its process file is stale)")
-    except (OSError, KeyError) as problem:
-        return read.unread("status of nvidia-persistenced: {}".format(problem))
-    return read.value({"pid": pid["value"], "cpus": cpus, "cpu_count": len(read.cpu_list(cpus)), "memory_nodes": nodes})

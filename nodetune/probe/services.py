@@ -24,7 +24,6 @@ PROPERTIES = (
     "ActiveEnterTimestamp",
     "TasksMax",
 )
-LIMITS = ("memlock", "nofile", "stack", "nproc", "rtprio", "core")
 UNLIMITED = ("infinity", "18446744073709551615")
 CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
 TUNED_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
@@ -39,6 +38,7 @@ DAEMONS = (
     "crio",
     "sshd",
     "nvidia-persistenced",
+    "nv-fabricmanager",
     "nv-hostengine",
     "dcgm-exporter",
     "nvidia-imex",
@@ -202,25 +202,6 @@ def running_services():
         return no_systemd()
     output = read.run([tool, "list-units", "--type=service", "--state=running", "--plain", "--no-legend", "--no-pager"])
     return read.value(sorted(line.split()[0] for line in output.splitlines() if line.strip()))
-
-
-def default_limits():
-    """What systemd gives to services that set no limit themselves, with the file that says so, if one does."""
-    tool = systemctl()
-    if not tool:
-        return no_systemd()
-    names = ["DefaultLimit" + item.upper() for item in LIMITS]
-    wanted = ",".join(name + suffix for name in names for suffix in ("", "Soft"))
-    lines = dict(
-        line.split("=", 1) for line in read.run([tool, "show", "--property=" + wanted]).splitlines() if "=" in line
-    )
-    found = {}
-    for item, name in zip(LIMITS, names):
-        if name in lines:
-            found[item] = {"hard": limit(lines[name]), "soft": limit(lines.get(name + "Soft", lines[name]))}
-            found[item].update(file_setting("system.conf", name) or {})
-            found[item].pop("value", None)
-    return read.value(found)
 
 
 def file_setting(config, key):
@@ -404,7 +385,6 @@ def imex_channels():
 FACTS = {
     "running": running_services,
     "processes": process_counts,
-    "default_limits": default_limits,
     "remove_ipc": remove_ipc,
     "remove_ipc_set": remove_ipc_set,
     "tuned_profile": tuned_profile,

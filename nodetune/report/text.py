@@ -196,7 +196,7 @@ class Printer:
             everyone = [host for _, hosts in messages for host in hosts]
             self._line((state, "bold magenta"), f"  {_fold(everyone)}")
             for message, hosts in messages[:MOST_VARIANTS]:
-                self._line(f"{_fold(hosts)}: {show.plain(message)}", indent=GUTTER)
+                self._line(f"{_fold(hosts)}: " if len(messages) > 1 else "", show.plain(message), indent=GUTTER)
 
     def _summary(self) -> None:
         summary = summarise(self._results)
@@ -232,7 +232,8 @@ def _totals(summary: Summary) -> list[tuple[str, str] | str]:
 
 def _seen(found: Finding) -> str:
     if found.odd and len(found.odd) < found.siblings:
-        return f"{found.observed} (odd one of {found.siblings}: {show.names(list(found.odd))})"
+        named = "" if set(found.odd) == set(found.subjects) else f": {show.names(list(found.odd))}"
+        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.siblings}{named})"
     if found.subjects and found.siblings == len(found.subjects) > 1:
         return f"all {found.siblings}: {found.observed}"
     return found.observed

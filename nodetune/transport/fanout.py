@@ -168,15 +168,23 @@ class Ways:
     def _facts(self, target: Target, life: Lifeline) -> HostFacts:
         if self.is_imported(target) and self._asked is not None:
             return _read(local.facts(self._asked, min(life.seconds, 20.0)), target, "local")
+        data, way = self._twice(target, life)
+        return _read(data, target, way)
+
+    def _twice(self, target: Target, life: Lifeline) -> tuple[Any, str]:
+        """One attempt, and another one if the connection dropped."""
         try:
-            data, way = self._data(target, life)
+            return self._data(target, life)
         except Unreachable as problem:
             if problem.state != "dropped" or life.spent() + RETRY_SECONDS > life.seconds:
                 raise
-            life.stage = "waiting to try again"
+            first = problem
+        life.stage = "waiting to try again"
+        try:
             life.pause(random.uniform(0.2, RETRY_SECONDS))  # noqa: S311  (so that hosts behind one gate do not come back together)
-            data, way = self._data(target, life)
-        return _read(data, target, way)
+            return self._data(target, life)
+        except Unreachable as problem:
+            raise (first if problem.state == "deadline" else problem) from None
 
     def _data(self, target: Target, life: Lifeline) -> tuple[Any, str]:
         """One attempt. Returns the probe's document and the way by which it came."""

@@ -27,7 +27,6 @@ HANDSHAKE_BYTES = 256 << 10
 
 OVERHEAD_BYTES = 8 << 20
 CHUNK = 32 << 10
-DEEPEST_JUMP = 8
 TROUBLE = (paramiko.SSHException, OSError, EOFError)
 """All that paramiko raises about a connection."""
 
@@ -72,7 +71,7 @@ class Connections:
 
     def run(self, target: Target, settings: Settings, talk: Talk, life: Lifeline) -> int | None:
         """Log in, hold the talk, and return the command's exit status. Raises Unreachable, or Beyond."""
-        transport, carrier = self._login(target, settings, life, 0)
+        transport, carrier = self._login(target, settings, life, ())
         carrier.most = carrier.taken + self._options.most_bytes + OVERHEAD_BYTES
         try:
             status = _converse(transport, talk, life)
@@ -89,10 +88,13 @@ class Connections:
         self._life.cut()
         self._keys.close()
 
-    def _login(self, target: Target, settings: Settings, life: Lifeline, depth: int) -> tuple[paramiko.Transport, Wire]:
+    def _login(
+        self, target: Target, settings: Settings, life: Lifeline, chain: tuple[str, ...]
+    ) -> tuple[paramiko.Transport, Wire]:
         life.stage = "connecting"
-        carrier = Wire(self._socket(target, settings, life, depth), HANDSHAKE_BYTES)
+        carrier = Wire(self._socket(target, settings, life, chain), HANDSHAKE_BYTES)
         transport = paramiko.Transport(carrier)  # type: ignore[arg-type]
+        _prefer_authenticated_ciphers(transport)
         life.on_end(lambda: _close(transport))
         try:
             self._handshake(transport, carrier, settings, target, life)
@@ -102,25 +104,23 @@ class Connections:
             raise
         return transport, carrier
 
-    def _socket(self, target: Target, settings: Settings, life: Lifeline, depth: int) -> Any:
+    def _socket(self, target: Target, settings: Settings, life: Lifeline, chain: tuple[str, ...]) -> Any:
         command, hops = settings.one("proxycommand"), settings.one("proxyjump")
         if hops:
-            return self._through(hops, target, settings, life, depth)
+            return self._through(hops, target, settings, life, chain)
         if command:
             return wire.by_command(settings.expand(command), life)
         return wire.tcp(settings, target, life, self._options.connect_seconds)
 
-    def _through(self, hops: str, target: Target, settings: Settings, life: Lifeline, depth: int) -> Any:
+    def _through(self, hops: str, target: Target, settings: Settings, life: Lifeline, chain: tuple[str, ...]) -> Any:
         """A channel to the host, opened by the last of its jump hosts."""
-        if depth >= DEEPEST_JUMP:
-            raise Unreachable(
-                "unsupported", f"more than {DEEPEST_JUMP} jump hosts in a row: ProxyJump goes round in circles"
-            )
+        if hops in chain:
+            raise Unreachable("unsupported", f"ProxyJump goes round in circles: {' → '.join((*chain, hops))}")
         before, _, last = hops.rpartition(",")
         with self._lock:
             shared = self._jumps.setdefault((hops, config_files(target.ssh_args)), jump.Jump(last))
         life.stage = f"waiting for the jump host {last}"
-        carrier = shared.transport(lambda: self._open_jump(jump.as_target(last, target), before, depth), life)
+        carrier = shared.transport(lambda: self._open_jump(jump.as_target(last, target), before, (*chain, hops)), life)
         there = (settings.host, settings.port)
         try:
             return carrier.open_channel("direct-tcpip", there, ("127.0.0.1", 0), timeout=life.left())
@@ -129,14 +129,14 @@ class Connections:
         except TROUBLE as problem:
             raise Unreachable("dropped", f"jump host {last}: {show.plain(problem, 100)}") from None
 
-    def _open_jump(self, hop: Target, before: str, depth: int) -> paramiko.Transport:
+    def _open_jump(self, hop: Target, before: str, chain: tuple[str, ...]) -> paramiko.Transport:
         life = Lifeline(self._options.seconds)
         settings = self._resolver.resolve(hop)
         settings = settings.with_jump(before) if before else settings
         reason = needs_openssh(settings, self._host_keys, hop)
         if reason:
             raise Beyond(f"jump host {hop.name}: {reason}")
-        transport, carrier = self._login(hop, settings, life, depth + 1)
+        transport, carrier = self._login(hop, settings, life, chain)
         carrier.most = 1 << 62  # it carries others, each bounded by itself
         self._life.on_end(lambda: _close(transport))
         return transport
@@ -189,10 +189,16 @@ def _no_handshake(problem: BaseException, carrier: Wire, settings: Settings, lif
     if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
         return Unreachable("bad answer", f"what listens at {place} does not speak SSH; it says: {began}")
     if carrier.ended or isinstance(problem, ConnectionError):
-        why = f"saying: {began}" if began else "without a word: sshd may be overloaded (MaxStartups) or not let this machine in"
+        why = (
+            f"saying: {began}"
+            if began
+            else "without a word: sshd may be overloaded (MaxStartups) or not let this machine in"
+        )
         return Unreachable("dropped", f"{place} closed the connection before the login, {why}")
     said = "said nothing" if carrier.taken == 0 else f"fell silent after {carrier.taken} bytes"
-    return Unreachable("deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s")
+    return Unreachable(
+        "deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s"
+    )
 
 
 def _broken(problem: BaseException, carrier: Wire, life: Lifeline) -> Unreachable:
@@ -248,3 +254,9 @@ def _close(transport: paramiko.Transport) -> None:
     for step in (transport.packetizer.complete_handshake, transport.close, transport.sock.close):
         with suppress(Exception):
             step()
+
+
+def _prefer_authenticated_ciphers(transport: paramiko.Transport) -> None:
+    """AES-GCM first where this paramiko has it: the others' checksums are compared byte by byte in Python."""
+    options = transport.get_security_options()
+    options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)

@@ -77,10 +77,11 @@ class _Pipes:
         while self._takers and not self._talk.complete:
             life.stage = self._talk.waiting_for
             self._arrange()
+            over = self._process.poll() is not None  # before looking: what it printed last may come in between
             events = self._ready.select(life.left(QUIET if self._talk.input_done else 1.0))
             for key, mask in events:
                 self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
-            if not events and self._process.poll() is not None:
+            if over and not events:
                 return
 
     def _arrange(self) -> None:

@@ -1,4 +1,8 @@
-"""The OpenSSH client: one process a host. Slower than paramiko, and able to do all that the user's `ssh` does."""
+"""The OpenSSH client: one process a host. Slower than paramiko, and able to do all that the user's `ssh` does.
+
+ConnectTimeout bounds the TCP connection. There is no connection before it to see whether the port answers: recent sshds
+count those that do not log in against whoever opens them.
+"""
 
 from __future__ import annotations
 
@@ -112,11 +116,11 @@ def _problem(talk: Talk, target: Target, settings: Settings) -> Unreachable:
 
 def advice(state: str, target: Target, settings: Settings) -> str:
     """What to do about a state, as the end of its message."""
-    user, port = settings.user, settings.port
+    user = settings.user
     if state == "authentication failed":
         return f" (as {user}): try `{by_hand(target)}`, and set ansible_user or ansible_ssh_private_key_file if another login is meant"
     if state == "refused":
-        return f" (port {port}): is sshd running there, and on this port (ansible_port)?"
+        return ": is sshd running there, and on this port (ansible_port)?"
     if state == "unresolved":
         return ": correct the name, or give the host an address with ansible_host"
     return ""

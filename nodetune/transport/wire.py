@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 import subprocess
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
@@ -29,17 +30,24 @@ class Wire:
         if self.taken >= self.most:
             self.flooded = True
             return b""
+        data: bytes = self._noting(self._sock.recv, size)
+        self.first = self.first or data[:60]
+        self.taken += len(data)
+        self.ended = not data
+        return data
+
+    def send(self, data: bytes) -> int:
+        return int(self._noting(self._sock.send, data))
+
+    def _noting(self, step: Callable[[Any], Any], what: Any) -> Any:
+        """Do it, and remember whether the other end was gone."""
         try:
-            data: bytes = self._sock.recv(size)
+            return step(what)
         except TimeoutError:
             raise
         except OSError:
             self.ended = True
             raise
-        self.first = self.first or data[:60]
-        self.taken += len(data)
-        self.ended = not data
-        return data
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._sock, name)

@@ -98,7 +98,14 @@ class Farm:
         lines += [f"AuthorizedKeysFile {self.folder}/authorized", "StrictModes no", "UsePAM no", "PidFile none"]
         lines += ["MaxStartups 500", "PermitRootLogin yes", "PrintMotd no", "PrintLastLog no", "UseDNS no"]
         lines += [f"SetEnv PATH={self.bin}:/usr/bin:/bin"]
-        if subprocess.run([SSHD, "-t", "-f", "/dev/null", "-h", self.folder / "host", "-o", "PerSourcePenalties=no"], capture_output=True, check=False).returncode == 0:
+        if (
+            subprocess.run(
+                [SSHD, "-t", "-f", "/dev/null", "-h", self.folder / "host", "-o", "PerSourcePenalties=no"],
+                capture_output=True,
+                check=False,
+            ).returncode
+            == 0
+        ):
             lines.append("PerSourcePenalties no")
         for address, own in hosts.items():
             lines += [f"Match LocalAddress {address}", *(f"  {line}" for line in own)] if own else []

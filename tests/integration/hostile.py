@@ -5,15 +5,19 @@ import os
 import re
 import signal
 import sys
+import time
 import zlib
 
 script = sys.stdin.buffer.read().decode()
-NONCE = re.search(r"^NONCE = '(\w+)'", script, re.M)[1]
+NONCE = re.search(r"^NONCE = '(\w+)'", script, re.MULTILINE)[1]
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]{{ 7*7 }}\u202e\x00"
 
 
 def frame(packed, size=None, crc=None):
-    return f"\n<<nodetune {NONCE} {len(packed) if size is None else size} {zlib.crc32(packed) if crc is None else crc:08x}>>\n".encode() + packed
+    return (
+        f"\n<<nodetune {NONCE} {len(packed) if size is None else size} {zlib.crc32(packed) if crc is None else crc:08x}>>\n".encode()
+        + packed
+    )
 
 
 def document(facts, **more):
@@ -31,6 +35,7 @@ def half_an_answer():
 
 
 def drop_the_connection():
+    time.sleep(0.5)  # what was said before is on its way
     os.kill(os.getppid(), signal.SIGKILL)
 
 
@@ -67,7 +72,16 @@ match sys.argv[1]:
     case "size":
         say(frame(zlib.compress(b"{}"), size=999_999_999_999))
     case "escapes":
-        say(document({"host.arch": {"value": ESCAPES}, ESCAPES: {"absent": ESCAPES}, "gpu.x": {"each": {ESCAPES: {"unread": ESCAPES}}}}, host="../../etc/passwd"))
+        say(
+            document(
+                {
+                    "host.arch": {"value": ESCAPES},
+                    ESCAPES: {"absent": ESCAPES},
+                    "gpu.x": {"each": {ESCAPES: {"unread": ESCAPES}}},
+                },
+                host="../../etc/passwd",
+            )
+        )
     case "half":
         half_an_answer()
     case "half, dropped":
@@ -81,4 +95,4 @@ match sys.argv[1]:
             say(b"y\n" * 32768)
     case "answer, then hangs":
         say(document({"host.arch": {"value": "x86_64"}}))
-        signal.pause()
+        time.sleep(45)

@@ -39,25 +39,3 @@ def test_a_kernel_without_numa_has_none(tree, collect):
 def test_a_node_whose_memory_cannot_be_read_is_unread(tree, collect):
     tree({f"{NODES}/node0/cpulist": "0-3", f"{NODES}/node0/meminfo": "nonsense"})
     assert "unread" in collect("numa")["numa.nodes"]
-
-
-def test_the_persistence_daemon_tells_where_it_may_run(tree, collect):
-    tree(
-        {
-            "/run/nvidia-persistenced/nvidia-persistenced.pid": "812\n",
-            "/proc/812/status": "Name:\tnvidia-persiste\nCpus_allowed_list:\t0-63\nMems_allowed_list:\t0\n",
-        }
-    )
-    assert collect("numa")["numa.persistenced"] == {
-        "value": {"pid": 812, "cpus": "0-63", "cpu_count": 64, "memory_nodes": "0"}
-    }
-
-
-def test_a_stale_process_file_is_no_daemon(tree, collect):
-    tree(
-        {
-            "/run/nvidia-persistenced/nvidia-persistenced.pid": "812\n",
-            "/proc/812/status": "Name:\tbash\nCpus_allowed_list:\t0-63\nMems_allowed_list:\t0\n",
-        }
-    )
-    assert "absent" in collect("numa")["numa.persistenced"]

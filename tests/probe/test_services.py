@@ -49,14 +49,6 @@ DropInPaths=
 UnitFileState=enabled
 ActiveEnterTimestamp=Sat 2026-11-21 05:59:46 UTC
 """
-DEFAULT_LIMITS = """\
-DefaultLimitSTACK=infinity
-DefaultLimitSTACKSoft=8388608
-DefaultLimitNOFILE=524288
-DefaultLimitNOFILESoft=1024
-DefaultLimitMEMLOCK=8388608
-DefaultLimitMEMLOCKSoft=8388608
-"""
 
 
 @pytest.fixture
@@ -130,7 +122,7 @@ def test_systemctl_failing_makes_units_unread_with_its_reason(systemd, collect, 
 
 def test_a_host_without_systemd_has_no_units(tree, collect):
     tree({"/proc/1/comm": "init"})
-    facts = collect("services", ["ssh", "running", "default_limits", "remove_ipc"])
+    facts = collect("services", ["ssh", "running", "remove_ipc"])
     assert {str(fact) for fact in facts.values()} == {"{'absent': 'systemd does not run this host'}"}
 
 
@@ -155,20 +147,6 @@ def test_hidden_processes_are_unread_and_not_none(tree, collect):
 def test_the_daemon_among_its_children_is_the_child_of_init(tree):
     tree({"/proc/9/stat": "9 (sshd) S 77 9 9 0", "/proc/77/stat": "77 (sshd) S 1 77 77 0"})
     assert services.daemon([9, 77]) == 77
-
-
-def test_default_limits_name_the_file_that_sets_them(systemd, tree, collect):
-    systemd(DEFAULT_LIMITS)
-    tree(
-        {
-            "/etc/systemd/system.conf": "[Manager]\n#DefaultLimitMEMLOCK=8M\n",
-            "/etc/systemd/system.conf.d/50.conf": "[Manager]\nDefaultLimitMEMLOCK=infinity\n",
-            "/usr/lib/systemd/system.conf.d/90.conf": "[Manager]\nDefaultLimitMEMLOCK=8M\n",
-        }
-    )
-    limits = collect("services", ["default_limits"])["services.default_limits"]["value"]
-    assert limits["stack"] == {"soft": 8388608, "hard": "unlimited"}
-    assert limits["memlock"]["file"] == "/usr/lib/systemd/system.conf.d/90.conf"
 
 
 def test_remove_ipc_is_what_logind_says_and_the_files_say_what_comes(systemd, tree, collect):

@@ -39,5 +39,5 @@ CHECK = Check(
     applies=(RDMA,),
     unit="bytes",
     remedy=docker_daemon("default-ulimits"),
-    severity="high",
+    severity="medium",
 )

@@ -35,5 +35,5 @@ CHECK = Check(
     applies=(GPU_ON_PCI,),
     unit="bytes",
     remedy=docker_daemon("default-shm-size"),
-    severity="medium",
+    severity="low",
 )

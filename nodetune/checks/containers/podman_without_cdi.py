@@ -8,22 +8,22 @@ Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/lates
 """
 
 from nodetune.conditions import CONTAINERS, GPU_ON_PCI
-from nodetune.expect import Empty, Not
+from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
 from nodetune.view import Missing, View
 
 
-def observe(facts: View) -> list[str]:
+def observe(facts: View) -> str:
     if "podman" not in facts["containers.engines"] or facts.get("containers.toolkit") is None:
         raise Missing("no podman, or no toolkit that would serve it")
-    return [each["file"] for each in facts["containers.cdi"]]
+    return "" if facts["containers.cdi"] else "no specification"
 
 
 CHECK = Check(
     needs=("containers.engines", "containers.toolkit", "containers.cdi"),
     observe=observe,
-    accept=Not(Empty("none")),
+    accept=Empty("a CDI specification"),
     applies=(CONTAINERS, GPU_ON_PCI),
     remedy=manual("nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml, and again after each driver update"),
     severity="info",

@@ -31,5 +31,5 @@ CHECK = Check(
         "Install nvidia-container-toolkit from NVIDIA's repository, then: nvidia-ctk runtime configure --runtime=docker (or "
         "containerd, crio), and restart the engine. On Kubernetes the GPU Operator installs it"
     ),
-    severity="high",
+    severity="medium",
 )

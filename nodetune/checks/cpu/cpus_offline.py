@@ -2,7 +2,7 @@
 
 Why it matters: Cores that are missing from the scheduler are missing from every job, and CPU lists made for a full node
 (rank bindings, Slurm's gres.conf, interrupt affinities) point to nothing. EPYC hosts with 256 threads or more come up
-with 255 CPUs when the IOMMU is off, because x2APIC needs it.
+with 255 CPUs when the IOMMU is off, because interrupts for CPUs above 254 need x2APIC and x2APIC needs the IOMMU.
 Confirm by hand: lscpu | grep -iE 'on-line|off-line'
 Side effects of the fix: None for running work; Slurm reports the node's full CPU count again after slurmd restarts.
 Sources: https://docs.kernel.org/core-api/cpu_hotplug.html ;
@@ -19,8 +19,8 @@ LOST_WITHOUT_X2APIC = 255
 
 def observe(facts: View) -> str:
     """The CPUs that are off, but for second threads that were switched off as such."""
-    if facts["cpu.count"] == LOST_WITHOUT_X2APIC:
-        return "all above 254 (x2APIC is off)"
+    if facts["cpu.count"] == LOST_WITHOUT_X2APIC and not facts["cpu.offline"]:
+        return "255 online: those above 254 are lost without x2APIC"
     smt_off = facts.get("cpu.smt_control") in ("off", "forceoff")
     if smt_off and facts["cpu.offline_count"] <= facts["cpu.count"]:
         return ""
@@ -34,7 +34,7 @@ CHECK = Check(
     remedy=manual(
         "For each CPU number N: echo 1 > /sys/devices/system/cpu/cpuN/online. If it comes back after a reboot, look for "
         "maxcpus= or nr_cpus= in /proc/cmdline and for what took it down in journalctl -k. With 255 CPUs: enable the "
-        "IOMMU and x2APIC in the BIOS, and remove intel_iommu=off or amd_iommu=off."
+        "IOMMU and x2APIC in the BIOS, remove intel_iommu=off, amd_iommu=off or iommu=off, and add iommu=pt."
     ),
     severity="high",
 )

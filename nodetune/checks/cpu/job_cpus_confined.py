@@ -2,7 +2,8 @@
 
 Why it matters: AllowedCPUs= on system.slice is a good way to keep daemons off the cores of jobs, unless jobs live in
 that slice too. With control groups v2 Slurm puts every job under system.slice/slurmstepd.scope, and Docker puts
-containers there, so a slice confined to four cores gives a whole training job four cores.
+containers there, so a slice confined to four cores gives a whole training job four cores. Pods of Kubernetes have a slice of
+their own.
 Confirm by hand: cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective; systemctl show -p AllowedCPUs system.slice
 Side effects of the fix: System daemons may run on every CPU again until they are confined one by one.
 Sources: https://slurm.schedmd.com/cgroup_v2.html ;
@@ -18,15 +19,16 @@ from nodetune.view import Missing, View
 
 def observe(facts: View) -> int:
     """How many CPUs the slice that holds jobs may use."""
-    if not (facts.get("slurm.present") or facts.get("containers.present")):
-        raise Missing("neither Slurm nor a container engine puts jobs into system.slice")
+    docker = "docker" in facts.get("containers.engines", []) and not facts.get("kubernetes.present")
+    if not (facts.get("slurm.present") or docker):
+        raise Missing("neither Slurm nor Docker puts jobs into system.slice")
     slice_ = facts["cpu.cpusets"].get("system.slice")
     return int(slice_["count"] if slice_ else facts["cpu.count"])
 
 
 CHECK = Check(
     observe=observe,
-    needs=("cpu.cpusets", "cpu.count", "slurm.present", "containers.present"),
+    needs=("cpu.cpusets", "cpu.count", "slurm.present", "containers.engines", "kubernetes.present"),
     accept=AtLeast(Ref("cpu.count")),
     unit="CPUs",
     remedy=manual(

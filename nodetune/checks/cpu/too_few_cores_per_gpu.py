@@ -29,5 +29,5 @@ CHECK = Check(
         "Check that no core is offline or kept from jobs (lscpu). Keep data-loader workers below the cores per GPU, move "
         "decoding to the GPU (DALI), and plan for more cores in the next machine."
     ),
-    severity="low",
+    severity="info",
 )

@@ -1,4 +1,4 @@
-"""The management controller's event log is full.
+"""The management controller's event log is nearly full.
 
 Why it matters: Most controllers then drop new events: the next power, memory or PCIe fault leaves no trace.
 Confirm by hand: ipmitool sel info

@@ -8,6 +8,7 @@ Sources: https://github.com/stas00/ml-engineering (A100 at 1155 against 1410 MHz
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
+from nodetune.checks.gpu._siblings import highest
 from nodetune.conditions import GPU
 from nodetune.expect import Empty
 from nodetune.model import Check
@@ -25,11 +26,11 @@ def observe(facts: View) -> dict[str, str]:
         for name, clock in facts["gpu.clock_info.sm"].items()
         if draw.get(name, 0) >= BUSY * limit.get(name, draw.get(name, 0) + 1)
     }
-    found = {}
-    for name, clock in clocks.items():
-        best = max(other for sibling, other in clocks.items() if models[sibling] == models[name])
-        found[name] = f"{clock} MHz, a busy sibling {best} MHz" if clock < best * SPREAD else ""
-    return found
+    best = highest(clocks, models)
+    return {
+        name: f"{clock} MHz, a busy sibling {best[name]} MHz" if clock < best[name] * SPREAD else ""
+        for name, clock in clocks.items()
+    }
 
 
 CHECK = Check(

@@ -18,13 +18,16 @@ from nodetune.view import View
 
 
 def observe(facts: View) -> dict[str, str]:
-    return {gpu: _problem(facts, gpu, device) for gpu, device in facts["gpu.pci_device_id"].items()}
+    driver, mig = facts["gpu.driver_version"], facts.get("gpu.mig_mode", {})
+    return {
+        gpu: _problem(driver, device, mig.get(gpu) == "enabled") for gpu, device in facts["gpu.pci_device_id"].items()
+    }
 
 
-def _problem(facts: View, gpu: str, device: str) -> str:
-    model, driver = data.gpu(device), facts["gpu.driver_version"]
+def _problem(driver: str, device: str, mig: bool) -> str:
+    model = data.gpu(device)
     wanted = [(model.get("minimum_driver"), "")]
-    if facts.get("gpu.mig_mode", {}).get(gpu) == "enabled":
+    if mig:
         wanted.append((model.get("mig_minimum_driver"), " for MIG"))
     for minimum, why in wanted:
         if minimum and data.version(driver) < data.version(minimum):

@@ -8,9 +8,9 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
-from nodetune.conditions import GPU, GPU_ON_PCI, NOT_CONTAINER
-from nodetune.expect import Equals
-from nodetune.model import Check, Each, Unread, Value
+from nodetune.conditions import GPU_ON_PCI, NOT_CONTAINER
+from nodetune.expect import AtLeast, Equals
+from nodetune.model import Check, Each, Unread, Value, When
 from nodetune.remedies import manual
 from nodetune.view import View
 
@@ -24,6 +24,7 @@ def observe(facts: View) -> dict[str, str | Unread]:
         bdf
         for bdf in facts["pci.gpus"]
         if bdf not in facts["gpu.excluded"]
+        and not devices[bdf].get("virtual_function")  # a vGPU host's: the driver has them, NVML does not count them
         and (
             devices[bdf]["driver"] == "nvidia" or (devices[bdf]["driver"] is None and devices[bdf]["device"] in driven)
         )
@@ -47,7 +48,7 @@ CHECK = Check(
     needs=("pci.gpus", "pci.devices", "gpu.bdf", "gpu.excluded", "gpu.hidden"),
     observe=observe,
     accept=Equals(KNOWN),
-    applies=(GPU_ON_PCI, NOT_CONTAINER, GPU),
+    applies=(GPU_ON_PCI, NOT_CONTAINER, When("gpu.count", AtLeast(0), "no NVML library on this host")),
     remedy=manual(
         "Take the node out of service. Read dmesg | grep -iE 'nvrm|xid' for the reason (RmInitAdapter failed, fallen off the "
         "bus). Power the host off and on (a reboot may not be enough), then check seating and power of the GPU; when it comes "

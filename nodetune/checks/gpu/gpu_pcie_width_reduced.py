@@ -9,6 +9,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune import data
+from nodetune.checks.gpu._siblings import highest
 from nodetune.conditions import BARE_METAL, GPU
 from nodetune.expect import Empty
 from nodetune.model import Check
@@ -22,14 +23,12 @@ def observe(facts: View) -> dict[str, str]:
         facts["gpu.max_pcie_link_width"],
         facts["gpu.pci_device_id"],
     )
-    found = {}
+    found, siblings = {}, highest(widths, models)
     for name, width in widths.items():
         model = data.gpu(models.get(name, ""))
         if model.get("c2c"):
             continue
-        wanted = max(other for sibling, other in widths.items() if models.get(sibling) == models.get(name))
-        if model.get("nvlinks"):
-            wanted = max(wanted, most.get(name, 0))
+        wanted = max(siblings[name], most.get(name, 0) if model.get("nvlinks") else 0)
         found[name] = f"x{width} of x{wanted}" if width < wanted else ""
     return found
 

@@ -2,7 +2,8 @@
 
 Why it matters: Each link that is missing takes its share of the bandwidth from every collective, or NCCL gives NVLink
 up altogether. On boards whose links are all wired (SXM) every link must be up; of other GPUs those with fewer links
-than their siblings are told.
+than their siblings are told. GPUs in MIG mode are left out: theirs may
+be switched off with it.
 Confirm by hand: nvidia-smi nvlink -s
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/health-validation/reference/checks/nvlink ;
@@ -10,6 +11,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune import data
+from nodetune.checks.gpu._siblings import highest
 from nodetune.conditions import GPU
 from nodetune.expect import AtLeast, Empty
 from nodetune.model import Check, When
@@ -18,15 +20,17 @@ from nodetune.view import View
 
 
 def observe(facts: View) -> dict[str, str]:
-    states, models = facts["gpu.nvlink_state"], facts["gpu.pci_device_id"]
-    return {name: _problem(name, states, models) for name in states}
+    models, mig = facts["gpu.pci_device_id"], facts.get("gpu.mig_mode", {})
+    states = {name: state for name, state in facts["gpu.nvlink_state"].items() if mig.get(name) != "enabled"}
+    siblings = highest({name: len(state["active"]) for name, state in states.items()}, models)
+    return {
+        name: _problem(state, max(siblings[name], data.gpu(models.get(name, "")).get("nvlinks", 0)))
+        for name, state in states.items()
+    }
 
 
-def _problem(name: str, states: dict[str, dict[str, list[int]]], models: dict[str, str]) -> str:
-    up, down = states[name]["active"], states[name]["inactive"]
-    siblings = max(len(state["active"]) for other, state in states.items() if models.get(other) == models.get(name))
-    wired = data.gpu(models.get(name, "")).get("nvlinks", 0)
-    wanted = max(siblings, wired)
+def _problem(state: dict[str, list[int]], wanted: int) -> str:
+    up, down = state["active"], state["inactive"]
     if len(up) >= wanted:
         return ""
     named = f": link {', '.join(map(str, down))}" if up and down else ""
@@ -34,7 +38,7 @@ def _problem(name: str, states: dict[str, dict[str, list[int]]], models: dict[st
 
 
 CHECK = Check(
-    needs=("gpu.nvlink_state", "gpu.pci_device_id"),
+    needs=("gpu.nvlink_state", "gpu.pci_device_id", "gpu.mig_mode"),
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),

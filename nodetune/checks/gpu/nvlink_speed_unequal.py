@@ -7,6 +7,7 @@ Sources: https://docs.nvidia.com/health-validation/reference/checks/nvlink ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
+from nodetune.checks.gpu._siblings import highest
 from nodetune.conditions import GPU
 from nodetune.expect import Empty
 from nodetune.model import Check
@@ -16,11 +17,11 @@ from nodetune.view import View
 
 def observe(facts: View) -> dict[str, str]:
     speeds, models = facts["gpu.nvlink_speed"], facts["gpu.names"]
+    best = highest({name: max(map(int, links)) for name, links in speeds.items()}, models)
     found = {}
     for name, links in speeds.items():
-        best = max(int(speed) for other, seen in speeds.items() if models[other] == models[name] for speed in seen)
-        slow = [f"{count} at {speed}" for speed, count in links.items() if int(speed) < best]
-        found[name] = f"{', '.join(slow)}, the others at {best} MB/s" if slow else ""
+        slow = [f"{count} at {speed}" for speed, count in links.items() if int(speed) < best[name]]
+        found[name] = f"{', '.join(slow)}, the others at {best[name]} MB/s" if slow else ""
     return found
 
 

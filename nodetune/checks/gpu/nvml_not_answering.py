@@ -15,12 +15,10 @@ from nodetune.model import Absent, Check, Unread
 from nodetune.remedies import manual
 from nodetune.view import Missing, View
 
-OTHERS_HAVE_IT = {"vfio-pci", "nouveau"}
-
 
 def observe(facts: View) -> str | Unread:
-    if {facts["pci.devices"][bdf]["driver"] for bdf in facts["pci.gpus"]} <= OTHERS_HAVE_IT:
-        raise Missing("every GPU is passed through, or driven by nouveau")
+    if not {facts["pci.devices"][bdf]["driver"] for bdf in facts["pci.gpus"]} & {"nvidia", None}:
+        raise Missing("another driver than NVIDIA's has every GPU (passed through, or nouveau)")
     if isinstance(facts.fact("gpu.nvml_status"), Absent):
         return Unread("no NVML library on this host: the driver may live in a container")
     status: str = facts["gpu.nvml_status"]

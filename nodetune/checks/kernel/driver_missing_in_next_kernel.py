@@ -7,14 +7,26 @@ Side effects of the fix: None before the reboot.
 Sources: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/ ; https://github.com/dell/dkms
 """
 
-from nodetune.expect import Empty, Equals, Matches, Not
-from nodetune.model import Check, Ref, When
+from nodetune.expect import Empty, Equals, Not
+from nodetune.model import Absent, Check, Ref, When
 from nodetune.remedies import manual
+from nodetune.view import View
+
+MODULE = "kernel.next_nvidia_module"
+
+
+def missing(facts: View) -> str:
+    """Why that kernel has none; nothing where it has one."""
+    seen = facts.fact(MODULE)
+    if isinstance(seen, Absent):
+        return seen.reason
+    return "" if facts[MODULE] else "no module"
+
 
 CHECK = Check(
-    fact="kernel.next_nvidia_module",
-    accept=Matches(r"nvidia\.ko"),
-    absent="fail",
+    observe=missing,
+    needs=(MODULE,),
+    accept=Empty("an NVIDIA module for that kernel"),
     applies=(
         When("modules.available.nvidia", Not(Empty()), "the running kernel has no installed NVIDIA driver either"),
         When("kernel.next", Not(Equals(Ref("host.kernel"))), "the running kernel boots next"),

@@ -20,5 +20,5 @@ CHECK = Check(
         "Drain the node and reboot. To stay on the running kernel instead, make it the default: "
         "grub-set-default (Debian, Ubuntu) or grubby --set-default /boot/vmlinuz-$(uname -r)"
     ),
-    severity="medium",
+    severity="low",
 )

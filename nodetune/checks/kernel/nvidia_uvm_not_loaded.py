@@ -1,7 +1,8 @@
 """The module for unified memory (nvidia_uvm) is not loaded.
 
-Why it matters: Every CUDA context needs it, and so do the memory pools that NCCL uses from 2.23 on. It is loaded on
-demand by a set-uid helper; where that helper cannot run (containers, hardened hosts) CUDA fails to start.
+Why it matters: Every CUDA context needs it, and so do the memory pools that NCCL uses from 2.23 on. The first CUDA
+program loads it through a set-uid helper, so that a node which has run none since boot may simply not have it yet; where
+that helper cannot run (containers, hardened hosts) CUDA fails to start.
 Confirm by hand: lsmod | grep nvidia_uvm; ls -l /dev/nvidia-uvm
 Side effects of the fix: None.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
@@ -26,5 +27,5 @@ CHECK = Check(
     set="loaded",
     applies=(GPU_ON_PCI, When("kernel.nvidia_module_version", Not(Empty()), "the NVIDIA driver is not loaded")),
     remedy=module("nvidia_uvm"),
-    severity="high",
+    severity="low",
 )

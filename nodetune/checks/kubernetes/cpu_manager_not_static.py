@@ -29,5 +29,5 @@ CHECK = Check(
         "kubectl drain NODE; systemctl stop kubelet; rm /var/lib/kubelet/cpu_manager_state; write cpuManagerPolicy: static and "
         "reservedSystemCPUs: LIST into /var/lib/kubelet/config.yaml; systemctl start kubelet; kubectl uncordon NODE"
     ),
-    severity="medium",
+    severity="low",
 )

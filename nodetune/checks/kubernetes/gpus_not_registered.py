@@ -20,6 +20,8 @@ def observe(facts: View) -> int:
     if not facts["kubernetes.kubelet"]["running"]:
         raise Missing("the kubelet does not run")
     devices = facts.get("kubernetes.devices", {})
+    if "enabled" in facts.readable("gpu.mig_mode", {}).values():
+        raise Missing("a GPU is in MIG mode: the plugin counts its slices")
     if any(name.startswith("nvidia.com/mig-") for name in devices):
         raise Missing("the GPUs are offered as MIG slices")
     if any("gpu.nvidia.com" in name for name in facts["kubernetes.plugins"]):
@@ -28,7 +30,7 @@ def observe(facts: View) -> int:
 
 
 CHECK = Check(
-    needs=("kubernetes.kubelet", "kubernetes.devices", "kubernetes.plugins"),
+    needs=("kubernetes.kubelet", "kubernetes.devices", "kubernetes.plugins", "gpu.mig_mode"),
     observe=observe,
     accept=Equals(Ref("gpu.count")),
     applies=(KUBELET, GPU),

@@ -29,5 +29,5 @@ CHECK = Check(
         "kubectl drain NODE; write topologyManagerPolicy: best-effort (or restricted) into /var/lib/kubelet/config.yaml; "
         "systemctl restart kubelet; kubectl uncordon NODE"
     ),
-    severity="medium",
+    severity="low",
 )

@@ -15,6 +15,14 @@ RAISED_BY_ITSELF = ("containerd", "crio")
 """Programs in Go raise their own soft limit of open files and start children with the old one: their hard one counts."""
 
 
+WORK = ("kubernetes.present", "slurm.present")
+
+
+def logins(facts: View) -> tuple[str, ...]:
+    """Login sessions; none on a node where only a kubelet starts work."""
+    return () if facts["kubernetes.present"] and not facts["slurm.present"] else (SESSIONS,)
+
+
 def seen(facts: View, item: str, side: str = "soft", subjects: tuple[str, ...] = PASSED_ON) -> Fact | dict[str, Any]:
     """One side of a limit for each of the subjects that are on this host."""
     fact = facts.fact(f"limits.{item}")

@@ -10,7 +10,7 @@ https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 
 from typing import Any
 
-from nodetune.checks.limits._sides import RAISED_BY_ITSELF, SESSIONS, seen
+from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, logins, seen
 from nodetune.conditions import GPU_ON_PCI
 from nodetune.expect import AtLeast
 from nodetune.model import Check, Fact
@@ -20,12 +20,15 @@ from nodetune.view import View
 
 def observe(facts: View) -> Fact | dict[str, Any]:
     """The soft limit; of engines the hard one."""
-    soft, hard = seen(facts, "nofile", "soft", ("slurmd", SESSIONS)), seen(facts, "nofile", "hard", RAISED_BY_ITSELF)
+    soft, hard = (
+        seen(facts, "nofile", "soft", ("slurmd", *logins(facts))),
+        seen(facts, "nofile", "hard", RAISED_BY_ITSELF),
+    )
     return {**soft, **hard} if isinstance(soft, dict) and isinstance(hard, dict) else soft
 
 
 CHECK = Check(
-    needs=("limits.nofile",),
+    needs=("limits.nofile", *WORK),
     observe=observe,
     accept=AtLeast(131072),
     set=1048576,

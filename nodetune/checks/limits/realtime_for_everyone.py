@@ -10,7 +10,7 @@ Sources: https://man7.org/linux/man-pages/man7/sched.7.html
 from typing import Any
 
 from nodetune.checks.limits._sides import SESSIONS, seen
-from nodetune.expect import AtMost
+from nodetune.expect import Equals
 from nodetune.model import Check, Fact
 from nodetune.remedies import limit
 from nodetune.view import View
@@ -23,7 +23,7 @@ def observe(facts: View) -> Fact | dict[str, Any]:
 CHECK = Check(
     needs=("limits.rtprio",),
     observe=observe,
-    accept=AtMost(0),
+    accept=Equals(0),
     set=0,
     remedy=limit("rtprio"),
     severity="info",

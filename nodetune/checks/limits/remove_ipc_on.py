@@ -12,13 +12,14 @@ https://www.freedesktop.org/software/systemd/man/latest/logind.conf.html
 from dataclasses import replace
 
 from nodetune.expect import Equals
-from nodetune.model import Check
+from nodetune.model import Check, When
 from nodetune.remedies import systemd_dropin
 
 CHECK = Check(
     fact="services.remove_ipc",
     accept=Equals("no"),
     set="no",
+    applies=(When("kubernetes.present", Equals(wanted=False), "pods have shared memory of their own"),),
     remedy=replace(systemd_dropin("logind.conf", "Login", "RemoveIPC"), persisted="services.remove_ipc_set"),
-    severity="high",
+    severity="medium",
 )

@@ -33,5 +33,5 @@ CHECK = Check(
     set=8388608,
     unit="bytes",
     remedy=limit("stack"),
-    severity="medium",
+    severity="low",
 )

@@ -17,14 +17,14 @@ def needs(kind: str) -> tuple[str, ...]:
     return ("memory.total_kb", *(f"{where}.{name}" for where in ("sysctl", "persisted.sysctl") for name in settings))
 
 
-def limits(facts: View, kind: str, default_ratio: int) -> dict[str, int]:
-    """The limit now and the one that the next boot sets. A ratio is taken of all memory: its upper bound."""
+def limits(facts: View, kind: str, default_ratio: int) -> int | dict[str, int]:
+    """The limit; where the next boot sets another, both. A ratio is taken of all memory: its upper bound."""
     percent = facts["memory.total_kb"] * 1024 // 100
     now = facts[f"sysctl.vm.{kind}_bytes"] or facts[f"sysctl.vm.{kind}_ratio"] * percent
     size, ratio = (facts.get(f"persisted.sysctl.vm.{kind}_{unit}") for unit in ("bytes", "ratio"))
     by_size = size and size["value"] and (ratio is None or _order(size) > _order(ratio))
     later = size["value"] if by_size else (ratio["value"] if ratio else default_ratio) * percent
-    return {"now": now, "next boot": later}
+    return int(now) if now == later else {"now": now, "next boot": later}
 
 
 def _order(persisted: dict[str, Any]) -> tuple[str, int]:

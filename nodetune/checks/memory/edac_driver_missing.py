@@ -8,13 +8,20 @@ Sources: https://docs.kernel.org/admin-guide/RAS/main.html
 """
 
 from nodetune.conditions import BARE_METAL
-from nodetune.expect import Empty, Not
+from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
+from nodetune.view import View
+
+
+def observe(facts: View) -> str:
+    return "" if facts["memory.edac.controllers"] else "no EDAC driver"
+
 
 CHECK = Check(
-    fact="memory.edac.controllers",
-    accept=Not(Empty()),
+    observe=observe,
+    needs=("memory.edac.controllers",),
+    accept=Empty("an EDAC driver"),
     applies=(BARE_METAL,),
     remedy=manual(
         "Load the driver of the platform: modprobe amd64_edac, i10nm_edac, skx_edac or (firmware first) ghes_edac; "

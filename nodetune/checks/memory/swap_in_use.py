@@ -1,8 +1,8 @@
 """Pages have been swapped out.
 
 Why it matters: Reading a page back from disk takes about a thousand times as long as reading memory. Some of what is
-out is cold and harmless, but pages only leave when memory ran short at some time since the node started: a job was
-larger than the node, or something leaks.
+out is cold and harmless. More than a little means that memory ran short at some time since the node started, if only for
+the page cache: a job was larger than the node, or something leaks.
 Confirm by hand: grep VmSwap /proc/[0-9]*/status | sort -k 2 -n | tail
 Side effects of the fix: Reading the pages back takes disk time and needs that much free memory.
 Sources: https://docs.kernel.org/filesystems/proc.html (VmSwap, SwapFree)

@@ -2,7 +2,7 @@
 
 Why it matters: With "always" any program that touches fresh memory may stop until the kernel has moved other pages out
 of the way, which shows as stalls in data loaders and proxy threads. With "never" even programs that ask for huge pages
-(NumPy, PyTorch) get one only when a free one lies about.
+(NumPy, for one) get one only when a free one lies about.
 Confirm by hand: cat /sys/kernel/mm/transparent_hugepage/defrag
 Side effects of the fix: Programs that do not ask for huge pages get fewer of them right away.
 Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html

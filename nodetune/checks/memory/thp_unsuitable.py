@@ -1,7 +1,7 @@
 """Transparent huge pages are set to a policy that does not suit GPU work.
 
 Why it matters: Huge pages save TLB misses where hosts stage large buffers, but only where programs can get them:
-"never" takes them away from NumPy and PyTorch, which ask for them by madvise.
+"never" takes them away from programs that ask for them by madvise, as NumPy does, and PyTorch where it is told to.
 Confirm by hand: cat /sys/kernel/mm/transparent_hugepage/enabled
 Side effects of the fix: Only mappings made from then on change; restart a program to see the effect.
 Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html ;

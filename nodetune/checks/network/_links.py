@@ -46,8 +46,8 @@ def agreed(values: Iterable[Any]) -> Any:
 
 
 def share(part: float, whole: float) -> str:
-    """A part of a whole as people read it: "12 of 3000000 (4e-06)"."""
-    return f"{part:g} of {whole:g} ({part / whole:.2g})"
+    """A part of a whole as people read it: "12 of 3,000,000"."""
+    return f"{part:,.0f} of {whole:,.0f}"
 
 
 def conf_of_shared_subnets(facts: View, setting: str) -> dict[str, int] | Absent:

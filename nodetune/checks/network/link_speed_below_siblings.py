@@ -18,7 +18,13 @@ from nodetune.view import View
 
 def observe(facts: View) -> dict[str, str]:
     devices: dict[str, Any] = facts.get("pci.devices", {})
-    links = {name: link for name, link in in_use(facts["net.links"]).items() if link["speed_mbps"]}
+    """Links of RDMA ports are left to the check of those."""
+    rdma = {port["bdf"] for port in facts.get("rdma.ports", {}).values()} - {None}
+    links = {
+        name: link
+        for name, link in in_use(facts["net.links"]).items()
+        if link["speed_mbps"] and link["bdf"] not in rdma
+    }
     for name, link in links.items():
         links[name] = {**link, "model": devices.get(link["bdf"], {}).get("device")}
     problems = dict.fromkeys(links, "")
@@ -41,12 +47,12 @@ def _slow(group: Links) -> dict[str, str]:
 
 
 CHECK = Check(
-    needs=("net.links", "pci.devices"),
+    needs=("net.links", "pci.devices", "rdma.ports"),
     observe=observe,
     accept=Empty("the speed of the siblings"),
     remedy=manual(
         "ethtool LINK (what both ends advertise), ethtool -m LINK (optics); reseat or replace the cable, compare the "
         "settings of the switch port. A link that is meant to be slower: waive it."
     ),
-    severity="high",
+    severity="medium",
 )

@@ -24,7 +24,12 @@ def observe(facts: View) -> dict[str, str]:
     for group in siblings:
         mtus = sorted({link["mtu"] for link in group.values()})
         if len(mtus) > 1:
-            problems.update({name: f"MTU {link['mtu']}, in a subnet with {mtus}" for name, link in group.items()})
+            problems.update(
+                {
+                    name: f"MTU {link['mtu']}, in a subnet with {' and '.join(map(str, mtus))}"
+                    for name, link in group.items()
+                }
+            )
     for group in groups(links, "driver", "speed_mbps"):
         problems.update(_odd(group))
     return problems
@@ -44,7 +49,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("the same MTU as the siblings"),
     remedy=manual(
-        "Compare with `ip link` on the switch side and on a good node, then set it where the link is configured: "
+        "Compare with the switch ports and with ip link on a good node, then set it where the link is configured: "
         "netplan or systemd-networkd MTUBytes=, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con up NAME."
     ),
     severity="medium",

@@ -28,5 +28,5 @@ CHECK = Check(
     set=16384,
     unit="packets",
     remedy=sysctl("net.core.netdev_max_backlog", boot_default=1000),
-    severity="low",
+    severity="info",
 )

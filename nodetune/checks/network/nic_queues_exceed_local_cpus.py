@@ -32,5 +32,5 @@ CHECK = Check(
         "ethtool -L LINK combined N with N = the CPUs of the card's node; keep it with CombinedChannels=N in a file of "
         "/etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined N."
     ),
-    severity="low",
+    severity="info",
 )

@@ -2,7 +2,7 @@
 
 Why it matters: Where one switch or tunnel on the way takes only small frames and its "too big" message is filtered,
 connections open and then hang at the first full frame. With probing TCP finds a size that passes. It acts only after
-such a hang (1), so it costs nothing where all is well.
+such a hang (1), so it costs next to nothing where all is well.
 Confirm by hand: sysctl net.ipv4.tcp_mtu_probing
 Side effects of the fix: A connection that stalls for other reasons may fall back to small segments for a while.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ; https://www.rfc-editor.org/rfc/rfc4821 ;

@@ -1,7 +1,7 @@
 """A link has global pause frames on although priority flow control is in use.
 
 Why it matters: Global pause stops everything on the link, the lossless class of RoCE included, and priority flow
-control exists to avoid just that. A port does one or the other; which, depends on the card's and the switch's mood.
+control exists to avoid just that. A port does one or the other; which one depends on card and switch.
 Confirm by hand: ethtool -a eth0; dcb pfc show dev eth0 (or mlnx_qos -i eth0)
 Side effects of the fix: The link may restart. Traffic outside the lossless priorities can then be dropped.
 Sources: https://1.ieee802.org/dcb/802-1qbb/ ; https://github.com/NVIDIA/doroce-linux ;

@@ -4,14 +4,16 @@ Why it matters: With several links in one subnet the route back to a peer leaves
 path filter (1) then drops what arrives on the others: some pairs of hosts cannot connect, or RoCE's connection setup
 times out. Loose (2) still refuses forged sources; better still is one subnet per link.
 Confirm by hand: sysctl -a --pattern 'net.ipv4.conf.*.rp_filter$'
-Side effects of the fix: Packets are accepted on any link that has a route to their source.
-Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
+Side effects of the fix: Packets are accepted on any link that has a route to their source. Set it for the links, not for
+"all": Calico's agent does not start where net.ipv4.conf.all.rp_filter is 2.
+Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts) ;
+https://docs.tigera.io/calico/latest/reference/felix/configuration (IgnoreLooseRPF)
 """
 
 from nodetune.checks.network._links import conf_of_shared_subnets
 from nodetune.expect import OneOf
 from nodetune.model import Absent, Check
-from nodetune.remedies import sysctl
+from nodetune.remedies import manual
 from nodetune.view import View
 
 
@@ -23,7 +25,9 @@ CHECK = Check(
     needs=("net.links", "net.subnets", "net.ipv4_conf"),
     observe=observe,
     accept=OneOf([0, 2]),
-    set=2,
-    remedy=sysctl("net.ipv4.conf.all.rp_filter"),
+    remedy=manual(
+        "For each link named: sysctl -w net.ipv4.conf.LINK.rp_filter=2, and the same line in a file of /etc/sysctl.d. Leave "
+        "net.ipv4.conf.all.rp_filter at 0 or 1. Better: one subnet for each link."
+    ),
     severity="medium",
 )

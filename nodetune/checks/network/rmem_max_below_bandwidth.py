@@ -18,5 +18,5 @@ CHECK = Check(
     set=Ref("derived.tcp_buffer_bytes"),
     unit="bytes",
     remedy=sysctl("net.core.rmem_max"),
-    severity="medium",
+    severity="low",
 )

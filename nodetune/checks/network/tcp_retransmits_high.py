@@ -35,5 +35,5 @@ CHECK = Check(
         "ss -ti shows which peers lose segments; compare the error and drop counters of the links on the way (ip -s -s "
         "link, the switch ports), the MTU (ping -M do -s 8972 PEER) and the cables."
     ),
-    severity="medium",
+    severity="low",
 )

@@ -2,7 +2,7 @@
 
 Why it matters: The third number of tcp_rmem is how far the kernel may grow a connection's receive window. Below bandwidth
 times round trip one flow cannot fill the link, whatever the sender does; checkpoints, datasets over TCP and NCCL's
-socket transport feel it. The usual 6 MiB allow at most 10 Gb/s at 5 ms.
+socket transport feel it. The usual 6 MiB allow at most 50 Gb/s at 1 ms.
 Confirm by hand: sysctl net.ipv4.tcp_rmem
 Side effects of the fix: Busy connections may hold more kernel memory, up to net.ipv4.tcp_mem in all. Only the third
 number is raised: the middle one is what every new socket starts with.
@@ -35,5 +35,5 @@ CHECK = Check(
     set=Ref("derived.tcp_rmem"),
     unit="bytes",
     remedy=sysctl("net.ipv4.tcp_rmem"),
-    severity="medium",
+    severity="low",
 )

@@ -14,13 +14,18 @@ NEEDS = ("pci.gpus", "pci.devices", "rdma.ports", "numa.node_count")
 
 
 def nearest(facts: View) -> dict[str, str]:
-    """BDF of each GPU → where its nearest RDMA card sits."""
+    """BDF of each GPU → where its nearest RDMA card sits. Not judged where the cards are too few for the NUMA nodes."""
     devices = facts["pci.devices"]
-    cards = [devices[port["bdf"]] for port in facts["rdma.ports"].values() if port.get("bdf") in devices]
+    places = {port["bdf"] for port in facts["rdma.ports"].values() if port.get("bdf")}
+    cards = [devices[bdf] for bdf in sorted(places) if bdf in devices]
     if not cards:
         raise Missing("no RDMA card on the PCI bus")
     one_node = facts.get("numa.node_count", 1) < 2
-    return {gpu: _place(devices[gpu], cards, one_node) for gpu in facts["pci.gpus"] if gpu in devices}
+    gpus = {gpu: devices[gpu] for gpu in facts["pci.gpus"] if gpu in devices}
+    slots = {bdf.rpartition(".")[0] for bdf in places}
+    if not one_node and len(slots) < len({gpu.get("numa_node") for gpu in gpus.values()}):
+        raise Missing("fewer RDMA cards than NUMA nodes with GPUs")
+    return {bdf: _place(gpu, cards, one_node) for bdf, gpu in gpus.items()}
 
 
 def _place(gpu: Any, cards: list[Any], one_node: bool) -> str:

@@ -12,7 +12,7 @@ https://github.com/torvalds/linux/commit/63692df103e9c76b26c382ce8079283b7df9a99
 from typing import Any
 
 from nodetune.conditions import BARE_METAL, SEVERAL_NUMA_NODES
-from nodetune.expect import AtLeast
+from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
 from nodetune.view import View
@@ -21,10 +21,10 @@ CLASSES = ("0302", "0200", "0207", "0108")  # GPUs, network and InfiniBand cards
 DISPLAY = "0300"  # a GPU too if NVIDIA made it, else the management controller's
 
 
-def observe(facts: View) -> dict[str, int]:
-    """The NUMA node of each device that matters."""
+def observe(facts: View) -> dict[str, str]:
+    """Each device that matters whose node is not known."""
     devices = facts["pci.devices"].items()
-    return {bdf: -1 if each["numa_node"] is None else each["numa_node"] for bdf, each in devices if _matters(each)}
+    return {bdf: "not known" if each["numa_node"] in (-1, None) else "" for bdf, each in devices if _matters(each)}
 
 
 def _matters(device: Any) -> bool:
@@ -37,7 +37,7 @@ CHECK = Check(
     observe=observe,
     needs=("pci.devices",),
     applies=(BARE_METAL, SEVERAL_NUMA_NODES),
-    accept=AtLeast(0),
+    accept=Empty("a NUMA node"),
     remedy=manual(
         "Update the BIOS; look there for an option that describes PCIe to NUMA (ACPI SRAT, NUMA per socket, L3 as NUMA). "
         "To try it out only: echo N > /sys/bus/pci/devices/BDF/numa_node (taints the kernel, lost at reboot)."

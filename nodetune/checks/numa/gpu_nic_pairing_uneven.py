@@ -22,7 +22,8 @@ def observe(facts: View) -> dict[str, object]:
     places = _pairing.nearest(facts)
     count = list(places.values()).count(_pairing.SWITCH)
     told = f"none under its switch; {count} of {len(places)} GPUs have one"
-    return {gpu: told if count and place != _pairing.SWITCH else [] for gpu, place in places.items()}
+    elsewhere = (_pairing.SWITCH, _pairing.FAR)  # one on another NUMA node is reported as such
+    return {gpu: told if count and place not in elsewhere else [] for gpu, place in places.items()}
 
 
 CHECK = Check(

@@ -36,5 +36,5 @@ CHECK = Check(
         "Compare with the vendor's block diagram. If the machine is built so, bind jobs to that node's cores and waive "
         "this for its hosts; if not, look for the missing riser or switch in lspci -t and the BMC's event log."
     ),
-    severity="low",
+    severity="info",
 )

@@ -7,13 +7,20 @@ Side effects of the fix: A power cycle ends everything that runs on the node.
 Sources: https://docs.nvidia.com/deploy/xid-errors/index.html ; https://docs.kernel.org/PCI/pci-error-recovery.html
 """
 
-from nodetune.expect import Equals
+from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
+from nodetune.view import View
+
+
+def observe(facts: View) -> dict[str, str]:
+    return {bdf: "" if answers else "does not answer" for bdf, answers in facts["pci.answers"].items()}
+
 
 CHECK = Check(
-    fact="pci.answers",
-    accept=Equals(wanted=True),
+    needs=("pci.answers",),
+    observe=observe,
+    accept=Empty("an answer"),
     remedy=manual(
         "Drain the node and save the logs (nvidia-bug-report.sh, dmesg). Power-cycle it fully (off, not a warm reboot). If the "
         "device stays away or falls off again, reseat it and check its power cables, then have it replaced."

@@ -8,6 +8,8 @@ from typing import Any
 
 Ports = dict[str, dict[str, Any]]
 
+FAST_GBPS = 100
+
 
 def own(ports: Ports) -> Ports:
     """Ports of the hardware itself, without virtual functions."""
@@ -21,6 +23,11 @@ def active(ports: Ports, link_layer: str | None = None) -> Ports:
         for name, port in own(ports).items()
         if port["state"] == "ACTIVE" and link_layer in (None, port["link_layer"])
     }
+
+
+def for_gpus(ports: Ports, link_layer: str | None = None) -> Ports:
+    """The active ones that are fast enough to be meant for the GPUs: management cards can do RoCE as well."""
+    return {name: port for name, port in active(ports, link_layer).items() if (port["rate_gbps"] or 0) >= FAST_GBPS}
 
 
 def groups(ports: Ports) -> Iterable[Ports]:

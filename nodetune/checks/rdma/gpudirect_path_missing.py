@@ -11,6 +11,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_tr
 
 import re
 
+from nodetune.checks.rdma._ports import for_gpus
 from nodetune.conditions import GPU_ON_PCI, RDMA
 from nodetune.expect import OneOf
 from nodetune.model import Absent, Check, Unread, Value
@@ -24,6 +25,8 @@ PEERMEM = {"nvidia_peermem", "nv_peer_mem"}
 def observe(facts: View) -> Value | Absent | Unread:
     if all(device["vendor"] in (AMAZON, None) for device in facts["rdma.devices"].values()):
         return Absent("no RDMA hardware that uses this path")
+    if not for_gpus(facts["rdma.ports"]):
+        return Absent("no active RDMA port of 100 Gb/s or more")
     if PEERMEM & set(facts["modules.loaded"]):
         return Value("nvidia_peermem")
     if facts["kernel.nvidia_flavour"] != "open":
@@ -39,7 +42,7 @@ def _kernel(release: str) -> tuple[int, ...]:
 
 
 CHECK = Check(
-    needs=("rdma.devices", "modules.loaded", "host.kernel", "kernel.nvidia_flavour"),
+    needs=("rdma.devices", "rdma.ports", "modules.loaded", "host.kernel", "kernel.nvidia_flavour"),
     observe=observe,
     accept=OneOf(["dma-buf", "nvidia_peermem"]),
     applies=(GPU_ON_PCI, RDMA),

@@ -1,7 +1,8 @@
 """GPUs of one NUMA node have less network bandwidth than those of another.
 
 Why it matters: A collective operation over several hosts ends when the last GPU has its data. With four cards next to
-four GPUs and two next to the other four, the second half sets the pace, or reaches cards across the socket link.
+four GPUs and two next to the other four, the second half sets the pace, or reaches cards across the socket link. Not judged while a
+port is down or slow: that is reported by itself.
 Confirm by hand: nvidia-smi topo -m; grep . /sys/class/infiniband/*/device/numa_node
 Side effects of the fix: Moving cards needs the machine off.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_troubleshooting.html ;
@@ -11,18 +12,18 @@ https://docs.kernel.org/PCI/sysfs-pci.html
 from collections import Counter
 from typing import Any
 
-from nodetune.checks.rdma._ports import active
+from nodetune.checks.rdma._ports import Ports, groups, own
 from nodetune.conditions import BARE_METAL, GPU_ON_PCI, SEVERAL_NUMA_NODES
 from nodetune.expect import Empty
 from nodetune.model import Absent, Check
 from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.view import Missing, View
 
 
 def observe(facts: View) -> dict[str, str] | Absent:
     devices = facts["pci.devices"]
     gpus = Counter(devices[bdf]["numa_node"] for bdf in facts["pci.gpus"] if bdf in devices)
-    compute = _compute(active(facts["rdma.ports"]))
+    compute = _compute(facts["rdma.ports"])
     if len(gpus) < 2 or min(gpus) < 0 or len(compute) * 2 < gpus.total():
         return Absent("no card for every two GPUs, or GPUs on one NUMA node only")
     share = {node: sum(p["rate_gbps"] for p in compute if p["numa_node"] == node) / gpus[node] for node in sorted(gpus)}
@@ -33,12 +34,12 @@ def observe(facts: View) -> dict[str, str] | Absent:
     }
 
 
-def _compute(ports: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    """The ports of the commonest model and rate: storage and management cards are fewer."""
-    kinds: dict[Any, list[dict[str, Any]]] = {}
-    for port in ports.values():
-        kinds.setdefault((port["model"], port["rate_gbps"]), []).append(port)
-    return max(kinds.values(), key=len, default=[])
+def _compute(ports: Ports) -> list[dict[str, Any]]:
+    """The largest group of ports that should be alike: storage and management cards are fewer."""
+    alike = list(max(map(dict, groups(own(ports))), key=len, default={}).values())
+    if any(port["state"] != "ACTIVE" for port in alike) or len({port["rate_gbps"] for port in alike}) > 1:
+        raise Missing("a port is down or slower than its siblings, which is reported by itself")
+    return alike
 
 
 CHECK = Check(
@@ -47,7 +48,7 @@ CHECK = Check(
     accept=Empty("the same for each GPU"),
     applies=(BARE_METAL, GPU_ON_PCI, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "Compare with the maker's slot plan: a card that is missing or down on that node (rdma link) explains most cases; "
+        "Compare with the maker's slot plan: a card that is missing on that node (rdma link) explains most cases; "
         "otherwise move cards so that each GPU has the same network bandwidth on its own node."
     ),
     severity="low",

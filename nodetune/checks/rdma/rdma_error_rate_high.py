@@ -39,7 +39,7 @@ def observe(facts: View) -> dict[str, str]:
 def _errors(counted: dict[str, Any]) -> str:
     packets = counted.get("port_rcv_packets", 0) + counted.get("port_xmit_packets", 0)
     bad = [name for name, limit in LIMITS.items() if counted.get(name, 0) > max(FEWEST, limit * packets)]
-    return ", ".join(f"{name} {counted[name]}" for name in bad) + f" in {packets:g} packets" if bad else ""
+    return ", ".join(f"{name} {counted[name]:,}" for name in bad) + f" in {packets:,} packets" if bad else ""
 
 
 CHECK = Check(

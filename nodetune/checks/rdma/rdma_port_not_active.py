@@ -36,7 +36,8 @@ def _fault(port: dict[str, Any], used: bool) -> str:
     off = port["phys_state"] == "Disabled" and port["link_layer"] == "InfiniBand"
     if port["state"] == "ACTIVE" or off or (port["state"] == "DOWN" and not used):
         return ""
-    return f"{port['state']} ({port['phys_state']})"
+    nobody = port["state"] == "INIT" and port["link_layer"] == "InfiniBand" and port.get("sm_lid") == 0
+    return f"{port['state']} ({port['phys_state']})" + ", no subnet manager answers" * nobody
 
 
 CHECK = Check(
@@ -45,7 +46,8 @@ CHECK = Check(
     accept=Empty("ACTIVE"),
     applies=(RDMA,),
     remedy=manual(
-        "INIT: start or reach the subnet manager (sminfo). DOWN: ip link set NETDEV up (RoCE); reseat the cable, try another "
+        "INIT: no subnet manager has configured the port. Start it where it should run (a switch, UFM, a server with opensm); if "
+        "other hosts see one (sminfo), look at this port's cable and switch. DOWN: ip link set NETDEV up (RoCE); reseat the cable, try another "
         "switch port. A port that is meant to be unused: waive it."
     ),
     severity="critical",

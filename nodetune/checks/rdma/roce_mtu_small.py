@@ -9,7 +9,7 @@ Sources: https://git.kernel.org/torvalds/c/bcacb897569f ;
 https://www.ibm.com/docs/en/linux-on-systems?topic=functions-set-mtu
 """
 
-from nodetune.checks.rdma._ports import active
+from nodetune.checks.rdma._ports import for_gpus
 from nodetune.expect import AtLeast
 from nodetune.model import Absent, Check
 from nodetune.remedies import manual
@@ -18,15 +18,16 @@ from nodetune.view import View
 
 def observe(facts: View) -> dict[str, int] | Absent:
     links = facts["net.links"]
-    netdevs = sorted({port["netdev"] for port in active(facts["rdma.ports"], "Ethernet").values() if port["netdev"]})
-    return {name: links[name]["mtu"] for name in netdevs if name in links} or Absent("no active RoCE port")
+    netdevs = sorted({port["netdev"] for port in for_gpus(facts["rdma.ports"], "Ethernet").values() if port["netdev"]})
+    return {name: links[name]["mtu"] for name in netdevs if name in links} or Absent(
+        "no active RoCE port of 100 Gb/s or more"
+    )
 
 
 CHECK = Check(
     needs=("rdma.ports", "net.links"),
     observe=observe,
     accept=AtLeast(4200),
-    unit="bytes",
     remedy=manual(
         "Make sure that the switches carry 9000 bytes, then set it where the link is configured: netplan or "
         "systemd-networkd MTUBytes=9000, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con up NAME."

@@ -10,22 +10,32 @@ Sources: https://github.com/NVIDIA/doroce-linux ; https://docs.nvidia.com/networ
 
 from typing import Any
 
-from nodetune.checks.rdma._ports import active, usual
+from nodetune.checks.rdma._ports import for_gpus, usual
 from nodetune.expect import Empty
 from nodetune.model import Absent, Check
 from nodetune.remedies import manual
 from nodetune.view import View
 
 NEEDS = ("rdma.ports", "rdma.traffic_class", "rdma.cm_tos", "net.dcb")
+COMPARED = ("traffic class", "PFC priorities")
 
 
 def observe(facts: View) -> dict[str, str] | Absent:
-    ports = active(facts["rdma.ports"], "Ethernet")
+    """Ports of one rate are siblings: compute and storage networks may differ."""
+    ports = for_gpus(facts["rdma.ports"], "Ethernet")
     if not ports:
-        return Absent("no active RoCE port")
+        return Absent("no active RoCE port of 100 Gb/s or more")
     settings = {name: _settings(facts, name, port["netdev"]) for name, port in ports.items()}
-    usually = {key: usual(repr(each[key]) for each in settings.values()) for key in ("traffic class", "PFC priorities")}
-    return {name: "; ".join([*_unlike(each, usually), *_contradictions(each)]) for name, each in settings.items()}
+    found = {}
+    for rate in {port["rate_gbps"] for port in ports.values()}:
+        siblings = {name: each for name, each in settings.items() if ports[name]["rate_gbps"] == rate}
+        usually = {key: usual(_words(each[key]) for each in siblings.values()) for key in COMPARED}
+        found.update({name: _problems(each, usually) for name, each in siblings.items()})
+    return found
+
+
+def _problems(port: dict[str, Any], usually: dict[str, str]) -> str:
+    return "; ".join([*_unlike(port, usually), *_contradictions(port)])
 
 
 def _settings(facts: View, name: str, netdev: str) -> dict[str, Any]:
@@ -39,7 +49,22 @@ def _settings(facts: View, name: str, netdev: str) -> dict[str, Any]:
 
 
 def _unlike(port: dict[str, Any], usually: dict[str, str]) -> list[str]:
-    return [f"{key} {port[key]}, siblings {common}" for key, common in usually.items() if repr(port[key]) != common]
+    return [
+        f"{key} {_words(port[key])}, siblings {common}"
+        for key, common in usually.items()
+        if _words(port[key]) != common
+    ]
+
+
+def _words(setting: Any) -> str:
+    """None: not known to be set; an empty list: known to be off."""
+    return (
+        "not set"
+        if setting is None
+        else ", ".join(map(str, setting)) or "none"
+        if isinstance(setting, list)
+        else str(setting)
+    )
 
 
 def _contradictions(port: dict[str, Any]) -> list[str]:
@@ -51,7 +76,7 @@ def _contradictions(port: dict[str, Any]) -> list[str]:
         found.append(f"traffic class {traffic} but rdma_cm uses {manager}")
     priority = port["map"].get(str(traffic >> 2))
     if lossless and priority is not None and priority not in lossless:
-        found.append(f"DSCP {traffic >> 2} has priority {priority}, PFC is on for {lossless}")
+        found.append(f"DSCP {traffic >> 2} has priority {priority}, PFC is on for {_words(lossless)}")
     if lossless and not port["map"]:
         found.append(f"DSCP {traffic >> 2} is set, but the card sorts by VLAN priority")
     return found

@@ -25,6 +25,8 @@ def observe(facts: View) -> dict[str, str] | Absent:
     seen = {name: _fault(gids.get(name, [])) for name in ports}
     # a port without IP address is a fault where siblings of its rate have one; others may not be meant for RDMA
     used = {ports[name]["rate_gbps"] for name, fault in seen.items() if not fault}
+    if not used and facts["kubernetes.present"]:
+        return Absent("Kubernetes may give the addresses to pods")
     for name, fault in seen.items():
         if fault == LOCAL and used and ports[name]["rate_gbps"] not in used:
             seen[name] = ""
@@ -39,7 +41,7 @@ def _fault(gids: list[dict[str, Any]]) -> str:
 
 
 CHECK = Check(
-    needs=("rdma.ports", "rdma.gids"),
+    needs=("rdma.ports", "rdma.gids", "kubernetes.present"),
     observe=observe,
     accept=Empty("a RoCE v2 address made from the link's IP address"),
     remedy=manual(

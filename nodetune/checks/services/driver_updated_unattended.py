@@ -44,5 +44,5 @@ CHECK = Check(
         "RHEL: excludepkgs=nvidia-*,kmod-nvidia*,libnvidia-* in the [base] section of /etc/dnf/automatic.conf. "
         "Do not switch automatic security updates off."
     ),
-    severity="high",
+    severity="medium",
 )

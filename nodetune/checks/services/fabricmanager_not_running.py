@@ -17,12 +17,15 @@ from nodetune.view import View
 
 
 def observe(facts: View) -> str:
+    """One that runs outside the unit (in a driver container) does as well."""
     require_nvswitch(facts)
-    return state(facts.get("services.nvidia-fabricmanager"))
+    unit = facts.get("services.nvidia-fabricmanager")
+    outside = not (unit and unit["active"] == "active") and facts["services.processes"].get("nv-fabricmanager")
+    return "running" if outside else state(unit)
 
 
 CHECK = Check(
-    needs=("services.nvidia-fabricmanager", *NVSWITCH_NEEDS),
+    needs=("services.nvidia-fabricmanager", "services.processes", *NVSWITCH_NEEDS),
     observe=observe,
     accept=Equals("running"),
     set="enabled",

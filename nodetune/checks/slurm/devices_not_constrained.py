@@ -16,13 +16,13 @@ from nodetune.view import View
 
 def observe(facts: View) -> str:
     """The setting; "no" where cgroup.conf or the line is missing, which is Slurm's documented default."""
-    return str(facts.get("slurm.cgroup", {}).get("constraindevices", "no")).lower()
+    return "ConstrainDevices=" + str(facts.get("slurm.cgroup", {}).get("constraindevices", "no")).lower()
 
 
 CHECK = Check(
     needs=("slurm.cgroup",),
     observe=observe,
-    accept=Equals("yes"),
+    accept=Equals("ConstrainDevices=yes"),
     applies=(SLURM, GPU_ON_PCI),
     remedy=manual(
         "Write ConstrainDevices=yes into cgroup.conf (with TaskPlugin=task/affinity,task/cgroup in slurm.conf, and every GPU in "

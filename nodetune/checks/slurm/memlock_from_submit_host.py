@@ -28,5 +28,5 @@ CHECK = Check(
         "Write PropagateResourceLimitsExcept=MEMLOCK into slurm.conf, LimitMEMLOCK=infinity for slurmd (systemctl edit slurmd), "
         "then restart slurmctld and slurmd"
     ),
-    severity="high",
+    severity="medium",
 )

@@ -26,5 +26,5 @@ CHECK = Check(
     accept=Equals("requeued"),
     applies=(SLURM,),
     remedy=manual("Add nohold_on_prolog_fail to SchedulerParameters in slurm.conf, then: scontrol reconfigure"),
-    severity="medium",
+    severity="low",
 )

@@ -28,7 +28,7 @@ def observe(facts: View) -> list[str]:
 CHECK = Check(
     needs=("slurm.config",),
     observe=observe,
-    accept=Empty("each with a time limit"),
+    accept=Empty("a time limit for each"),
     applies=(SLURM,),
     remedy=manual(
         "Write PrologEpilogTimeout=300 (or what yours needs, generously) into slurm.conf, then: scontrol reconfigure"

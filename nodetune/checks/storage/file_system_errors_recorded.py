@@ -8,13 +8,13 @@ Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-fs-ext4 ; https:
 https://lkml.iu.edu/hypermail/linux/kernel/2501.2/06382.html
 """
 
-from nodetune.expect import AtMost
+from nodetune.expect import Equals
 from nodetune.model import Check
 from nodetune.remedies import manual
 
 CHECK = Check(
     fact="mounts.ext4_errors",
-    accept=AtMost(0),
+    accept=Equals(0),
     unit="errors",
     remedy=manual(
         "Drain the node; look for the cause in dmesg and in the disk's health; then e2fsck -f the unmounted device, for / boot once "

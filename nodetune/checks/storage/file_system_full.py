@@ -1,11 +1,10 @@
-"""A file system that the system itself needs is full.
+"""A file system that the system itself needs is nearly full.
 
 Why it matters: Daemons fail in odd ways when / or /var is full: Slurm drains the node or loses job states, containers do not
-start, logs stop. A full /dev/shm makes NCCL and data loaders fail with bus errors.
-Confirm by hand: df -h / /tmp /var /run /dev/shm; df -i /
+start, logs stop.
+Confirm by hand: df -h / /tmp /var /run; df -i /
 Side effects of the fix: Whatever is deleted is gone.
-Sources: https://man7.org/linux/man-pages/man1/df.1.html ;
-https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html (shared memory)
+Sources: https://man7.org/linux/man-pages/man1/df.1.html
 """
 
 from nodetune.expect import AtMost
@@ -13,7 +12,7 @@ from nodetune.model import Check
 from nodetune.remedies import manual
 from nodetune.view import View
 
-WATCHED = ("/", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp", "/run", "/dev/shm")  # noqa: S108  (looked at, never written)
+WATCHED = ("/", "/tmp", "/var", "/var/lib", "/var/log", "/var/tmp", "/run")
 
 
 def observe(facts: View) -> dict[str, int]:

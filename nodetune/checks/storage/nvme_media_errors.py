@@ -8,7 +8,7 @@ Sources: https://nvmexpress.org/specifications/ (log page 02h) ; https://github.
 """
 
 from nodetune.conditions import BARE_METAL
-from nodetune.expect import AtMost
+from nodetune.expect import Equals
 from nodetune.model import Check
 from nodetune.remedies import manual
 from nodetune.view import View
@@ -21,7 +21,7 @@ def observe(facts: View) -> dict[str, int]:
 CHECK = Check(
     needs=("block.smart",),
     observe=observe,
-    accept=AtMost(0),
+    accept=Equals(0),
     unit="media errors",
     applies=(BARE_METAL,),
     remedy=manual(

@@ -29,5 +29,5 @@ CHECK = Check(
     remedy=manual(
         "Reseat the drive in its bay; swap bays to see whether drive or backplane is at fault; replace that part."
     ),
-    severity="high",
+    severity="medium",
 )

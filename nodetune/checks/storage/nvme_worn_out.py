@@ -1,4 +1,4 @@
-"""An NVMe drive has used up the writes that it is built for.
+"""An NVMe drive has nearly used up the writes that it is built for.
 
 Why it matters: Beyond 100 % of its rated endurance the maker no longer vouches for data kept without power; checkpoint and
 scratch drives get there first.

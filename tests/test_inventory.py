@@ -1,0 +1,398 @@
+"""Which hosts a command is about: names, node sets, limits, and Ansible inventories of every kind."""
+
+import os
+import subprocess
+import sys
+import warnings
+from pathlib import Path
+
+import pytest
+
+from nodetune import hosts, inventory
+from nodetune.inventory import BadInventory, targets
+
+SOURCE = str(Path(inventory.__file__).parent.parent)
+HOSTS = ["gpu001", "gpu002", "gpu003", "gpu010", "login1", "login2", "db.example"]
+GROUPS = {
+    "all": HOSTS,
+    "gpu": HOSTS[:4],
+    "login": HOSTS[4:6],
+    "rack1": ["gpu001", "login1"],
+    "ungrouped": ["db.example"],
+}
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """write("name", text) makes a file in the current folder."""
+    monkeypatch.chdir(tmp_path)
+
+    def make(name, text, mode=0o644):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        path.chmod(mode)
+        return name
+
+    return make
+
+
+def names(spec, limit=None):
+    return [target.name for target in targets(spec, limit)]
+
+
+def refused(spec, limit=None):
+    with pytest.raises(BadInventory) as caught:
+        targets(spec, limit)
+    message = str(caught.value)
+    assert "\n" not in message
+    assert "Traceback" not in message
+    return message
+
+
+# Names and node sets
+
+
+def test_without_an_inventory_it_is_this_host_alone():
+    (target,) = targets(None)
+    assert (target.connection, target.python) == ("local", sys.executable)
+
+
+@pytest.mark.parametrize(
+    ("spec", "expected"),
+    [
+        ("gpu[001-003],login1", ["gpu001", "gpu002", "gpu003", "login1"]),
+        ("gpu[1-2,5]", ["gpu1", "gpu2", "gpu5"]),
+        ("b,a,b", ["b", "a"]),
+        (" a , b ", ["a", "b"]),
+        ("127.0.1.[1-2]", ["127.0.1.1", "127.0.1.2"]),
+        ("r[1-2]n[1-2]", ["r1n1", "r1n2", "r2n1", "r2n2"]),
+        ("::1", ["::1"]),
+    ],
+)
+def test_hosts_are_named_by_commas_and_node_sets(spec, expected):
+    assert names(spec) == expected
+
+
+def test_a_name_may_carry_a_user_and_a_port():
+    first, second, third = targets("root@gpu[1-2]:2222,[fe80::1]:22")
+    assert (first.name, first.address, first.user, first.port) == ("gpu1", "gpu1", "root", 2222)
+    assert second.name == "gpu2"
+    assert (third.address, third.port) == ("fe80::1", 22)
+
+
+def test_the_same_host_at_two_ports_is_two_hosts():
+    assert names("h:22,h:2222") == ["h", "h:2222"]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "gpu[1-",
+        "gpu1]",
+        "-oProxyCommand=x",
+        "a b",
+        "@group",
+        ",",
+        "",
+        " ",
+        "h:99999",
+        "gpu[1-999999999]",
+        "a[1-300]b[1-300]",
+        "gpu[x]",
+    ],
+)
+def test_what_is_no_host_is_refused(spec):
+    refused(spec)
+
+
+def test_a_list_of_hosts_needs_no_ansible():
+    code = "import sys; from nodetune.inventory import targets; targets('gpu[1-9]', '!gpu3'); targets(None); assert 'ansible' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, env={**os.environ, "PYTHONPATH": SOURCE})
+
+
+# Limits
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [
+        ("all", HOSTS),
+        ("gpu", HOSTS[:4]),
+        ("gpu001", ["gpu001"]),
+        ("gpu[001-003]", HOSTS[:3]),
+        ("gpu[001-002,010],login1", ["gpu001", "gpu002", "gpu010", "login1"]),
+        ("gpu:&rack1", ["gpu001"]),
+        ("gpu,&rack1", ["gpu001"]),
+        ("!gpu", HOSTS[4:]),
+        ("gpu,!gpu[002-003]", ["gpu001", "gpu010"]),
+        ("all:!login:!db.example", HOSTS[:4]),
+        ("~(gpu|login).*1$", ["gpu001", "login1"]),
+        ("login*", HOSTS[4:6]),
+        ("*.example", ["db.example"]),
+        ("gpu[0]", ["gpu001"]),
+        ("gpu[-1]", ["gpu010"]),
+        ("gpu[0:1]", ["gpu001", "gpu002"]),
+        ("gpu[2:]", ["gpu003", "gpu010"]),
+    ],
+)
+def test_a_limit_takes_patterns_and_node_sets(limit, expected):
+    assert hosts.pick(limit, HOSTS, GROUPS) == expected
+
+
+@pytest.mark.parametrize(
+    "limit",
+    [
+        "nosuch",
+        "gpu,nosuch",
+        "gpu:!nosuch",
+        "gpu[001-005]",
+        "gpu[20-30]",
+        "gpu:&login",
+        "~(",
+        "",
+        ",",
+        "!all",
+        "@nosuchfile",
+        "gpu[99]",
+    ],
+)
+def test_a_limit_that_is_not_what_was_meant_is_refused(limit):
+    with pytest.raises(BadInventory, match="limit"):
+        hosts.pick(limit, HOSTS, GROUPS)
+
+
+def test_a_limit_may_come_from_a_file(write):
+    write("failed.retry", "gpu001\n# a remark\n\nlogin[1-2]\n")
+    assert hosts.pick("@failed.retry", HOSTS, GROUPS) == ["gpu001", "login1", "login2"]
+
+
+def test_limits_mean_what_they_mean_to_ansible(write):
+    write("hosts.ini", "db.example\n[gpu]\ngpu[001:003]\ngpu010\n[login]\nlogin[1:2]\n[rack1]\ngpu001\nlogin1\n")
+    with warnings.catch_warnings(), inventory._quietly():
+        warnings.simplefilter("ignore")
+        from ansible.inventory.manager import InventoryManager
+        from ansible.parsing.dataloader import DataLoader
+
+        manager = InventoryManager(loader=DataLoader(), sources=["hosts.ini"])
+        for limit in (
+            "all",
+            "*",
+            "gpu",
+            "gpu*",
+            "gpu:login",
+            "gpu:&rack1",
+            "rack1,!gpu",
+            "!gpu",
+            "~gpu00[12]",
+            "~.*1$",
+            "gpu[0]",
+            "gpu[1:2]",
+            "gpu[-1]",
+            "log*:&rack1",
+            "db.example",
+            "gpu?10",
+            "gpu001,login2",
+        ):
+            manager.subset(limit)
+            theirs = {host.name for host in manager.get_hosts("all")}
+            assert set(names("hosts.ini", limit)) == theirs, limit
+
+
+def test_a_host_list_is_limited_too():
+    assert names("gpu[1-9]", "gpu[2-3],!gpu3") == ["gpu2"]
+
+
+# Ansible inventories
+
+
+def test_connection_variables_are_read_and_templated(write):
+    write(
+        "prod/hosts.yml",
+        """
+gpu:
+  hosts:
+    gpu[001:002]: {ansible_host: "10.0.0.{{ inventory_hostname[-1] }}"}
+  vars:
+    ansible_user: "{{ who }}"
+    ansible_port: "22{{ 22 }}"
+login:
+  hosts:
+    login1: {ansible_connection: local}
+""",
+    )
+    write(
+        "prod/group_vars/all.yml",
+        """
+who: bob
+key: mine
+ansible_ssh_private_key_file: "~/.ssh/{{ key }}"
+ansible_ssh_pass: "{{ 'pa' + 'ss' }}"
+ansible_become: "yes"
+ansible_become_user: admin
+ansible_become_password: sudo-pass
+ansible_python_interpreter: /opt/python3
+ansible_ssh_common_args: -o ProxyJump=bastion
+ansible_ssh_extra_args: "-o 'IdentitiesOnly yes'"
+""",
+    )
+    first, _, login = targets("prod")
+    assert (first.name, first.address, first.port, first.user) == ("gpu001", "10.0.0.1", 2222, "bob")
+    assert first.key_file.endswith("/.ssh/mine")
+    assert not first.key_file.startswith("~")
+    assert (first.password, first.become, first.become_user, first.become_password) == (
+        "pass",
+        True,
+        "admin",
+        "sudo-pass",
+    )
+    assert first.ssh_args == ("-o", "ProxyJump=bastion", "-o", "IdentitiesOnly yes")
+    assert (first.python, first.groups) == ("/opt/python3", ("gpu",))
+    assert login.connection == "local"
+    assert "pass" not in repr(first).replace("password", "")
+
+
+def test_an_ini_inventory_with_old_variable_names(write):
+    write(
+        "hosts",
+        "a ansible_ssh_host=1.2.3.4 ansible_ssh_port=2 ansible_ssh_user=x ansible_connection=ansible.builtin.ssh\n[g:children]\nh\n[h]\nb ansible_python_interpreter=auto_silent\n",
+    )
+    a, b = targets("hosts")
+    assert (a.address, a.port, a.user, a.connection) == ("1.2.3.4", 2, "x", "ssh")
+    assert (b.groups, b.python) == (("g", "h"), "python3")
+
+
+def test_group_and_host_variables_beside_the_inventory(write):
+    write("hosts.ini", "[gpu]\na\nb\n")
+    write("group_vars/gpu.yml", "ansible_user: groupie\n")
+    write("host_vars/b.yml", "ansible_user: own\n")
+    assert [target.user for target in targets("hosts.ini")] == ["groupie", "own"]
+
+
+def test_a_script_is_asked_for_its_hosts(write):
+    write(
+        "dynamic",
+        '#!/bin/sh\necho \'{"gpu": {"hosts": ["d1", "d2"], "vars": {"ansible_user": "zed"}}, "_meta": {"hostvars": {"d1": {"ansible_host": "1.2.3.4"}}}}\'\n',
+        0o755,
+    )
+    first, second = targets("./dynamic")
+    assert (first.name, first.address, first.user, second.address) == ("d1", "1.2.3.4", "zed", "d2")
+
+
+def test_a_plugin_configuration_is_run(write):
+    write(
+        "cluster.yml",
+        "plugin: ansible.builtin.generator\nhosts: {name: '{{ kind }}{{ n }}'}\nlayers: {kind: [gpu], n: ['1', '2']}\n",
+    )
+    assert names("cluster.yml") == ["gpu1", "gpu2"]
+
+
+def test_a_folder_of_inventories_is_one(write):
+    write("site/a", "[x]\na\n")
+    write("site/b.yml", "y: {hosts: {b: }}\n")
+    write("site/README.md", "not an inventory")
+    assert names("site") == ["a", "b"]
+    assert names("site", "y") == ["b"]
+
+
+def test_a_name_is_looked_up_under_inventories(write):
+    write("inventories/prod.yml", "all: {hosts: {a: }}\n")
+    write("inventories/lab/hosts", "b\n")
+    assert names("prod") == names("inventories/prod.yml") == ["a"]
+    assert names("lab") == ["b"]
+    assert len(names("example")) == 9, "the bundled one"
+
+
+def test_settings_of_ansible_cfg_count(write, monkeypatch):
+    """In a process of its own, because Ansible reads its configuration when it is imported."""
+    write(
+        "ansible.cfg",
+        "[defaults]\nremote_user = cfg\nprivate_key_file = /keys/cfg\n[ssh_connection]\nssh_common_args = -o ProxyJump=cfg\n",
+    )
+    write("hosts.ini", "a\nb ansible_user=own\n")
+    code = "from nodetune.inventory import targets\na, b = targets('hosts.ini')\nprint(a.user, a.key_file, a.ssh_args, b.user)"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**os.environ, "PYTHONPATH": SOURCE},
+    )
+    assert done.stdout == "cfg /keys/cfg ('-o', 'ProxyJump=cfg') own\n"
+    assert done.stderr == ""
+
+
+def vault(text, password):
+    with warnings.catch_warnings(), inventory._quietly():
+        warnings.simplefilter("ignore")
+        from ansible.parsing.vault import VaultLib, VaultSecret
+
+        return VaultLib().encrypt(text, VaultSecret(password)).decode()
+
+
+def test_a_vault_is_opened_with_the_password_file_that_ansible_would_use(write, monkeypatch):
+    lines = "\n".join("        " + line for line in vault("s3cret", b"vault-pass").splitlines())
+    write("hosts.yml", f"all:\n  hosts:\n    a:\n      ansible_become_password: !vault |\n{lines}\n")
+    assert "Ansible Vault" in refused("hosts.yml")
+    assert "ANSIBLE_VAULT_PASSWORD_FILE" in refused("hosts.yml")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from ansible import constants
+    monkeypatch.setattr(constants, "DEFAULT_VAULT_PASSWORD_FILE", write("pass.txt", "vault-pass\n"))
+    assert targets("hosts.yml")[0].become_password == "s3cret"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "says"),
+    [
+        ("broken.yml", "all:\n  hosts:\n a: b: c\n", "broken.yml line 3: "),
+        ("list.yml", "all: [1, 2]\n", "list.yml"),
+        ("scalar.yml", "hello\n", "scalar.yml"),
+        ("aws_ec2.yml", "plugin: amazon.aws.aws_ec2\n", "unknown plugin"),
+        ("bad.ini", "[a]\nx foo bar\n", "Expected key=value"),
+        ("section.ini", "[a\nx\n", "section.ini"),
+        ("empty.ini", "", "lists no host"),
+        ("undefined.ini", '[a]\nh1 ansible_host="{{ nope }}"\n', "host h1: "),
+        ("port.ini", "[a]\nh1 ansible_port=abc\n", "host h1: "),
+        ("args.ini", '[a]\nh1 ansible_ssh_common_args="-o \'x"\n', "args.ini"),
+        ("binary", "\0\1\2", "binary"),
+        ("broken.json", '{"all": ', "broken.json"),
+    ],
+)
+def test_a_broken_inventory_is_one_line_that_says_what_and_where(write, capfd, name, text, says):
+    write(name, text)
+    assert says in refused(f"./{name}")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_script_that_fails_is_not_read_as_a_list_of_hosts(write):
+    write("dynamic", "#!/bin/sh\nexit 3\n", 0o755)
+    assert "nventory script" in refused("./dynamic")
+    write("chatty", "#!/bin/sh\necho hello\n", 0o755)
+    refused("./chatty")
+
+
+def test_one_broken_file_of_a_folder_is_not_passed_over(write):
+    write("site/a", "a\n")
+    write("site/b.yml", "a: [\n")
+    assert "site/b.yml" in refused("site")
+
+
+def test_a_file_that_cannot_be_read_says_why(write, tmp_path):
+    (tmp_path / "link.ini").symlink_to("nowhere")
+    assert "link.ini" in refused("./link.ini")
+
+
+def test_an_unknown_inventory_names_those_there_are(write):
+    write("inventories/prod/hosts", "a\n")
+    assert "example, prod" in refused("nosuch/hosts.yml")
+
+
+def test_host_names_that_are_paths_are_kept_as_they_are(write):
+    write("hosts.yml", 'all: {hosts: {"../../x": {ansible_host: 1.2.3.4}}}\n')
+    assert targets("hosts.yml")[0].name == "../../x"
+
+
+def test_a_thousand_hosts_are_read_in_seconds(write):
+    write("hosts.ini", '[gpu]\ngpu[0001:1000] ansible_host=10.0.0.1\n[gpu:vars]\nansible_user="{{ who }}"\nwho=bob\n')
+    assert len(targets("hosts.ini", "gpu[0001-0500]")) == 500
