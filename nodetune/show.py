@@ -66,11 +66,11 @@ def _number(item: float, unit: str) -> str:
 
 
 def folded(seen: Mapping[str, str]) -> str:
-    """Subjects grouped by what was seen there: `GPU0-6 on · GPU7 off`."""
+    """Subjects grouped by what was seen there: `GPU0-6: on · GPU7: off`."""
     groups: dict[str, list[str]] = {}
     for subject, text in seen.items():
         groups.setdefault(text, []).append(subject)
-    return " · ".join(f"{names(subjects)} {text}".strip() for text, subjects in groups.items())
+    return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
 
 
 def names(subjects: list[str]) -> str:

@@ -86,14 +86,14 @@ def test_the_failing_subjects_and_the_odd_one_are_named():
     assert list(finding.subjects) == ["GPU5"]
     assert finding.odd == ("GPU5",)
     assert finding.siblings == 8
-    assert finding.observed == "GPU5 1"
+    assert finding.observed == "GPU5: 1"
 
 
 def test_subjects_that_all_fail_have_no_odd_one():
     finding = judge(
         CHECK, a__b={"each": {f"GPU{number}": {"value": 1} for number in range(8)}}, **{PERSISTED: {"absent": ""}}
     )
-    assert finding.observed == "GPU0-7 1"
+    assert finding.observed == "GPU0-7: 1"
     assert finding.odd == ()
 
 

@@ -134,8 +134,8 @@ def _with_nvml(library, names, step):
     for name, of_pair in (("p2p", nvlink.p2p), ("topology", nvlink.ancestor)):
         if name in names:
             yield name, nvlink.of_pairs(devices, of_pair)
-    yield "hidden", _hidden(devices, step)
     yield "access", read.each(_access(devices, refused))
+    yield "hidden", _hidden(devices, step)  # opens the devices that NVML leaves out: one that is broken may hang
 
 
 def _of_system(library, step, function, parse=nvml.decoded):

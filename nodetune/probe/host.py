@@ -13,7 +13,7 @@ VIRTUAL_BY_DMI = re.compile(
     re.I,
 )
 FIRST_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838}
-"""The numbers that the kernel gives the namespaces it starts with (include/linux/proc_ns.h, the same since 3.8)."""
+"""The numbers of the namespaces that the kernel starts with: fixed in its include/linux/proc_ns.h."""
 BARE_BY_DMI = re.compile(r"\.metal", re.I)
 
 

@@ -23,4 +23,4 @@ def namespaces(**changed):
 )
 def test_a_container_is_told_from_a_machine_made_of_its_image(tree, collect, files, container):
     tree(files)
-    assert collect("host")["container"] == {"value": container}
+    assert collect("host")["host.container"] == {"value": container}
