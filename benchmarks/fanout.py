@@ -16,7 +16,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "integration"))
 
-from conftest import Farm
+from farm import Farm
 
 BIN = Path(sys.executable).parent
 SYSCTLS = "vm.swappiness vm.dirty_ratio vm.max_map_count kernel.pid_max net.core.somaxconn net.core.rmem_max net.core.wmem_max fs.file-max vm.overcommit_memory kernel.threads-max"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import importlib.util
 import json
+import re
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping
@@ -82,15 +83,9 @@ def modules_for(asked: Mapping[str, list[str]]) -> tuple[str, ...]:
 
 @cache
 def _imports(module: str) -> tuple[str, ...]:
-    import ast
-
-    tree = ast.parse(_source(module))
-    return tuple(
-        name.name
-        for node in ast.walk(tree)
-        if isinstance(node, ast.ImportFrom) and node.level == 1 and node.module is None
-        for name in node.names
-    )
+    """The probe's own files that a file imports: lines `from . import a, b`."""
+    lines = re.findall(r"^\s*from \. import ([\w, ]+)$", _source(module), re.MULTILINE)
+    return tuple(name.strip() for line in lines for name in line.split(","))
 
 
 def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:

@@ -93,7 +93,7 @@ def test_hashed_wildcard_and_alias_entries_are_understood(farm, known):
 def test_hosts_that_only_a_certificate_authority_vouches_for_go_to_openssh_and_say_so(new_farm):
     farm = new_farm()
     ca = farm.folder / "ca"
-    from conftest import keygen
+    from farm import keygen
 
     authority = keygen(ca)
     addresses = [farm.address() for _ in range(4)]
