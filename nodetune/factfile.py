@@ -127,22 +127,18 @@ def load(path: Path) -> HostFacts:
         raise BadFacts(f"{path}: {problem}") from None
 
 
-def load_all(path: Path) -> list[HostFacts]:
-    """Read a fact file, or every *.json of a folder. Raises BadFacts or OSError."""
-    if path.is_dir():
-        files = sorted(path.glob("*.json"))
-        if not files:
-            raise BadFacts(f"{path}: no *.json file in this folder")
-        return [load(file) for file in files]
-    return [load(path)]
+def files(folder: Path) -> list[Path]:
+    """The fact files of a folder. Raises BadFacts when there is none."""
+    found = sorted(folder.glob("*.json"))
+    if not found:
+        raise BadFacts(f"{folder}: no *.json file in this folder")
+    return found
 
 
 def dump(facts: HostFacts) -> str:
     """The document as text, one fact a line, so that two files can be compared by diff."""
     data = to_data(facts)
-    lines = ",\n".join(
-        f"  {json.dumps(name)}: {json.dumps(fact)}" for name, fact in data.pop("facts").items()
-    )
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(fact)}" for name, fact in data.pop("facts").items())
     head = json.dumps(data, indent=1, sort_keys=True)[:-2]
     return f'{head},\n "facts": {{\n{lines}\n }}\n}}\n'
 

@@ -140,10 +140,10 @@ def _override(file: Located, check_id: Any, given: Any, known: Iterable[str]) ->
     at = ("checks", check_id)
     if check_id not in known:
         file.fail(_unknown(check_id, known, "check") + " (list them: nodetune checks)", *at)
-    if given is None or given is False:
+    if given is None or isinstance(given, bool):
         return given
     if not isinstance(given, dict):
-        file.fail(f"{check_id} wants a mapping, off, or nothing (leave untouched)", *at)
+        file.fail(f"{check_id} wants a mapping, on, off, or nothing (leave untouched)", *at)
     for key in given:
         if key not in OVERRIDES:
             file.fail(_unknown(key, OVERRIDES, "setting"), *at, key)
@@ -200,11 +200,14 @@ def _waiver(file: Located, number: int, given: Any, known: Iterable[str]) -> Wai
     return Waiver(given["id"], str(given["hosts"]), str(given["reason"]), str(given["owner"]), until.isoformat())
 
 
-def matching(facts: HostFacts) -> tuple[tuple[str, ...], str]:
-    """The overlays whose conditions the facts meet, and why, in words."""
-    chosen, reasons = ["base", INTENT], []
+def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
+    """The stack for a host, and why, in words: base, the profiles that were asked for (without any: the default
+    intent), and those whose conditions the facts meet. Raises BadFile for a name that does not exist.
+    """
+    asked = tuple(given) or (INTENT,)
+    chosen, reasons = list(named(asked)), ["as told"] if given else []
     for name, overlay in shipped().items():
-        reason = overlay.when and _met(overlay.when, facts)
+        reason = name not in chosen and overlay.when and _met(overlay.when, facts)
         if reason:
             chosen.append(name)
             reasons.append(f"{name}: {reason}")
@@ -257,8 +260,11 @@ def _change(selected: dict[str, Check], gate: dict[str, bool], check_id: str, ch
     if change is False:
         selected.pop(check_id, None)
         return
-    check = selected.get(check_id) or (checks.load(check_id) if check_id in checks.catalogue() else None)
-    if check is None:
+    if change is True:
+        selected[check_id] = checks.load(check_id) if check_id in checks.catalogue() else selected[check_id]
+        return
+    check = selected.get(check_id)
+    if check is None:  # off stays off until a later overlay says on
         return
     if change is None:
         selected[check_id] = replace(check, accept=None)

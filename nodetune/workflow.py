@@ -75,7 +75,7 @@ class Judge:
     def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[audit.Prepared], str]:
         """The profile for a host with its checks made ready, and why it is this one."""
         given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
-        names, reason = (profile.named(given), "as told") if given else profile.matching(facts)
+        names, reason = profile.matching(facts, given)
         if names not in self._resolved:
             chosen = profile.resolve(names, self._choice.site)
             ready = [audit.Prepared(check) for check in chosen.checks if self._choice.wants(check)]
@@ -151,10 +151,22 @@ def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
 
 
 def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
-    """Judge saved facts. Raises factfile.BadFacts, located.BadFile (nothing selected) or OSError."""
+    """Judge saved facts: a file, or every *.json of a folder, where a bad one is a host that was not reached.
+
+    Raises factfile.BadFacts (the one file, or no file at all), located.BadFile (nothing selected) or OSError.
+    """
     choice.facts()  # a selection that names nothing must not read as compliant
     judge = Judge(choice)
-    return (judge.result(facts) for facts in factfile.load_all(path))
+    if not path.is_dir():
+        return iter([judge.result(factfile.load(path))])
+    return (_file_result(judge, each) for each in factfile.files(path))
+
+
+def _file_result(judge: Judge, path: Path) -> HostResult:
+    try:
+        return judge.result(factfile.load(path))
+    except (factfile.BadFacts, OSError) as problem:
+        return HostResult(path.stem, "bad facts", str(problem))
 
 
 def by_name(results: Iterable[HostResult]) -> list[HostResult]:

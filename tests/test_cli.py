@@ -212,3 +212,18 @@ def test_explain_teaches_under_the_headings():
     done = nodetune("explain", "numa-balancing-on")
     for heading in ("Wanted", "Fix", "Why it matters", "Confirm by hand", "Side effects of the fix", "Sources"):
         assert f"{heading}: " in done.stdout
+
+
+def test_a_bad_file_in_a_folder_of_facts_is_one_host_that_was_not_reached(tmp_path):
+    (tmp_path / "good.json").write_text((paths.bundled("machines") / f"{MACHINE}.json").read_text())
+    (tmp_path / "broken.json").write_text("{")
+    done = nodetune("audit", "--facts", tmp_path, "--format", "json", "--fail-on", "never")
+    assert done.returncode == 3
+    states = {host["name"]: host["state"] for host in json.loads(done.stdout)["hosts"]}
+    assert states == {"broken": "bad facts", MACHINE: "ok"}
+
+
+def test_a_plan_as_data_names_what_only_a_person_can_do():
+    found = json.loads(nodetune("plan", "--facts", MACHINE, "--format", "json").stdout)
+    assert found["steps"] or found["by_hand"]
+    assert found["not_reached"] == []

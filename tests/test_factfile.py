@@ -112,4 +112,4 @@ def test_anonymous_facts_keep_the_shape_and_lose_the_identity():
 
 def test_a_folder_without_fact_files_says_so(tmp_path):
     with pytest.raises(BadFacts, match="no \\*.json file"):
-        factfile.load_all(tmp_path)
+        factfile.files(tmp_path)

@@ -68,7 +68,7 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity wants one of"),
         ("checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n", "line 3: no predicate is called 'at_lest'"),
         ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate wants true or false"),
-        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on wants a mapping, off, or nothing"),
+        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on wants a mapping, on, off, or nothing"),
         ("checks:\n  numa-balancing-on: off\n  numa-balancing-on: off\n", "line 3: 'numa-balancing-on' stands twice"),
         ("- a\n", "line 1: a profile is a mapping"),
         ("a: [\n", "not YAML"),
@@ -205,3 +205,20 @@ def test_every_shipped_override_changes_something():
                     name,
                     check_id,
                 )
+
+
+def test_a_check_that_is_off_stays_off_until_a_file_says_on(tmp_path):
+    shipped_off = next(name for name, change in profile.shipped()["base"].checks.items() if change is False)
+    assert shipped_off not in resolved(tmp_path, f"checks:\n  {shipped_off}: {{severity: low}}\n")
+    assert shipped_off in resolved(tmp_path, f"checks:\n  {shipped_off}: on\n")
+
+
+def test_a_named_profile_replaces_the_intent_and_keeps_what_the_facts_call_for():
+    names, reason = profile.matching(facts(host__virtual={"value": True}), ["inference"])
+    assert names == ("base", "inference", "vm")
+    assert reason == "as told; vm: a virtual machine"
+
+
+def test_shipped_profiles_hold_nothing_that_only_a_site_file_may_say():
+    for overlay in profile.shipped().values():
+        assert not (overlay.profile or overlay.waivers or overlay.add), overlay.name

@@ -54,7 +54,7 @@ def test_each_finding_says_what_to_type_next():
     fixable = finding(fix=Fix("sysctl", "vm.swappiness", 10, "none", "/etc/x"))
     manual = finding("edac", manual="Replace the DIMM.")
     shown = printed([result("a", fixable, manual)])
-    assert "nodetune plan -i prod --select swap-on" in shown
+    assert "nodetune plan -i prod -s swap-on" in shown
     assert "nodetune explain edac" in shown
     assert "Replace the DIMM." in shown
 
@@ -151,3 +151,14 @@ def test_values_read_as_people_write_them(value, unit, shown):
 
 def test_numbered_subjects_fold():
     assert show.names(["GPU0", "GPU1", "GPU2", "GPU7", "eth0"]) == "GPU0-2, GPU7, eth0"
+
+
+def test_the_next_command_is_never_broken_over_lines():
+    fixable = finding("a-check-with-quite-a-long-name-of-its-own", fix=Fix("sysctl", "a.b", 10, "none", "/etc/x"))
+    shown = printed([result("a", fixable)], width=50)
+    assert "nodetune plan -i prod -s a-check-with-quite-a-long-name-of-its-own\n" in shown
+
+
+def test_values_computed_for_each_host_are_not_shown_as_one():
+    hosts = [result(f"gpu{size}", finding(fix=Fix("sysctl", "a.b", size, "none"))) for size in (1, 2)]
+    assert "a.b = a value computed for each host" in printed(hosts)

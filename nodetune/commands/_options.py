@@ -57,18 +57,22 @@ hosts = _stack(
     ),
 )
 
-selection = _stack(
+judging = _stack(
     click.option(
         "-p",
         "--profile",
         "profiles",
         multiple=True,
         metavar="NAME",
-        help="Profile to judge by (several stack up). Without it: chosen from the facts.",
+        help="Profile to judge by (several stack up) instead of training; what the facts call for (vm, grace …) is added.",
     ),
     click.option(
         "--site", type=click.Path(path_type=Path), metavar="FILE", help="Your site's overrides, checks and waivers."
     ),
+)
+
+selection = _stack(
+    judging,
     click.option("-s", "--select", multiple=True, metavar="ID", help="Only these checks or areas (shell patterns)."),
     click.option("--ignore", multiple=True, metavar="ID", help="Not these checks or areas."),
 )
@@ -112,7 +116,9 @@ output = click.option(
 )
 
 
-def choice(profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...], ignore: tuple[str, ...]) -> Choice:
+def choice(
+    profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+) -> Choice:
     """The selection options as a Choice. Raises located.BadFile."""
     profile.named(profiles)
     return Choice(profiles, profile.read(site) if site else None, select, ignore)

@@ -17,7 +17,7 @@ from nodetune.commands import _options
     metavar="ID",
     shell_complete=lambda _c, _p, begun: [each for each in checks.catalogue() if each.startswith(begun)],
 )
-@_options.selection
+@_options.judging
 def command(check_id: str, **options: Any) -> None:
     """Teach one check: why it matters, how to confirm it by hand, what the fix does."""
     choice = _options.choice(**options)

@@ -27,7 +27,7 @@ def command(facts_path: Path | None, output_format: str, output: Path | None, **
         if output_format == "json":
             from nodetune.report import data
 
-            stream.write(data.text(data.plan(steps)))
+            stream.write(data.text(data.plan(steps, planning.by_hand(results), results)))
         else:
             from nodetune.report import plan_text
 

@@ -101,7 +101,7 @@ def _from_grub(content, saved):
     entries = list(_menu(content))
     chosen = (saved.get("next_entry") or _default(content, saved)).split(">")
     for linux, levels in entries:
-        met = [part in level for part, level in zip(chosen, levels)]  # noqa: B905  (strict= is newer than 3.6)
+        met = [part in level for part, level in zip(chosen, levels)]
         if all(met) and len(met) == len(chosen):
             return linux
     return entries[0][0] if entries else None

@@ -33,7 +33,7 @@ PARALLEL = (
     "fuse.mount-s3",
     "fuse.blobfuse2",
 )
-IN_MEMORY = ("/tmp", "/run", "/dev/shm")  # noqa: S108  (looked at, never written)
+IN_MEMORY = ("/tmp", "/run", "/dev/shm")
 """tmpfs mounts that stop programs when they are full."""
 
 ANSWERS = "answers"

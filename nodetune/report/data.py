@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -22,10 +22,18 @@ def audit(results: Iterable[HostResult]) -> dict[str, Any]:
     return {**_head(AUDIT_SCHEMA), "hosts": [_host(each) for each in kept], "summary": asdict(summarise(kept))}
 
 
-def plan(steps: Iterable[Step]) -> dict[str, Any]:
-    """The steps of a plan as data."""
+def plan(
+    steps: Iterable[Step], by_hand: Mapping[str, tuple[Finding, list[str]]], results: Iterable[HostResult]
+) -> dict[str, Any]:
+    """The steps of a plan as data, what only a person can do, and the hosts that were not reached."""
     return {
         **_head(PLAN_SCHEMA),
+        "by_hand": [
+            {"check": check, "hosts": hosts, "manual": found.manual} for check, (found, hosts) in by_hand.items()
+        ],
+        "not_reached": [
+            {"name": each.host, "state": each.state, "message": each.message} for each in results if each.state != "ok"
+        ],
         "steps": [
             {"host": step.host, "check": step.check, "before": step.before, "after": step.after, **_fix(step.fix)}
             for step in steps

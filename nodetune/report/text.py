@@ -61,12 +61,19 @@ class Lines:
             wrapped.rstrip()
             self._console.print(Text(indent).append_text(wrapped), soft_wrap=True)
 
+    def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
+        """One line that is never broken."""
+        line = Text(indent)
+        for text, style in parts:
+            line.append(text, style)
+        self._console.print(line, soft_wrap=True)
+
 
 class Printer:
     """Prints one audit to a console."""
 
     def __init__(self, console: Console, results: Sequence[HostResult], asked: str = "") -> None:
-        self._line = Lines(console).line
+        self._line, self._whole = Lines(console).line, Lines(console).whole
         self._results = results
         self._asked = asked
         self._single = len(results) == 1
@@ -113,7 +120,7 @@ class Printer:
         if len(ordered) > MOST_VARIANTS:
             rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
             self._line((f"… and {len(ordered) - MOST_VARIANTS} other values on {_fold(rest)}", "dim"), indent=GUTTER)
-        self._next(group.members[0][1])
+        self._next(group)
         self._line("")
 
     def _variant(self, seen: str, wanted: str, reason: str, hosts: list[str]) -> None:
@@ -126,19 +133,22 @@ class Printer:
         if reason:
             self._line(reason, indent=GUTTER)
 
-    def _next(self, found: Finding) -> None:
+    def _next(self, group: Group) -> None:
+        found = group.members[0][1]
         if found.fix:
             cost = "no disruption" if found.fix.disruption == "none" else f"disruption: {found.fix.disruption}"
-            self._line(
-                ("fix      ", "dim"),
-                f"{show.plain(found.fix.target)} = {show.value(found.fix.value, found.fix.unit)} ({cost})",
-                indent=GUTTER,
-            )
-            self._line(("next     ", "dim"), (self._command("plan", f"--select {found.check}"), "green"), indent=GUTTER)
+            values = {show.value(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
+            value = values.pop() if len(values) == 1 else "a value computed for each host"
+            self._line(("fix      ", "dim"), f"{show.plain(found.fix.target)} = {value} ({cost})", indent=GUTTER)
+            self._type(self._command("plan", f"-s {found.check}"))
             return
         if found.manual:
             self._line(("by hand  ", "dim"), found.manual.strip(), indent=GUTTER)
-        self._line(("next     ", "dim"), (f"nodetune explain {found.check}", "green"), indent=GUTTER)
+        self._type(f"nodetune explain {found.check}")
+
+    def _type(self, command: str) -> None:
+        """What to type next, on one line however narrow the screen: it is there to be copied."""
+        self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
 
     def _command(self, verb: str, more: str = "") -> str:
         return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)

@@ -15,8 +15,8 @@ from nodetune.model import Check, Fact
 from nodetune.remedies import manual
 from nodetune.view import View
 
-COUNTED = ("crc", "crc_flit", "crc_data", "replay", "recovery", "link_recovery_failed")
-"""Blackwell's other counters (symbol and effective errors) are not zero on healthy links."""
+COUNTED = ("replay", "recovery", "link_recovery_failed")
+"""What cost bandwidth. Flit CRC errors (A100) and symbol errors (Blackwell) are not zero on healthy links."""
 
 
 def observe(facts: View) -> Fact:

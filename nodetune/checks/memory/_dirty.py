@@ -19,11 +19,11 @@ def needs(kind: str) -> tuple[str, ...]:
 
 def limits(facts: View, kind: str, default_ratio: int) -> int | dict[str, int]:
     """The limit; where the next boot sets another, both. A ratio is taken of all memory: its upper bound."""
-    percent = facts["memory.total_kb"] * 1024 // 100
-    now = facts[f"sysctl.vm.{kind}_bytes"] or facts[f"sysctl.vm.{kind}_ratio"] * percent
+    percent = int(facts["memory.total_kb"]) * 1024 // 100
+    now = int(facts[f"sysctl.vm.{kind}_bytes"]) or int(facts[f"sysctl.vm.{kind}_ratio"]) * percent
     size, ratio = (facts.get(f"persisted.sysctl.vm.{kind}_{unit}") for unit in ("bytes", "ratio"))
     by_size = size and size["value"] and (ratio is None or _order(size) > _order(ratio))
-    later = size["value"] if by_size else (ratio["value"] if ratio else default_ratio) * percent
+    later = size["value"] if by_size else int(ratio["value"] if ratio else default_ratio) * percent
     return int(now) if now == later else {"now": now, "next boot": later}
 
 
