@@ -48,7 +48,8 @@ def inventory(farm: Farm, addresses: list[str]) -> Path:
 
 def testinfra_script(farm: Farm, addresses: list[str], forks: int) -> Path:
     path = farm.folder / "ten_sysctls.py"
-    path.write_text(textwrap.dedent(f"""
+    path.write_text(
+        textwrap.dedent(f"""
         from concurrent.futures import ThreadPoolExecutor
         import testinfra
         def check(address):
@@ -57,7 +58,8 @@ def testinfra_script(farm: Farm, addresses: list[str], forks: int) -> Path:
                 assert host.sysctl(name) is not None
         with ThreadPoolExecutor({forks}) as pool:
             list(pool.map(check, {addresses!r}))
-    """))
+    """)
+    )
     return path
 
 
@@ -70,10 +72,23 @@ def main() -> None:
         farm.start(dict.fromkeys(addresses, ()))
         for each in addresses:
             farm.know(each)
-        environment = {**os.environ, "ANSIBLE_HOST_KEY_CHECKING": "True", "PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}"}
+        environment = {
+            **os.environ,
+            "ANSIBLE_HOST_KEY_CHECKING": "True",
+            "PATH": f"{BIN}:/usr/sbin:{os.environ['PATH']}",
+        }
         hosts = str(inventory(farm, addresses))
         commands = {
-            "nodetune audit (all checks)": [f"{BIN}/nodetune", "audit", "-i", hosts, "--forks", str(forks), "--fail-on", "never"],
+            "nodetune audit (all checks)": [
+                f"{BIN}/nodetune",
+                "audit",
+                "-i",
+                hosts,
+                "--forks",
+                str(forks),
+                "--fail-on",
+                "never",
+            ],
             "ansible -m setup": [f"{BIN}/ansible", "all", "-i", hosts, "-m", "setup", "-f", str(forks)],
             "testinfra, ten sysctls": [sys.executable, str(testinfra_script(farm, addresses, forks))],
         }
@@ -88,7 +103,9 @@ def report(count: int, forks: int, results: dict[str, tuple[float, float]]) -> N
     ours = next(iter(results.values()))
     print(f"{count} hosts on loopback, forks {forks}, {os.cpu_count()} cores shared with the servers")
     for name, (cpu, wall) in results.items():
-        print(f"{name:28} controller CPU {cpu / count * 1000:6.1f} ms a host (x{cpu / ours[0]:.1f})   wall {wall:5.1f} s (x{wall / ours[1]:.1f})")
+        print(
+            f"{name:28} controller CPU {cpu / count * 1000:6.1f} ms a host (x{cpu / ours[0]:.1f})   wall {wall:5.1f} s (x{wall / ours[1]:.1f})"
+        )
 
 
 if __name__ == "__main__":

@@ -146,7 +146,8 @@ def as_typed(reach_to: Reach | None, facts_path: Path | None, choose: Choice, si
 
     words: list[str] = []
     if facts_path:
-        words += ["--facts", str(facts_path)]
+        bundled = facts_path.parent == paths.bundled("machines")
+        words += ["--facts", facts_path.stem if bundled else str(facts_path)]
     if reach_to and reach_to.inventory:
         words += ["-i", reach_to.inventory]
     if reach_to and reach_to.limit:

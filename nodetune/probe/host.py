@@ -71,9 +71,8 @@ def _virtual():
 
 
 def _in_container():
-    """Whether something runs us in a container. Virtual machines made from an image keep its /.dockerenv."""
-    if read.exists("/run/.containerenv") or read.text_or("/run/systemd/container"):
-        return True
+    """Whether something runs us in a container. Virtual machines made from a container image keep its marks."""
+    marked = read.exists("/.dockerenv") or read.exists("/run/.containerenv") or read.text_or("/run/systemd/container")
     spaces = [read.link_name("/proc/self/ns/" + kind) for kind in sorted(FIRST_NAMESPACES)]
     first = ["{}:[{}]".format(kind, number) for kind, number in sorted(FIRST_NAMESPACES.items())]
-    return read.exists("/.dockerenv") and spaces != first
+    return bool(marked) and spaces != first

@@ -25,11 +25,33 @@ MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 FABRIC_STRUCTURES = ("c_nvmlGpuFabricInfo_v3_t", "c_nvmlGpuFabricInfo_v2_t", "c_nvmlGpuFabricInfo_t")
 
 
+LIBRARY = "libnvidia-ml.so.1"
+DRIVER_CONTAINER = "/run/nvidia/driver"
+
+
 def load():
     """The pynvml module. Raises ImportError."""
     import pynvml
 
+    _load_from_driver_container()
     return pynvml
+
+
+def _load_from_driver_container():
+    """Where the driver came in a container (NVIDIA's GPU Operator), its libraries are not in the system's folders.
+
+    A library that is loaded by its path is what a later search for its name finds.
+    """
+    folders = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu")
+    there = ["{}/{}/{}".format(DRIVER_CONTAINER, folder, LIBRARY) for folder in folders]
+    _loads(LIBRARY) or any(_loads(read.ROOT + path) for path in there if read.exists(path))
+
+
+def _loads(library):
+    try:
+        return bool(ctypes.CDLL(library))
+    except OSError:
+        return False
 
 
 def decoded(text):

@@ -1,5 +1,7 @@
 """NVML as the recording of a real node tells it, and what becomes of its errors."""
 
+import shutil
+import subprocess
 import sys
 
 import pytest
@@ -242,3 +244,25 @@ def test_a_gpu_that_we_may_not_open_is_hidden(nvml, tree, monkeypatch):
 
     monkeypatch.setattr(gpu.os, "open", refused)
     assert nvml()["gpu.hidden"] == {"value": ["0000:99:00.0"]}
+
+
+def test_the_library_of_a_driver_container_is_found(tmp_path):
+    """In a fresh process: a loaded library stays loaded."""
+    if shutil.which("cc") is None:
+        pytest.skip("no C compiler")
+    library = tmp_path / "run/nvidia/driver/usr/lib64/libnvidia-ml.so.1"
+    library.parent.mkdir(parents=True)
+    source = tmp_path / "nvml.c"
+    source.write_text("int nvmlInitWithFlags(unsigned flags) { return 9; }\n")
+    subprocess.run(["cc", "-shared", "-fPIC", "-Wl,-soname,libnvidia-ml.so.1", "-o", library, source], check=True)
+    code = f"""
+from nodetune.probe import nvml, read
+read.ROOT = {str(tmp_path)!r}
+library = nvml.load()
+try:
+    library.nvmlInit()
+except library.NVMLError as problem:
+    print(problem.value)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "9\n", "the driver is not loaded, says the library that was found"

@@ -17,8 +17,9 @@ def namespaces(**changed):
         ({"/.dockerenv": "", **namespaces(uts="uts:[4026532199]")}, True),  # docker run --pid host
         ({"/.dockerenv": "", **namespaces()}, False),  # a virtual machine whose disk was a container image
         ({"/.dockerenv": ""}, True),
-        ({"/run/.containerenv": "", **namespaces()}, True),
-        ({"/run/systemd/container": "lxc\n", **namespaces()}, True),
+        ({"/run/.containerenv": "", **namespaces()}, False),
+        ({"/run/.containerenv": "", **namespaces(cgroup="cgroup:[4026532201]")}, True),
+        ({"/run/systemd/container": "lxc\n", **namespaces(pid="pid:[4026532201]")}, True),
     ],
 )
 def test_a_container_is_told_from_a_machine_made_of_its_image(tree, collect, files, container):
