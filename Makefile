@@ -20,7 +20,7 @@ lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/vermin --target=3.6 --no-tips --violations --eval-annotations nodetune/probe
+	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe
 
 docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
