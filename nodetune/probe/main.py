@@ -121,54 +121,51 @@ def _collect_all(families, asked, report):
 
 
 def _wait_for_turn(family, report):
-    """Let readers of the same kind that came before us finish. Returns why not, when one never does.
+    """Wait until no other reader of this kind is at work, and say that we are. Returns why not, when one never ends.
 
-    Each first names itself and then looks, so of two that start together at least one sees the other, and the
-    older (start time, then process number) goes first.
+    A reader names its process. Each takes the name and then looks: of two that do so together at least one sees the
+    other, gives the name back and waits a random moment, so that never two go on.
     """
-    name = MARK + family
-    with open("/proc/self/comm", "w") as comm:
-        comm.write(name[:15])
+    name, own = (MARK + family)[:15], read.text("/proc/self/comm")
     report.step("waiting for an earlier reader")
     end = time.monotonic() + ALONE_SECONDS * 0.6
     while True:
-        earlier = _earlier_readers(name[:15])
-        if not earlier:
-            return None
-        if time.monotonic() > end:
-            pid, age = earlier[0]
-            return "an earlier {} reader (process {}, {} s old) has not come back: not starting another".format(
-                family, pid, age
-            )
-        time.sleep(0.05)
+        if not _readers(name):
+            _call_ourselves(name)
+            if not _readers(name):
+                return None
+            _call_ourselves(own)
+        others = _readers(name)
+        if others and time.monotonic() > end:
+            text = "an earlier {} reader (process {}, {} s old) has not come back: not starting another"
+            return text.format(family, *others[0])
+        time.sleep(0.01 + ord(os.urandom(1)) / 5000.0)
 
 
-def _earlier_readers(name):
-    mine = _ticket(os.getpid())
+def _call_ourselves(name):
+    with open("/proc/self/comm", "w") as comm:
+        comm.write(name)
+
+
+def _readers(name):
+    """(process, age in seconds) of the others that carry the name, root's or our own user's, oldest first."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
             continue
         try:
-            owner = os.stat("/proc/" + entry).st_uid
-            if owner not in (0, os.getuid()) or read.text("/proc/{}/comm".format(entry)) != name:
+            if read.text("/proc/{}/comm".format(entry)) != name or os.stat("/proc/" + entry).st_uid not in (
+                0,
+                os.getuid(),
+            ):
                 continue
-            ticket = _ticket(int(entry))
+            fields = read.text("/proc/{}/stat".format(entry)).rpartition(")")[2].split()
         except OSError:
             continue
-        if ticket is not None and ticket < mine:
-            found.append((int(entry), int(_uptime() - ticket[0] / os.sysconf("SC_CLK_TCK"))))
-    return sorted(found)
-
-
-def _ticket(pid):
-    """(start time in ticks, pid) of a live process; None for one that has ended."""
-    fields = read.text("/proc/{}/stat".format(pid)).rpartition(")")[2].split()
-    return None if fields[0] in "ZX" else (int(fields[19]), pid)
-
-
-def _uptime():
-    return float(read.text("/proc/uptime").split()[0])
+        if fields[0] not in "ZX":
+            uptime = float(read.text("/proc/uptime").split()[0])
+            found.append((int(entry), int(uptime - int(fields[19]) / os.sysconf("SC_CLK_TCK"))))
+    return sorted(found, key=lambda reader: -reader[1])
 
 
 def probe(asked, seconds=TOTAL_SECONDS):
