@@ -13,6 +13,7 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit || true
 	@echo; echo "== a real node with four H200s, from its saved facts: nodetune audit --facts h200-x4"; echo
 	@$(BIN)/nodetune audit --facts h200-x4 || true
+	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/machines/hgx-h200-untuned.json (a synthetic node with many faults)"
 
 test: $(VENV)/ready-dev apt lint docs unit wheel  ## everything that CI runs
 

@@ -9,7 +9,7 @@ from typing import Any
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _LONGEST = 400
-UNLIMITED = "unlimited"
+MOST_NAMES = 12
 
 
 def plain(text: Any, longest: int = _LONGEST) -> str:
@@ -86,7 +86,10 @@ def names(subjects: list[str]) -> str:
             out[-1] = (stem, out[-1][1], number)
         else:
             out.append((stem, number, number))
-    return ", ".join(_run(*each) for each in out)
+    shown = [_run(*each) for each in out]
+    if len(shown) > MOST_NAMES:
+        return f"{', '.join(shown[:MOST_NAMES])} and {len(shown) - MOST_NAMES} more"
+    return ", ".join(shown)
 
 
 def _run(stem: str, first: int | None, last: int | None) -> str:

@@ -162,3 +162,7 @@ def test_the_next_command_is_never_broken_over_lines():
 def test_values_computed_for_each_host_are_not_shown_as_one():
     hosts = [result(f"gpu{size}", finding(fix=Fix("sysctl", "a.b", size, "none"))) for size in (1, 2)]
     assert "a.b = a value computed for each host" in printed(hosts)
+
+
+def test_a_long_list_of_subjects_is_cut_with_a_count():
+    assert show.names([f"0000:{number:02x}:00.1" for number in range(0, 40, 2)]).endswith(" and 8 more")
