@@ -9,28 +9,14 @@ number is raised: the middle one is what every new socket starts with.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ; https://fasterdata.es.net/host-tuning/linux/
 """
 
-from typing import Any
-
+from nodetune.checks.network import _buffers
 from nodetune.expect import AtLeast
 from nodetune.model import Check, Ref
 from nodetune.remedies import sysctl
-from nodetune.view import View
-
-NOW, NEXT_BOOT = "sysctl.net.ipv4.tcp_wmem", "persisted.sysctl.net.ipv4.tcp_wmem"
-
-
-def observe(facts: View) -> dict[str, Any]:
-    """The largest size, as it is and as the next boot sets it (where a file says)."""
-    largest = {"now": facts[NOW][2]}
-    persisted = facts.readable(NEXT_BOOT)
-    if persisted:
-        largest[f"next boot ({persisted['file']})"] = persisted["value"][2]
-    return largest
-
 
 CHECK = Check(
-    needs=(NOW, NEXT_BOOT),
-    observe=observe,
+    needs=_buffers.needs("tcp_wmem"),
+    observe=_buffers.largest("tcp_wmem"),
     accept=AtLeast(Ref("derived.tcp_buffer_bytes")),
     set=Ref("derived.tcp_wmem"),
     unit="bytes",
