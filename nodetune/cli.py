@@ -46,17 +46,28 @@ def main() -> None:
     except click.ClickException as problem:
         problem.show()
         code = USAGE
-    except (
-        BrokenPipeError,
-        SystemExit,
-    ):  # click and rich each end a broken pipe by SystemExit(1), which means findings
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # whoever read us has gone: nothing is left to say
-        code = READER_GONE
+    except BrokenPipeError:
+        code = _reader_gone()
+    except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
+        code = _reader_gone() if ended.code == 1 else ended.code
     except (ValueError, OSError) as problem:
         if not _is_for_users(problem):
             raise
-        code = _say(str(problem), USAGE)
+        code = _say(_text(problem), USAGE)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _reader_gone() -> int:
+    """Whoever read us has gone: nothing is left to say, nor to flush at the end."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return READER_GONE
+
+
+def _text(problem: Exception) -> str:
+    """An error as people read it: a file's name and what is wrong with it, without a number."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+    return str(problem)
 
 
 def _prepare_output() -> None:

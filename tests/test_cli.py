@@ -74,7 +74,7 @@ assert not loaded, loaded
         (["audit", "--forks", "0"], "0 is not in the range"),
         (["explain", "numa-balancing-no"], "did you mean numa-balancing-on"),
         (["profile", "validate", "no-such.yml"], "no such file"),
-        (["audit", "--facts", MACHINE, "-o", "/no/such/folder/x"], "/no/such/folder"),
+        (["audit", "--facts", MACHINE, "-o", "/no/such/folder/x"], "nodetune: /no/such/folder"),
     ],
 )
 def test_a_mistake_is_one_line_and_exit_code_2(arguments, text, tmp_path):
@@ -139,7 +139,7 @@ def test_a_full_disk_is_one_line(arguments):
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "nodetune: [Errno 28] No space left on device\n"
+    assert done.stderr == "nodetune: No space left on device\n"
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])
@@ -227,3 +227,15 @@ def test_a_plan_as_data_names_what_only_a_person_can_do():
     found = json.loads(nodetune("plan", "--facts", MACHINE, "--format", "json").stdout)
     assert found["steps"] or found["by_hand"]
     assert found["not_reached"] == []
+
+
+def test_an_audit_of_this_machine_asks_for_every_fact_that_it_judges():
+    found = json.loads(nodetune("audit", "--format", "json", "--fail-on", "never").stdout)
+    reasons = [each["reason"] for each in found["hosts"][0]["findings"] if each["status"] == "unknown"]
+    assert not [reason for reason in reasons if "not collected" in reason]
+
+
+def test_the_shell_gets_its_completion():
+    done = nodetune(env={"_NODETUNE_COMPLETE": "bash_source"})
+    assert done.returncode == 0
+    assert "_nodetune_completion" in done.stdout

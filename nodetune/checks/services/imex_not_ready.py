@@ -12,7 +12,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 import re
 
 from nodetune.checks.services._units import running
-from nodetune.conditions import NOT_CONTAINER
+from nodetune.conditions import GPU, NOT_CONTAINER
 from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
@@ -35,7 +35,7 @@ CHECK = Check(
     needs=("gpu.names", "services.nvidia-imex", "services.processes", "services.imex_channels"),
     observe=observe,
     accept=Empty("IMEX running and a channel that users may write"),
-    applies=(NOT_CONTAINER,),
+    applies=(GPU, NOT_CONTAINER),
     remedy=manual(
         "List the rack's nodes in /etc/nvidia-imex/nodes_config.cfg on each of them; systemctl enable --now nvidia-imex; "
         "for a channel at boot: options nvidia NVreg_CreateImexChannel0=1 in /etc/modprobe.d. "
