@@ -52,6 +52,7 @@ $(VENV)/ready-dev: $(VENV)/ready
 clean:
 	rm -rf $(VENV) build dist *.egg-info
 
-.PHONY: docs-write
-docs-write: $(VENV)/ready-dev  ## write the generated pages of docs/
+.PHONY: write
+write: $(VENV)/ready-dev  ## write what is generated: pages of docs/, the synthetic machines of the tests
 	$(BIN)/python docs/generate.py
+	$(BIN)/python -m tests.machines.build --write
