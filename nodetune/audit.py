@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune import expect, show
 from nodetune.derived import lookup, raw_needs
 from nodetune.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
+from nodetune.siblings import agreed
 from nodetune.view import Missing, Unreadable, View, value_of
 
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
@@ -36,9 +36,9 @@ def raw(names: Iterable[str]) -> set[str]:
     return set().union(*(raw_needs(name) for name in names), set())
 
 
-def audit(checks: Iterable[Check | Prepared], host: HostFacts) -> tuple[Finding, ...]:
+def audit(checks: Iterable[Prepared], host: HostFacts) -> tuple[Finding, ...]:
     """One finding for each check."""
-    return tuple(check.judge(host) if isinstance(check, Prepared) else judge(check, host) for check in checks)
+    return tuple(check.judge(host) for check in checks)
 
 
 def judge(check: Check, host: HostFacts) -> Finding:
@@ -233,12 +233,8 @@ class Prepared:
 
 def odd_ones(seen: dict[str, str]) -> tuple[str, ...]:
     """The subjects that differ from what at least three quarters of their siblings (four or more) agree on."""
-    if len(seen) < 4:
-        return ()
-    common, count = Counter(seen.values()).most_common(1)[0]
-    if count == len(seen) or count * 4 < len(seen) * 3:
-        return ()
-    return tuple(subject for subject, value in seen.items() if value != common)
+    common = agreed(seen.values())
+    return () if common is None else tuple(subject for subject, value in seen.items() if value != common)
 
 
 def _place(persisted: Mapping[str, Any]) -> str:

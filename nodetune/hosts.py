@@ -7,10 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
-
-MOST = 65536
-"""A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
+from nodetune import nodeset
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")
 _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d+)|(\d+):(\d*))\]")
@@ -39,20 +36,10 @@ def _is_single(part: str) -> bool:
 
 
 def _unfold(part: str) -> list[str]:
-    count = 1
-    for content in re.findall(r"\[([^\]]*)\]", part):
-        count *= max(1, sum(_length(each) for each in content.split(",")))
-    if count > MOST:
-        raise BadInventory(f"{part!r} names {count} hosts: at most {MOST} are possible")
     try:
-        return list(NodeSet(part, resolver=None))
-    except (NodeSetException, ValueError) as problem:
-        raise BadInventory(f"{part!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
-
-
-def _length(piece: str) -> int:
-    found = re.fullmatch(r"\s*(\d{1,18})-(\d{1,18})(?:/(\d{1,9}))?\s*", piece)
-    return max(1, (int(found[2]) - int(found[1])) // max(1, int(found[3] or 1)) + 1) if found else 1
+        return nodeset.unfold(part)
+    except ValueError as problem:
+        raise BadInventory(str(problem)) from None
 
 
 def pick(limit: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) -> list[str]:

@@ -9,8 +9,6 @@ from typing import Any
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 """Least to most severe."""
 
-STATUSES = ("fail", "unknown", "waived", "skip", "pass")
-
 DISRUPTIONS = (
     "none",
     "new sessions",

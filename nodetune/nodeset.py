@@ -8,6 +8,9 @@ from functools import cache, lru_cache
 
 from ClusterShell.NodeSet import NodeSet, NodeSetException
 
+MOST = 65536
+"""A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
+
 
 def fold(hosts: Iterable[str]) -> str:
     """Host names as one node set, in natural order. Names that are no node set stand as they are."""
@@ -31,12 +34,28 @@ def _folded(names: list[str]) -> str:
         return ",".join(sorted(names))
 
 
+def unfold(text: str) -> list[str]:
+    """The hosts that a node set names, in its order. Raises ValueError for what is none, or names too many."""
+    count = 1
+    for content in re.findall(r"\[([^\]]*)\]", text):
+        count *= max(1, sum(_length(each) for each in content.split(",")))
+    if count > MOST:
+        raise ValueError(f"{text!r} names {count} hosts: at most {MOST} are possible")
+    try:
+        return list(NodeSet(text, resolver=None))
+    except (NodeSetException, ValueError) as problem:
+        raise ValueError(f"{text!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
+
+
+def _length(piece: str) -> int:
+    found = re.fullmatch(r"\s*(\d{1,18})-(\d{1,18})(?:/(\d{1,9}))?\s*", piece)
+    return max(1, (int(found[2]) - int(found[1])) // max(1, int(found[3] or 1)) + 1) if found else 1
+
+
 @cache
 def expand(text: str) -> frozenset[str]:
     """The hosts that a node set names; the text itself, split at commas, when it is none (or names too many)."""
-    if re.search(r"\d{6}", text):
-        return frozenset(part.strip() for part in text.split(","))
     try:
-        return frozenset(NodeSet(text, resolver=None))
-    except (NodeSetException, ValueError):
+        return frozenset(unfold(text))
+    except ValueError:
         return frozenset(part.strip() for part in text.split(","))

@@ -130,11 +130,6 @@ def gpu(setting: str, disruption: str = "none") -> Remedy:
     )
 
 
-def handover(owner: str) -> Remedy:
-    """Another tool that owns the same settings hands them over, explicitly."""
-    return Remedy("handover", owner)
-
-
 def manual(steps: str) -> Remedy:
     """Nothing that a tool may do by itself: exact steps for a person."""
     return Remedy("manual", steps=steps)

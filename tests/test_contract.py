@@ -37,7 +37,7 @@ LAYERS = [
     },
     {"checks"},
     {"conditions", "derived", "nccl", "data"},
-    {"view", "expect", "remedies", "show"},
+    {"view", "expect", "remedies", "show", "siblings"},
     {"model"},
 ]
 HEAVY = (

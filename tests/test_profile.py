@@ -222,3 +222,8 @@ def test_a_named_profile_replaces_the_intent_and_keeps_what_the_facts_call_for()
 def test_shipped_profiles_hold_nothing_that_only_a_site_file_may_say():
     for overlay in profile.shipped().values():
         assert not (overlay.profile or overlay.waivers or overlay.add), overlay.name
+
+
+def test_a_waiver_covers_hosts_with_long_numbers_and_a_slip_of_the_keyboard_covers_none():
+    assert waive.covers("node[123456-123460]", "node123457")
+    assert not waive.covers("gpu[1-99999999]", "gpu5")

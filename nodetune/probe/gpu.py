@@ -50,7 +50,7 @@ EVENT_REASONS = (
     (0x100, "display_clock_setting"),
 )
 THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
-GRAPHICS, SM, MEMORY = 0, 1, 2
+SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
 MEMORY_TEMPERATURE, GET_RECOVERY_ACTION = 82, 230
 

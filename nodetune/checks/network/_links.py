@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from nodetune.model import Absent
+from nodetune.model import Absent, Observe
 from nodetune.view import View
 
 Links = dict[str, dict[str, Any]]
@@ -37,17 +36,24 @@ def groups(links: Links, *keys: str) -> Iterable[Links]:
     return found.values()
 
 
-def agreed(values: Iterable[Any]) -> Any:
-    """What at least three quarters of four or more agree on; None where they do not."""
-    seen = Counter(values)
-    total = sum(seen.values())
-    value, count = seen.most_common(1)[0] if seen else (None, 0)
-    return value if total >= 4 and count * 4 >= total * 3 else None
-
-
 def share(part: float, whole: float) -> str:
     """A part of a whole as people read it: "12 of 3,000,000"."""
     return f"{part:,.0f} of {whole:,.0f}"
+
+
+def lost_share(counter: str, least: int, limit: float, words: str) -> Observe:
+    """An observation: links of which `counter` is at least `least` and above `limit` of all that arrived, in words."""
+
+    def text(counted: dict[str, int]) -> str:
+        lost = counted.get(counter, 0)
+        arrived = counted.get("rx_packets", 0) + lost
+        return "" if lost < least or lost <= limit * arrived else f"{share(lost, arrived)} {words}"
+
+    def observe(facts: View) -> dict[str, str]:
+        counted = facts["net.statistics"]
+        return {name: text(counted[name]) for name in in_use(facts["net.links"]) if name in counted}
+
+    return observe
 
 
 def conf_of_shared_subnets(facts: View, setting: str) -> dict[str, int] | Absent:

@@ -8,32 +8,14 @@ Sources: https://docs.kernel.org/networking/statistics.html ;
 https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net-statistics
 """
 
-from nodetune.checks.network._links import in_use, share
+from nodetune.checks.network._links import lost_share
 from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
-from nodetune.view import View
-
-LIMIT = 1e-7
-"""Forward error correction leaves far less on a healthy link."""
-
-
-def observe(facts: View) -> dict[str, str]:
-    counted = facts["net.statistics"]
-    return {name: _damaged(counted[name]) for name in in_use(facts["net.links"]) if name in counted}
-
-
-def _damaged(counted: dict[str, int]) -> str:
-    damaged = counted.get("rx_crc_errors", 0)
-    arrived = counted.get("rx_packets", 0) + damaged
-    if damaged < 100 or damaged <= LIMIT * arrived:
-        return ""
-    return share(damaged, arrived) + " frames damaged"
-
 
 CHECK = Check(
     needs=("net.links", "net.statistics"),
-    observe=observe,
+    observe=lost_share("rx_crc_errors", least=100, limit=1e-7, words="frames damaged"),
     accept=Empty("no more than one frame in ten million since boot"),
     remedy=manual(
         "Note rx_crc_errors, wait under load, look again: only a growing number is a present fault. Clean or replace the "

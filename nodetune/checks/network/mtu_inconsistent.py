@@ -8,10 +8,11 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://www.rfc-editor.org/rfc/rfc894
 """
 
-from nodetune.checks.network._links import Links, agreed, groups, in_use
+from nodetune.checks.network._links import Links, groups, in_use
 from nodetune.expect import Empty
 from nodetune.model import Check
 from nodetune.remedies import manual
+from nodetune.siblings import agreed
 from nodetune.view import View
 
 
