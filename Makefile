@@ -3,10 +3,10 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_TESTS := openssh-server openssh-client sudo
+APT_TESTS := openssh-server openssh-client sudo slurmctld slurmd slurm-client munge $(shell cat tests/fleet/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint unit wheel docs clean
+.PHONY: try test lint unit fleet wheel docs clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -15,26 +15,30 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h200-x4 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/machines/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint docs unit wheel  ## everything that CI runs
+test: $(VENV)/ready-dev apt lint docs unit wheel fleet  ## everything that CI runs
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe
+	$(BIN)/vermin --target=3.7- --no-tips --violations --eval-annotations playbooks
 
 docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet'
+
+fleet: $(VENV)/ready-dev  ## on virtual machines (root, QEMU; a quarter of an hour): one process, since they want both cores
+	$(SUDO) $(BIN)/python -m pytest -m fleet
 
 wheel: $(VENV)/ready-dev
 	PYTHON=$(BIN)/python sh .ci/wheel
 
 apt:
-	@command -v /usr/sbin/sshd >/dev/null && command -v ssh >/dev/null && command -v sudo >/dev/null || \
-	  { echo "installing for the tests: $(APT_TESTS)"; $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS); }
+	@dpkg -s $(APT_TESTS) >/dev/null 2>&1 || \
+	  { echo "installing for the tests: $(APT_TESTS)"; $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS); }
 
 $(VENV)/ready: pyproject.toml
 	@echo "setting up $(VENV) (virtual environment, packages from PyPI)"

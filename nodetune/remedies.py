@@ -62,7 +62,7 @@ def systemd_dropin(unit: str, section: str, key: str, disruption: str = "service
         f"{unit} [{section}] {key}",
         {"unit": unit, "section": section, "key": key},
         disruption,
-        file=f"/etc/systemd/{'system/' if '.' in unit else ''}{unit}.d/zz-nodetune.conf",
+        file=f"/etc/systemd/{'' if unit.endswith('.conf') else 'system/'}{unit}.d/zz-nodetune.conf",
     )
 
 

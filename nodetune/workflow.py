@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from nodetune import audit, bundle, checks, expect, factfile, inventory, profile, waive
+from nodetune import audit, bundle, checks, expect, factfile, inventory, plan, profile, waive
 from nodetune.located import BadFile
 from nodetune.model import Check, HostFacts, HostResult
 from nodetune.transport import Options, Target, Unreachable, fanout
@@ -58,6 +58,13 @@ class Choice:
             set(),
         )
         return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | set(ALWAYS)
+
+
+class Planning(Choice):
+    """A choice of checks that also asks for the facts that carrying out their fixes takes."""
+
+    def facts(self) -> set[str]:
+        return super().facts() | plan.facts_for(check.remedy.kind for check in self.candidates)
 
 
 def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
@@ -127,7 +134,8 @@ def collect(
 ) -> Iterator[tuple[Target, HostFacts | Unreachable, float]]:
     """Probe hosts, each yielded as it completes."""
     asked = bundle.families(names)
-    seconds = min(PROBE_SECONDS, reach.options.seconds)
+    given = reach.options.seconds
+    seconds = min(max(PROBE_SECONDS, given / 2), given)
 
     return fanout.collect(
         targets, lambda _target: bundle.script(asked, seconds), reach.options, reach.forks, reach.transport, asked=asked
@@ -145,9 +153,15 @@ def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
 
 def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
     """Probe and judge hosts, each yielded as it completes. Facts are let go once they are judged."""
+    return (replace(each, facts=None) for each in audit_keeping_facts(targets, choice, reach))
+
+
+def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
+    """The same, and each result holds the facts that it was judged by."""
     judge = Judge(choice)
     for probed in probe_hosts(targets, choice, reach):
-        yield judge.result(probed.facts, probed.seconds) if probed.facts else probed
+        judged = judge.result(probed.facts, probed.seconds) if probed.facts else probed
+        yield replace(judged, facts=probed.facts)
 
 
 def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 import nodetune
-from nodetune import audit, checks, derived, expect, explain
+from nodetune import audit, checks, derived, expect, explain, plan, remedies, sitechecks
 from nodetune.model import DISRUPTIONS, SEVERITIES, Check, Remedy
 
 PACKAGE = Path(nodetune.__file__).parent
@@ -18,26 +18,29 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
+    {"rollout", "export", "report"},
     {"workflow"},
     {"inventory"},
+    {"playbook"},
     {"transport", "bundle", "hosts"},
     {
         "audit",
         "plan",
         "waive",
         "outcome",
-        "report",
         "profile",
         "sitechecks",
         "factfile",
         "explain",
         "located",
         "nodeset",
-        "paths",
+        "apply",
+        "runs",
     },
+    {"fixes"},
     {"checks"},
     {"conditions", "derived", "nccl", "data"},
-    {"view", "expect", "remedies", "show", "siblings"},
+    {"view", "expect", "remedies", "show", "siblings", "paths"},
     {"model"},
 ]
 HEAVY = (
@@ -130,6 +133,37 @@ def test_derived_facts_are_declared_down_to_collected_ones(every):
     for check in every.values():
         for name in audit.declared(check):
             assert not any(raw.startswith("derived.") for raw in derived.raw_needs(name))
+
+
+def kinds_of_fix():
+    return {path.stem for path in (PACKAGE / "fixes").glob("[a-z]*.py")}
+
+
+def test_every_kind_of_fix_can_be_built(every):
+    made_by_sites = [sitechecks._fact_and_remedy(kind, "x")[1] for kind in sitechecks.KINDS]
+    used = {check.remedy.kind for check in every.values()} | {remedy.kind for remedy in made_by_sites}
+    assert used - {"manual"} <= kinds_of_fix(), "write nodetune/fixes/KIND.py"
+
+
+def test_every_builder_is_one_of_a_kind_that_a_remedy_makes():
+    made = {name for name, each in vars(remedies).items() if getattr(each, "__module__", "") == remedies.__name__}
+    assert kinds_of_fix() == made - {"manual"}
+
+
+def test_every_fact_that_a_builder_needs_has_a_collector():
+    families = {name.partition(".")[0] for name in plan.facts_for(kinds_of_fix())}
+    assert families <= {path.stem for path in (PACKAGE / "probe").glob("*.py")}
+
+
+def test_building_changes_imports_nothing_heavy_before_there_is_a_file_to_write():
+    code = f"""
+import sys
+from nodetune import fixes
+fixes.needs({kinds_of_fix()!r})
+found = sorted(set({HEAVY!r}) & set(sys.modules))
+assert not found, found
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code], check=True)
 
 
 def test_importing_all_checks_runs_nothing_and_opens_no_connection():

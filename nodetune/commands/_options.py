@@ -115,6 +115,15 @@ output = click.option(
     help="Write there instead of to standard output.",
 )
 
+runs_folder = click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Where runs are recorded. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
+)
+agree = click.option("-y", "--yes", is_flag=True, help="Do not ask (needed where there is no terminal).")
+
 
 def choice(
     profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()

@@ -30,6 +30,11 @@ def probed(reach: Reach, choice: Choice) -> list[HostResult]:
     return _taken(workflow.probe_hosts(targets, choice, reach), targets)
 
 
+def with_facts(targets: list[Target], choice: Choice, reach: Reach) -> list[HostResult]:
+    """Audit hosts with progress; each result holds the facts that it was judged by."""
+    return _taken(workflow.audit_keeping_facts(targets, choice, reach), targets)
+
+
 def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
     """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []

@@ -61,7 +61,7 @@ class Worker:
 
     def limit(self):
         own = ALONE_SECONDS if self.current in ALONE else FAMILY_SECONDS
-        return min(self.deadline, self.since + own)
+        return min(self.deadline, self.since + own * read.PATIENCE)
 
     def left(self):
         """The families after the one that it is at."""
@@ -128,7 +128,7 @@ def _wait_for_turn(family, report):
     """
     name, own = (MARK + family)[:15], read.text("/proc/self/comm")
     report.step("waiting for an earlier reader")
-    end = time.monotonic() + ALONE_SECONDS * 0.6
+    end = time.monotonic() + ALONE_SECONDS * 0.6 * read.PATIENCE
     while True:
         if not _readers(name):
             _call_ourselves(name)
@@ -169,7 +169,11 @@ def _readers(name):
 
 
 def probe(asked, seconds=TOTAL_SECONDS):
-    """Collect families → names asked for. Returns the fact document's `facts`, `failed` and `stuck`."""
+    """Collect families → names asked for. Returns the fact document's `facts`, `failed` and `stuck`.
+
+    More than the usual time stretches the deadlines of single families and commands alike.
+    """
+    read.PATIENCE = max(1.0, seconds / TOTAL_SECONDS)
     deadline = time.monotonic() + seconds
     result = {"facts": {}, "failed": {}, "stuck": []}
     together = [family for family in sorted(asked) if family not in ALONE]

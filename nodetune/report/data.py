@@ -11,6 +11,7 @@ from typing import Any
 from nodetune import __version__
 from nodetune.model import Finding, Fix, HostResult, Step
 from nodetune.outcome import summarise
+from nodetune.plan import Built, alike
 
 AUDIT_SCHEMA = "nodetune.audit/1"
 PLAN_SCHEMA = "nodetune.plan/1"
@@ -19,15 +20,23 @@ PLAN_SCHEMA = "nodetune.plan/1"
 def audit(results: Iterable[HostResult]) -> dict[str, Any]:
     """One object with `schema`, `hosts` (a list; each with name, state and findings) and `summary`."""
     kept = list(results)
-    return {**_head(AUDIT_SCHEMA), "hosts": [_host(each) for each in kept], "summary": asdict(summarise(kept))}
+    return {**head(AUDIT_SCHEMA), "hosts": [_host(each) for each in kept], "summary": asdict(summarise(kept))}
 
 
 def plan(
-    steps: Iterable[Step], by_hand: Mapping[str, tuple[Finding, list[str]]], results: Iterable[HostResult]
+    steps: Iterable[Step],
+    by_hand: Mapping[str, tuple[Finding, list[str]]],
+    results: Iterable[HostResult],
+    built: Mapping[str, Built] | None = None,
 ) -> dict[str, Any]:
-    """The steps of a plan as data, what only a person can do, and the hosts that were not reached."""
+    """The steps of a plan as data, what only a person can do, and the hosts that were not reached.
+
+    `built` (host → how it is carried out) adds the changes themselves, once for all hosts where they are the same, and
+    to each step that cannot be carried out the reason.
+    """
+    unfixable = {(step.host, step.check): why for each in (built or {}).values() for step, why in each.unfixable}
     return {
-        **_head(PLAN_SCHEMA),
+        **head(PLAN_SCHEMA),
         "by_hand": [
             {"check": check, "hosts": hosts, "manual": found.manual} for check, (found, hosts) in by_hand.items()
         ],
@@ -36,7 +45,12 @@ def plan(
         ],
         "steps": [
             {"host": step.host, "check": step.check, "before": step.before, "after": step.after, **_fix(step.fix)}
+            | {"unfixable": unfixable.get((step.host, step.check), "")}
             for step in steps
+        ],
+        "work": [
+            {"hosts": hosts, "groups": [{**group.data(), "notes": list(group.notes)} for group in groups]}
+            for groups, hosts in alike(built or {})
         ],
     }
 
@@ -45,7 +59,8 @@ def text(data: Any) -> str:
     return json.dumps(data, indent=1, sort_keys=False) + "\n"
 
 
-def _head(schema: str) -> dict[str, Any]:
+def head(schema: str) -> dict[str, Any]:
+    """What every document begins with."""
     return {"schema": schema, "nodetune": __version__, "time": int(time.time())}
 
 

@@ -63,7 +63,7 @@ def describe(name):
 def collect(name):
     """The facts that the probe would bring from the machine."""
     machine, facts = describe(name), {}
-    asked = bundle.families(workflow.Choice().facts())
+    asked = bundle.families(workflow.Planning().facts())
     with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
         machine.host.write(root)
         for patch in _patches(machine, name, root):

@@ -1,0 +1,87 @@
+"""Taking back what a run did: which hosts, which entries, and what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from nodetune import rollout, runs
+from nodetune.commands import _apply, _options
+from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
+from nodetune.playbook import Outcome
+from nodetune.report import apply_data, apply_text, data
+from nodetune.transport import Target
+from nodetune.workflow import Reach
+
+KEPT = ("inventory", "limit", "user", "become", "transport")
+"""How the hosts were reached: taken from the run where the command line does not say otherwise."""
+
+
+def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: TextIO, output_format: str) -> int:
+    """Take back the run that `given` names. Raises runs.BadRun, inventory.BadInventory."""
+    dry_run, yes = options.pop("dry_run"), options.pop("yes")
+    taking = rollout.Rollback(options.pop("force"), options.pop("assume_drained"))
+    of = runs.find(given, root)
+    if of.state() == runs.RUNNING:
+        raise runs.BadRun(f"run {of.id} still works: wait for it, or end it first")
+    reach = _reach(of, options)
+    targets = _targets(of, reach)
+    if dry_run:
+        return _shown(rollout.roll_back(of, targets, reach, taking, None, _silent), stream, output_format, None)
+    _apply.confirm(f"Take back run {of.id} on {len(targets)} hosts?", yes)
+    run = runs.Run.create(
+        "rollback", {"of": of.id, **vars(taking)}, [target.name for target in targets], reach.inventory, root
+    )
+    code = NOT_REACHED
+    try:
+        with _apply.progress(len(targets)) as tell:
+            outcomes = rollout.roll_back(of, targets, reach, taking, run, tell)
+        code = _shown(outcomes, stream, output_format, run.id)
+    finally:
+        run.finish(code)
+    return code
+
+
+def _silent(_event: object) -> None:
+    pass
+
+
+def _reach(of: runs.Run, options: dict[str, Any]) -> Reach:
+    """The way to the hosts: as the run went, but for what was given now."""
+    context = click.get_current_context()
+    before = of.about.get("options", {})
+    for name in KEPT:
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "DEFAULT" and name in before:
+            options[name] = before[name]
+    if options["limit"] and context.get_parameter_source("limit") is not None and not options["inventory"]:
+        options["limit"] = None if not of.about.get("inventory") else options["limit"]
+    return replace(_options.reach(options), inventory=options.get("inventory") or of.about.get("inventory"))
+
+
+def _targets(of: runs.Run, reach: Reach) -> list[Target]:
+    """The hosts of the run, as far as --limit leaves them. Raises runs.BadRun when none is left."""
+    found = [target for target in reach.targets() if target.name in of.hosts]
+    if not found:
+        raise runs.BadRun(f"none of these hosts is of run {of.id}: its hosts are {', '.join(of.hosts[:10])}")
+    return found
+
+
+def _shown(outcomes: Mapping[str, Outcome], stream: TextIO, output_format: str, run: str | None) -> int:
+    """Print what was taken back, what was refused and what failed. Returns the exit code."""
+    if output_format == "json":
+        stream.write(data.text(apply_data.rolled_back(run, outcomes)))
+    else:
+        apply_text.print_rollback(stream, outcomes, run)
+    if any(outcome.state == "unreachable" for outcome in outcomes.values()):
+        return INCOMPLETE
+    wrong = [
+        outcome
+        for outcome in outcomes.values()
+        if outcome.state != "ok" or outcome.gathered("problems") or outcome.gathered("refused")
+    ]
+    return NOT_REACHED if wrong else OK

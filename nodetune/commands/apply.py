@@ -1,0 +1,131 @@
+"""`nodetune apply`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+import click
+
+from nodetune.commands import _apply, _options, _run
+from nodetune.model import DISRUPTIONS
+from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
+
+if TYPE_CHECKING:
+    from nodetune.rollout import How, Planned
+
+
+@click.command("apply")
+@_options.hosts
+@_options.selection
+@click.option(
+    "--max-disruption",
+    type=click.Choice(DISRUPTIONS),
+    default="new sessions",
+    show_default=True,
+    help="The most that may be disrupted. What costs more waits for hosts without GPU processes, drained or cordoned.",
+)
+@click.option("--dry-run", is_flag=True, help="Run Ansible in check mode and show the diff of every file and setting.")
+@_options.agree
+@click.option("--reboot", is_flag=True, help="Reboot hosts where something is only in force after the next boot.")
+@click.option(
+    "--reboot-wait",
+    type=click.FloatRange(0.5, 1440),
+    default=30,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long to wait for a host that reboots.",
+)
+@click.option(
+    "--drain", type=click.Choice(["slurm"]), help="Drain nodes first, wait for their jobs, resume them after."
+)
+@click.option(
+    "--drain-wait",
+    type=click.FloatRange(0, 10080),
+    default=60,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long to wait for jobs.",
+)
+@click.option("--assume-drained", is_flag=True, help="Trust that no scheduler uses the hosts: do not ask it.")
+@click.option("--batch", default="", metavar="N|N%", help="How many hosts are worked on at a time. Default: all.")
+@click.option(
+    "--canary", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Hosts that go first, alone."
+)
+@click.option(
+    "--max-failures",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    metavar="N",
+    help="Begin no further batch when more hosts than this have failed.",
+)
+@_options.runs_folder
+@_options.output_format
+@_options.output
+def command(
+    dry_run: bool,
+    yes: bool,
+    runs_folder: Path | None,
+    output_format: str,
+    output: Path | None,
+    **options: Any,
+) -> int:
+    r"""Fix what the audit finds, prove it, and keep the way back.
+
+    \b
+    nodetune apply                                   this machine, nothing disruptive
+    nodetune apply -i prod -b --dry-run              show every change on every host; change nothing
+    nodetune apply -i prod -b --max-disruption reboot --reboot --drain slurm --batch 10%
+
+    What counts is the audit afterwards. `nodetune rollback RUN` takes everything back.
+    Exit code: 0 done, 2 usage, 3 hosts not reached, 4 the end state was not reached.
+    """
+    how = _how(options)
+    given = dict(options)
+    reach = _options.reach(options)
+    work = _apply.prepare(reach, _options.choice(**options), how)
+    with _run.output_stream(output) as stream:
+        if dry_run:
+            return _apply.rehearse(work, stream, output_format)
+        if output_format == "text":
+            _apply.print_plan(stream, work)
+        if not work.busy:
+            return _nothing(stream, work, output_format)
+        _confirm(work.busy, how, yes)
+        return _apply.carry_out(work, how, given, runs_folder, stream, output_format)
+
+
+def _how(options: dict[str, Any]) -> How:
+    from nodetune import apply, rollout
+
+    how = rollout.How(
+        max_disruption=options.pop("max_disruption"),
+        reboot=options.pop("reboot"),
+        reboot_seconds=options.pop("reboot_wait") * 60,
+        drain=bool(options.pop("drain")),
+        drain_seconds=options.pop("drain_wait") * 60,
+        assume_drained=options.pop("assume_drained"),
+        batch=options.pop("batch"),
+        canary=options.pop("canary"),
+        max_failures=options.pop("max_failures"),
+    )
+    apply.waves(["any"], how.canary, how.batch)  # a wrong --batch is told before any host is asked
+    if how.reboot and how.max_disruption != "reboot":
+        raise click.UsageError("--reboot needs --max-disruption reboot")
+    return how
+
+
+def _confirm(busy: Sequence[Planned], how: How, yes: bool) -> None:
+    steps = sum(len(each.todo) for each in busy)
+    hosts = f"{len(busy)} hosts" if len(busy) > 1 else busy[0].result.host
+    more = ", and reboot where needed" if how.reboot else ""
+    _apply.confirm(f"Apply {steps} steps on {hosts}{more}?", yes)
+
+
+def _nothing(stream: TextIO, work: _apply.Work, output_format: str) -> int:
+    """Nothing to do: Ansible is not even started."""
+    if output_format == "json":
+        _apply.print_json(stream, work, [], None)
+    return INCOMPLETE if work.not_reached else NOT_REACHED if work.waiting else OK

@@ -1,0 +1,19 @@
+"""Kernel modules: loaded now, and at boot by modules-load.d."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.fixes import Host, named, own_file
+from nodetune.model import Fix
+
+
+def changes(fixes: Sequence[Fix], host: Host) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for fix in fixes:
+        name = named(fix.target, "module", r"[\w-]+")
+        path = f"/etc/modules-load.d/nodetune-{name}.conf"
+        made.append(own_file(host, path, "modules-load.conf.j2", {name: "loaded"}) | {"checks": host.checks(fix)})
+        made.append({"change": "module", "name": name, "loaded": True, "checks": host.checks(fix)})
+    return made

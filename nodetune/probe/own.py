@@ -1,0 +1,110 @@
+"""What a fix must know of the files that it writes: `own.files`, and `own.links` for those that it hides.
+
+`own.files`: {path: text} of the files that nodetune keeps on this host, wherever their kind of setting lives.
+`own.links`: for each link what udev knows it by, and the lines of the .link file that holds for it. Of .link files the
+first that matches holds alone, so one that comes first must repeat what the others say.
+"""
+
+import os
+import re
+
+from . import read
+
+NAME = "nodetune"
+FOLDERS = (
+    "/etc/default/grub.d",
+    "/etc/modprobe.d",
+    "/etc/modules-load.d",
+    "/etc/nodetune",
+    "/etc/security/limits.d",
+    "/etc/sysctl.d",
+    "/etc/systemd/network",
+    "/etc/systemd/system",
+    "/etc/tmpfiles.d",
+    "/etc/udev/rules.d",
+)
+DROP_INS = ("/etc/systemd", "/etc/systemd/system")
+"""Folders whose folders NAME.d hold files that add to NAME."""
+LARGEST = 65536
+MOST_FILES = 256
+
+UDEV = "/run/udev/data/n"
+CLASS = "/sys/class/net"
+LINK_FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network")
+LINK_FOLDERS += ("/usr/lib/systemd/network", "/lib/systemd/network")
+
+
+def collect(names, step):
+    if "files" in names:
+        step("nodetune's own files")
+        yield "files", _files()
+    if "links" in names:
+        step("what .link files say")
+        links = [name for name in read.names_in(CLASS) if read.exists("{}/{}/device".format(CLASS, name))]
+        yield "links", read.each({name: _link(name) for name in links})
+
+
+def _files():
+    try:
+        found = {path: read.raw(path, LARGEST) for path in sorted(_candidates())[:MOST_FILES] if _regular(path)}
+    except OSError as problem:
+        return read.unread("{}: {}".format(problem.filename or "nodetune's own files", read.why(problem)))
+    return read.value(found)
+
+
+def _candidates():
+    for folder in FOLDERS:
+        yield from (os.path.join(folder, name) for name in read.names_in(folder) if NAME in name or NAME in folder)
+    for folder in DROP_INS:
+        for name in read.names_in(folder):
+            if name.endswith(".d"):
+                drop_ins = os.path.join(folder, name)
+                yield from (os.path.join(drop_ins, each) for each in read.names_in(drop_ins) if NAME in each)
+
+
+def _regular(path):
+    return os.path.isfile(read.ROOT + path)
+
+
+def _link(name):
+    number = read.text_or("{}/{}/ifindex".format(CLASS, name))
+    try:
+        known = dict(re.findall(r"^E:(\w+)=(.*)$", read.text(UDEV + number), re.M))
+    except FileNotFoundError:
+        return read.absent("udev does not know this link")
+    except OSError as problem:
+        return read.unread("{}{}: {}".format(UDEV, number, read.why(problem)))
+    path = known.get("ID_NET_LINK_FILE", "")
+    try:
+        sections = _sections(path) if path else []
+    except OSError as problem:
+        return read.unread("{}: {}".format(path, read.why(problem)))
+    return read.value(
+        {
+            "id_path": known.get("ID_PATH"),
+            "mac_address": _permanent(known.get("ID_NET_NAME_MAC", "")),
+            "file": path or None,
+            "sections": sections,
+        }
+    )
+
+
+def _permanent(name):
+    """enx001122aabbcc → 00:11:22:aa:bb:cc; udev makes the name from an address that the hardware holds."""
+    found = re.match(r"(?:en|ib|wl)x([0-9a-f]{12})$", name)
+    return ":".join(re.findall("..", found.group(1))) if found else None
+
+
+def _sections(path):
+    """[[section, [[key, value], …]], …] of a .link file and its drop-ins, without what it matches."""
+    base = os.path.basename(path) + ".d"
+    files = [path] + read.first_that_wins([os.path.join(folder, base) for folder in LINK_FOLDERS], ".conf")
+    found = []
+    for each in files:
+        for line in map(str.strip, read.text(each).splitlines()):
+            if line.startswith("[") and line.endswith("]"):
+                found.append([line[1:-1], []])
+            elif "=" in line and line[0] not in "#;" and found:
+                key, _, setting = line.partition("=")
+                found[-1][1].append([key.strip(), setting.strip()])
+    return [section for section in found if section[0] != "Match"]

@@ -1,0 +1,28 @@
+"""Differences as Ansible's modules return them → unified diffs. Pure."""
+
+from __future__ import annotations
+
+import difflib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from io import StringIO
+from typing import Any
+
+from nodetune import show
+
+
+def unified(diffs: Iterable[Mapping[str, Any]]) -> str:
+    """Differences (before, after, before_header, after_header) as one unified diff."""
+    return "".join(line for each in diffs for line in _one_diff(each))
+
+
+def _one_diff(diff: Mapping[str, Any]) -> Iterator[str]:
+    # only \n ends a line, whatever else the texts of hosts hold
+    before, after = (StringIO(_text(diff.get(side)), newline="\n").readlines() for side in ("before", "after"))
+    old, new = (show.plain(diff.get(f"{side}_header") or side) for side in ("before", "after"))
+    for line in difflib.unified_diff(before, after, old, new):
+        yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
+
+
+def _text(given: Any) -> str:
+    return given if isinstance(given, str) else "" if given is None else json.dumps(given, indent=1) + "\n"

@@ -1,0 +1,35 @@
+#!/usr/bin/python
+"""Takes the lock of this host for a run, and tells what runs that never ended did here."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import session
+from ansible.module_utils.nodetune_host.problem import Stop
+
+DOCUMENTATION = """
+module: nodetune_begin
+short_description: Begin a run of nodetune on a host
+description: Takes the lock, and reports runs that were interrupted. In check mode it only reports.
+options:
+  run: {description: Name of the run., type: str, required: true}
+  controller: {description: Who runs it, for the message that another run gets., type: str, default: unknown}
+  take_over: {description: Runs known to be over (blanks between) whose lock may be taken., type: str, default: ""}
+"""
+
+
+def main():
+    options = {
+        "run": {"type": "str", "required": True},
+        "controller": {"type": "str", "default": "unknown"},
+        "take_over": {"type": "str", "default": ""},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    given = module.params
+    try:
+        found = session.begin(given["run"], given["controller"], given["take_over"], module.check_mode)
+    except Stop as stop:
+        module.fail_json(msg=str(stop))
+    module.exit_json(changed=False, interrupted=found)
+
+
+if __name__ == "__main__":
+    main()

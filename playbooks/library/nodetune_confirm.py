@@ -1,0 +1,26 @@
+#!/usr/bin/python
+"""Confirms changes that would otherwise revert by themselves. Called over a new connection, which is the proof."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import session
+from ansible.module_utils.nodetune_host.problem import Problem, Stop
+
+DOCUMENTATION = """
+module: nodetune_confirm
+short_description: Keep the changes of links that a run made
+options:
+  run: {description: Name of the run. It must hold the lock (nodetune_begin)., type: str, required: true}
+"""
+
+
+def main():
+    module = AnsibleModule({"run": {"type": "str", "required": True}}, supports_check_mode=False)
+    try:
+        confirmed = session.confirm(module.params["run"])
+    except (Problem, Stop) as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=False, confirmed=confirmed)
+
+
+if __name__ == "__main__":
+    main()

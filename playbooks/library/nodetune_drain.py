@@ -1,0 +1,38 @@
+#!/usr/bin/python
+"""Takes this node out of Slurm's service, or brings back what this run took out."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import scheduler
+from ansible.module_utils.nodetune_host.problem import Problem
+
+DOCUMENTATION = """
+module: nodetune_drain
+short_description: Drain this node in Slurm for a run of nodetune, or resume it
+description: Does nothing on a node without slurmd. Does not wait; C(busy) tells whether jobs still run.
+options:
+  run: {description: The run on whose behalf this is done., type: str, required: true}
+  state: {description: What is wanted., type: str, choices: [drained, resumed], required: true}
+"""
+
+
+def main():
+    options = {
+        "run": {"type": "str", "required": True},
+        "state": {"type": "str", "required": True, "choices": ["drained", "resumed"]},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    run, busy = module.params["run"], ""
+    if module.check_mode:
+        module.exit_json(changed=False, busy=busy)
+    try:
+        if module.params["state"] == "drained":
+            changed, busy = scheduler.drain(run)
+        else:
+            changed = scheduler.resume(run)
+    except Problem as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=changed, busy=busy)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,27 @@
+#!/usr/bin/python
+"""Ends a run on this host: its journal is closed and the lock given back."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import session
+from ansible.module_utils.nodetune_host.problem import Stop
+
+DOCUMENTATION = """
+module: nodetune_end
+short_description: End a run of nodetune on a host
+options:
+  run: {description: Name of the run., type: str, required: true}
+"""
+
+
+def main():
+    module = AnsibleModule({"run": {"type": "str", "required": True}}, supports_check_mode=True)
+    try:
+        if not module.check_mode:
+            session.end(module.params["run"])
+    except Stop as stop:
+        module.fail_json(msg=str(stop))
+    module.exit_json(changed=False)
+
+
+if __name__ == "__main__":
+    main()

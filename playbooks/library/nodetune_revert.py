@@ -1,0 +1,44 @@
+#!/usr/bin/python
+"""Takes back on this host what an earlier run did there. Doing so is a run of its own, and can be taken back."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import session
+from ansible.module_utils.nodetune_host.core import Result
+from ansible.module_utils.nodetune_host.problem import Stop
+
+DOCUMENTATION = """
+module: nodetune_revert
+short_description: Take back what a run did
+description:
+  - Restores files byte for byte and running values, last change first.
+  - What somebody changed since is left alone and told in `refused` with its difference.
+options:
+  run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
+  of: {description: The run that is taken back., type: str, required: true}
+  entries: {description: Its journal as the controller kept it. Used where the host has lost its own.,
+            type: list, elements: dict}
+  force: {description: Restore also what was changed since., type: bool, default: false}
+  guard: {description: What must hold now. C(gpu_idle) wants no process that computes on a GPU., type: dict}
+"""
+
+
+def main():
+    options = {
+        "run": {"type": "str", "required": True},
+        "of": {"type": "str", "required": True},
+        "entries": {"type": "list", "elements": "dict", "default": []},
+        "force": {"type": "bool", "default": False},
+        "guard": {"type": "dict", "default": {}},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    given = module.params
+    result = Result()
+    try:
+        session.revert(given, result, module.check_mode)
+    except Stop as stop:
+        module.fail_json(msg=str(stop), **result.data())
+    module.exit_json(**result.data())
+
+
+if __name__ == "__main__":
+    main()

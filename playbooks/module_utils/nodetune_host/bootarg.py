@@ -1,0 +1,80 @@
+"""An argument of the installed kernels where grubby keeps them (the RHEL family): {"name", "value"}.
+
+value: null takes the argument out, "" writes the bare name. State: the values that the argument has, a list (empty: not
+there) where all kernels agree, else {kernel: list}. Where they agree the kernels are left out, so that an update of the
+kernel in between does not look like somebody's change.
+"""
+
+import re
+
+from . import command
+from .problem import Problem
+
+
+def read(change):
+    return agreed(parse(command.run(["grubby", "--info=ALL"]), change["name"]))
+
+
+def wanted(change, now):
+    value = change["value"]
+    if re.search(r"[\s\"']", change["name"] + (value or "")):
+        raise Problem(f"{label(change)}: blanks and quotes in it are not supported")
+    return [] if value is None else [value]
+
+
+def put(change, state):
+    for argv in updates(change, state):
+        command.run(argv)
+
+
+def show(change, state):
+    by_kernel = state if isinstance(state, dict) else {"all kernels": state}
+    written = {kernel: " ".join(_written(change["name"], values)) for kernel, values in by_kernel.items()}
+    return "".join(f"{kernel}: {text or 'not there'}\n" for kernel, text in written.items())
+
+
+def label(change):
+    return "kernel argument " + change["name"]
+
+
+def parse(info, name):
+    """The answer of `grubby --info=ALL` → {kernel: values of the argument in their order}."""
+    found, kernel = {}, None
+    for line in info.splitlines():
+        key, _, text = line.partition("=")
+        text = text.strip()
+        text = text[1:-1] if len(text) > 1 and text[0] == text[-1] == '"' else text
+        if key == "index":
+            kernel = None
+        elif key == "kernel":
+            kernel = text
+            found[kernel] = []
+        elif key == "args" and kernel:
+            found[kernel] = [each.partition("=")[2] for each in text.split() if each.partition("=")[0] == name]
+    return found
+
+
+def agreed(by_kernel):
+    """Raises Problem where there is no kernel at all."""
+    if not by_kernel:
+        raise Problem("grubby names no kernel: look at what `grubby --info=ALL` says")
+    values = list(by_kernel.values())
+    return values[0] if all(each == values[0] for each in values) else by_kernel
+
+
+def updates(change, state):
+    """The commands that bring about a state. ALL also tells the kernels that are installed later; exceptions follow."""
+    name = change["name"]
+    by_kernel = state if isinstance(state, dict) else {}
+    usual = next(iter(by_kernel.values()), state)
+    exceptions = [(kernel, values) for kernel, values in by_kernel.items() if values != usual]
+    return [_update(kernel, name, values) for kernel, values in [("ALL", usual), *exceptions]]
+
+
+def _update(kernel, name, values):
+    argv = ["grubby", f"--update-kernel={kernel}", f"--remove-args={name}"]
+    return [*argv, "--args=" + " ".join(_written(name, values))] if values else argv
+
+
+def _written(name, values):
+    return [f"{name}={value}" if value else name for value in values]

@@ -1,0 +1,114 @@
+"""Clocks of one GPU, as the settings applications_clocks, locked_clocks and locked_memory_clocks of gpu.py.
+
+NVML can set and reset locked clocks, and tells nothing about them: no call reads them back (NVML 13). So what was
+locked here is remembered until the next boot, which is as long as locks live; what others locked is seen by what it
+does, and that only on a GPU at work: an idle one names no setting as what holds its clock.
+"""
+
+import json
+import os
+import time
+
+from .problem import Problem
+
+LOCKS = "/run/nodetune/gpu-locks.json"
+SM, MEMORY = 1, 2
+UNKNOWN = "unknown"
+SETTLE_SECONDS = 5
+"""A GPU takes a moment to leave its locked clock."""
+HELD_BY_A_SETTING = 0x2
+"""The bit among NVML's event reasons that stands for application clocks and locked clocks."""
+
+
+class Applications:
+    def read(self, gpu):
+        return [gpu("nvmlDeviceGetApplicationsClock", clock) for clock in (MEMORY, SM)]
+
+    def resolve(self, gpu, value):
+        if value != "max":
+            return pair(value)
+        memory = max(gpu("nvmlDeviceGetSupportedMemoryClocks"))
+        return [memory, max(gpu("nvmlDeviceGetSupportedGraphicsClocks", memory))]
+
+    def put(self, gpu, state):
+        gpu("nvmlDeviceSetApplicationsClocks", *state)
+
+
+class Locked:
+    """Locked clocks: what was set here since the boot, what shows, or "unknown", which a reset turns into "none".
+
+    A lock that others set shows as a clock that is held below its maximum. Its upper end is then the clock itself; the
+    lower end is not known, and taking the change back puts the lowest clock there, which is the same for a GPU at work.
+    Power and heat win over locks: a clock below a remembered lock does not disprove it, one above it does.
+    """
+
+    def __init__(self, clock, name, set_, reset):
+        self.clock, self.name, self.set, self.reset = clock, name, set_, reset
+
+    def read(self, gpu):
+        clock = gpu("nvmlDeviceGetClockInfo", self.clock)
+        known = _locks().get(gpu.uuid, {}).get(self.name, UNKNOWN)
+        if isinstance(known, list) and clock <= known[1]:
+            return known
+        held = clock < gpu("nvmlDeviceGetMaxClockInfo", self.clock) and self._held(gpu)
+        return [self._lowest(gpu, clock), clock] if held else "none" if known == "none" else UNKNOWN
+
+    def _held(self, gpu):
+        if self.clock == MEMORY:
+            return gpu("nvmlDeviceGetPerformanceState") == 0
+        reasons = gpu.supported("nvmlDeviceGetCurrentClocksEventReasons")
+        if reasons is None:
+            reasons = gpu.supported("nvmlDeviceGetCurrentClocksThrottleReasons") or 0
+        return bool(reasons & HELD_BY_A_SETTING)
+
+    def _lowest(self, gpu, clock):
+        memory = gpu.supported("nvmlDeviceGetSupportedMemoryClocks") or [] if self.clock == SM else []
+        return min(gpu("nvmlDeviceGetSupportedGraphicsClocks", max(memory)), default=clock) if memory else clock
+
+    def resolve(self, gpu, value):
+        return value if value == "none" else pair(value)
+
+    def put(self, gpu, state):
+        if state == "none":
+            gpu(self.reset)
+        elif state != UNKNOWN:  # going back there is to forget
+            gpu(self.set, *state)
+        locks = _locks()
+        locks.setdefault(gpu.uuid, {})[self.name] = state
+        _remember(locks)
+        deadline = time.monotonic() + SETTLE_SECONDS
+        while self.read(gpu) != state and time.monotonic() < deadline:
+            time.sleep(0.1)
+
+
+def locked_sm():
+    return Locked(SM, "locked_clocks", "nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks")
+
+
+def locked_memory():
+    return Locked(
+        MEMORY, "locked_memory_clocks", "nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks"
+    )
+
+
+def pair(value):
+    good = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(each) is int for each in value)
+    if not good:
+        raise Problem(f"{value!r} is not two clocks in MHz")
+    return list(value)
+
+
+def _locks():
+    try:
+        with open(LOCKS) as opened:
+            found = json.load(opened)
+        return found if isinstance(found, dict) else {}
+    except (OSError, ValueError):
+        return {}
+
+
+def _remember(locks):
+    os.makedirs(os.path.dirname(LOCKS), mode=0o700, exist_ok=True)
+    with open(LOCKS + ".new", "w") as opened:
+        json.dump(locks, opened)
+    os.rename(LOCKS + ".new", LOCKS)

@@ -1,0 +1,174 @@
+"""Frequency and idle states of CPUs: {"setting", "value"}; and, as a program, what is set at boot.
+
+Settings: governor and epp (a word of the kernel's), boost (true, false), max_perf_pct (percent), idle_latency_us (CPUs
+enter no idle state that takes longer to leave).
+State: {"cpufreq/policy*/scaling_governor": {"performance": "0-63"}}: which text the file holds, for which numbers in
+place of the star.
+"""
+
+import os
+import re
+import sys
+
+from . import settings
+from .problem import Problem, why
+
+CPUS = "/sys/devices/system/cpu"
+NO_TURBO = "intel_pstate/no_turbo"
+SETTINGS_FILE = "/etc/nodetune/cpu.conf"
+ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
+"""While the governor is performance the kernel refuses every other energy preference: so that going there and coming
+back both work, the preference is written first and, taken back in reverse, last."""
+
+
+def read(change):
+    found = {pattern: _folded(pattern) for pattern in _wanted(change)}
+    if not any(found.values()):
+        raise Problem(f"{change['setting']}: {', '.join(found) or 'such idle states'}: not on this host")
+    return found
+
+
+def wanted(change, now):
+    texts = _wanted(change)
+    return {pattern: {texts[pattern]: _numbers(_listed(held))} for pattern, held in now.items()}
+
+
+def put(change, state):
+    """Every file gets its turn; the first refusal is told with how many there were."""
+    refused = []
+    for pattern, held in state.items():
+        for text, numbers in held.items():
+            refused += [_write(path, text) for path in _paths(pattern, numbers)]
+    refused = [each for each in refused if each]
+    if refused:
+        more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
+        raise Problem(f"{change['setting']}: {refused[0]}{more}")
+
+
+def show(change, state):
+    lines = [(pattern.replace("*", numbers), text) for pattern, held in state.items() for text, numbers in held.items()]
+    return "".join(f"{path}: {text}\n" for path, text in lines)
+
+
+def label(change):
+    return f"CPU {change['setting']}"
+
+
+def _wanted(change):
+    """{pattern: the text that its files are to hold}."""
+    setting, value = change["setting"], change["value"]
+    if setting in ("governor", "epp") and isinstance(value, str):
+        name = {"governor": "scaling_governor", "epp": "energy_performance_preference"}[setting]
+        return {f"cpufreq/policy*/{name}": value}
+    if setting == "boost" and isinstance(value, bool):
+        intel = os.path.exists(f"{CPUS}/{NO_TURBO}")
+        return {NO_TURBO: str(int(not value))} if intel else {"cpufreq/boost": str(int(value))}
+    if setting == "max_perf_pct" and type(value) is int:
+        return {"intel_pstate/max_perf_pct": str(value)}
+    if setting == "idle_latency_us" and type(value) is int:
+        return {f"cpu*/cpuidle/{state}/disable": "1" for state in _slow_states(value)}
+    raise Problem(f"no setting of CPUs: {setting} = {value!r}")
+
+
+def _slow_states(most):
+    """The idle states that take more than `most` microseconds to leave, on whichever CPU they do."""
+    found = set()
+    for cpu in _matching("cpu*/cpuidle"):
+        folder = f"{CPUS}/cpu{cpu}/cpuidle"
+        found |= {state for state in os.listdir(folder) if int(_text(f"{folder}/{state}/latency") or 0) > most}
+    return sorted(found)
+
+
+def _folded(pattern):
+    held = {}
+    for number in _matching(pattern):
+        try:
+            held.setdefault(_text(_path(pattern, number)), []).append(number)
+        except OSError as error:
+            raise Problem(f"{_path(pattern, number)} cannot be read: {why(error)}") from None
+    return {text: _numbers(numbers) for text, numbers in held.items()}
+
+
+def _matching(pattern):
+    """The numbers that stand in place of the star; [None] for a file without one."""
+    before, star, _ = pattern.partition("*")
+    if not star:
+        return [None] if os.path.exists(f"{CPUS}/{pattern}") else []
+    folder, prefix = os.path.split(f"{CPUS}/{before}")
+    names = os.listdir(folder) if os.path.isdir(folder) else []
+    numbers = sorted(int(name[len(prefix) :]) for name in names if re.match(re.escape(prefix) + r"\d+$", name))
+    return [number for number in numbers if os.path.exists(_path(pattern, number))]
+
+
+def _path(pattern, number):
+    return f"{CPUS}/{pattern}".replace("*", str(number))
+
+
+def _paths(pattern, numbers):
+    return [_path(pattern, number) for number in _listed({"": numbers})]
+
+
+def _numbers(numbers):
+    """[0, 1, 2, 8] → "0-2,8"; empty for the one file of a pattern without a star."""
+    runs = []
+    for number in numbers:
+        if number is not None and runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        elif number is not None:
+            runs.append([number, number])
+    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+
+
+def _listed(held):
+    """All the numbers of a folded state, in order."""
+    found = []
+    for numbers in held.values():
+        for piece in numbers.split(","):
+            first, _, last = piece.partition("-")
+            found += range(int(first), int(last or first) + 1) if piece else [None]
+    return sorted(found, key=lambda number: -1 if number is None else number)
+
+
+def _text(path):
+    with open(path) as opened:
+        return opened.read().strip()
+
+
+def _write(path, text):
+    """Why it was refused, or an empty text. What is right already is not written: some drivers refuse even that."""
+    try:
+        if _text(path) == text:
+            return ""
+        with open(path, "w") as opened:
+            opened.write(text)
+    except OSError as error:
+        return f"{path}: {text} is refused: {why(error)}"
+    return ""
+
+
+# --- at boot
+
+
+def main(path=SETTINGS_FILE):
+    problems = []
+    try:
+        found = settings.load(path)
+    except Problem as problem:
+        found, problems = {}, [problem]
+    for setting in ORDER:
+        if setting in found:
+            try:
+                _set({"change": "cpu", "setting": setting, "value": found[setting]})
+            except Problem as problem:
+                problems.append(problem)
+    for problem in problems:
+        print(f"nodetune: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _set(change):
+    put(change, wanted(change, read(change)))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,167 @@
+"""Changes to files that belong to others, as functions from text to text: they know of no files and no hosts.
+
+What a change does not concern stays as it was to the letter: comments, order, blanks, line endings, a missing last
+newline. A text that is not understood raises ValueError, whose message goes on after the file's name.
+"""
+
+import json
+import re
+
+SWAP_MARK = "# nodetune turned swap off: "
+RIVALS = {
+    "noatime": {"atime", "relatime", "norelatime", "strictatime", "nostrictatime"},
+    "relatime": {"atime", "noatime", "norelatime", "strictatime", "nostrictatime"},
+    "nodiscard": {"discard", "discard=sync"},
+}
+"""What an option contradicts: taken out when it is put in."""
+DEFAULTS = {"nodiscard"}
+"""Options that are in force where nothing is said: some file systems refuse to be told."""
+
+
+def fstab_no_swap(text):
+    """Every line that swaps becomes a comment that says who did it."""
+    return "".join(SWAP_MARK + line if _field(line, 2) == "swap" else line for line in _lines(text))
+
+
+def fstab_option(text, mount_point, option, remove=()):
+    """Puts `option` into the lines of a mount point in place of its rivals and of those in `remove`.
+
+    Raises ValueError where no line mounts it.
+    """
+    lines = _lines(text)
+    wanted = bare(mount_point)
+    numbers = [number for number, line in enumerate(lines) if bare(unescaped(_field(line, 1))) == wanted]
+    if not numbers:
+        raise ValueError(
+            f"no line mounts {mount_point}: where a unit does, set Options= by "
+            f"`systemctl edit $(systemd-escape -p --suffix=mount {mount_point})`"
+        )
+    for number in numbers:
+        lines[number] = _with_option(lines[number], option, set(remove) | RIVALS.get(option, set()))
+    return "".join(lines)
+
+
+def merge_json(text, keys):
+    """Merges `keys` into a JSON object (RFC 7396: objects merge, null removes, all else replaces)."""
+    try:
+        found = json.loads(text, object_pairs_hook=_no_key_twice) if text.strip() else {}
+    except json.JSONDecodeError as problem:
+        raise ValueError(f"is no valid JSON and is left alone, mend it first: {problem}") from None
+    if not isinstance(found, dict):
+        raise ValueError("holds no JSON object at its top and is left alone")
+    merged = _merged(found, keys)
+    same = json.dumps(merged) == json.dumps(found)  # not by ==: to Python, 1 is True
+    return text if same else _as_written(merged, text)
+
+
+def assignments(text, values):
+    """Sets NAME=VALUE lines; null takes a name out.
+
+    One line is left of each name: readers differ in whether the first or the last counts.
+    """
+    for name, value in values.items():
+        if value is not None and re.search(r"[\r\n]", str(value)):
+            raise ValueError(f"the value for {name} holds a line break")
+        text = _assigned(text, name, value)
+    return text
+
+
+HOW = {
+    "fstab_no_swap": fstab_no_swap,
+    "fstab_option": fstab_option,
+    "json": merge_json,
+    "assignments": assignments,
+}
+"""What `how` of a change may say."""
+
+
+def _lines(text):
+    """With their ends. str.splitlines would also split at form feeds and the like, which belong to a line."""
+    return re.findall(r"[^\n]*\n|[^\n]+", text)
+
+
+def _field(line, number):
+    """A field of an fstab line, "" where it is a comment or has fewer."""
+    words = line.split()
+    return "" if line.lstrip().startswith("#") or len(words) <= number else words[number]
+
+
+def unescaped(field):
+    """fstab and the tables of the kernel write a blank as \\040."""
+    return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), field)
+
+
+def bare(path):
+    """Without a slash at its end."""
+    return path.rstrip("/") or path[:1]
+
+
+def _with_option(line, option, rivals):
+    words = list(re.finditer(r"\S+", line))
+    if len(words) > 3:
+        start, end = words[3].span()
+        return line[:start] + _options(words[3].group(), option, rivals) + line[end:]
+    end = words[-1].end()  # the options may be left out
+    return line[:end] + " " + _options("defaults", option, rivals) + line[end:]
+
+
+def _options(found, option, rivals):
+    options = [each for each in found.split(",") if each not in rivals]
+    if option not in options and option not in DEFAULTS:
+        options.append(option)
+    return ",".join(options) or "defaults"
+
+
+def _no_key_twice(pairs):
+    for number, (key, _) in enumerate(pairs):
+        if key in [name for name, _ in pairs[:number]]:
+            raise ValueError(f"holds the key {json.dumps(key)} twice and is left alone, mend it first")
+    return dict(pairs)
+
+
+def _merged(found, keys):
+    """The keys of `found` keep their order; new ones follow."""
+    merged = dict(found)
+    for key, value in keys.items():
+        if value is None:
+            merged.pop(key, None)
+        elif isinstance(value, dict):
+            below = merged.get(key)
+            merged[key] = _merged(below if isinstance(below, dict) else {}, value)
+        else:
+            merged[key] = value
+    return merged
+
+
+def _as_written(data, before):
+    """`data` in the hand in which `before` is written: indentation, blanks, line ends, last newline."""
+    step = re.search(r"\n([ \t]+)\S", before)
+    one_line = re.match(r"\s*\{.*\S.*\}\s*\Z", before)
+    style = {"indent": step.group(1) if step else "  "}
+    if one_line:
+        style = {"separators": (", ", ": ") if re.search(r'":\s', before) else (",", ":")}
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, **style)
+    end = re.search(r"\s*\Z", before).group() if before.strip() else "\n"
+    return text.replace("\n", "\r\n" if "\r\n" in before else "\n") + end
+
+
+def _assigned(text, name, value):
+    lines = _lines(text)
+    where = [number for number, line in enumerate(lines) if _name(line) == name]
+    for number in reversed(where if value is None else where[1:]):
+        del lines[number]
+    if value is None:
+        return "".join(lines)
+    line = f"{name}={value}"
+    if where:
+        old = lines[where[0]]
+        lines[where[0]] = line + old[len(old.rstrip("\r\n")) :]
+        return "".join(lines)
+    end = "\r\n" if "\r\n" in text else "\n"
+    return "".join(lines) + (line + end if not text or text.endswith("\n") else end + line)
+
+
+def _name(line):
+    """The name that a line assigns to, "" for comments and all else."""
+    name, equals, _ = line.partition("=")
+    return "" if line.lstrip().startswith("#") or not equals else name.strip()

@@ -1,0 +1,217 @@
+"""A whole file: {"path", "content": text, or null for none, "mode": "0644"}.
+
+State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; where there is no file, "folder" names the topmost
+folder that is missing as well, so that taking a change back leaves no empty folders.
+"""
+
+import base64
+import errno
+import os
+import stat
+
+from .problem import Problem, why
+
+LONGEST = 4 << 20
+"""Bytes. What is longer is no configuration file, and would have to be kept whole in the journal."""
+
+SHOWN = 64 << 10
+"""Bytes of a file that a diff shows; of a longer one it tells the size."""
+
+ABSENT = {"content": None, "mode": None, "uid": None, "gid": None}
+
+
+def label(change):
+    target = os.path.realpath(change["path"])
+    return change["path"] if target == os.path.abspath(change["path"]) else f"{change['path']} (a link to {target})"
+
+
+def read(change):
+    path = _target(change)
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (FileNotFoundError, NotADirectoryError):
+        return dict(ABSENT, folder=_missing_folder(path))
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {why(error)}") from None
+    try:
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode):
+            raise Problem(f"{label(change)} is not a regular file: left alone")
+        content = _content(handle)
+    finally:
+        os.close(handle)
+    if len(content) > LONGEST:
+        raise Problem(f"{path} is longer than {LONGEST >> 20} MiB, so not taken for a configuration file: left alone")
+    return state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
+
+
+def wanted(change, now):
+    if change["content"] is None:
+        return now if now["content"] is None else dict(ABSENT, folder=None)
+    return with_content(change["content"].encode(), now, change.get("mode"))
+
+
+def with_content(content, now, mode=None):
+    """The state of a file that holds these bytes: mode and owner stay as they are now; a new file is root's."""
+    if now["content"] is None:
+        return state(content, int(mode or "0644", 8), os.geteuid(), os.getegid())
+    return state(content, int(mode or now["mode"], 8), now["uid"], now["gid"])
+
+
+def state(content, mode, uid, gid):
+    return {"content": base64.b64encode(content).decode("ascii"), "mode": f"{mode:04o}", "uid": uid, "gid": gid}
+
+
+def content_of(state):
+    """The bytes of a file in that state; none where there is no file."""
+    return base64.b64decode(state["content"] or "")
+
+
+def same(one, other):
+    """Which folders are missing says how to clean up, not what the file is."""
+    return all(one[key] == other[key] for key in ABSENT)
+
+
+def show(change, state):
+    if state["content"] is None:
+        return ""
+    content = content_of(state)
+    if len(content) > SHOWN or b"\0" in content:
+        return f"({len(content)} bytes, mode {state['mode']})\n"
+    return content.decode("utf-8", "backslashreplace")
+
+
+def about(state):
+    """Mode and owner for the head of a diff: a change of them alone must not look like none."""
+    return "no file" if state["content"] is None else f"mode {state['mode']}, owner {state['uid']}:{state['gid']}"
+
+
+def put(change, state):
+    path = _target(change)
+    try:
+        if state["content"] is None:
+            _remove(path, state.get("folder"))
+        else:
+            replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
+    except OSError as error:
+        verb = "removed" if state["content"] is None else "written"
+        raise Problem(f"{path} cannot be {verb}: {_why(error)}") from None
+
+
+def replace(path, content, mode, uid=None, gid=None):
+    """Write a file whole or not at all, also when power fails: a reader sees the old bytes or the new ones.
+
+    Extended attributes (the SELinux label, ACLs) of the old file are kept. Raises OSError.
+    """
+    folder = os.path.dirname(path)
+    _make_folders(folder)
+    part = part_of(path)
+    tidy(path)
+    try:
+        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        with os.fdopen(handle, "wb") as opened:
+            opened.write(content)
+            opened.flush()
+            if uid is not None and (uid, gid) != (os.geteuid(), os.getegid()):
+                os.fchown(handle, uid, gid)
+            _keep_attributes(path, handle)
+            os.fchmod(handle, mode)
+            os.fsync(handle)
+        os.rename(part, path)
+    except BaseException:
+        tidy(path)
+        raise
+    sync_folder(folder)
+
+
+def part_of(path):
+    """Where a new content grows. The name is fixed, so that what a killed run left is found and never piles up;
+    it ends in no suffix that a *.d folder is read by."""
+    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.nodetune-part")
+
+
+def tidy(path):
+    """Remove what a killed run left beside a file."""
+    try:
+        os.unlink(part_of(path))
+    except OSError:
+        pass
+
+
+def sync_folder(folder):
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _target(change):
+    """The file itself: a link is written through, not replaced by a file."""
+    if not change["path"].startswith("/"):
+        raise Problem(f"{change['path']} is not a full path")
+    return os.path.realpath(change["path"])
+
+
+def _content(handle):
+    parts, size = [], 0
+    while size <= LONGEST:
+        part = os.read(handle, LONGEST + 1 - size)
+        if not part:
+            break
+        parts.append(part)
+        size += len(part)
+    return b"".join(parts)
+
+
+def _missing_folder(path):
+    missing = None
+    folder = os.path.dirname(path)
+    while not os.path.isdir(folder):
+        missing, folder = folder, os.path.dirname(folder)
+    return missing
+
+
+def _make_folders(folder):
+    """Like makedirs, whatever the umask, and kept over a power cut."""
+    if os.path.isdir(folder):
+        return
+    _make_folders(os.path.dirname(folder))
+    os.mkdir(folder)
+    os.chmod(folder, 0o755)
+    sync_folder(os.path.dirname(folder))
+
+
+def _remove(path, made):
+    """Remove the file, then the folders from it up to `made` that nobody else uses."""
+    folder = os.path.dirname(path)
+    if os.path.lexists(path):
+        os.unlink(path)
+        sync_folder(folder)
+    while made and (folder + "/").startswith(made + "/"):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)
+
+
+def _keep_attributes(path, handle):
+    try:
+        names = os.listxattr(path)
+    except OSError:
+        return
+    for name in names:
+        try:
+            os.setxattr(handle, name, os.getxattr(path, name))
+        except OSError as error:
+            if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
+                raise
+
+
+def _why(error):
+    hints = {
+        errno.EPERM: " (is it immutable? lsattr shows it)",
+        errno.EBUSY: " (is it a mount point?)",
+    }
+    return why(error) + hints.get(error.errno, "")

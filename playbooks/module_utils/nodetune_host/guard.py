@@ -1,0 +1,71 @@
+"""What must hold at the moment of a change, asked on the host itself: the plan was made earlier."""
+
+import os
+
+from . import nvml, scheduler
+from .child import ask
+from .problem import Problem, Stop, Waits
+
+NVML_SECONDS = 60
+"""For all GPUs. One that no client holds open takes seconds to answer; a driver that hangs never does."""
+
+DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 9, 12
+DRIVER = "/proc/driver/nvidia/version"
+
+
+def check(guard):
+    """Raise Waits when the host is not as `guard` wants it: {"gpu_idle": true, "drained": true}."""
+    unknown = set(guard) - {"gpu_idle", "drained"}
+    if unknown:
+        raise Stop(f"this version knows no guard {', '.join(sorted(unknown))}: nothing is changed")
+    if guard.get("drained"):
+        _out_of_service()
+    if guard.get("gpu_idle"):
+        _gpus_idle()
+
+
+def _out_of_service():
+    reason = scheduler.in_service()
+    if reason:
+        raise Waits(reason)
+
+
+def _gpus_idle():
+    try:
+        users = ask(gpu_users, NVML_SECONDS, "the NVIDIA driver")
+    except Problem as problem:
+        raise Waits(f"whether GPUs are in use cannot be told, so nothing is changed: {problem}") from None
+    if users:
+        gpu, pid = users[0]
+        more = f" (and {len(users) - 1} more)" if len(users) > 1 else ""
+        raise Waits(f"GPU{gpu} is in use by process {pid} ({_command(pid)}){more}: nothing is changed")
+
+
+def gpu_users(step):
+    """[[GPU index, pid], …] of the processes that compute. Without a driver no GPU can be in use. Raises Problem."""
+    try:
+        session = nvml.Session(step)
+    except ImportError:
+        if os.path.exists(DRIVER):
+            raise Problem("the driver is loaded, and no pynvml came along to ask it") from None
+        return []
+    except nvml.Refused as refused:
+        if refused.code in (DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND):
+            return []
+        raise
+    count = session.call("", "nvmlDeviceGetCount")
+    return [[index, pid] for index in range(count) for pid in _users(session.gpu(index))]
+
+
+def _users(gpu):
+    return sorted({process.pid for process in gpu("nvmlDeviceGetComputeRunningProcesses")})
+
+
+def _command(pid):
+    """What a process is called, for a person: blanks for everything that does not print."""
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as opened:
+            text = opened.read(200).replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return "its command cannot be read from here"
+    return "".join(letter if letter.isprintable() else " " for letter in text).strip()[:80] or "no command line"

@@ -1,0 +1,244 @@
+"""Interrupts of network cards and GPUs, spread over the CPUs near their device: {}; as a program: kept there.
+
+State: {"0000:3b:00.0": ["16", "17", …]}: where each interrupt of a device may go, in the order of their numbers. The
+numbers themselves change from boot to boot. Left alone are disks (the kernel places their queues itself) and devices
+that are handed to guests.
+
+Which CPUs: those that sysfs calls local to the device, online, and not set apart (isolcpus, nohz_full). One after the
+other, second threads of cores last; devices that share CPUs go on where the one before them ended.
+"""
+
+import errno
+import os
+import socket
+import stat
+import struct
+import sys
+
+from .problem import Problem, why
+
+PCI = "/sys/bus/pci/devices"
+CPUS = "/sys/devices/system/cpu"
+IRQS = "/proc/irq"
+ACTIONS = "/sys/kernel/irq"
+NIC_CLASSES = ("0x0200", "0x0207")
+GPU_CLASSES = ("0x0300", "0x0302")
+NVIDIA = "0x10de"
+GUESTS = (None, "vfio-pci", "pci-stub")
+LINKS = "/sys/class/net"
+SHOWN = 3
+
+RTMGRP_LINK = 1
+HEAD = struct.Struct("=IHHIIBBHi")
+"""struct nlmsghdr and the begin of struct ifinfomsg; the last is the number of the link."""
+QUIET_SECONDS = 1
+"""A card that comes up tells so several times."""
+
+
+def read(change):
+    return {bdf: [_text(_path(irq)) for irq in irqs] for bdf, irqs in devices().items()}
+
+
+def wanted(change, now):
+    return spread({bdf: len(places) for bdf, places in now.items()})
+
+
+def put(change, state):
+    """Interrupts that came or went since the state was read are left alone. What is refused is told at the end."""
+    refused = []
+    now = devices()
+    for bdf, places in state.items():
+        if bdf not in now:
+            refused.append(f"{bdf} is gone")
+        for irq, cpus in zip(now.get(bdf, []), places):
+            if _text(_path(irq)) != cpus:
+                refused += _write(bdf, irq, cpus)
+    if refused:
+        more = f" (and {len(refused) - SHOWN} more)" if len(refused) > SHOWN else ""
+        raise Problem(f"interrupts: {'; '.join(refused[:SHOWN])}{more}")
+
+
+def show(change, state):
+    return "".join(
+        f"{bdf} {_name(bdf)} interrupt {number}: {cpus}\n"
+        for bdf, places in state.items()
+        for number, cpus in enumerate(places, 1)
+    )
+
+
+def label(change):
+    return "interrupts of network cards and GPUs"
+
+
+def _write(bdf, irq, cpus):
+    try:
+        with open(_path(irq), "w") as opened:
+            opened.write(cpus)
+    except OSError as error:
+        reason = "the kernel places it itself" if error.errno == errno.EIO else why(error)
+        return [f"{_name(bdf)}: interrupt {irq} to CPU {cpus}: {reason}"]
+    return []
+
+
+# --- where they go
+
+
+def spread(counts):
+    """{device: how many interrupts} → {device: a CPU for each}."""
+    usable = _usable()
+    places, used = {}, {}
+    for bdf in sorted(counts):
+        cpus = tuple(near(bdf, usable))
+        start = used.get(cpus, 0)
+        places[bdf] = [str(cpus[(start + number) % len(cpus)]) for number in range(counts[bdf])]
+        used[cpus] = start + counts[bdf]
+    return places
+
+
+def near(bdf, usable):
+    """The CPUs for a device, best first; all usable ones where none of those near it is."""
+    local = [cpu for cpu in cpu_list(_text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
+    return sorted(local, key=lambda cpu: (_thread(cpu, local), cpu))
+
+
+def _usable():
+    online = cpu_list(_text(CPUS + "/online"))
+    apart = _apart("isolated") + _apart("nohz_full")
+    return [cpu for cpu in online if cpu not in apart] or online
+
+
+def _apart(name):
+    return cpu_list(_text(f"{CPUS}/{name}").replace("(null)", ""))
+
+
+def _thread(cpu, among):
+    """0 for the first thread of a core, 1 for the second …"""
+    siblings = cpu_list(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+    return [each for each in siblings if each in among or each == cpu].index(cpu) if cpu in siblings else 0
+
+
+def cpu_list(text):
+    """"0-2,8" → [0, 1, 2, 8]"""
+    ends = [piece.partition("-")[::2] for piece in text.split(",") if piece.strip()]
+    return sorted({cpu for first, last in ends for cpu in range(int(first), int(last or first) + 1)})
+
+
+# --- what there is
+
+
+def devices():
+    """{device: its interrupts that may be moved}."""
+    found = {}
+    for bdf in sorted(os.listdir(PCI) if os.path.isdir(PCI) else []):
+        folder = f"{PCI}/{bdf}"
+        irqs = _irqs(folder) if _ours(folder) and _driver(folder) not in GUESTS else []
+        if irqs:
+            found[bdf] = irqs
+    return found
+
+
+def _ours(folder):
+    kind = _text(folder + "/class")[:6]
+    return kind in NIC_CLASSES or (kind in GPU_CLASSES and _text(folder + "/vendor") == NVIDIA)
+
+
+def _driver(folder):
+    try:
+        return os.path.basename(os.readlink(folder + "/driver"))
+    except OSError:
+        return None
+
+
+def _irqs(folder):
+    try:
+        irqs = [int(name) for name in os.listdir(folder + "/msi_irqs")]
+    except FileNotFoundError:
+        irqs = [int(_text(folder + "/irq") or 0)]
+    return [irq for irq in sorted(irqs) if irq and _handled(irq) and _movable(irq)]
+
+
+def _handled(irq):
+    path = f"{ACTIONS}/{irq}/actions"
+    return bool(_text(path)) if os.path.exists(path) else True
+
+
+def _movable(irq):
+    """Newer kernels take the write bit from the interrupts that they place themselves."""
+    try:
+        return bool(os.stat(_path(irq)).st_mode & stat.S_IWUSR)
+    except OSError:
+        return False
+
+
+def _name(bdf):
+    for kind in ("net", "infiniband"):
+        try:
+            return sorted(os.listdir(f"{PCI}/{bdf}/{kind}"))[0]
+        except (OSError, IndexError):
+            continue
+    return _driver(f"{PCI}/{bdf}") or bdf
+
+
+def _path(irq):
+    return f"{IRQS}/{irq}/smp_affinity_list"
+
+
+def _text(path):
+    """The content without blanks; empty where there is no such thing."""
+    try:
+        with open(path) as opened:
+            return opened.read().strip()
+    except OSError:
+        return ""
+
+
+# --- as a program
+
+
+def main():
+    """Place interrupts, and again whenever a card comes up: only then has it any. Never ends."""
+    with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as events:
+        events.bind((0, RTMGRP_LINK))
+        place()
+        while True:
+            wait_for_card(events)
+            place()
+
+
+def place():
+    """What cannot be placed is printed: it is in the unit's log."""
+    try:
+        now = read({})
+        after = wanted({}, now)
+        if after != now:
+            put({}, after)
+    except Problem as problem:
+        print(f"nodetune: {problem}", file=sys.stderr, flush=True)
+
+
+def wait_for_card(events):
+    """Return when something happened to a link that is a device's, and nothing more came for a moment."""
+    seen = False
+    while True:
+        events.settimeout(QUIET_SECONDS if seen else None)
+        try:
+            seen = _is_card(events.recv(65536)) or seen
+        except socket.timeout:
+            return
+        except OSError as error:
+            if error.errno != errno.ENOBUFS:  # events were lost: something happened
+                raise
+            seen = True
+
+
+def _is_card(message):
+    """Links of containers come and go all the time, and have no interrupts."""
+    if len(message) < HEAD.size:
+        return False
+    number = str(HEAD.unpack_from(message)[-1])
+    names = os.listdir(LINKS)
+    return any(_text(f"{LINKS}/{name}/ifindex") == number for name in names if os.path.exists(f"{LINKS}/{name}/device"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""A setting of a network link: {"link", "setting": mtu | rings | channels | adaptive-rx, "value", "confirm_seconds"}.
+
+value: a number or "max" (rings, channels), or true or false (adaptive-rx). State: {"mtu": 1500}, {"rx": 256, "tx": 256},
+{"combined": 8}, {"adaptive-rx": "off"}.
+
+Each change undoes itself: a timer that runs the inverse command is set before anything is touched, and `confirm`, called
+over a new connection, takes it away. That holds for all links, whatever they carry.
+"""
+
+import os
+import re
+
+from . import command
+from .journal import HOME, Journal, changes
+from .problem import Problem, why
+
+TIMED = True
+CONFIRM_SECONDS = 120
+LINKS = "/sys/class/net"
+SYSTEMD = "/run/systemd/system"
+TIMERS = "nodetune-link-"
+RINGS = {"RX": "rx", "TX": "tx"}
+CHANNELS = {"Combined": "combined"}
+SETTERS = {"rings": "-G", "channels": "-L", "adaptive-rx": "-C"}
+NOW, MOST = "Current hardware settings", "Pre-set maximums"
+
+
+def read(change):
+    link, setting = change["link"], change["setting"]
+    if not os.path.isdir(os.path.join(LINKS, link)):
+        raise Problem(f"{link}: there is no such link")
+    if setting == "mtu":
+        return {"mtu": _mtu(link)}
+    if setting == "adaptive-rx":
+        return {"adaptive-rx": adaptive(command.run(["ethtool", "-c", link]), label(change))}
+    return _amounts(change, NOW)
+
+
+def wanted(change, now):
+    value = change["value"]
+    if value == "max":
+        return _amounts(change, MOST)
+    if change["setting"] == "adaptive-rx":
+        return {"adaptive-rx": "on" if value else "off"}
+    return {key: int(value) for key in now}
+
+
+def put(change, state):
+    """Sets the timer, then the link. Raises Problem where there is no systemd to hold the timer, or the driver refuses."""
+    before = read(change)
+    _undo_later(change, setter(change, before))
+    try:
+        command.run(setter(change, state))
+    except Problem:
+        if read(change) == before:
+            _stop(timer(change))
+        raise
+
+
+def show(change, state):
+    return " ".join(f"{key} {value}" for key, value in state.items()) + "\n"
+
+
+def label(change):
+    return f"{change['link']} {change['setting']}"
+
+
+def timer(change):
+    """The unit whose timer undoes the change."""
+    return TIMERS + re.sub(r"[^A-Za-z0-9:_.-]", "_", f"{change['link']}-{change['setting']}")
+
+
+def setter(change, state):
+    """The command that brings the link into a state."""
+    if change["setting"] == "mtu":
+        return ["ip", "link", "set", "dev", change["link"], "mtu", str(state["mtu"])]
+    amounts = [text for key, value in state.items() for text in (key, str(value))]
+    return ["ethtool", SETTERS[change["setting"]], change["link"], *amounts]
+
+
+def pending():
+    """The units (without .timer) of all changes that still wait to be confirmed."""
+    if not os.path.isdir(SYSTEMD):
+        return []
+    rows = command.run(["systemctl", "list-units", "--all", "--plain", "--no-legend", f"{TIMERS}*.timer"]).splitlines()
+    return [row.split()[0][: -len(".timer")] for row in rows if row.strip()]
+
+
+def confirm(run, home=HOME):
+    """End the waiting of all link changes, so that they stay. Returns the labels of those of the run.
+
+    To be called over a connection made after the changes: that it could be made is what is confirmed. Raises Problem
+    where one has undone itself before.
+    """
+    for unit in pending():
+        _stop(unit)
+    made = {label(entry["change"]): entry for entry in changes(Journal(run, home).entries()) if _is_link(entry)}
+    lost = [name for name, entry in made.items() if read(entry["change"]) != entry.get("done", entry["after"])]
+    if lost:
+        raise Problem(f"{', '.join(lost)}: not confirmed in time, so it was undone: apply again")
+    return list(made)
+
+
+def _is_link(entry):
+    return entry["change"]["change"] == "link"
+
+
+def amounts(text, names):
+    """What `ethtool -g` and `-l` answer → {section: {name: number}}, without what the driver does not have."""
+    sections, section = {}, {}
+    for line in text.splitlines():
+        name, colon, value = line.partition(":")
+        if colon and not value.strip():
+            section = sections.setdefault(name.strip(), {})
+        elif name.strip() in names and value.strip().isdigit():
+            section[names[name.strip()]] = int(value)
+    return sections
+
+
+def adaptive(text, what):
+    found = re.search(r"^Adaptive RX:\s*(on|off)\b", text, re.MULTILINE)
+    if not found:
+        raise Problem(f"{what}: the driver has no such setting")
+    return found.group(1)
+
+
+def _amounts(change, section):
+    option, names = ("-g", RINGS) if change["setting"] == "rings" else ("-l", CHANNELS)
+    sections = amounts(command.run(["ethtool", option, change["link"]]), names)
+    # a maximum of 0 is how some drivers say that they do not have it
+    has = [key for key, most in sections.get(MOST, {}).items() if most]
+    found = {key: number for key, number in sections.get(section, {}).items() if key in has}
+    if not found:
+        raise Problem(f"{label(change)}: the driver has no such setting")
+    return found
+
+
+def _mtu(link):
+    try:
+        with open(os.path.join(LINKS, link, "mtu")) as text:
+            return int(text.read())
+    except OSError as error:
+        raise Problem(f"{link}: its MTU cannot be read: {why(error)}") from None
+
+
+def _undo_later(change, argv):
+    if not os.path.isdir(SYSTEMD):
+        raise Problem(f"{label(change)}: left alone: without systemd nothing would undo it if the host were lost by it")
+    unit = timer(change)
+    if unit in pending():
+        raise Problem(
+            f"{label(change)}: a change of it still waits to be confirmed and may undo itself: try again later"
+        )
+    seconds = int(change.get("confirm_seconds") or CONFIRM_SECONDS)
+    argv = [command.find(argv[0]), *argv[1:]]
+    # the accuracy is a minute if nothing is said
+    when = [f"--on-active={seconds}s", "--timer-property=AccuracySec=1s"]
+    command.run(["systemd-run", "--collect", f"--unit={unit}", *when, "--", *argv])
+
+
+def _stop(unit):
+    """One that fires just now is gone already: what it did shows on the link."""
+    command.attempt(["systemctl", "stop", f"{unit}.timer", f"{unit}.service"])

@@ -1,0 +1,75 @@
+"""An option of a mounted file system: {"mount_point", "option"}. State: which of the option and its rivals is in force.
+
+Only that is the state, not all options: what others change about the mount meanwhile is theirs.
+"""
+
+from . import command
+from .edits import bare, unescaped
+from .problem import Problem
+
+MOUNTS = "/proc/self/mountinfo"
+CHOICES = {
+    "noatime": ("noatime", "relatime", "strictatime"),
+    "relatime": ("noatime", "relatime", "strictatime"),
+    "nodiscard": ("discard", "discard=sync", "nodiscard"),
+}
+"""Each option with its rivals; the last one is in force where the kernel shows none of them."""
+OF_FILE_SYSTEM = ("nodiscard",)
+"""Options of the file system; the others belong to the one mount."""
+
+
+def read(change):
+    return _in_force(_mounted(change["mount_point"]), _choices(change["option"]))
+
+
+def wanted(change, now):
+    return change["option"]
+
+
+def put(change, state):
+    """Remounts with this one option changed. Raises Problem where the kernel or the file system refuses."""
+    mounted = _mounted(change["mount_point"])
+    keep = [each for each in mounted["options"] if each not in _choices(change["option"])]
+    bind = [] if change["option"] in OF_FILE_SYSTEM else ["bind"]
+    # A remount sets all flags of a mount anew, so they are all given. With a source, mount(8) leaves fstab out of it;
+    # with bind the file system itself is not touched.
+    options = ",".join(["remount"] + bind + keep + [state])
+    command.run(["mount", "-o", options, "--", mounted["source"], mounted["point"]])
+
+
+def show(change, state):
+    return state + "\n"
+
+
+def label(change):
+    return f"{change['mount_point']} {change['option']}"
+
+
+def _choices(option):
+    if option not in CHOICES:
+        raise Problem(f"mount option {option}: only {', '.join(sorted(CHOICES))} can be set by a remount")
+    return CHOICES[option]
+
+
+def _in_force(mounted, choices):
+    shown = mounted["options"] + mounted["super"]
+    return next((choice for choice in choices[:-1] if choice in shown), choices[-1])
+
+
+def _mounted(point):
+    """The mount on top at this point. Raises Problem where nothing is mounted."""
+    found = None
+    with open(MOUNTS) as lines:
+        for line in lines:
+            left, _, right = line.partition(" - ")
+            fields, of_file_system = left.split(), right.split()
+            if unescaped(fields[4]) == bare(point):
+                found = {
+                    "point": unescaped(fields[4]),
+                    "options": fields[5].split(","),
+                    "source": unescaped(of_file_system[1]),
+                    "super": of_file_system[2].split(","),
+                }
+    if not found:
+        raise Problem(f"{point}: nothing is mounted there")
+    return found

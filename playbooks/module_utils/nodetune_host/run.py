@@ -1,0 +1,76 @@
+"""Hooks: {"run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}.
+
+No state of their own: they make the system take notice of files. Run after a change of their group, and after its
+revert; `always`: even where nothing changed.
+"""
+
+from . import command
+from .problem import Problem
+from .unit import last_words
+
+TOOLS = {
+    "daemon-reload": ((["systemctl", "daemon-reload"],), 120),
+    "daemon-reexec": ((["systemctl", "daemon-reexec"],), 120),
+    "udev-reload": ((["udevadm", "control", "--reload"],), 60),
+    "update-grub": ((["update-grub"], ["grub2-mkconfig", "-o", "/boot/grub2/grub.cfg"]), 300),
+    "initramfs": ((["update-initramfs", "-u", "-k", "all"], ["dracut", "--force", "--regenerate-all"]), 900),
+}
+"""Hook → the commands that do it (the first that this host has), seconds."""
+
+UNIT_SECONDS = 120
+
+
+def label(change):
+    return change["run"]
+
+
+def carry_out(change):
+    """Raises Problem with the reason, also for a unit that does not come up."""
+    if change["run"] in TOOLS:
+        candidates, seconds = TOOLS[change["run"]]
+        command.run(next((argv for argv in candidates if command.find(argv[0])), candidates[0]), seconds)
+        return
+    verb, _, unit = change["run"].partition(" ")
+    if verb not in UNIT_VERBS or not unit:
+        raise Problem(f"no hook is called {change['run']!r}")
+    UNIT_VERBS[verb](unit)
+
+
+def makes_sense_afterwards(change):
+    """After a revert the unit that a hook is about may be gone: then there is nothing to tell it."""
+    verb, _, unit = change["run"].partition(" ")
+    try:
+        return verb not in UNIT_VERBS or _property(unit, "LoadState") == "loaded"
+    except Problem:
+        return True
+
+
+def _restart(unit):
+    """A unit that nobody started is not started either. One that failed is tried again: that is what a fix is for."""
+    if _property(unit, "ActiveState") == "inactive":
+        return
+    command.attempt(["systemctl", "reset-failed", unit])
+    _systemctl("restart", unit)
+
+
+def _reload(unit):
+    if _property(unit, "ActiveState") == "active":
+        _systemctl("reload", unit)
+
+
+def _start(unit):
+    _systemctl("start", unit)
+
+
+UNIT_VERBS = {"restart": _restart, "reload": _reload, "start": _start}
+
+
+def _systemctl(verb, unit):
+    try:
+        command.run(["systemctl", verb, unit], UNIT_SECONDS)
+    except Problem as problem:
+        raise Problem(f"{problem}: {last_words(unit) or 'its log is empty'}") from None
+
+
+def _property(unit, name):
+    return command.run(["systemctl", "show", "--value", "-p", name, unit], 20).strip()

@@ -1,0 +1,145 @@
+"""Whether the scheduler of this node has let go of it: Slurm's drain, a kubelet's cordon.
+
+Disruptive changes are made only on nodes that get no new work. Slurm is asked by its own commands on the node itself
+(root may drain there); a kubelet by `kubectl` with the kubelet's own credentials. What cannot be asked counts as "in service".
+"""
+
+import os
+import re
+import socket
+
+from . import command
+from .problem import Problem
+
+KUBELET_CREDENTIALS = ("/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig")
+BUSY = re.compile(r"ALLOC|MIX|COMP|BLOCKED|RESUM|POWERING")
+REASON = "nodetune apply {}"
+
+
+def in_service():
+    """Why disruptive changes must wait, one line; empty when no scheduler uses this node now."""
+    return _slurm_in_service() or _kubelet_in_service()
+
+
+def _slurm_in_service():
+    if not _process("slurmd")[0]:
+        return ""
+    try:
+        node = slurm_node()
+    except Problem as problem:
+        return f"slurmd runs here, and Slurm cannot be asked: {problem}"
+    if "DRAIN" not in node["State"]:
+        return f"Slurm may start jobs here ({node['NodeName']} is {node['State']}): drain it, or --drain slurm"
+    if BUSY.search(node["State"]):
+        return f"Slurm jobs still run here ({node['NodeName']} is {node['State']})"
+    return ""
+
+
+def _kubelet_in_service():
+    if not _process("kubelet")[0]:
+        return ""
+    kubectl = command.find("kubectl")
+    credentials = next((path for path in KUBELET_CREDENTIALS if os.path.exists(path)), None)
+    if not kubectl or not credentials:
+        return "a kubelet runs here, and whether it is cordoned cannot be asked from the node: see --assume-drained"
+    name = socket.gethostname().lower()
+    ask = [kubectl, "--kubeconfig", credentials, "get", "node", name, "-o", "jsonpath={.spec.unschedulable}"]
+    try:
+        cordoned = command.run(ask, seconds=20).strip() == "true"
+    except Problem as problem:
+        return f"a kubelet runs here, and the cluster cannot be asked: {problem}"
+    return "" if cordoned else f"Kubernetes may start pods here: kubectl drain {name}"
+
+
+def drain(run):
+    """Drain this node. Returns (whether it is we who drained it, why it is still busy or ""). Raises Problem.
+
+    Another's drain is used as it is: its reason stays, and `resume` will not lift it.
+    """
+    if not _process("slurmd")[0]:
+        return False, ""
+    node = slurm_node()
+    ours = _reason(node) == REASON.format(run)
+    if "DRAIN" not in node["State"]:
+        scontrol("update", "NodeName=" + node["NodeName"], "State=DRAIN", "Reason=" + REASON.format(run))
+        ours = True
+    return ours, _slurm_in_service()
+
+
+def resume(run):
+    """Bring the node back if, and only if, its drain carries this run's reason. Returns whether it did. Raises Problem."""
+    if not _process("slurmd")[0]:
+        return False
+    node = slurm_node()
+    if "DRAIN" not in node["State"] or _reason(node) != REASON.format(run):
+        return False
+    scontrol("update", "NodeName=" + node["NodeName"], "State=RESUME")
+    return True
+
+
+def _reason(node):
+    """Slurm adds who and when in brackets: `text [root@2026-11-21T10:00:00]`."""
+    return re.sub(r"\s*\[[^\[\]]*\]$", "", node.get("Reason", ""))
+
+
+def slurm_node():
+    """{"NodeName", "State", "Reason" …} of this node as slurmctld knows it. Raises Problem."""
+    own = _option(_process("slurmd")[1], "-N")
+    names = {own, socket.gethostname(), socket.gethostname().partition(".")[0]} - {""}
+    nodes = [_fields(line) for line in scontrol("--oneliner", "show", "node").splitlines() if "NodeName=" in line]
+    mine = [each for each in nodes if each["NodeName"] == own] or [
+        each for each in nodes if names & {each["NodeName"], each.get("NodeHostName", ""), each.get("NodeAddr", "")}
+    ]
+    if len(mine) != 1:
+        raise Problem(f"Slurm knows {len(mine) or 'no'} nodes that could be {'/'.join(sorted(names))}")
+    return mine[0]
+
+
+def scontrol(*words):
+    """What scontrol prints, with the configuration that the running slurmd was given. Raises Problem."""
+    pid, started = _process("slurmd")
+    beside = os.path.join(os.path.dirname(os.path.dirname(_link(f"/proc/{pid}/exe"))), "bin", "scontrol")
+    tool = command.find("scontrol") or (beside if os.access(beside, os.X_OK) else None)
+    if not tool:
+        raise Problem("scontrol is not on this node")
+    config = _option(started, "-f")
+    return command.run((["/usr/bin/env", "SLURM_CONF=" + config] if config else []) + [tool, *words], seconds=30)
+
+
+def _fields(line):
+    """Reason stands last and holds blanks; everything before it is NAME=VALUE without any."""
+    head, _, reason = line.partition(" Reason=")
+    fields = dict(word.split("=", 1) for word in head.split() if "=" in word)
+    fields["Reason"] = re.sub(r"\s+Comment=.*$", "", reason).strip()
+    return fields
+
+
+def _option(words, name):
+    """The operand of a one-letter option: `-N n01` or `-Nn01`; empty when it is not given."""
+    for number, word in enumerate(words):
+        if word == name:
+            return "".join(words[number + 1 : number + 2])
+        if word.startswith(name) and not word.startswith("--"):
+            return word[len(name) :]
+    return ""
+
+
+def _process(name):
+    """(pid, command line) of a running process of that name; (0, []) when there is none."""
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/comm") as stream:
+                if stream.read().strip() != name:
+                    continue
+            with open(f"/proc/{pid}/cmdline", "rb") as stream:
+                return int(pid), stream.read().decode("utf-8", "replace").rstrip("\0").split("\0")
+        except OSError:
+            continue
+    return 0, []
+
+
+def _link(path):
+    try:
+        return os.readlink(path)
+    except OSError:
+        return ""

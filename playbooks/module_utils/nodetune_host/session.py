@@ -1,0 +1,124 @@
+"""What each of our Ansible modules does on the host: lock, guard, then core. The modules only hand over arguments."""
+
+import contextlib
+import os
+
+from . import core, file, guard, journal, link
+from .hands import Hands, Rehearsal, label_of
+from .journal import Journal
+from .lock import Lock
+from .problem import Stop, Waits
+
+
+def begin(run, controller, take_over, check_mode):
+    """Take the lock. Returns the runs that never ended: [{"run", "since", "did": [labels], "hooks": [not run]}]."""
+    Journal(run)
+    if check_mode:
+        return interrupted(run)
+    with Lock(run) as lock:
+        lock.take(controller, take_over)
+        found = interrupted(run)
+        for dead in found:
+            _close(dead["run"])
+        return found
+
+
+def interrupted(run):
+    return [
+        _what_it_did(entries)
+        for found, entries in journal.runs()
+        if found.run != run and journal.never_ended(entries)
+    ]
+
+
+def _what_it_did(entries):
+    hooks = [entry["hook"]["run"] for entry in entries if "hook" in entry]
+    done = [entry["hook_done"] for entry in entries if "hook_done" in entry]
+    return {
+        "run": entries[0]["run"],
+        "since": entries[0]["since"],
+        "did": [label_of(entry["change"]) for entry in journal.changes(entries)],
+        "hooks": [hook for hook in dict.fromkeys(hooks) if hook not in done],
+    }
+
+
+def _close(run):
+    """Told once: from now on the run counts as ended. What it left half-written is removed."""
+    dead = Journal(run)
+    for entry in journal.changes(dead.entries()):
+        if "done" not in entry and "path" in entry["change"]:
+            file.tidy(os.path.realpath(entry["change"]["path"]))
+    dead.end()
+
+
+@contextlib.contextmanager
+def _at_work(run, wanted):
+    """This run alone is at work, and the host is as `wanted`; a reason to stop holds for its later calls as well."""
+    with Lock(run) as lock:
+        lock.keep()
+        own = Journal(run)
+        try:
+            _check(lock, wanted)
+            yield own
+        except Waits:
+            raise
+        except Stop as stop:
+            lock.stop(str(stop))
+            raise
+        with contextlib.suppress(Stop):
+            lock.keep()
+
+
+def _check(lock, wanted):
+    """What was refused once is refused for the rest of the run: a driver that hangs costs its minute only once."""
+    refused = lock.holder().get("refused") if wanted else ""
+    if refused:
+        raise Waits(refused)
+    try:
+        guard.check(wanted)
+    except Waits as waits:
+        lock.refuse(str(waits))
+        raise
+
+
+def change(run, group, result):
+    with _at_work(run, group["guard"]) as own:
+        result.entries = own.added
+        core.do(group["changes"], Hands(own), result, group["group"], group["checks"])
+
+
+def rehearse(run, group, earlier, result):
+    """The same with nothing written; what earlier groups would leave behind is taken as given."""
+    hands = Rehearsal(Journal(run))
+    for one in earlier:
+        guard.check(one.get("guard", {}))
+        core.do(one["changes"], hands, core.Result(), one["group"], one.get("checks", []))
+    guard.check(group["guard"])
+    core.do(group["changes"], hands, result, group["group"], group["checks"])
+
+
+def revert(given, result, check_mode):
+    of = Journal(given["of"]).entries() or given["entries"]
+    if check_mode:
+        guard.check(given["guard"])
+        core.revert(of, Rehearsal(Journal(given["run"])), result, given["force"])
+        return
+    with _at_work(given["run"], given["guard"]) as own:
+        result.entries = own.added
+        core.revert(of, Hands(own), result, given["force"])
+
+
+def confirm(run):
+    """The names of the changes that will now stay. Raises Problem when one has reverted by itself already."""
+    with _at_work(run, {}):
+        return link.confirm(run)
+
+
+def end(run):
+    with Lock(run) as lock:
+        if lock.holder().get("run") != run:
+            return
+        try:
+            Journal(run).end()
+        finally:
+            lock.release()

@@ -1,0 +1,142 @@
+"""A systemd unit: {"unit", "enabled": enabled | disabled | masked | null, "active": started | stopped | null}.
+
+State: {"enabled": what systemctl calls it, "active": started | stopped}, each only where the change asks for it: what it
+leaves alone may go on changing.
+"""
+
+import time
+
+from . import command
+from .problem import Problem
+
+SECONDS = 60
+SETTLE_SECONDS = 1
+"""A service of Type=simple counts as started once it was forked; many that cannot work end within this time."""
+STARTED = ("active", "reloading", "activating", "refreshing")
+MISSING = "not-found"
+SWITCHABLE = ("enabled", "enabled-runtime", "disabled", "masked", "masked-runtime", MISSING)
+"""What enable, disable and mask lead to. The rest (static, generated …) lies in the unit file itself."""
+ALIKE = ({"disabled", MISSING}, {"generated", "", MISSING})
+"""What counts as the same when a unit was taken back, but its file or its fstab line only comes or goes after it."""
+
+
+def read(change):
+    now, state = _show(change["unit"]), {}
+    if change.get("enabled"):
+        state["enabled"] = _enablement(change["unit"])
+    if change.get("active"):
+        state["active"] = "started" if now["ActiveState"] in STARTED else "stopped"
+    return state
+
+
+def wanted(change, now):
+    """A unit that is not there is off already. That one cannot be switched on is said only when it comes to that:
+    its file may be written before by the same run."""
+    after = dict(now)
+    if change.get("enabled") and not _suffices(change["enabled"], now.get("enabled", "")):
+        after["enabled"] = change["enabled"]
+    if change.get("active"):
+        after["active"] = change["active"]
+    return after
+
+
+def same(one, other):
+    pair = {one.get("enabled"), other.get("enabled")}
+    return one.get("active") == other.get("active") and (len(pair) == 1 or any(pair <= alike for alike in ALIKE))
+
+
+def put(change, state):
+    """Raises Problem where systemd refuses, or with the last words of a unit that does not start."""
+    unit, active = change["unit"], state.get("active")
+    if active == "stopped":
+        _systemctl("stop", unit)
+    if "enabled" in state:
+        _enable(unit, state["enabled"])
+    if active == "started":
+        _start(unit)
+
+
+def show(change, state):
+    """A unit whose file comes with the same run is shown as that leaves it, so that a rehearsal tells the same."""
+    words = (state[key] or "no unit file" for key in ("enabled", "active") if key in state)
+    return ", ".join("disabled" if word == MISSING else word for word in words) + "\n"
+
+
+def label(change):
+    return change["unit"]
+
+
+def _show(unit):
+    names = "LoadState,ActiveState,SubState"
+    lines = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()
+    return dict(line.split("=", 1) for line in lines if "=" in line)
+
+
+def _enablement(unit):
+    """As the files on the disk have it. What systemd has in memory is older where it was not reloaded."""
+    status, said, problem = command.attempt(["systemctl", "is-enabled", "--", unit])
+    if not said.strip() and "no such file" not in problem.lower():
+        raise Problem(f"{unit}: systemctl is-enabled: {command.last_line(problem) or status}")
+    return said.strip() or MISSING
+
+
+def _suffices(asked, found):
+    """What cannot be enabled (static, generated …) is started by what needs it; a mask is more than disabled."""
+    if asked == "enabled":
+        return found == "enabled" or found not in SWITCHABLE
+    return found in (asked, MISSING) or (asked == "disabled" and found.startswith("masked"))
+
+
+def _enable(unit, target):
+    found = _enablement(unit)
+    if found == target:
+        return
+    if found.startswith("masked"):
+        _systemctl("unmask", unit, runtime=found.endswith("-runtime"))
+        found = _enablement(unit)
+    if target.startswith("masked"):
+        _systemctl("mask", unit, runtime=target.endswith("-runtime"))
+    elif target.startswith("enabled"):
+        _systemctl("enable", unit, runtime=target.endswith("-runtime"))
+    elif target in ("disabled", MISSING):
+        _disable(unit, found)
+
+
+def _disable(unit, found):
+    if found.startswith("enabled"):
+        _systemctl("disable", unit, runtime=found.endswith("-runtime"))
+    elif found not in SWITCHABLE:
+        raise Problem(f"{unit}: it is {found or 'without a file'} and cannot be disabled, mask it instead")
+
+
+def _systemctl(verb, unit, runtime=False):
+    """Without the reload that enable, disable and mask would bring along: a reload of systemd can take the GPUs away
+    from running containers, and is a disruption that a change has to name."""
+    if verb not in ("stop", "unmask", "disable") and _show(unit)["LoadState"] == MISSING:
+        raise Problem(f"{unit}: there is no such unit: install what brings it")
+    options = ["--no-reload"] if verb not in ("start", "stop") else []
+    command.run(["systemctl", *options, verb] + (["--runtime"] if runtime else []) + ["--", unit], seconds=SECONDS)
+
+
+def _start(unit):
+    if _show(unit)["ActiveState"] in ("active", "reloading"):
+        return
+    try:
+        _systemctl("start", unit)
+    except Problem as problem:
+        raise Problem(f"{unit}: it does not start: {last_words(unit) or problem}") from None
+    deadline = time.monotonic() + SETTLE_SECONDS
+    while time.monotonic() < deadline:
+        now = _show(unit)
+        if now["ActiveState"] == "failed" or now["SubState"] == "auto-restart":
+            raise Problem(f"{unit}: it started and ended at once: {last_words(unit)}")
+        time.sleep(0.1)
+
+
+def last_words(unit):
+    """The last line of the unit itself, or of systemd about it."""
+    for match in ("_SYSTEMD_UNIT=" + unit, "--unit=" + unit):
+        lines = command.run(["journalctl", match, "--since=-2min", "-n", "3", "-o", "cat", "-q"]).splitlines()
+        if lines:
+            return lines[-1][:300]
+    return ""

@@ -1,0 +1,121 @@
+"""Ansible over real sshds: hosts reached as nodetune reaches them, and what is said of those that cannot be worked on."""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+import pytest
+import yaml
+from test_accounts import PASSWORD, accounts, target  # noqa: F401  (accounts is a fixture)
+
+from nodetune import playbook
+from nodetune.playbook import Way
+from nodetune.transport import Options
+
+pytestmark = pytest.mark.timeout(180)
+
+
+@pytest.fixture
+def whoami(tmp_path):
+    path = tmp_path / "play.yml"
+    task = {"name": "who", "ansible.builtin.command": "id -un"}
+    path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [task, task]}]))
+    return path
+
+
+def only(outcomes):
+    (outcome,) = outcomes.values()
+    return outcome
+
+
+def test_hosts_of_which_some_fail_do_not_cost_the_others(farm, whoami):
+    unknown, shut = farm.address(), farm.address()
+    farm.start({unknown: ()}, f"HostKey {farm.folder}/stranger")
+    targets = [
+        *(farm.target(each, python=str(farm.bin / "python3")) for each in farm.good),
+        farm.target(unknown, "stranger"),
+        farm.target(shut, "shut"),
+        farm.target(farm.good[0], "locked-out", config=farm.with_config(key=farm.folder / "stranger")),
+        farm.target(farm.good[0], "no-python", python="/nowhere/python3"),
+        farm.target("no-such-host.invalid", "nameless"),
+    ]
+    found = playbook.play(whoami, targets, {})
+    assert [found[each].state for each in farm.good] == ["ok", "ok"]
+    assert [result.result["stdout"] for result in found[farm.good[0]].results] == [farm.user] * 2
+    says = {
+        "stranger": ("unreachable", "--accept-new-host-keys"),
+        "shut": ("unreachable", "refused"),
+        "locked-out": ("unreachable", "Permission denied"),
+        "no-python": ("failed", "ansible_python_interpreter"),
+        "nameless": ("unreachable", "resolve"),
+    }
+    for name, (state, text) in says.items():
+        assert (found[name].state, text in found[name].message) == (state, True), found[name].message
+    assert f"try `ssh -F {farm.config}" in found["shut"].message
+
+
+def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):
+    farm = new_farm()
+    address = farm.address()
+    farm.start({address: ()})
+    asked = farm.target(address, python=str(farm.bin / "python3"))
+    assert only(playbook.play(whoami, [asked], {})).state == "unreachable"
+    assert farm.known_hosts.read_text() == ""
+    trusting = Way(options=Options(accept_new_host_keys=True))
+    assert only(playbook.play(whoami, [asked], {}, trusting)).state == "ok"
+    assert address in farm.known_hosts.read_text()
+
+
+def test_sudo_with_a_password_without_one_and_refused(accounts, whoami):  # noqa: F811
+    def become(user, password=None):
+        return only(playbook.play(whoami, [target(accounts, user, become=True, become_password=password)], {}))
+
+    for outcome in (become("asker", PASSWORD), become("free"), become("free", PASSWORD)):
+        assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "root"), outcome.message
+    for outcome, says in (
+        (become("asker"), "--ask-become-pass"),
+        (become("asker", "wrong-password"), "did not accept the password"),
+        (become("refused", PASSWORD), "/etc/sudoers.d"),
+    ):
+        assert (outcome.state, says in outcome.message) == ("failed", True), outcome.message
+        assert "wrong-password" not in outcome.message
+
+
+def test_a_login_by_password(accounts, whoami):  # noqa: F811
+    empty = accounts.with_config(key=accounts.folder / "nothing")
+    outcome = only(playbook.play(whoami, [target(accounts, "asker", password=PASSWORD, config=empty)], {}))
+    if "sshpass" in outcome.message:
+        pytest.skip("this ansible-core gives no password to OpenSSH without sshpass")
+    assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "asker"), outcome.message
+    wrong = only(playbook.play(whoami, [target(accounts, "asker", password="wrong-password", config=empty)], {}))
+    assert (wrong.state, "wrong-password" in wrong.message) == ("unreachable", False)
+
+
+def test_a_host_that_dies_in_the_middle_keeps_what_was_done_there(new_farm, tmp_path):
+    """The connection breaks between two tasks, as it does when the power goes."""
+    farm = new_farm()
+    address = farm.address()
+    farm.start({address: ()})
+    farm.know(address)
+    path = tmp_path / "play.yml"
+    tasks = [{"name": name, "ansible.builtin.command": f"echo {name}"} for name in ("first", "second")]
+    path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
+
+    def cut(event):
+        if event.status == "ok" and event.task == "first":
+            for session in children(farm.servers[0].pid):
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(session, signal.SIGKILL)
+            farm.stop()
+
+    asked = farm.target(address, python=str(farm.bin / "python3"))
+    outcome = only(playbook.play(path, [asked], {}, on_event=cut))
+    assert outcome.state == "unreachable", outcome
+    assert outcome.results[0].result["stdout"] == "first"
+
+
+def children(pid):
+    done = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True)
+    direct = [int(each) for each in done.stdout.split()]
+    return [each for child in direct for each in (*children(child), child)]

@@ -1,0 +1,85 @@
+"""What is found of our own files, and of the .link files that ours hide."""
+
+import pytest
+
+NIC = "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
+DEFAULT = "/usr/lib/systemd/network/99-default.link"
+KNOWN = f"E:ID_PATH=pci-0000:18:00.0\nE:ID_NET_NAME_MAC=enx0200000000ff\nE:ID_NET_LINK_FILE={DEFAULT}\nI:12\n"
+
+
+def files(tree, collect, planted):
+    tree(planted)
+    return collect("own", ["files"])["own.files"]
+
+
+def test_a_host_that_was_never_touched_has_none(tree, collect):
+    assert files(tree, collect, {"/etc/sysctl.d/99-sysctl.conf": "a=1"}) == {"value": {}}
+
+
+def test_our_files_are_found_wherever_their_kind_lives(tree, collect):
+    ours = {
+        "/etc/sysctl.d/zz-nodetune.conf": "vm.swappiness = 10\n",
+        "/etc/udev/rules.d/99-zz-nodetune-block.rules": "",
+        "/etc/systemd/system/slurmd.service.d/zz-nodetune.conf": "[Service]\n",
+        "/etc/systemd/system/nodetune-cpu.service": "[Unit]\n",
+        "/etc/systemd/logind.conf.d/zz-nodetune.conf": "[Login]\n",
+        "/etc/nodetune/gpu.json": "{}\n",
+    }
+    others = {"/etc/systemd/system/slurmd.service.d/override.conf": "x", "/etc/systemd/logind.conf": "x"}
+    assert files(tree, collect, {**ours, **others}) == {"value": ours}
+
+
+def test_no_file_is_read_without_end(tree, collect):
+    found = files(tree, collect, {"/etc/sysctl.d/zz-nodetune.conf": "x" * 100_000})
+    assert len(found["value"]["/etc/sysctl.d/zz-nodetune.conf"]) == 65536
+
+
+@pytest.fixture
+def link(tree, collect):
+    """The fact of one network card, with files planted beside it."""
+
+    def planted(known, more):
+        root = tree({})
+        card = {
+            "/sys/class/net/eth0/ifindex": "2",
+            "/sys/class/net/eth0/device": f"-> {root}{NIC}",
+            NIC + "/vendor": "",
+        }
+        bridge = {"/sys/class/net/br0/ifindex": "3"}
+        tree({**card, **bridge, **({"/run/udev/data/n2": known} if known else {}), **more})
+        return collect("own", ["links"])["own.links"]["each"]
+
+    return planted
+
+
+def test_a_link_is_known_by_its_slot_and_address_with_the_lines_that_hold_for_it(link):
+    text = "# c\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel\nMACAddressPolicy = persistent\n"
+    assert link(KNOWN, {DEFAULT: text}) == {
+        "eth0": {
+            "value": {
+                "id_path": "pci-0000:18:00.0",
+                "mac_address": "02:00:00:00:00:ff",
+                "file": DEFAULT,
+                "sections": [["Link", [["NamePolicy", "keep kernel"], ["MACAddressPolicy", "persistent"]]]],
+            }
+        }
+    }
+
+
+def test_drop_ins_of_the_file_that_holds_are_read_with_it(link):
+    more = {
+        DEFAULT: "[Match]\nOriginalName=*\n[Link]\nNamePolicy=keep\n",
+        "/etc/systemd/network/99-default.link.d/10-mtu.conf": "[Link]\nMTUBytes=9000\n",
+    }
+    assert link(KNOWN, more)["eth0"]["value"]["sections"] == [
+        ["Link", [["NamePolicy", "keep"]]],
+        ["Link", [["MTUBytes", "9000"]]],
+    ]
+
+
+def test_a_link_that_udev_does_not_know_is_absent(link):
+    assert link("", {}) == {"eth0": {"absent": "udev does not know this link"}}
+
+
+def test_a_link_file_that_is_gone_is_unread(link):
+    assert DEFAULT in link(KNOWN, {})["eth0"]["unread"]

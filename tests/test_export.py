@@ -1,0 +1,186 @@
+"""The exported plan: plain files, snippets, and a role that a real ansible-playbook runs."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nodetune import export, fixes, plan, remedies
+from nodetune.model import Fix, HostFacts, Step, Value
+
+ANSIBLE = Path(sys.executable).parent / "ansible-playbook"
+
+
+def step(host, remedy, value, subjects=()):
+    fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, "", remedy.params)
+    return Step(host, f"{remedy.target}-wrong", fix, "before", "after")
+
+
+def built(host, *steps):
+    running = Value({"active": "active", "enabled": "enabled"})
+    facts = HostFacts(host, {"own.files": Value({}), "services.docker": running, "memory.swaps": Value({})})
+    return {host: plan.build(steps, facts)}
+
+
+def swappiness(host, value=10):
+    return step(host, remedies.sysctl("vm.swappiness"), value)
+
+
+def playbook(folder, *options, host="localhost"):
+    environment = {
+        **os.environ,
+        "LC_ALL": "C.UTF-8",
+        "ANSIBLE_HOME": str(folder.parent / "home"),
+        "ANSIBLE_LOCAL_TEMP": str(folder.parent / "tmp"),
+        "ANSIBLE_NOCOLOR": "1",
+    }
+    mine = ("-e", "ansible_become=false", "-e", f"ansible_python_interpreter={sys.executable}")
+    command = (ANSIBLE, "-i", f"{host},", "-c", "local", *mine, "apply.yml", "--check", "--diff", *options)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def texts(folder):
+    return {str(path.relative_to(folder)): path.read_text() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_files_stand_as_they_would_land(tmp_path):
+    export.write(tmp_path / "out", built("a", swappiness("a"), step("a", remedies.module("nvidia_uvm"), "loaded")))
+    found = texts(tmp_path / "out" / "files")
+    assert "vm.swappiness = 10" in found["etc/sysctl.d/zz-nodetune.conf"]
+    assert found["etc/modules-load.d/nodetune-nvidia_uvm.conf"].endswith("\nnvidia_uvm\n")
+
+
+def test_for_files_of_others_there_are_snippets_and_a_word_in_the_readme(tmp_path):
+    docker = [
+        step("a", remedies.docker_daemon("default-shm-size"), "16g"),
+        step("a", remedies.docker_daemon("default-ulimits"), {"memlock": {"Hard": -1}}),
+    ]
+    export.write(tmp_path / "out", built("a", step("a", remedies.swap_off(), 0), *docker))
+    snippets = texts(tmp_path / "out" / "snippets")
+    assert set(json.loads(snippets["etc/docker/daemon.json"])) == {"default-shm-size", "default-ulimits"}
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "/etc/fstab: swap lines are commented out" in readme
+    assert "/etc/docker/daemon.json" in readme
+
+
+def test_hosts_that_are_alike_share_a_set_and_others_have_their_own(tmp_path):
+    work = {
+        **built("gpu01", swappiness("gpu01")),
+        **built("gpu02", swappiness("gpu02")),
+        **built("z", swappiness("z", 1)),
+    }
+    told = export.write(tmp_path / "out", work)
+    assert "2 set(s) of changes for 3 host(s)" in told
+    assert sorted(path.name for path in (tmp_path / "out" / "files").iterdir()) == ["set-1", "set-2"]
+    readme = (tmp_path / "out" / "README.md").read_text()
+    assert "## set-1: gpu[01-02]" in readme
+    assert "cp -a files/set-2/. /mnt/" in readme
+
+
+def test_a_folder_with_something_in_it_is_left_alone(tmp_path):
+    (tmp_path / "mine").write_text("keep")
+    with pytest.raises(export.BadExport, match="is not empty"):
+        export.write(tmp_path, built("a", swappiness("a")))
+    assert texts(tmp_path) == {"mine": "keep"}
+
+
+def test_a_plan_with_nothing_in_it_is_not_exported(tmp_path):
+    with pytest.raises(export.BadExport, match="nothing to export"):
+        export.write(tmp_path / "out", built("a"))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("path", ["/etc/../../x", "etc/x", "/../x"])
+def test_no_file_is_written_outside_of_the_folder(tmp_path, path):
+    change = {"change": "file", "path": path, "content": "x", "mode": "0644"}
+    group = fixes.Group("sysctl", "none", ("a",), (change,))
+    with pytest.raises(export.BadExport, match="no path"):
+        export.write(tmp_path / "out", {"a": plan.Built((group,))})
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.slow
+def test_the_role_shows_in_check_mode_what_the_files_hold(tmp_path):
+    export.write(tmp_path / "out", built("localhost", swappiness("localhost", 17)))
+    done = playbook(tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    for line in (tmp_path / "out" / "files/etc/sysctl.d/zz-nodetune.conf").read_text().splitlines():
+        assert f"+{line}" in done.stdout
+    assert "mode 0644" in done.stdout
+    assert "-/proc/sys/vm/swappiness" in done.stdout
+
+
+@pytest.mark.slow
+def test_a_host_that_no_plan_was_made_for_is_stopped_unless_it_is_given_a_set(tmp_path):
+    work = {**built("one", swappiness("one")), **built("two", swappiness("two", 1))}
+    export.write(tmp_path / "out", work)
+    done = playbook(tmp_path / "out")
+    assert done.returncode != 0
+    assert "No set of changes was planned for this host" in done.stdout + done.stderr
+    given = playbook(tmp_path / "out", "-e", "nodetune_set=set-2")
+    assert given.returncode == 0, given.stdout + given.stderr
+    assert "+vm.swappiness = 1\n" in given.stdout
+
+
+@pytest.mark.slow
+def test_a_value_that_looks_like_a_template_runs_nowhere(tmp_path):
+    witness = tmp_path / "ran"
+    hostile = f"{{{{ lookup('pipe', 'touch {witness}') }}}}"
+    work = built("localhost", step("localhost", remedies.sysctl("kernel.core_pattern"), hostile))
+    export.write(tmp_path / "out", work)
+    done = playbook(tmp_path / "out")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert f"+kernel.core_pattern = {hostile}" in done.stdout
+    assert not witness.exists()
+    assert hostile in texts(tmp_path / "out")["files/etc/sysctl.d/zz-nodetune.conf"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "text", ["0644", "10", "no", "", "null", "~", "1:30", "2026-11-21", "{{ x }}", "a: b # c", "é\n"]
+)
+def test_a_text_reaches_ansible_as_the_text_that_it_is(tmp_path, text):
+    (tmp_path / "vars.yml").write_text(export._as_data("given", [{text or "empty": [text]}]))
+    (tmp_path / "apply.yml").write_text(
+        "- hosts: all\n  gather_facts: false\n  vars_files: [vars.yml]\n  tasks:\n"
+        f"    - copy: {{content: '{{{{ given | to_json }}}}', dest: '{tmp_path}/seen'}}\n      check_mode: false\n"
+    )
+    done = playbook(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads((tmp_path / "seen").read_text()) == [{text or "empty": [text]}]
+
+
+def test_the_role_holds_all_of_our_modules_and_nothing_that_tells_of_this_machine(tmp_path):
+    export.write(tmp_path / "out", built("a", swappiness("a")))
+    found = texts(tmp_path / "out")
+    assert {"role/library/nodetune_change.py", "role/module_utils/nodetune_host/core.py"} <= set(found)
+    assert "role/module_utils/pynvml.py" in found
+    assert str(Path(export.__file__).parent) not in "".join(found.values())
+    assert not any("__pycache__" in name or "/." in name for name in found)
+    for name, text in found.items():
+        if name.endswith(".yml") and "/vars/" not in name:
+            yaml.safe_load(text)
+
+
+def nodetune_plan(*arguments):
+    command = (sys.executable, "-m", "nodetune", "plan", "--facts", "h200-x4", "-s", "slow-start-*", *arguments)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_the_command_writes_the_folder_beside_the_plan_and_never_twice(tmp_path):
+    first = nodetune_plan("--export", tmp_path / "out")
+    assert first.returncode == 0, first.stderr
+    assert "slow-start-after-idle-on" in first.stdout
+    assert "see README.md" in first.stderr
+    second = nodetune_plan("--export", tmp_path / "out")
+    assert second.returncode == 2
+    assert second.stderr.startswith("nodetune: ")
+    assert len(second.stderr.splitlines()) == 1
+
+
+def test_the_command_shows_every_file_on_request():
+    assert "net.ipv4.tcp_slow_start_after_idle = 0" in nodetune_plan("--files").stdout
