@@ -84,13 +84,18 @@ def one_task_each() -> None:
         groups = json.loads(next((run / "changes").glob("*.json")).read_text())
         targets = reading.targets(str(hosts))
         subprocess.run(
-            [f"{BIN}/nodetune", "rollback", run.name, "--yes", *LONG], env=environment, check=True, stdout=subprocess.DEVNULL
+            [f"{BIN}/nodetune", "rollback", run.name, "--yes", *LONG],
+            env=environment,
+            check=True,
+            stdout=subprocess.DEVNULL,
         )
         single = Path(folder) / "single.yml"
         single.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": list(tasks(groups))}]))
         figures = {}
         for state in ("to be done", "done already"):
-            ours = {target.name: {"nodetune_run": f"bench-{state[:2]}", "nodetune_groups": groups} for target in targets}
+            ours = {
+                target.name: {"nodetune_run": f"bench-{state[:2]}", "nodetune_groups": groups} for target in targets
+            }
             figures[f"nodetune, {state}"] = _timed("remediate", targets, ours)
         subprocess.run([f"{BIN}/nodetune", "runs"], env=environment, check=True, stdout=subprocess.DEVNULL)
         machine.ssh("rm -f /etc/sysctl.d/zz-nodetune.conf")

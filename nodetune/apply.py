@@ -98,7 +98,9 @@ def _still(found: Finding | None) -> str:
 
 def reached(done: Iterable[Done], limit: str) -> bool:
     """Whether the end state was reached: everything that the limit allowed is fixed, and nothing went wrong by it."""
-    return all(each.outcome == FIXED and not _went_wrong(each) for each in done if within(each.step.fix.disruption, limit))
+    return all(
+        each.outcome == FIXED and not _went_wrong(each) for each in done if within(each.step.fix.disruption, limit)
+    )
 
 
 def failed_hosts(done: Iterable[Done]) -> set[str]:

@@ -166,6 +166,8 @@ class Rollout:
         targets = [self._targets[host] for host in hosts]
         for result in workflow.audit_hosts(targets, self._choice, self._reach):
             self._after[result.host] = result
+            told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
+            self._run.add_event({"host": result.host, **told, "seconds": round(result.seconds, 3)})
 
     def _outcomes(self, planned: Sequence[Planned], carried: Mapping[str, Carried]) -> list[Done]:
         return [
@@ -226,10 +228,15 @@ def _carried(outcome: Outcome, waits: str) -> Carried:
     problems: dict[str, str] = {}
     for problem in outcome.gathered("problems"):
         for check in problem.get("checks") or ():
-            problems[str(check)] = f"{problem.get('label', '')}: {problem.get('message', '')}"
+            problems[str(check)] = _named(str(problem.get("label", "")), str(problem.get("message", "")))
     refused = next((str(event.result["waits"]) for event in outcome.results if event.result.get("waits")), "")
-    message = "" if outcome.state == "ok" or refused else outcome.message
+    message = "" if outcome.state == "ok" else outcome.message
     return Carried(message, waits or refused, problems, touched=bool(outcome.gathered("entries")))
+
+
+def _named(label: str, message: str) -> str:
+    """What went wrong with the name of the thing, which many messages begin with."""
+    return message if message.startswith(label) else f"{label}: {message}"
 
 
 def interrupted(outcomes: Mapping[str, Outcome]) -> dict[str, list[dict[str, Any]]]:
@@ -272,7 +279,7 @@ def roll_back(
             "nodetune_of": of.id,
             "nodetune_entries": of.entries(target.name),
             "nodetune_force": how.force,
-            "nodetune_guard": _guard_of(of.changes(target.name), how) if run else {},
+            **(_guard_of(of.changes(target.name), how) if run else {}),
             "nodetune_take_over": past.get(target.name, ""),
             "nodetune_controller": platform.node(),
         }
@@ -282,10 +289,11 @@ def roll_back(
     return playbook.play("revert", targets, given, way, Recorder(run, tell) if run else tell)
 
 
-def _guard_of(groups: Any, how: Rollback) -> dict[str, bool]:
-    """Taking back what disturbed work disturbs it again."""
-    disturbs = any(group.get("disruption") not in FREE for group in playbook.objects(groups))
-    return {"gpu_idle": True, "drained": not how.assume_drained} if disturbs else {}
+def _guard_of(groups: Any, how: Rollback) -> dict[str, Any]:
+    """Taking back what disturbed work disturbs it again. Which groups did something, the host knows best."""
+    disturb = [group.get("group") for group in playbook.objects(groups) if group.get("disruption") not in FREE]
+    guard = {"gpu_idle": True, "drained": not how.assume_drained}
+    return {"nodetune_guard": guard, "nodetune_guarded": disturb} if disturb else {}
 
 
 def _hosts_if_over(run: Run) -> list[str]:

@@ -118,7 +118,9 @@ def test_the_end_state_is_reached_when_all_that_the_limit_allowed_is_fixed():
     assert apply.reached([], "none")
     assert apply.reached([fixed, beyond], "new sessions")
     assert not apply.reached([fixed, beyond], "reboot")
-    assert not any(apply.reached([Done(step(), outcome)], "none") for outcome in (PENDING, FAILING, NOT_APPLIED, SKIPPED))
+    assert not any(
+        apply.reached([Done(step(), outcome)], "none") for outcome in (PENDING, FAILING, NOT_APPLIED, SKIPPED)
+    )
 
 
 def test_the_disruption_limit_includes_itself_and_all_below():
@@ -147,9 +149,7 @@ class Waves(rollout.Rollout):
 
     def _wave(self, planned):
         self.begun.append([each.result.host for each in planned])
-        return [
-            Done(step, FAILING if step.host in self.failing else FIXED) for each in planned for step in each.todo
-        ]
+        return [Done(step, FAILING if step.host in self.failing else FIXED) for each in planned for step in each.todo]
 
 
 def worked(tmp_path, failing, **how):

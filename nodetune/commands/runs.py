@@ -10,6 +10,7 @@ import click
 from nodetune import runs
 from nodetune.commands import _options
 
+
 @click.group("runs", invoke_without_command=True)
 @_options.runs_folder
 @click.option("-n", "--last", type=click.IntRange(1), default=20, show_default=True, help="How many, newest first.")
@@ -26,7 +27,8 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
     if output_format == "json":
         described = [runs_text.described(run) for run in found[:last]]
         click.echo(
-            data.text({"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}), nl=False
+            data.text({"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}),
+            nl=False,
         )
         return
     runs_text.print_runs(sys.stdout, found, last, runs.place(runs_folder))

@@ -34,7 +34,9 @@ MEANINGS = {
     r"Host key verification failed|host key is known for": (
         "its host key is not known here: look at it and accept it by hand, or use --accept-new-host-keys"
     ),
-    r"No space left on device": "a file system there is full: make room (df -h, df -i)",
+    r"No space left on device|No usable temporary directory": (
+        "no temporary file can be written there: make room, or mount it writable (df -h /tmp)"
+    ),
     r"sshpass program": "OpenSSH takes no password from this ansible-core: use a key, or install sshpass here",
 }
 """Pattern → what that means and what to do; the first that fits. {0} is what was found."""

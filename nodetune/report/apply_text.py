@@ -98,7 +98,7 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], run: str | N
         for refused in each.gathered("refused"):
             where = "" if single else f"{host}  "
             out.line(("left alone  ", "yellow"), where, show.plain(f"{refused.get('label')}: {refused.get('message')}"))
-            _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict)))
+            _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
     problems = {host: each.gathered("problems") for host, each in outcomes.items()}
     failed = {host: each.message for host, each in outcomes.items() if each.state != "ok"}
     print_problems(stream, problems, failed, single)

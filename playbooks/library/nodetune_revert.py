@@ -19,6 +19,8 @@ options:
             type: list, elements: dict}
   force: {description: Restore also what was changed since., type: bool, default: false}
   guard: {description: What must hold now. C(gpu_idle) wants no process that computes on a GPU., type: dict}
+  guarded: {description: The groups that C(guard) is for; it counts where one of them did something. Empty means all.,
+            type: list, elements: str}
 """
 
 
@@ -29,6 +31,7 @@ def main():
         "entries": {"type": "list", "elements": "dict", "default": []},
         "force": {"type": "bool", "default": False},
         "guard": {"type": "dict", "default": {}},
+        "guarded": {"type": "list", "elements": "str", "default": []},
     }
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params

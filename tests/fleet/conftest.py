@@ -11,12 +11,6 @@ from tests.fleet.pool import Fleet
 HERE = Path(__file__).parent
 
 
-def pytest_configure(config):
-    config.addinivalue_line(
-        "markers", "fleet: runs on virtual machines, which it starts (root, QEMU; see docs/testing-fleet.md)"
-    )
-
-
 def pytest_collection_modifyitems(items):
     for item in items:
         if Path(str(item.fspath)).parent == HERE:

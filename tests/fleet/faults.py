@@ -88,7 +88,9 @@ class Site:
         return self.says(LEFT)
 
     def run_ids(self) -> set[str]:
-        return {each.name for each in self.runs.iterdir() if (each / "run.json").exists()} if self.runs.exists() else set()
+        return (
+            {each.name for each in self.runs.iterdir() if (each / "run.json").exists()} if self.runs.exists() else set()
+        )
 
     def begin(self, command: str, *more: str, **given: Any) -> tuple[subprocess.Popen, str]:
         """Start nodetune, and wait until its run is recorded: from then on it may touch the machine."""

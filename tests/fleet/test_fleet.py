@@ -58,6 +58,12 @@ def test_eight_gpus_are_on_the_pci_bus_four_on_each_node(machine):
     assert set(speeds.splitlines()) == {"32.0 GT/s PCIe"}
 
 
+def test_the_stand_in_for_the_driver_answers_for_eight_gpus(machine):
+    asked = "import ctypes as c; l = c.CDLL('libnvidia-ml.so.1'); n = c.c_uint(); l.nvmlInit_v2()"
+    code = f"{asked}; l.nvmlDeviceGetCount_v2(c.byref(n)); print(n.value)"
+    assert machine.ssh(f'python3 -c "{code}"').stdout == "8\n"
+
+
 def test_governors_can_be_changed(machine):
     policy = "/sys/devices/system/cpu/cpufreq/policy3"
     assert machine.read(f"{policy}/scaling_driver") == "acpi-cpufreq\n"

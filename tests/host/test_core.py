@@ -231,6 +231,17 @@ def test_what_a_later_run_changed_is_refused_with_that_runs_name(do, tmp_path):
     assert not (tmp_path / "a").exists()
 
 
+def test_a_group_that_a_later_run_built_upon_is_left_whole(do, tmp_path):
+    program, settings = a_file(tmp_path / "program", "code\n"), tmp_path / "settings"
+    do([program, a_file(settings, "1\n")], run="first")
+    do([a_file(settings, "1 2\n")], run="second")
+    assert len(do.back("first").refused) == 2
+    assert (tmp_path / "program").read_text() == "code\n", "the later run's settings still need it"
+    do.back("second", own="back-2")
+    do.back("first", own="back-3")
+    assert not (tmp_path / "program").exists()
+
+
 def test_a_record_of_another_host_is_refused(do, home, tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "machine_id", lambda: "aaaa")
     do([a_file(tmp_path / "a")])

@@ -79,7 +79,9 @@ class Cluster:
             self._start([_tool("slurmctld"), "-D", "-c", "-f", str(self.conf)])
             for node in self.nodes:
                 self._start([_tool("slurmd"), "-D", "-N", node, "-f", str(self.conf)])
-            self.wait_until(lambda: all(self.state(node).startswith("IDLE") for node in self.nodes), "the nodes are idle")
+            self.wait_until(
+                lambda: all(self.state(node).startswith("IDLE") for node in self.nodes), "the nodes are idle"
+            )
         except BaseException:
             self.__exit__()
             raise
@@ -100,7 +102,12 @@ class Cluster:
         with log:
             self._started.append(
                 subprocess.Popen(
-                    command, env=self.environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+                    command,
+                    env=self.environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    start_new_session=True,
                 )
             )
 

@@ -4,9 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import lab
+import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "playbooks" / "module_utils"))
 

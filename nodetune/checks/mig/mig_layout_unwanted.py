@@ -4,8 +4,8 @@ Why it matters: Instances are never kept over a reset or reboot: unless somethin
 profile find none. The wanted layout stands in the site file as mig-parted writes it, for example accept: {equals:
 {1g.18gb: 7}}.
 Confirm by hand: nvidia-smi mig -lgi; nvidia-smi -L
-Side effects of the fix: Instances are destroyed and made anew: needs the GPU idle. Kept over reboots by
-nvidia-mig-manager only.
+Side effects of the fix: Instances are destroyed and made anew: needs the GPU idle. nodetune-gpu.service makes them
+again at each boot.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;
 https://github.com/NVIDIA/mig-parted
 """

@@ -93,8 +93,16 @@ def revert(entries, hands, result, force=False):
     for group in reversed(groups):
         hooks = _hooks_of(group, entries)
         owed = False
-        for entry in reversed([entry for entry in done if entry["group"] == group]):
-            if _take_back(entry, hands, result, force, [] if owed else hooks, of):
+        entries_of_group = [entry for entry in reversed(done) if entry["group"] == group]
+        later = "" if force else _built_upon(entries_of_group, hands, of)
+        if later:  # half of a group taken back (a program without its settings) would break what that run left
+            result.refused += [
+                _refusal(entry, hands, f"changed by run {later} since: roll that back first")
+                for entry in entries_of_group
+            ]
+            continue
+        for entry in entries_of_group:
+            if _take_back(entry, hands, result, force, [] if owed else hooks):
                 owed = True
         for hook in hooks:
             if (owed or hands.owed(hook)) and run.makes_sense_afterwards(hook):
@@ -130,10 +138,9 @@ def _note(result, change, checks, changed, problem=""):
         result.problems.append({"checks": checks, "label": label, "message": problem})
 
 
-def _take_back(entry, hands, result, force, hooks, of):
+def _take_back(entry, hands, result, force, hooks):
     """Undo one journaled change. True when the host is different now."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
-    expected = entry.get("done", entry["after"])
     try:
         now = hands.read(change)
     except Problem as problem:
@@ -142,24 +149,41 @@ def _take_back(entry, hands, result, force, hooks, of):
     if same(change, now, before):
         _note(result, change, checks, False)
         return False
-    if not same(change, now, expected) and not force:
-        result.refused.append(_refusal(entry, hands, expected, now, of))
+    if not same(change, now, _left(entry)) and not force:
+        result.refused.append(_refusal(entry, hands, "changed since by somebody else"))
         return False
     if hooks:
         hands.owe(entry["group"], hooks)
     return _bring(hands, result, entry["group"], change, checks, now, before)
 
 
-def _refusal(entry, hands, expected, now, of):
-    change = entry["change"]
-    later = _later_run(change, now, hands.journal, of)
-    message = f"changed by run {later} since: roll that back first" if later else "changed since by somebody else"
-    return {
-        "checks": entry.get("checks", []),
-        "label": lens(change).label(change),
-        "message": message,
-        "diff": _diff(change, expected, now, "as the run left it", "now"),
-    }
+def _refusal(entry, hands, message):
+    """What is left alone, and how it differs from what the run left."""
+    change, expected = entry["change"], _left(entry)
+    told = {"checks": entry.get("checks", []), "label": lens(change).label(change), "message": message}
+    try:
+        return {**told, "diff": _diff(change, expected, hands.read(change), "as the run left it", "now")}
+    except Problem:
+        return {**told, "diff": {}}
+
+
+def _left(entry):
+    """The state in which the run left a thing."""
+    return entry.get("done", entry["after"])
+
+
+def _built_upon(entries, hands, of):
+    """The name of a later run that changed one of these things, or ""."""
+    for entry in entries:
+        try:
+            now = hands.read(entry["change"])
+        except Problem:
+            continue
+        untouched = same(entry["change"], now, _left(entry)) or same(entry["change"], now, entry["before"])
+        later = "" if untouched else _later_run(entry["change"], now, hands.journal, of)
+        if later:
+            return later
+    return ""
 
 
 def _later_run(change, now, own, of):
@@ -167,7 +191,7 @@ def _later_run(change, now, own, of):
     for journal, entries in reversed(runs(own.home)):
         for entry in journaled_changes(entries):
             alike = lens_named(entry["change"]["change"]) and thing(entry["change"]) == thing(change)
-            if alike and journal.run not in (own.run, of) and same(change, entry.get("done", entry["after"]), now):
+            if alike and journal.run not in (own.run, of) and same(change, _left(entry), now):
                 return journal.run
     return ""
 

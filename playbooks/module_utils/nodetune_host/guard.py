@@ -44,11 +44,13 @@ def _gpus_idle():
 def gpu_users(step):
     """[[GPU index, pid], …] of the processes that compute. Without a driver no GPU can be in use. Raises Problem."""
     try:
-        session = nvml.Session(step)
-    except ImportError:
+        library = nvml.binding()
+    except Problem:
         if os.path.exists(DRIVER):
-            raise Problem("the driver is loaded, and no pynvml came along to ask it") from None
+            raise
         return []
+    try:
+        session = nvml.Session(library, step)
     except nvml.Refused as refused:
         if refused.code in (DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND):
             return []
@@ -58,7 +60,8 @@ def gpu_users(step):
 
 
 def _users(gpu):
-    return sorted({process.pid for process in gpu("nvmlDeviceGetComputeRunningProcesses")})
+    through_mps = gpu.supported("nvmlDeviceGetMPSComputeRunningProcesses") or []
+    return sorted({process.pid for process in [*gpu("nvmlDeviceGetComputeRunningProcesses"), *through_mps]})
 
 
 def _command(pid):

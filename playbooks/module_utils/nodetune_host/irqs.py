@@ -118,7 +118,7 @@ def _thread(cpu, among):
 
 
 def cpu_list(text):
-    """"0-2,8" → [0, 1, 2, 8]"""
+    """ "0-2,8" → [0, 1, 2, 8]"""
     ends = [piece.partition("-")[::2] for piece in text.split(",") if piece.strip()]
     return sorted({cpu for first, last in ends for cpu in range(int(first), int(last or first) + 1)})
 

@@ -110,7 +110,8 @@ class Journal:
                 os.fsync(self._handle)
         except OSError as error:
             os.ftruncate(self._handle, start)
-            raise Stop(f"nothing more is changed: {self.path} cannot be written: {why(error)}") from None
+            more = "more " if start else ""
+            raise Stop(f"nothing {more}is changed: {self.path} cannot be written: {why(error)}") from None
         self.added.append(entry)
 
     def _open(self):

@@ -50,11 +50,11 @@ class Gpu:
 
 
 class Session:
-    """NVML in the child. `step(text)` is told of each call before it is made."""
+    """NVML in the child, through `library` (pynvml). `step(text)` is told of each call before it is made."""
 
-    def __init__(self, step):
-        self.step = step
-        self.library = _pynvml()
+    def __init__(self, library, step):
+        self.library, self.step = library, step
+        _load_from_driver_container()
         self.call("", "nvmlInit")
 
     def call(self, where, function, *arguments):
@@ -80,19 +80,23 @@ def ask(work, gpus, seconds=CALL_SECONDS):
 
     Raises Problem, also for a driver that hangs; it names the call.
     """
-    return child.ask(lambda step: work(Session(step)), seconds + GPU_SECONDS * gpus, "the NVIDIA driver")
+    library = binding()  # here: it is large, touches no driver, and every child would have to read it again
+    return child.ask(lambda step: work(Session(library, step)), seconds + GPU_SECONDS * gpus, "the NVIDIA driver")
 
 
 def text(answer):
     return answer.decode("utf-8", "backslashreplace") if isinstance(answer, bytes) else answer
 
 
-def _pynvml():
-    _load_from_driver_container()
+def binding():
+    """pynvml as it came along, or the host's own. Raises Problem."""
     try:
         from ansible.module_utils import pynvml
     except ImportError:
-        import pynvml
+        try:
+            import pynvml
+        except ImportError:
+            raise Problem("this host has no pynvml, and none came along") from None
     return pynvml
 
 

@@ -4,7 +4,7 @@ import contextlib
 import os
 
 from . import core, file, guard, journal, link
-from .hands import Hands, Rehearsal, label_of
+from .hands import Hands, Rehearsal, label_of, thing
 from .journal import Journal
 from .lock import Lock
 from .problem import Stop, Waits
@@ -88,24 +88,35 @@ def change(run, group, result):
 
 
 def rehearse(run, group, earlier, result):
-    """The same with nothing written; what earlier groups would leave behind is taken as given."""
+    """The same with nothing written; what earlier groups would leave of the same things is taken as given."""
     hands = Rehearsal(Journal(run))
+    core.check(group["changes"])
+    touched = {thing(change) for change in group["changes"]}
     for one in earlier:
         guard.check(one.get("guard", {}))
-        core.do(one["changes"], hands, core.Result(), one["group"], one.get("checks", []))
+        core.check(one["changes"])
+        again = [change for change in one["changes"] if thing(change) in touched]
+        core.do(again, hands, core.Result(), one["group"], one.get("checks", []))
     guard.check(group["guard"])
     core.do(group["changes"], hands, result, group["group"], group["checks"])
 
 
 def revert(given, result, check_mode):
     of = Journal(given["of"]).entries() or given["entries"]
+    wanted = _guard_for(given, of)
     if check_mode:
-        guard.check(given["guard"])
+        guard.check(wanted)
         core.revert(of, Rehearsal(Journal(given["run"])), result, given["force"])
         return
-    with _at_work(given["run"], given["guard"]) as own:
+    with _at_work(given["run"], wanted) as own:
         result.entries = own.added
         core.revert(of, Hands(own), result, given["force"])
+
+
+def _guard_for(given, entries):
+    """What must hold where one of the groups that it is meant for did something here; else nothing."""
+    touched = {entry["group"] for entry in entries if "change" in entry}
+    return given["guard"] if not given["guarded"] or touched & set(given["guarded"]) else {}
 
 
 def confirm(run):

@@ -18,6 +18,14 @@ systemctl restart iperf3 site-fabric containerd docker
 sysctl -q --system
 systemd-tmpfiles --create 2> /dev/null
 mount -o remount,strictatime /data
-for irq in /sys/class/net/ens2/device/msi_irqs/*; do echo 5 > "/proc/irq/${irq##*/}/smp_affinity_list" || true; done
+# One CPU for all queues of a card: its driver starts anew, for a running interrupt moves only when it next occurs.
+card=$(basename "$(readlink /sys/class/net/ens10/device)")
+echo 20 > /proc/irq/default_smp_affinity
+echo "$card" > /sys/bus/pci/drivers/vmxnet3/unbind
+echo "$card" > /sys/bus/pci/drivers/vmxnet3/bind
+udevadm settle
+until ip -br addr show ens10 | grep -q 10.10.0.200; do sleep 0.2; done
+/usr/local/sbin/fleet-addresses
+echo ff > /proc/irq/default_smp_affinity
 python3 -B "$here/gpus.py" "$here"
 sync
