@@ -126,4 +126,6 @@ def tried(function, *arguments):
     except Exception as fault:
         place = traceback.extract_tb(sys.exc_info()[2])[-1]
         where = f"{os.path.basename(place.filename)} line {place.lineno}"
-        raise Problem(f"a fault in nodetune ({where}): {type(fault).__name__}: {' '.join(str(fault).split())}") from None
+        raise Problem(
+            f"a fault in nodetune ({where}): {type(fault).__name__}: {' '.join(str(fault).split())}"
+        ) from None

@@ -1,11 +1,11 @@
 """What a run does to this host, written down before it is done: one JSON line each, never rewritten.
 
-    {"run", "since", "machine", "boot"}                       head, when the run changes its first thing
-    {"n", "group", "change", "checks", "before", "after"}     about to bring the thing from `before` to `after`
-    {"n", "ok": true} or {"n", "done": state, "problem"}      what was read back: `after`, or something else
-    {"group", "hook"}                                         will be run when the group's changes are made
-    {"hook_done", "problem"}
-    {"ended": seconds}
+{"run", "since", "machine", "boot"}                       head, when the run changes its first thing
+{"n", "group", "change", "checks", "before", "after"}     about to bring the thing from `before` to `after`
+{"n", "ok": true} or {"n", "done": state, "problem"}      what was read back: `after`, or something else
+{"group", "hook"}                                         will be run when the group's changes are made
+{"hook_done", "problem"}
+{"ended": seconds}
 """
 
 import json

@@ -25,9 +25,7 @@ def begin(run, controller, take_over, check_mode):
 
 def interrupted(run):
     return [
-        _what_it_did(entries)
-        for found, entries in journal.runs()
-        if found.run != run and journal.never_ended(entries)
+        _what_it_did(entries) for found, entries in journal.runs() if found.run != run and journal.never_ended(entries)
     ]
 
 

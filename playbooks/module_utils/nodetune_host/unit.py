@@ -134,8 +134,9 @@ def _start(unit):
 
 
 def last_words(unit):
-    """The last line of the unit itself, or of systemd about it."""
-    for match in ("_SYSTEMD_UNIT=" + unit, "--unit=" + unit):
+    """The last line that the unit said since it was last started, or systemd about it."""
+    start = command.run(["systemctl", "show", "--value", "-p", "InvocationID", "--", unit]).strip()
+    for match in ("_SYSTEMD_INVOCATION_ID=" + start, "INVOCATION_ID=" + start) if start else ("--unit=" + unit,):
         lines = command.run(["journalctl", match, "--since=-2min", "-n", "3", "-o", "cat", "-q"]).splitlines()
         if lines:
             return lines[-1][:300]
