@@ -20,6 +20,8 @@ def _one_diff(diff: Mapping[str, Any]) -> Iterator[str]:
     # only \n ends a line, whatever else the texts of hosts hold
     before, after = (StringIO(_text(diff.get(side)), newline="\n").readlines() for side in ("before", "after"))
     old, new = (show.plain(diff.get(f"{side}_header") or side) for side in ("before", "after"))
+    if before == after:  # an empty file that comes or goes, or another mode: the headers tell
+        yield f"--- {old}\n+++ {new}\n"
     for line in difflib.unified_diff(before, after, old, new):
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 

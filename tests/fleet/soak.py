@@ -26,7 +26,7 @@ def main() -> int:
     with Fleet(template.ensure()) as fleet, tempfile.TemporaryDirectory() as folder:
         began = time.monotonic()
         soak = Soak(Site(fleet(1)[0], Path(folder)))
-        print(f"seed {told.seed}; an undisturbed apply works for {soak.cycle.seconds:.1f} s", flush=True)
+        print(f"seed {told.seed}; an undisturbed apply works on the machine for {soak.cycle.seconds:.1f} s", flush=True)
         for number, kind in enumerate(chance.sample(kinds, len(kinds)), 1):
             seconds = chance.uniform(0, soak.cycle.seconds)
             went_on = bool(number % 2)

@@ -11,16 +11,22 @@ import testinfra
 TREES = ("/etc", "/usr/local", "/boot/grub/grub.cfg")
 MOVING = (
     "fs.dentry-state",
+    "fs.epoll",
     "fs.file-nr",
     "fs.inode",
     "fs.quota",
     "kernel.ns_last_pid",
     "kernel.pty.nr",
     "kernel.random",
-    "kernel.threads-max",
     "kernel.tainted",
+    "net.core.netdev_rss_key",
+    "net.ipv4.inet_peer",
+    "net.ipv4.tcp_mem",
+    "net.ipv4.udp_mem",
     "net.netfilter.nf_conntrack",
+    "user.max_",
     "vm.stat",
+    "vm.user_reserve_kbytes",
 )
 """Kernel parameters that count something, or that the kernel works out anew at each boot."""
 

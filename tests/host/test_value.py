@@ -155,3 +155,10 @@ def test_the_first_of_several_refusals_is_named_and_the_others_counted(tmp_path)
     wish = change("/proc/self/stat*", "1")
     with pytest.raises(Problem, match=r"^/proc/self/stat.* \(and \d+ more\)$"):
         apply(wish)
+
+
+def test_only_the_kernel_raises_the_memory_that_it_keeps_free():
+    path = "/proc/sys/vm/min_free_kbytes"
+    assert value.moved_by_kernel({path: "19626"}, {path: "47592"})
+    assert not value.moved_by_kernel({path: "19626"}, {path: "8192"})
+    assert not value.moved_by_kernel({"/proc/sys/vm/swappiness": "10"}, {"/proc/sys/vm/swappiness": "60"})

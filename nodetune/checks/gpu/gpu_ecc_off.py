@@ -17,12 +17,18 @@ from nodetune.view import View
 
 
 def observe(facts: View) -> dict[str, str]:
-    default = facts["gpu.ecc_mode_default"]
-    return {name: mode for name, mode in facts["gpu.ecc_mode"].items() if default.get(name) == "enabled"}
+    """The mode of each GPU that has ECC; where it is on, that which the next boot or reset will bring."""
+    default, pending = facts["gpu.ecc_mode_default"], facts.readable("gpu.ecc_mode_pending") or {}
+    modes = facts["gpu.ecc_mode"].items()
+    return {
+        name: pending.get(name, mode) if mode == "enabled" else mode
+        for name, mode in modes
+        if default.get(name) == "enabled"
+    }
 
 
 CHECK = Check(
-    needs=("gpu.ecc_mode", "gpu.ecc_mode_default"),
+    needs=("gpu.ecc_mode", "gpu.ecc_mode_pending", "gpu.ecc_mode_default"),
     observe=observe,
     accept=Equals("enabled"),
     set="enabled",

@@ -6,6 +6,7 @@
     show(change, state) -> str    the text for a unified diff
     label(change) -> str          what is touched
     same(state, state) -> bool    optional: when two states count as equal
+    moved_by_kernel(left, now)    optional: true when nobody but the kernel made `now` of what a run left
     TIMED                         optional: true when a change reverts by itself unless confirmed
 
 A hook ({"change": "run", "run": "daemon-reload"}) has no state: it is run when its group changed something.
@@ -149,12 +150,16 @@ def _take_back(entry, hands, result, force, hooks):
     if same(change, now, before):
         _note(result, change, checks, False)
         return False
-    if not same(change, now, _left(entry)) and not force:
+    if not (force or same(change, now, _left(entry)) or _by_kernel(change, _left(entry), now)):
         result.refused.append(_refusal(entry, hands, "changed since by somebody else"))
         return False
     if hooks:
         hands.owe(entry["group"], hooks)
     return _bring(hands, result, entry["group"], change, checks, now, before)
+
+
+def _by_kernel(change, left, now):
+    return hasattr(lens(change), "moved_by_kernel") and lens(change).moved_by_kernel(left, now)
 
 
 def _refusal(entry, hands, message):

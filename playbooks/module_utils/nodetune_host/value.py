@@ -18,6 +18,9 @@ TWINS = (
 )
 """Two names of one setting: writing one sets the other to 0. The state holds both, or it could not be restored."""
 
+RAISED = "/vm/min_free_kbytes"
+"""The kernel raises it by itself whenever it turns transparent huge pages on, at boot as well."""
+
 BOOLEANS = {"1": "Y", "0": "N", "Y": "1", "N": "0"}
 """A module's parameter is written 1 and read Y."""
 
@@ -47,6 +50,12 @@ def wanted(change, now):
 def same(one, other):
     """Compared where both have the file: a device that is gone has nothing to restore."""
     return all(one[path] == other[path] for path in set(one) & set(other))
+
+
+def moved_by_kernel(left, now):
+    """Whether the kernel alone may have made `now` of what was left there."""
+    differing = [path for path in set(left) & set(now) if left[path] != now[path]]
+    return all(path.endswith(RAISED) and int(now[path]) > int(left[path]) for path in differing)
 
 
 def show(change, state):

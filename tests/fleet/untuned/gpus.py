@@ -7,8 +7,6 @@ import pynvml as nvml
 
 nvml.nvmlInit()
 gpus = [nvml.nvmlDeviceGetHandleByIndex(number) for number in range(8)]
-for gpu in gpus[1:]:  # a driver that is unloaded would forget the rest
-    nvml.nvmlDeviceSetPersistenceMode(gpu, 1)
 nvml.nvmlDeviceSetComputeMode(gpus[1], nvml.NVML_COMPUTEMODE_EXCLUSIVE_PROCESS)
 nvml.nvmlDeviceSetGpuLockedClocks(gpus[2], 345, 1200)
 memory = max(nvml.nvmlDeviceGetSupportedMemoryClocks(gpus[3]))

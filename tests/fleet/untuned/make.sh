@@ -27,5 +27,8 @@ udevadm settle
 until ip -br addr show ens10 | grep -q 10.10.0.200; do sleep 0.2; done
 /usr/local/sbin/fleet-addresses
 echo ff > /proc/irq/default_smp_affinity
+# As where a monitoring agent holds the GPUs open: the driver stays loaded, and keeps what is set, without persistence mode.
+mkdir -p /var/lib/nodetune-nvml
+echo keep_without_clients=1 > /var/lib/nodetune-nvml/control
 python3 -B "$here/gpus.py" "$here"
 sync
