@@ -88,7 +88,7 @@ class When:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A kind of fix with parameters. `kind` names playbooks/remedies/<kind>.yml; `manual` has steps only.
+    """A kind of fix with parameters. `kind` names nodetune/fixes/<kind>.py; `manual` has steps only.
 
     `persisted` names the fact that tells what the next boot will set and which file decides;
     `boot_default` is what the kernel sets when no file does (None: not known). `per_subject`: it acts on the failing

@@ -78,6 +78,9 @@ class Rollout:
         self._choice, self._reach, self._how, self._run, self._tell = choice, reach, how, run, tell
         self._after: dict[str, HostResult] = {}
         self._played: dict[str, Outcome] = {}
+        self._stopped = ""
+        self.left_drained: dict[str, str] = {}
+        """Hosts that this run drained and could not give back, with the reason."""
 
     def apply(self, planned: Sequence[Planned]) -> list[Done]:
         """Do it, wave after wave, and say what each step came to. Raises apply.BadBatch before anything is done."""
@@ -85,14 +88,19 @@ class Rollout:
         done = [skipped for each in planned for skipped in each.skipped]
         failed: set[str] = set()
         for wave in apply.waves(sorted(by_host), self._how.canary, self._how.batch):
-            if len(failed) > self._how.max_failures:
-                why = f"not begun: {len(failed)} hosts had failed (--max-failures {self._how.max_failures})"
+            why = self._stopped or self._too_many(failed)
+            if why:
                 done += [Done(step, NOT_APPLIED, why) for host in wave for step in by_host[host].todo]
                 continue
             came_to = self._wave([by_host[host] for host in wave])
             failed |= apply.failed_hosts(came_to)
             done += came_to
         return done
+
+    def _too_many(self, failed: set[str]) -> str:
+        if len(failed) <= self._how.max_failures:
+            return ""
+        return f"not begun: {len(failed)} hosts had failed (--max-failures {self._how.max_failures})"
 
     def after(self) -> list[HostResult]:
         """The last audit of each host that was worked on."""
@@ -103,29 +111,41 @@ class Rollout:
         return interrupted(self._played)
 
     def _wave(self, planned: Sequence[Planned]) -> list[Done]:
-        waits = self._drained([each.result.host for each in planned if each.disturbs]) if self._how.drain else {}
+        disturbed = [each.result.host for each in planned if each.disturbs]
+        ours, waits = self._drained(disturbed) if self._how.drain else ([], {})
         carried = self._carried_out(planned, waits)
         hosts = [each.result.host for each in planned]
         self._audit([host for host in hosts if carried[host].message == "" or carried[host].touched])
         done = self._outcomes(planned, carried)
         pending = sorted({each.step.host for each in done if each.outcome == PENDING})
-        if self._how.reboot and pending:
+        if self._how.reboot and pending and not self._stopped:
             lost = self._rebooted(pending)
             self._audit(pending)
             carried = {host: replace(each, message=lost.get(host, each.message)) for host, each in carried.items()}
             done = self._outcomes(planned, carried)
-        if self._how.drain:
-            self._play("resume", [each.result.host for each in planned if each.disturbs])
+        self._give_back(ours)
         return done
 
-    def _drained(self, hosts: Sequence[str]) -> dict[str, str]:
-        """Take hosts out of service and wait. Host → why it is not free in the end."""
+    def _drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Take hosts out of service and wait. Returns those that we drained, and host → why it is not free in the end."""
         tries = {
             "nodetune_drain_tries": max(1, round(self._how.drain_seconds / DRAIN_POLL_SECONDS)),
             "nodetune_drain_delay": DRAIN_POLL_SECONDS,
         }
         outcomes = self._play("drain", hosts, dict.fromkeys(hosts, tries), self._how.drain_seconds + 600)
-        return {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
+        ours = [host for host, outcome in outcomes.items() if any(event.changed for event in outcome.results)]
+        return ours, {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
+
+    def _give_back(self, hosts: Sequence[str]) -> None:
+        """Resume what we drained; after an interruption nobody knows how far a host came, and it stays drained."""
+        if self._stopped:
+            self.left_drained |= dict.fromkeys(hosts, self._stopped)
+            return
+        for host, outcome in self._play("resume", hosts).items():
+            if not any(event.changed for event in outcome.results):
+                self.left_drained[host] = (
+                    outcome.message or "slurmd does not run there, or somebody else drained it since"
+                )
 
     def _carried_out(self, planned: Sequence[Planned], waits: Mapping[str, str]) -> dict[str, Carried]:
         """Run the changes; the record has them before this returns."""
@@ -148,17 +168,20 @@ class Rollout:
 
     def _groups(self, planned: Planned, waits: str) -> list[dict[str, Any]]:
         """What disturbs work is refused on the host itself where a GPU is in use or a scheduler may send work."""
-        guard = {"gpu_idle": True, "drained": not self._how.assume_drained}
         return [
-            {**group.data(), "guard": {} if group.disruption in FREE else guard}
+            {**group.data(), "guard": {} if group.disruption in FREE else self._guard}
             for group in planned.built.groups
             if not waits or group.disruption in FREE
         ]
 
+    @property
+    def _guard(self) -> dict[str, bool]:
+        return {"gpu_idle": True, "drained": not self._how.assume_drained}
+
     def _rebooted(self, hosts: Sequence[str]) -> dict[str, str]:
-        """Reboot hosts. Host → why it did not come back."""
+        """Reboot hosts that are still free. Host → why it was not rebooted, or did not come back."""
         wait = self._how.reboot_seconds
-        given = {host: {"nodetune_reboot_seconds": round(wait)} for host in hosts}
+        given = {host: {"nodetune_reboot_seconds": round(wait), "nodetune_guard": self._guard} for host in hosts}
         outcomes = self._play("reboot", hosts, given, wait + REBOOT_MORE_SECONDS)
         return {host: f"reboot: {outcome.message}" for host, outcome in outcomes.items() if outcome.state != "ok"}
 
@@ -187,7 +210,11 @@ class Rollout:
             return {}
         given = {host: {"nodetune_run": self._run.id, **(variables or {}).get(host, {})} for host in hosts}
         way = Way(self._reach.options, min(self._reach.forks, playbook.FORKS), seconds)
-        return playbook.play(name, [self._targets[host] for host in hosts], given, way, Recorder(self._run, self._tell))
+        targets = [self._targets[host] for host in hosts]
+        outcomes = playbook.play(name, targets, given, way, Recorder(self._run, self._tell))
+        stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
+        self._stopped = self._stopped or stopped
+        return outcomes
 
 
 class Recorder:

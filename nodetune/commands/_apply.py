@@ -109,15 +109,16 @@ def carry_out(
             done = rolling.apply(work.planned)
         run.save("after", data.audit(rolling.after()))
         run.save("outcomes", apply_data.outcomes(done))
-        code = exit_code(work, done)
+        code = NOT_REACHED if rolling.left_drained else exit_code(work, done)
     finally:
         run.finish(code)
     dead = rolling.interrupted()
     if output_format == "json":
-        print_json(stream, work, done, run, dead)
+        print_json(stream, work, done, run, dead, rolling.left_drained)
     else:
         apply_text.print_interrupted(stream, dead, len(work.planned) == 1)
         apply_text.print_outcomes(stream, done, len(work.planned) == 1)
+        apply_text.print_drained(stream, rolling.left_drained)
         apply_text.print_way_back(stream, run.id)
     return code
 
@@ -156,13 +157,11 @@ def print_json(
     done: Sequence[Done],
     run: runs.Run | None,
     dead: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
+    drained: Mapping[str, str] | None = None,
 ) -> None:
     every = done if run else [skipped for each in work.planned for skipped in each.skipped]
-    stream.write(
-        data.text(
-            apply_data.applied(run.id if run else None, every, planning.by_hand(work.results), work.results, dead or {})
-        )
-    )
+    known = planning.by_hand(work.results), work.results, dead or {}, drained or {}
+    stream.write(data.text(apply_data.applied(run.id if run else None, every, *known)))
 
 
 def confirm(question: str, yes: bool) -> None:

@@ -38,8 +38,11 @@ def applied(
     by_hand: Mapping[str, tuple[Finding, list[str]]],
     results: Iterable[HostResult],
     dead: Mapping[str, Sequence[Mapping[str, Any]]],
+    drained: Mapping[str, str],
 ) -> dict[str, Any]:
-    """`run` is None where nothing had to be done; `dead` holds the runs that were found interrupted, by host."""
+    """`run` is None where nothing had to be done; `dead` holds the runs that were found interrupted, by host, and
+    `drained` why hosts that this run drained are not back in service.
+    """
     return {
         **head(APPLY_SCHEMA),
         "run": run,
@@ -49,6 +52,7 @@ def applied(
         ],
         "not_reached": not_reached(results),
         "interrupted": [{"host": host, **each} for host, found in dead.items() for each in found],
+        "left_drained": [{"host": host, "reason": reason} for host, reason in drained.items()],
         "summary": tally(done),
     }
 

@@ -76,6 +76,15 @@ def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, A
         out.line(("interrupted", "yellow"), f"    {where}run {run} never ended here; it had worked on: {did}")
 
 
+def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
+    """Nodes that this run drained, and that a person has to bring back."""
+    out = Lines(console(stream))
+    for host, reason in left.items():
+        out.line(("left drained   ", "bold red"), (host, "bold"), f"  {show.plain(reason)}")
+    if left:
+        out.line("when they are fit: scontrol update NodeName=NAME State=RESUME", indent=" " * 15)
+
+
 def print_way_back(stream: TextIO, run: str) -> None:
     Lines(console(stream)).line("run ", (run, "bold"), f"; to take it back: nodetune rollback {run}")
 

@@ -16,7 +16,6 @@ def pytest_collection_modifyitems(items):
         if Path(str(item.fspath)).parent == HERE:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.fleet)
-            item.add_marker(pytest.mark.xdist_group(f"fleet {item.fspath}"))
 
 
 @pytest.fixture(scope="session")

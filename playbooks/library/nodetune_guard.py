@@ -1,0 +1,26 @@
+#!/usr/bin/python
+"""Refuses to go on where this host is in use: before what cannot be a change of its own, such as a reboot."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import guard
+from ansible.module_utils.nodetune_host.problem import Stop
+
+DOCUMENTATION = """
+module: nodetune_guard
+short_description: Fail unless this host is free
+options:
+  guard: {description: "What must hold now: C(gpu_idle), C(drained).", type: dict, required: true}
+"""
+
+
+def main():
+    module = AnsibleModule({"guard": {"type": "dict", "required": True}}, supports_check_mode=True)
+    try:
+        guard.check(module.params["guard"])
+    except Stop as stop:
+        module.fail_json(msg=str(stop))
+    module.exit_json(changed=False)
+
+
+if __name__ == "__main__":
+    main()
