@@ -59,6 +59,9 @@ def prepare(result: HostResult, how: How) -> Planned:
     """Decide what to do on one host. Pure."""
     if result.facts is None:
         return Planned(result)
+    if result.facts.about.get("uid"):
+        why = "changing a host takes root: log in as root, or use --become (-b)"
+        return Planned(result, skipped=tuple(Done(step, SKIPPED, why) for step in planning.plan([result])))
     chosen, left = planning.select(
         planning.plan([result]), how.max_disruption, {result.host: planning.busy(result.facts)}
     )

@@ -2,10 +2,11 @@
 
 import json
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from nodetune import apply, rollout, runs
+from nodetune import apply, factfile, rollout, runs, workflow
 from nodetune.apply import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, BadBatch, Carried, Done
 from nodetune.model import DISRUPTIONS, Finding, Fix, HostResult, Step
 from nodetune.playbook import Event, Outcome
@@ -198,3 +199,16 @@ def test_what_interrupted_runs_did_is_gathered_by_host():
     told = Outcome("gpu1", results=(Event("gpu1", "Begin", result={"interrupted": [dead]}),))
     quiet = Outcome("gpu2", results=(Event("gpu2", "Begin", result={"interrupted": []}),))
     assert rollout.interrupted({"gpu1": told, "gpu2": quiet}) == {"gpu1": [dead]}
+
+
+# Before anything is done
+
+
+@pytest.mark.parametrize(("uid", "steps"), [(0, True), (1000, False)])
+def test_without_root_nothing_is_tried_and_the_way_to_root_is_said(uid, steps):
+    facts = factfile.load(Path(__file__).parent / "machines" / "hgx-h200-untuned.json")
+    facts = replace(facts, about={**facts.about, "uid": uid})
+    judged = workflow.Judge(workflow.Planning(), "2026-11-01").result(facts)
+    planned = rollout.prepare(replace(judged, facts=facts), rollout.How())
+    assert bool(planned.todo) == bool(planned.built.groups) == steps
+    assert any("--become" in each.reason for each in planned.skipped) != steps
