@@ -3,11 +3,13 @@
 Nothing under /etc is touched. Needs root (slurmd) and: slurmctld slurmd slurm-client munge.
 """
 
+import fcntl
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import time
 from pathlib import Path
 
@@ -73,6 +75,8 @@ class Cluster:
         return {**os.environ, "SLURM_CONF": str(self.conf), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 
     def __enter__(self):
+        self._turn = (Path(tempfile.gettempdir()) / "nodetune-slurm-lab.lock").open("w")
+        fcntl.flock(self._turn, fcntl.LOCK_EX)  # one cluster at a time: the code under test looks for *the* slurmd
         try:
             self._write()
             self._start(["runuser", "-u", "munge", "--", _tool("munged"), "--foreground", *self._munge_options()])
@@ -96,6 +100,7 @@ class Cluster:
                     break
                 except (ProcessLookupError, subprocess.TimeoutExpired):
                     continue
+        self._turn.close()
 
     def _start(self, command):
         log = (self.folder / "log" / "output").open("ab")

@@ -13,7 +13,6 @@ from nodetune_host import scheduler
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.xdist_group("slurm"),
     pytest.mark.skipif(bool(lab.missing()), reason=lab.missing()),
 ]
 
@@ -60,14 +59,17 @@ def test_another_persons_drain_keeps_its_reason_and_is_not_lifted(cluster):
 
 
 def test_a_running_job_is_waited_for_and_never_cut_off(cluster):
-    with subprocess.Popen(["srun", "-n1", "sleep", "600"], env=cluster.environment, stderr=subprocess.DEVNULL) as job:
+    job = subprocess.Popen(["srun", "-n1", "sleep", "60"], env=cluster.environment, stderr=subprocess.DEVNULL)
+    try:
         cluster.wait_until(lambda: cluster.state("n01").startswith(("MIX", "ALLOC")), "the job runs")
         ours, busy = scheduler.drain("run-1")
         assert ours
         assert "Slurm jobs still run here" in busy
         assert job.poll() is None
+    finally:
         job.terminate()
-        cluster.wait_until(lambda: scheduler.drain("run-1") == (True, ""), "the job has ended")
+        job.wait(60)
+    cluster.wait_until(lambda: scheduler.drain("run-1") == (True, ""), "the job has ended")
 
 
 def test_a_slurm_that_does_not_answer_counts_as_in_service(cluster):
