@@ -13,6 +13,7 @@ modprobe nvidia
 networkctl reload
 systemctl restart systemd-udevd
 udevadm trigger --settle --action=change --subsystem-match=block
+udevadm trigger --settle --action=add /sys/class/net/enp0s16
 udevadm test-builtin net_setup_link /sys/class/net/enp0s16 2> /dev/null
 systemctl restart iperf3 site-fabric containerd docker
 sysctl -q --system
