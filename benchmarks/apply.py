@@ -31,7 +31,6 @@ from tests.fleet import inventory as fleet_inventory
 from tests.fleet import template
 from tests.fleet.pool import Fleet
 
-PASSING = "limits"
 DISRUPTIVE = "service restart"
 LONG = ["--timeout", "240"]
 
@@ -45,10 +44,10 @@ def tuned_hosts(count: int) -> None:
         farm.start(dict.fromkeys(addresses, ()))
         for each in addresses:
             farm.know(each)
-        hosts = ["-i", str(inventory(farm, addresses)), "--ignore", "*", "--forks", "16"]
+        hosts = ["-i", str(inventory(farm, addresses))]
         environment = {**os.environ, "NODETUNE_RUNS": str(Path(folder) / "runs")}
-        passing = _passing(hosts[:2], environment)
-        chosen = [*hosts[:2], "--forks", "16", *(word for name in passing for word in ("-s", name))]
+        passing = _passing(hosts, environment)
+        chosen = [*hosts, "--forks", "16", *(word for name in passing for word in ("-s", name))]
         try:
             audit = measured("audit", [f"{BIN}/nodetune", "audit", *chosen, "--fail-on", "never"], environment)
             apply = measured("apply", [f"{BIN}/nodetune", "apply", *chosen, "--yes"], environment)

@@ -179,7 +179,7 @@ class Rollout:
 
     @property
     def _guard(self) -> dict[str, bool]:
-        return {"gpu_idle": True, "drained": not self._how.assume_drained}
+        return _out_of_use(self._how.assume_drained)
 
     def _rebooted(self, hosts: Sequence[str]) -> dict[str, str]:
         """Reboot hosts that are still free. Host → why it was not rebooted, or did not come back."""
@@ -322,8 +322,12 @@ def roll_back(
 def _guard_of(groups: Any, how: Rollback) -> dict[str, Any]:
     """Taking back what disturbed work disturbs it again. Which groups did something, the host knows best."""
     disturb = [group.get("group") for group in playbook.objects(groups) if group.get("disruption") not in FREE]
-    guard = {"gpu_idle": True, "drained": not how.assume_drained}
-    return {"nodetune_guard": guard, "nodetune_guarded": disturb} if disturb else {}
+    return {"nodetune_guard": _out_of_use(how.assume_drained), "nodetune_guarded": disturb} if disturb else {}
+
+
+def _out_of_use(assume_drained: bool) -> dict[str, bool]:
+    """What must hold on a host where work is disturbed."""
+    return {"gpu_idle": True, "drained": not assume_drained}
 
 
 def _hosts_if_over(run: Run) -> list[str]:

@@ -96,7 +96,7 @@ def carry_out(
     options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
     run = runs.Run.create(
         "apply",
-        {**options, "site": str(given.get("site") or ""), **_plain(how)},
+        {**options, "site": str(given.get("site") or ""), **vars(how)},
         [each.result.host for each in work.busy],
         _lasting(given.get("inventory")),
         root,
@@ -126,10 +126,6 @@ def carry_out(
 def _lasting(inventory: str | None) -> str | None:
     """An inventory as a rollback from another folder finds it again."""
     return str(Path(inventory).absolute()) if inventory and Path(inventory).exists() else inventory
-
-
-def _plain(how: rollout.How) -> dict[str, Any]:
-    return dict(vars(how))
 
 
 def _record_before(run: runs.Run, work: Work) -> None:
@@ -181,7 +177,7 @@ class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
         self._show = sys.stderr.isatty()
 
     def __enter__(self) -> rollout.Tell:
-        return self._tell if self._show else _silent
+        return self._tell if self._show else silent
 
     def __exit__(self, *_: object) -> None:
         if self._show:
@@ -199,5 +195,5 @@ class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
         click.echo(f"\r\033[K{show.plain(line, 100)}", nl=False, err=True)
 
 
-def _silent(_event: Event) -> None:
-    pass
+def silent(_event: Event) -> None:
+    """Hears what Ansible does, and says nothing."""

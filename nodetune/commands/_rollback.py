@@ -31,7 +31,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     reach = _reach(of, options)
     targets = _targets(of, reach)
     if dry_run:
-        return _shown(rollout.roll_back(of, targets, reach, taking, None, _silent), stream, output_format, None)
+        return _shown(rollout.roll_back(of, targets, reach, taking, None, _apply.silent), stream, output_format, None)
     _apply.confirm(f"Take back run {of.id} on {len(targets)} hosts?", yes)
     run = runs.Run.create(
         "rollback", {"of": of.id, **vars(taking)}, [target.name for target in targets], reach.inventory, root
@@ -44,10 +44,6 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     finally:
         run.finish(code)
     return code
-
-
-def _silent(_event: object) -> None:
-    pass
 
 
 def _reach(of: runs.Run, options: dict[str, Any]) -> Reach:

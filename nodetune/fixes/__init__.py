@@ -20,8 +20,8 @@ from typing import Any
 
 from nodetune import paths, show
 from nodetune.derived import lookup
-from nodetune.model import DISRUPTIONS, Fix, HostFacts, Step, Unread, Value
-from nodetune.view import Missing, Unreadable, value_of
+from nodetune.model import DISRUPTIONS, Fact, Fix, HostFacts, Step, Unread, Value
+from nodetune.view import Missing, Unreadable, View
 
 NEEDS = ("host.os", "own.files")
 """Facts that every kind may look at."""
@@ -37,28 +37,14 @@ class Unfixable(Exception):
     """No change can do it on this host; the text says why, and what a person does instead."""
 
 
-class Facts:
-    """The facts of one host by name, for builders. Absent and unreadable stay apart, as in nodetune.view.View."""
+class Facts(View):
+    """The facts of one host for builders: a view that need not declare what it looks at."""
 
     def __init__(self, host: HostFacts) -> None:
-        self._host = host
+        super().__init__(host, (), lookup)
 
-    def __getitem__(self, name: str) -> Any:
-        return value_of(name, lookup(self._host, name))
-
-    def get(self, name: str, default: Any = None) -> Any:
-        """The value, or `default` where the fact is absent. Raises Unreadable."""
-        try:
-            return self[name]
-        except Missing:
-            return default
-
-    def readable(self, name: str, default: Any = None) -> Any:
-        """The value, or `default` where the fact is absent or unread: for what merely enriches a note."""
-        try:
-            return self[name]
-        except (Missing, Unreadable):
-            return default
+    def fact(self, name: str) -> Fact:
+        return self._lookup(self._host, name)
 
 
 class Host:
