@@ -265,3 +265,13 @@ def test_a_wrong_id_is_one_line_and_exit_code_2(root):
     )
     assert done.returncode == 2
     assert done.stderr == f"nodetune: no run '2020'; near it: {run.id}. All: nodetune runs\n"
+
+
+def test_a_rollback_goes_where_it_is_told_to_and_else_where_the_run_went(tmp_path):
+    run = runs.Run.create("apply", {}, ["gpu01"], "gpu01,", tmp_path)
+    run.finish(0)
+    asked = ["rollback", run.id, "--runs", str(tmp_path), "--dry-run"]
+    elsewhere = CliRunner().invoke(group, [*asked, "-i", "gpu02,"])
+    assert "none of these hosts is of run" in str(elsewhere.exception)
+    told = CliRunner().invoke(group, [*asked, "-l", "gpu02"])
+    assert "gpu02" in str(told.exception)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,7 +16,7 @@ from nodetune.report import apply_data, apply_text, data
 from nodetune.transport import Target
 from nodetune.workflow import Reach
 
-KEPT = ("inventory", "limit", "user", "become", "transport")
+KEPT = ("limit", "user", "become", "transport")
 """How the hosts were reached: taken from the run where the command line does not say otherwise."""
 
 
@@ -34,7 +33,11 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
         return _shown(rollout.roll_back(of, targets, reach, taking, None, _apply.silent), stream, output_format, None)
     _apply.confirm(f"Take back run {of.id} on {len(targets)} hosts?", yes)
     run = runs.Run.create(
-        "rollback", {"of": of.id, **vars(taking)}, [target.name for target in targets], reach.inventory, root
+        "rollback",
+        {"of": of.id, **vars(taking), **_way(reach)},
+        [target.name for target in targets],
+        reach.inventory,
+        root,
     )
     code = NOT_REACHED
     try:
@@ -54,9 +57,15 @@ def _reach(of: runs.Run, options: dict[str, Any]) -> Reach:
         source = context.get_parameter_source(name)
         if source is not None and source.name == "DEFAULT" and name in before:
             options[name] = before[name]
-    if options["limit"] and context.get_parameter_source("limit") is not None and not options["inventory"]:
-        options["limit"] = None if not of.about.get("inventory") else options["limit"]
-    return replace(_options.reach(options), inventory=options.get("inventory") or of.about.get("inventory"))
+    options["inventory"] = options["inventory"] or of.about.get("inventory")
+    if not options["inventory"]:
+        options["limit"] = None
+    return _options.reach(options)
+
+
+def _way(reach: Reach) -> dict[str, Any]:
+    """How the hosts were reached, for the rollback of this rollback."""
+    return {name: getattr(reach, name) for name in KEPT}
 
 
 def _targets(of: runs.Run, reach: Reach) -> list[Target]:
