@@ -10,14 +10,14 @@ import pytest
 import yaml
 
 from nodetune import export, fixes, plan, remedies
-from nodetune.model import Fix, HostFacts, Step, Value
+from nodetune.model import HostFacts, Value
+from tests.fixing import step_of
 
 ANSIBLE = Path(sys.executable).parent / "ansible-playbook"
 
 
-def step(host, remedy, value, subjects=()):
-    fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, "", remedy.params)
-    return Step(host, f"{remedy.target}-wrong", fix, "before", "after")
+def step(host, remedy, value):
+    return step_of(remedy, value, check=f"{remedy.target}-wrong", host=host)
 
 
 def built(host, *steps):

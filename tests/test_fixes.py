@@ -8,8 +8,10 @@ import pytest
 
 from nodetune import factfile, fixes, plan, remedies
 from nodetune.fixes import read_settings, swap_off
-from nodetune.model import Absent, Each, Fix, HostFacts, Step, Unread, Value
+from nodetune.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.workflow import Choice, Judge
+from tests.fixing import built, files, of_kind, refused
+from tests.fixing import step_of as step
 from tests.machines import build
 
 DEBIAN = {"host.os": Value({"id": "ubuntu", "version": "22.04", "like": ["ubuntu", "debian"], "name": "Ubuntu"})}
@@ -25,34 +27,8 @@ def host(*more, own=None, **facts):
     return HostFacts("gpu01", found | facts)
 
 
-def step(remedy, value, subjects=(), check="a-check"):
-    fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, "", remedy.params)
-    return Step("gpu01", check, fix, "before", "after")
-
-
-def built(facts, *steps):
-    """The changes of all steps, with nothing left over."""
-    groups, unfixable = fixes.groups(steps, facts)
-    assert unfixable == []
-    return [change for group in groups for change in group.changes]
-
-
-def refused(facts, given):
-    groups, ((_, why),) = fixes.groups([given], facts)
-    assert groups == []
-    return why
-
-
-def files(changes):
-    return {change["path"]: change["content"] for change in changes if change["change"] == "file"}
-
-
 def lines(text):
     return [line for line in text.splitlines() if line and not line.startswith("#")]
-
-
-def of_kind(changes, kind):
-    return [change for change in changes if change["change"] == kind]
 
 
 def hooks(changes):

@@ -4,8 +4,9 @@ import pytest
 
 from nodetune import fixes
 from nodetune.fixes import read_settings
-from nodetune.model import Absent, Fix, HostFacts, Step, Value
+from nodetune.model import Absent, HostFacts, Value
 from nodetune.remedies import cpufreq
+from tests.fixing import built, files, of_kind, refused, step_of
 
 CONF = "/etc/nodetune/cpu.conf"
 DEBIAN = {"id": "debian", "version": "12", "like": ["debian"], "name": "Debian"}
@@ -21,27 +22,7 @@ def host(own=None, **units):
 
 
 def step(setting, value):
-    remedy = cpufreq(setting)
-    fix = Fix(remedy.kind, setting, value, remedy.disruption, remedy.file, ("cpu0-7",))
-    return Step("gpu01", f"{setting}-wrong", fix, "before", "after")
-
-
-def built(facts, *steps):
-    groups, unbuilt = fixes.groups(steps, facts)
-    assert unbuilt == []
-    return list(groups[0].changes)
-
-
-def refused(facts, given):
-    return fixes.groups([given], facts)[1][0][1]
-
-
-def of_kind(changes, kind):
-    return [change for change in changes if change["change"] == kind]
-
-
-def files(changes):
-    return {change["path"]: change["content"] for change in of_kind(changes, "file")}
+    return step_of(cpufreq(setting), value, ("cpu0-7",), f"{setting}-wrong")
 
 
 def test_all_settings_are_made_now_and_at_boot():

@@ -4,8 +4,9 @@ import pytest
 
 from nodetune import fixes
 from nodetune.fixes import read_settings
-from nodetune.model import Absent, Each, Fix, HostFacts, Step, Unread, Value
+from nodetune.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.remedies import gpu
+from tests.fixing import built, files, of_kind, refused, step_of
 
 UBUNTU = {"id": "ubuntu", "version": "22.04", "like": ["ubuntu", "debian"], "name": "Ubuntu"}
 CONF = "/etc/nodetune/gpu.conf"
@@ -28,29 +29,7 @@ def unit(enabled="enabled", active="active", exec_=SHIPPED):
 
 
 def step(setting, value, subjects=("GPU1",), disruption="none"):
-    remedy = gpu(setting, disruption)
-    fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, subjects, "", remedy.params)
-    return Step("gpu01", f"{setting}-wrong", fix, "before", "after")
-
-
-def built(facts, *steps):
-    groups, unbuilt = fixes.groups(steps, facts)
-    assert unbuilt == []
-    return [change for group in groups for change in group.changes]
-
-
-def refused(facts, given):
-    groups, ((_, why),) = fixes.groups([given], facts)
-    assert groups == []
-    return why
-
-
-def files(changes):
-    return {change["path"]: change["content"] for change in changes if change["change"] == "file"}
-
-
-def of_kind(changes, kind):
-    return [change for change in changes if change["change"] == kind]
+    return step_of(gpu(setting, disruption), value, subjects, f"{setting}-wrong")
 
 
 def test_a_setting_is_made_now_and_at_boot_by_the_same_code():
@@ -167,3 +146,18 @@ def test_without_knowing_the_gpus_nothing_is_set():
 def test_the_same_settings_are_the_same_bytes():
     first = built(host(), step("compute_mode", "default"))
     assert built(host(own=files(first)), step("compute_mode", "default")) == first
+
+
+def test_a_group_takes_what_a_later_one_makes_of_its_file_for_its_own():
+    steps = [
+        step("compute_mode", "default"),
+        step("ecc_mode", "enabled", disruption="idle GPU"),
+        step("mig_mode", "disabled", disruption="idle GPU"),
+    ]
+    first, second = (
+        {change["path"]: change for change in of_kind(group.changes, "file")}
+        for group in fixes.groups(steps, host())[0]
+    )
+    assert first[CONF]["or"] == [second[CONF]["content"]]
+    assert set(read_settings(second[CONF]["content"])) >= {"compute_mode", "mig_mode"}
+    assert not any("or" in change for change in [*second.values(), *(first[path] for path in first if path != CONF)])

@@ -6,9 +6,10 @@ import pytest
 
 from nodetune import checks, expect, fixes
 from nodetune.fixes.irq_affinity import OPTION, POLICY
-from nodetune.model import Absent, Fix, HostFacts, Step, Value
+from nodetune.model import Absent, HostFacts, Value
 from nodetune.remedies import irq_affinity
 from nodetune.view import View
+from tests.fixing import built, files, of_kind, refused, step_of
 
 FAMILIES = {
     "debian": {"id": "debian", "version": "12", "like": ["debian"], "name": "Debian"},
@@ -35,26 +36,7 @@ def host(daemon="running", settings=None, static=(), family="debian", exec_=EXEC
 
 
 def step(check="nic-irqs-remote"):
-    remedy = irq_affinity()
-    return Step("gpu01", check, Fix(remedy.kind, remedy.target, "local", "none", remedy.file), "before", "after")
-
-
-def built(facts, *steps):
-    groups, unbuilt = fixes.groups(steps or [step()], facts)
-    assert unbuilt == []
-    return list(groups[0].changes)
-
-
-def refused(facts):
-    return fixes.groups([step()], facts)[1][0][1]
-
-
-def files(changes):
-    return {change["path"]: change["content"] for change in changes if change["change"] == "file"}
-
-
-def of_kind(changes, kind):
-    return [change for change in changes if change["change"] == kind]
+    return step_of(irq_affinity(), "local", check=check)
 
 
 def test_interrupts_are_placed_now_and_kept_for_all_checks_at_once():
@@ -68,13 +50,13 @@ def test_interrupts_are_placed_now_and_kept_for_all_checks_at_once():
 
 @pytest.mark.parametrize("daemon", ["off", "absent"])
 def test_an_irqbalance_that_does_not_run_is_left_alone(daemon):
-    changes = built(host(daemon))
+    changes = built(host(daemon), step())
     assert of_kind(changes, "edit") == []
     assert POLICY not in files(changes)
 
 
 def test_irqbalance_is_told_to_leave_these_interrupts_alone_before_they_are_placed():
-    changes = built(host(settings={**SETTINGS, "IRQBALANCE_ARGS": "--hintpolicy=ignore"}))
+    changes = built(host(settings={**SETTINGS, "IRQBALANCE_ARGS": "--hintpolicy=ignore"}), step())
     (edit,) = of_kind(changes, "edit")
     assert edit["path"] == "/etc/default/irqbalance"
     assert edit["with"] == {"values": {"IRQBALANCE_ARGS": f'"--hintpolicy=ignore {OPTION}"'}}
@@ -84,12 +66,12 @@ def test_irqbalance_is_told_to_leave_these_interrupts_alone_before_they_are_plac
 
 
 def test_the_variable_is_the_one_that_the_unit_reads():
-    changes = built(host(exec_="/usr/sbin/irqbalance --foreground ${OPTIONS}"))
+    changes = built(host(exec_="/usr/sbin/irqbalance --foreground ${OPTIONS}"), step())
     assert of_kind(changes, "edit")[0]["with"] == {"values": {"OPTIONS": f'"{OPTION}"'}}
 
 
 def test_an_irqbalance_that_was_told_is_not_told_again():
-    changes = built(host(settings={**SETTINGS, "IRQBALANCE_ARGS": OPTION}))
+    changes = built(host(settings={**SETTINGS, "IRQBALANCE_ARGS": OPTION}), step())
     assert of_kind(changes, "edit") == []
     assert POLICY in files(changes), "the script is kept in force"
 
@@ -108,7 +90,7 @@ def test_what_irqbalance_is_told_satisfies_the_check_that_looks_for_a_fight():
 
 @pytest.mark.parametrize("facts", [host(family="rhel"), host(exec_="/usr/sbin/irqbalance --foreground")])
 def test_where_it_cannot_surely_be_told_irqbalance_is_switched_off(facts):
-    changes = built(facts)
+    changes = built(facts, step())
     assert changes[0] == {
         "change": "unit",
         "unit": "irqbalance.service",
@@ -121,20 +103,20 @@ def test_where_it_cannot_surely_be_told_irqbalance_is_switched_off(facts):
 
 def test_a_policy_of_somebody_else_is_not_replaced():
     settings = {**SETTINGS, "IRQBALANCE_ARGS": "--policyscript=/opt/site/policy"}
-    assert "has a policy script already" in refused(host(settings=settings))
+    assert "has a policy script already" in refused(host(settings=settings), step())
 
 
 @pytest.mark.parametrize("options", ["$(reboot)", "a\\b", "`id`"])
 def test_options_that_a_shell_would_read_are_not_rewritten(options):
-    assert "by hand" in refused(host(settings={**SETTINGS, "IRQBALANCE_ARGS": options}))
+    assert "by hand" in refused(host(settings={**SETTINGS, "IRQBALANCE_ARGS": options}), step())
 
 
 def test_somebody_else_who_places_interrupts_at_boot_stays_the_owner():
-    assert "/etc/rc.local places interrupts at boot already" in refused(host(static=["/etc/rc.local"]))
+    assert "/etc/rc.local places interrupts at boot already" in refused(host(static=["/etc/rc.local"]), step())
 
 
 def test_its_own_unit_is_nobody_else():
-    assert built(host(static=["/etc/systemd/system/multi-user.target.wants/nodetune-irq.service"]))
+    assert built(host(static=["/etc/systemd/system/multi-user.target.wants/nodetune-irq.service"]), step())
 
 
 @pytest.mark.parametrize(
@@ -151,7 +133,7 @@ def test_its_own_unit_is_nobody_else():
 )
 def test_the_policy_bans_network_cards_and_gpus_only(tmp_path, kind, vendor, banned):
     script = tmp_path / "policy"
-    script.write_text(files(built(host()))[POLICY])
+    script.write_text(files(built(host(), step()))[POLICY])
     if kind:
         (tmp_path / "class").write_text(f"{kind}\n")
         (tmp_path / "vendor").write_text(f"{vendor}\n")

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib import import_module
 from itertools import groupby
@@ -148,7 +148,26 @@ def groups(steps: Sequence[Step], facts: HostFacts) -> tuple[list[Group], Unbuil
         group = _group(f"{kind}, {disruption}" if taken else kind, list(same), host, unbuilt)
         if group:
             made.append(group)
-    return made, unbuilt
+    return _in_view_of_later(made), unbuilt
+
+
+def _in_view_of_later(made: Sequence[Group]) -> list[Group]:
+    """Each file change also accepts what later groups make of the file, so that a plan played again changes nothing."""
+    later: dict[str, list[str]] = {}
+    found: list[Group] = []
+    for group in reversed(made):
+        changes = [_accepting(change, later) for change in reversed(group.changes)]
+        found.append(replace(group, changes=tuple(reversed(changes))))
+    return found[::-1]
+
+
+def _accepting(change: Mapping[str, Any], later: dict[str, list[str]]) -> Mapping[str, Any]:
+    if change["change"] != "file" or not change["content"]:
+        return change
+    texts = later.setdefault(change["path"], [])
+    others = [text for text in texts if text != change["content"]]
+    texts.append(change["content"])
+    return {**change, "or": others} if others else change
 
 
 def _group(name: str, steps: list[Step], host: Host, unbuilt: Unbuilt) -> Group | None:

@@ -191,3 +191,19 @@ def test_a_diff_of_something_long_or_binary_tells_its_size(tmp_path):
     long = file.state(b"x" * 100_000, 0o644, 0, 0)
     assert file.show({}, long) == "(100000 bytes, mode 0644)\n"
     assert file.show({}, file.state(b"\0", 0o600, 0, 0)) == "(1 bytes, mode 0600)\n"
+
+
+def test_a_file_that_a_later_group_has_added_to_is_left_so(do, tmp_path):
+    path = str(tmp_path / "a.conf")
+    first = {"change": "file", "path": path, "content": "a\n", "mode": "0644", "or": ["a\nb\n"]}
+    later = {"change": "file", "path": path, "content": "a\nb\n", "mode": "0644"}
+    assert [do([first]).changed, do([later]).changed] == [True, True]
+    again = do([first, later], run="run-2")
+    assert [done["changed"] for done in again.done] == [False, False]
+    assert (tmp_path / "a.conf").read_text() == "a\nb\n"
+
+
+def test_a_text_that_merely_differs_is_replaced(do, tmp_path):
+    (tmp_path / "a.conf").write_text("c\n")
+    do([{"change": "file", "path": str(tmp_path / "a.conf"), "content": "a\n", "or": ["a\nb\n"]}])
+    assert (tmp_path / "a.conf").read_text() == "a\n"

@@ -1,4 +1,7 @@
-"""A whole file: {"path", "content": text, or null for none, "mode": "0644"}.
+"""A whole file: {"path", "content": text, or null for none, "mode": "0644", "or": [text, …]}.
+
+`or` holds what a later group of the same plan makes of the file: one that is so already is left so, or else a plan that
+is played again would take the later text away and bring it back.
 
 State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; where there is no file, "folder" names the topmost
 folder that is missing as well, so that taking a change back leaves no empty folders.
@@ -48,7 +51,9 @@ def read(change):
 def wanted(change, now):
     if change["content"] is None:
         return now if now["content"] is None else dict(ABSENT, folder=None)
-    return with_content(change["content"].encode(), now, change.get("mode"))
+    already = content_of(now).decode("utf-8", "replace")
+    content = already if already in change.get("or", ()) else change["content"]
+    return with_content(content.encode(), now, change.get("mode"))
 
 
 def with_content(content, now, mode=None):
