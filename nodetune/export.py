@@ -20,7 +20,8 @@ from typing import Any
 import yaml
 
 from nodetune import bundle, nodeset, paths, show
-from nodetune.fixes import Group, merge
+from nodetune.fixes import Group
+from nodetune.fixes._own import merge
 from nodetune.plan import Built, alike
 from nodetune.report.plan_text import edited
 

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from nodetune import factfile, fixes, plan, remedies
-from nodetune.fixes import read_settings, swap_off
+from nodetune.fixes import swap_off
+from nodetune.fixes._own import read_settings
 from nodetune.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.workflow import Choice, Judge
 from tests.fixing import built, files, of_kind, refused

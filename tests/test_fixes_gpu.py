@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune import fixes
-from nodetune.fixes import read_settings
+from nodetune.fixes._own import read_settings
 from nodetune.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.remedies import gpu
 from tests.fixing import built, files, of_kind, refused, step_of

@@ -11,7 +11,8 @@ from functools import cache
 from typing import Any
 
 from nodetune import paths
-from nodetune.fixes import Host, own_file, render
+from nodetune.fixes import Host
+from nodetune.fixes._own import own_file, render
 
 FOLDER = "/usr/local/lib/nodetune"
 PACKAGE = "nodetune_host"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from nodetune.fixes import Host, own_file
+from nodetune.fixes import Host
+from nodetune.fixes._own import own_file
 
 SUFFIXES = (".service", ".slice", ".socket", ".scope", ".timer", ".mount", ".swap", ".target")
 

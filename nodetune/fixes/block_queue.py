@@ -9,7 +9,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, named, own_file, text_of
+from nodetune.fixes import Host, Unfixable
+from nodetune.fixes._own import named, own_file, text_of
 from nodetune.model import Fix
 
 PATH = "/etc/udev/rules.d/99-zz-nodetune-block.rules"

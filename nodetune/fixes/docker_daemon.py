@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, named
+from nodetune.fixes import Host, Unfixable
+from nodetune.fixes._own import named
 from nodetune.model import Fix
 
 PATH = "/etc/docker/daemon.json"

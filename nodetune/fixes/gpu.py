@@ -14,7 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, _boot, named, own_file
+from nodetune.fixes import Host, Unfixable, _boot
+from nodetune.fixes._own import named, own_file
 from nodetune.model import Fix
 
 NEEDS = ("services.nvidia-persistenced", "gpu.uuid")

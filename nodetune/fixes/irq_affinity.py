@@ -12,7 +12,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, _boot, render
+from nodetune.fixes import Host, Unfixable, _boot
+from nodetune.fixes._own import render
 from nodetune.model import Fix
 
 NEEDS = ("services.irqbalance", "irq.irqbalance", "irq.static_affinity")

@@ -11,7 +11,8 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.checks.limits._sides import SESSIONS
-from nodetune.fixes import Host, Unfixable, _dropin, merge, own_file
+from nodetune.fixes import Host, Unfixable, _dropin
+from nodetune.fixes._own import merge, own_file
 from nodetune.model import Fix
 
 PATH = "/etc/security/limits.d/zz-nodetune.conf"

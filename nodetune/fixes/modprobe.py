@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, named, own_file, text_of
+from nodetune.fixes import Host, Unfixable
+from nodetune.fixes._own import named, own_file, text_of
 from nodetune.model import Fix
 
 BLACKLIST = "blacklist"

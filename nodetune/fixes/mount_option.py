@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nodetune.fixes import Host, named
+from nodetune.fixes import Host
+from nodetune.fixes._own import named
 from nodetune.model import Fix
 
 

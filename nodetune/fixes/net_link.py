@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, named, read_settings, render, text_of
+from nodetune.fixes import Host, Unfixable
+from nodetune.fixes._own import named, read_settings, render, text_of
 from nodetune.model import Fix
 
 CONFIRM_SECONDS = 120

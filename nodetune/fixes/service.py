@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nodetune.fixes import Host, Unfixable, named
+from nodetune.fixes import Host, Unfixable
 from nodetune.fixes._dropin import SUFFIXES
+from nodetune.fixes._own import named
 from nodetune.model import Fix
 
 STATES = {"enabled": "started", "disabled": "stopped", "masked": "stopped"}

@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from nodetune.fixes import Host, named, own_file, text_of
+from nodetune.fixes import Host
+from nodetune.fixes._own import named, own_file, text_of
 from nodetune.model import Fix
 from nodetune.probe.sysctl import path_of
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from nodetune.fixes import Host, _dropin, named, text_of
+from nodetune.fixes import Host, _dropin
+from nodetune.fixes._own import named, text_of
 from nodetune.model import Fix
 
 
