@@ -130,6 +130,10 @@ def test_a_reader_that_leaves_early_is_no_error_and_no_finding(arguments):
     assert (done.stdout, done.stderr) == ("141\n", "")
 
 
+def test_the_list_of_checks_keeps_to_its_schema():
+    jsonschema.validate(json.loads(nodetune("checks", "--format", "json").stdout), schema("checks"))
+
+
 @pytest.mark.parametrize("arguments", ["checks", "checks --format json"])
 def test_a_full_disk_is_one_line(arguments):
     done = subprocess.run(

@@ -248,3 +248,13 @@ def test_bundled_folders_are_found():
 
     for name in ("playbooks", "templates", "inventories"):
         assert paths.shared(name).is_dir()
+
+
+NOT_FOR_OTHERS = {"run"}
+"""Files of nodetune's own that only nodetune reads."""
+
+
+def test_every_document_that_others_may_read_has_a_published_schema():
+    sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
+    made = set(re.findall(r'"nodetune\.([a-z-]+)/\d+"', sources)) - NOT_FOR_OTHERS
+    assert made <= {path.stem for path in (PACKAGE / "schemas").glob("*.json")}

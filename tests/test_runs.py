@@ -17,6 +17,7 @@ from nodetune.cli import group
 from nodetune.model import HostFacts, Value
 from nodetune.runs import BadRun, Run
 from nodetune.runs.diffs import unified
+from tests.documents import valid
 
 HOSTILE = "../../../etc/cron.d/\x1b[2Jowned"
 LONG = "漢" * 300
@@ -233,7 +234,7 @@ def test_runs_are_listed_with_torn_and_foreign_folders_beside_them(root):
     assert text.count("unreadable") == 2
     assert "gpu[1-2]" in text
     assert "3 runs in" in text
-    listed = json.loads(cli("--runs", root, "--format", "json").output)["runs"]
+    listed = valid("runs", cli("--runs", root, "--format", "json").output)["runs"]
     assert [each["state"] for each in listed] == ["done", "unreadable", "unreadable"]
 
 
@@ -249,7 +250,7 @@ def test_a_run_is_shown_with_what_became_of_each_step_and_its_diffs(root):
     assert "-60" in long
     assert "+10\\x1b[2J" in long
     assert "\x1b" not in long
-    shown = json.loads(cli("show", "last", "--runs", root, "--format", "json").output)
+    shown = valid("run-record", cli("show", "last", "--runs", root, "--format", "json").output)
     assert (shown["id"], shown["state"], shown["exit"]) == (run.id, "done", 0)
     assert list(shown["diffs"]) == ["gpu1"]
 
