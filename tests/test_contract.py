@@ -18,8 +18,8 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
-    {"rollout", "export", "report"},
-    {"workflow"},
+    {"rollout", "proof", "export", "report"},
+    {"workflow", "measuring", "launch"},
     {"inventory"},
     {"playbook"},
     {"transport", "bundle", "hosts"},
@@ -36,6 +36,7 @@ LAYERS = [
         "nodeset",
         "apply",
         "runs",
+        "verdict",
     },
     {"fixes"},
     {"checks"},
@@ -43,6 +44,9 @@ LAYERS = [
     {"view", "expect", "remedies", "show", "siblings", "paths"},
     {"model"},
 ]
+PAYLOADS = ("probe", "verify")
+"""What is sent to hosts: imports nothing of nodetune but itself."""
+
 HEAVY = (
     "click",
     "yaml",
@@ -203,7 +207,7 @@ def test_every_module_has_a_place_in_the_layers():
         path.stem
         for path in PACKAGE.iterdir()
         if (path.suffix == ".py" or (path / "__init__.py").exists())
-        and path.stem not in ("__init__", "__pycache__", "probe")
+        and path.stem not in ("__init__", "__pycache__", *PAYLOADS)
         and layer_of(path.stem) is None
     ]
     assert not homeless, f"give {homeless} a layer in this test"
@@ -212,20 +216,25 @@ def test_every_module_has_a_place_in_the_layers():
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_imports_point_in_one_direction(path):
     parts = path.relative_to(PACKAGE).with_suffix("").parts
-    if parts[0] in ("__init__", "probe"):
+    if parts[0] in ("__init__", *PAYLOADS):
         return
     mine = layer_of(parts[0])
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "nodetune":
             below = node.module.split(".")[1:2] or [name.name for name in node.names]
             for module in below:
-                if module not in ("__version__", "probe", parts[0]):
+                if module not in ("__version__", *PAYLOADS, parts[0]):
                     theirs = layer_of(module)
                     assert theirs is not None and theirs >= mine, f"{'/'.join(parts)} must not import {module}"
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "probe").glob("*.py")), ids=lambda path: path.stem)
-def test_the_probe_is_standard_library_only_in_python_36_syntax(path):
+@pytest.mark.parametrize("payload", PAYLOADS)
+def test_what_runs_on_hosts_is_standard_library_only_in_python_36_syntax(payload):
+    for path in (PACKAGE / payload).glob("*.py"):
+        _standard_library_only(path)
+
+
+def _standard_library_only(path):
     tree = ast.parse(path.read_text(), feature_version=(3, 6))
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
