@@ -4,8 +4,8 @@ python benchmarks/apply.py [HOSTS]: two measurements, ratios of one run each.
 
 1. `nodetune apply` of tuned hosts (real SSH logins on loopback addresses) beside `nodetune audit` of the same hosts:
    Ansible is not started.
-2. On one virtual machine (root, QEMU; see docs/testing-fleet.md): an apply's Ansible part, beside a playbook that makes the
-   same changes by one task of ansible.builtin each, beside both again with nothing left to do.
+2. On virtual machines (root, QEMU; see docs/testing-fleet.md): an apply's Ansible part, beside a playbook that makes the
+   same changes by one task of ansible.builtin each, beside both again with nothing left to do. Files, values and units only.
 """
 
 import json
@@ -26,12 +26,13 @@ from farm import Farm
 
 from nodetune import inventory as reading
 from nodetune import playbook
+from nodetune.model import DISRUPTIONS
 from nodetune.workflow import Reach
 from tests.fleet import inventory as fleet_inventory
 from tests.fleet import template
 from tests.fleet.pool import Fleet
 
-DISRUPTIVE = "service restart"
+MOST_DISRUPTIVE = "new sessions"
 LONG = ["--timeout", "240"]
 
 
@@ -71,35 +72,18 @@ def _passing(hosts: list[str], environment: dict[str, str]) -> list[str]:
 
 
 def one_task_each() -> None:
-    """The Ansible part of an apply beside single tasks, on one virtual machine."""
+    """The Ansible part of an apply beside single tasks, each on a fresh virtual machine, then once more on the same."""
     with Fleet(template.ensure()) as fleet, tempfile.TemporaryDirectory() as folder:
-        machine = fleet(1)[0]
-        hosts = fleet_inventory.write(Path(folder) / "hosts.yml", [machine])
-        runs = Path(folder) / "runs"
-        environment = {**os.environ, "NODETUNE_RUNS": str(runs)}
-        options = ["-i", str(hosts), "--yes", "--max-disruption", DISRUPTIVE, *LONG]
-        subprocess.run([f"{BIN}/nodetune", "apply", *options], env=environment, check=False, stdout=subprocess.DEVNULL)
-        run = next(runs.iterdir())
-        groups = json.loads(next((run / "changes").glob("*.json")).read_text())
-        targets = reading.targets(str(hosts))
-        subprocess.run(
-            [f"{BIN}/nodetune", "rollback", run.name, "--yes", *LONG],
-            env=environment,
-            check=True,
-            stdout=subprocess.DEVNULL,
-        )
+        one, other = (fleet(1)[0] for _ in range(2))
+        groups = _groups(_hosts(folder, one))
         single = Path(folder) / "single.yml"
         single.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": list(tasks(groups))}]))
         figures = {}
         for state in ("to be done", "done already"):
-            ours = {
-                target.name: {"nodetune_run": f"bench-{state[:2]}", "nodetune_groups": groups} for target in targets
-            }
-            figures[f"nodetune, {state}"] = _timed("remediate", targets, ours)
-        subprocess.run([f"{BIN}/nodetune", "runs"], env=environment, check=True, stdout=subprocess.DEVNULL)
-        machine.ssh("rm -f /etc/sysctl.d/zz-nodetune.conf")
-        for state in ("first", "again"):
-            figures[f"one task each, {state}"] = _timed(single, targets, {})
+            variables = {one.name: {"nodetune_run": f"bench-{state[:4]}", "nodetune_groups": groups}}
+            figures[f"nodetune, {state}"] = _timed("remediate", _hosts(folder, one), variables)
+        for state in ("to be done", "done already"):
+            figures[f"one task each, {state}"] = _timed(single, _hosts(folder, other), {})
     changes = sum(len(group["changes"]) for group in groups)
     print(f"{changes} changes in {len(groups)} groups, {len(list(tasks(groups)))} tasks, one virtual machine, no KVM")
     ours = next(iter(figures.values()))
@@ -107,41 +91,54 @@ def one_task_each() -> None:
         print(f"{name:28} {seconds:6.1f} s (x{seconds / ours:.1f})")
 
 
-def _timed(what, targets, variables) -> float:
+def _hosts(folder: str, machine) -> Path:
+    return fleet_inventory.write(Path(folder) / f"{machine.name}.yml", [machine])
+
+
+def _groups(hosts: Path) -> list[dict]:
+    """What a plan for the machine holds of the kinds of change that a task of ansible.builtin can make as well."""
+    command = [f"{BIN}/nodetune", "plan", "-i", str(hosts), "--format", "json", *LONG]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    (work,) = json.loads(said)["work"]
+    groups = [
+        {**group, "changes": [change for change in group["changes"] if _task(change)]}
+        for group in work["groups"]
+        if DISRUPTIONS.index(group["disruption"]) <= DISRUPTIONS.index(MOST_DISRUPTIVE)
+    ]
+    return [group for group in groups if group["changes"]]
+
+
+def _timed(what, hosts: Path, variables) -> float:
+    targets = reading.targets(str(hosts))
     start = time.perf_counter()
     outcomes = playbook.play(what, targets, variables, playbook.Way(Reach().options))
     for outcome in outcomes.values():
-        if outcome.state != "ok":
-            sys.exit(f"{what}: {outcome.host}: {outcome.message}")
+        if outcome.state != "ok" or outcome.gathered("problems"):
+            sys.exit(f"{what}: {outcome.host}: {outcome.message} {outcome.gathered('problems')}")
     return time.perf_counter() - start
 
 
 def tasks(groups):
     """The same changes, each as a task of ansible.builtin."""
+    folders = set()
     for group in groups:
         for change in group["changes"]:
-            task = _task(change)
-            if task:
-                yield {"name": f"{change['change']} {change.get('path', change.get('unit', ''))}", **task}
+            folder = str(Path(change.get("path", "/")).parent)
+            if change["change"] == "file" and folder not in folders:
+                folders.add(folder)
+                yield {"name": folder, "ansible.builtin.file": {"path": folder, "state": "directory"}}
+            yield {"name": f"{change['change']} {change.get('path', change.get('unit', ''))}", **_task(change)}
 
 
 def _task(change):
-    match change["change"]:
-        case "file":
-            folder = str(Path(change["path"]).parent)
-            shell = {"cmd": f"mkdir -p {folder}", "creates": folder}
-            return {"ansible.builtin.copy": {"dest": change["path"], "content": change["content"], "mode": "0644"}} | (
-                {} if folder.startswith("/etc/s") else {"vars": shell}
-            )
-        case "value":
+    match change:
+        case {"change": "file", "content": str()}:
+            return {"ansible.builtin.copy": {"dest": change["path"], "content": change["content"], "mode": "0644"}}
+        case {"change": "value", "path": str(), "value": str() | int()}:
             return {"ansible.builtin.shell": f"for f in {change['path']}; do echo '{change['value']}' > $f; done"}
-        case "unit":
-            state = {"enabled": change.get("enabled") == "enabled", "name": change["unit"]}
+        case {"change": "unit", "enabled": "enabled" | "disabled", "active": "started" | "stopped"}:
+            state = {"name": change["unit"], "enabled": change["enabled"] == "enabled", "state": change["active"]}
             return {"ansible.builtin.systemd_service": state}
-        case "run":
-            verb, _, unit = change["run"].partition(" ")
-            if verb == "restart":
-                return {"ansible.builtin.systemd_service": {"name": unit, "state": "restarted"}}
     return None
 
 

@@ -12,6 +12,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 from pathlib import Path
 
@@ -21,6 +22,7 @@ from tests.fleet.place import FleetError, until
 from tests.fleet.qmp import Monitor
 
 HONEST = "writeback"
+CRASHED = -signal.SIGSEGV
 BOOT_SECONDS = 600
 """Generous: several emulated machines may boot at once on two cores."""
 DISKS = {"root": "template/root.qcow2", "swap": "swap.raw", "nvme0": "data.raw", "nvme1": "scratch.raw"}
@@ -86,7 +88,13 @@ class Machine:
                 pass_fds=[self._held],  # the image stays in use for as long as QEMU lives
             )
         (self.folder / "pid").write_text(str(self._process.pid))
+        threading.Thread(target=self._survive, args=(self._process,), daemon=True).start()
         self._until("QEMU answers", self._answers, 60)
+
+    def _survive(self, process: subprocess.Popen) -> None:
+        """QEMU 7.2 crashes now and then while a guest resets: such a machine lost its power, and gets it back."""
+        if process.wait() == CRASHED and self._process is process:
+            self.launch(*qemu.memory(), *qemu.with_nvme(self.disks, HONEST))
 
     def _answers(self) -> bool:
         with contextlib.suppress(OSError):
@@ -247,9 +255,11 @@ class Machine:
             raise FleetError(f"{error}\n{self._last_words()}") from None
 
     def _alive(self) -> bool:
-        if not self.running():
-            raise FleetError(f"{self.name}: QEMU ended")
-        return True
+        if self.running():
+            return True
+        if self._process and self._process.poll() == CRASHED:
+            return False  # it is started again
+        raise FleetError(f"{self.name}: QEMU ended")
 
     def _last_words(self) -> str:
         """The end of what QEMU and the console said."""

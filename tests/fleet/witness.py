@@ -64,12 +64,14 @@ for line in says("sysctl", "-a").splitlines():
     name, _, value = line.partition(" = ")
     if not name.startswith(tuple(json.loads(sys.argv[1]))):
         found["sysctl " + name] = value
-patterns = ("/sys/kernel/mm/transparent_hugepage/[de]*", "/sys/kernel/mm/ksm/run", "/sys/block/nvme*/queue/scheduler",
-            "/sys/block/nvme*/queue/read_ahead_kb", "/sys/devices/system/cpu/cpufreq/*/scaling_governor",
-            "/sys/class/net/e*/mtu")
+patterns = ("/sys/kernel/mm/transparent_hugepage/[de]*", "/sys/kernel/mm/ksm/run",
+            "/sys/devices/system/cpu/cpufreq/*/scaling_governor", "/sys/class/net/e*/mtu")
 for pattern in patterns:
     for path in glob.glob(pattern):
         found[path] = read(path)
+for disk in glob.glob("/sys/block/nvme*"):  # which of them has which name is another matter after each boot
+    for setting in ("scheduler", "read_ahead_kb"):
+        found["disk %s %s" % (read(disk + "/device/serial"), setting)] = read(disk + "/queue/" + setting)
 for name, words in states("list-unit-files", "--type=service,swap").items():
     if not name.startswith(("nodetune-", "user-runtime-dir@", "user@")):
         found["at boot " + name] = words[1]
