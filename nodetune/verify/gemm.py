@@ -158,7 +158,7 @@ class Product:
 
     def check(self, places=12):
         """Compare some elements with the CPU's. Raises Fault."""
-        picks = random.Random(os.getpid())  # noqa: S311 - any places will do
+        picks = random.Random(os.getpid())
         for _ in range(places):
             row, column = picks.randrange(self.n), picks.randrange(self.n)
             left, right = self._column(self.a, row), self._column(self.b, column)

@@ -1,0 +1,47 @@
+"""How NCCL's ranks meet, without GPUs: all that nccl.py does but for what they then do with one another.
+
+Options: `releases` (of NCCL, by host), `ill` ({host index: what the second rank there does instead}).
+"""
+
+import os
+import signal
+import time
+
+from . import nccl, nccl_team
+
+SECONDS = 20.0
+EACH = 2
+
+
+def measure(options, report):
+    here = {"gpus": EACH, "nccl": options.get("releases", ["2.28.9"] * 9)[report.self]}
+    places = nccl.meet(here, report)
+    first = sum(place["gpus"] for place in places[: report.self])
+    ill = options.get("ill", {}).get(str(report.self))
+    ranks = [
+        (
+            f"rank {first + number} on GPU{number}",
+            lambda out, given, rank=first + number, ill=ill if number else None: take_part(rank, ill, out, given),
+        )
+        for number in range(EACH)
+    ]
+    with nccl_team.Team(ranks, nccl.Others(report).check if len(report.hosts) > 1 else None) as team:
+        for number, _, content in nccl.conducted(team, time.monotonic() + report.left() - nccl.LAST, report):
+            report.result(f"rank {first + number}", [1.0], "GB/s", identity=content, processes=len(places) * EACH)
+
+
+def take_part(rank, ill, out, given):
+    nccl_team.say(out, "step", "preparing")
+    if ill == "never comes":
+        time.sleep(60)
+    nccl_team.say(out, "ready", f"{rank + 7:032x}" if rank == 0 else None)
+    nccl_team.say(out, "step", "waiting")
+    identity = given.readline().decode("ascii").strip()
+    nccl_team.say(out, "step", "meeting")
+    if ill == "dies":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if ill == "stops":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if ill is None and os.environ.get("WAIT_FOR_THE_ILL"):
+        time.sleep(60)
+    nccl_team.say(out, "case", identity)
