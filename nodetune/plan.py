@@ -9,12 +9,13 @@ from typing import Any
 
 from nodetune import fixes, show
 from nodetune.fixes import FREE, Facts, Group
-from nodetune.model import DISRUPTIONS, Finding, HostFacts, HostResult, Step
+from nodetune.model import DISRUPTIONS, Absent, Finding, HostFacts, HostResult, Step
 from nodetune.view import Unreadable
 
 Skipped = list[tuple[Step, str]]
 """Steps that are left out, with the reason."""
 
+NVML = "gpu.nvml"
 GPU_PROCESSES = ("gpu.compute_running_processes", "gpu.mps_compute_running_processes")
 MOST_NAMED = 3
 
@@ -112,10 +113,21 @@ def _quoted(text: str) -> str:
 def busy(facts: HostFacts) -> str:
     """Why steps that disturb running work have to wait on a host: who uses its GPUs. Empty when nobody does."""
     try:
-        users = sorted({_user(each) for name in GPU_PROCESSES for each in _processes(facts, name)})
+        found = users(facts)
+    except Unreadable as problem:
+        return str(problem)
+    return f"it waits until these no longer use a GPU: {found}" if found else ""
+
+
+def users(facts: HostFacts) -> str:
+    """The processes that compute on GPUs, by name and number; empty when there are none. Raises Unreadable."""
+    if isinstance(facts.get(NVML), Absent):
+        return ""
+    try:
+        found = sorted({_user(each) for name in GPU_PROCESSES for each in _processes(facts, name)})
     except (Unreadable, TypeError, ValueError, AttributeError) as problem:
-        return f"whether a process uses a GPU is not known ({show.plain(problem)})"
-    return f"it waits until these no longer use a GPU: {_some(users)}" if users else ""
+        raise Unreadable(f"whether a process uses a GPU is not known ({show.plain(problem)})") from None
+    return _some(found)
 
 
 def _processes(facts: HostFacts, name: str) -> list[Any]:
@@ -134,4 +146,4 @@ def _some(names: Sequence[str]) -> str:
 
 def facts_for(kinds: Iterable[str]) -> set[str]:
     """The facts that building steps of these remedy kinds takes, beyond those that the checks judge."""
-    return fixes.needs(kinds) | set(GPU_PROCESSES)
+    return fixes.needs(kinds) | {NVML, *GPU_PROCESSES}

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from nodetune import paths, plan, remedies
-from nodetune.model import Each, Finding, Fix, HostFacts, HostResult, Step, Unread, Value
+from nodetune.model import Absent, Each, Finding, Fix, HostFacts, HostResult, Step, Unread, Value
 from nodetune.plan import Built
 from nodetune.report import data, plan_text
 
@@ -96,6 +96,11 @@ def test_who_uses_a_gpu_is_in_the_way(seen, expected):
     found = HostFacts("a", {"gpu.compute_running_processes": seen, "gpu.mps_compute_running_processes": none})
     assert expected in plan.busy(found)
     assert bool(expected) == bool(plan.busy(found))
+
+
+def test_without_nvml_nobody_uses_a_gpu():
+    assert plan.busy(HostFacts("a", {"gpu.nvml": Absent("no NVML library")})) == ""
+    assert "not known" in plan.busy(HostFacts("a", {"gpu.nvml": Unread("NVML: driver/library version mismatch")}))
 
 
 # --- for people

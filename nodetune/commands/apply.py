@@ -72,7 +72,7 @@ def command(
     output: Path | None,
     **options: Any,
 ) -> int:
-    r"""Fix what the audit finds, prove it, and keep the way back.
+    """Fix what the audit finds, prove it, and keep the way back.
 
     \b
     nodetune apply                                   this machine, nothing disruptive

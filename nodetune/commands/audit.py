@@ -24,7 +24,7 @@ from nodetune.outcome import exit_code, summarise
 def command(
     facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None, **options: Any
 ) -> int:
-    r"""Audit hosts: what is wrong, why it matters, what to type next.
+    """Audit hosts: what is wrong, why it matters, what to type next.
 
     \b
     nodetune audit                              this machine
