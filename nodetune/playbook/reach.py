@@ -23,7 +23,8 @@ _KEEP = ("-o", "ControlMaster=auto", "-o", "ControlPersist=60s", "-o", "ServerAl
 
 
 PROMPT_SECONDS = 30
-"""How long sudo may take to ask or to let us in. Ansible's 12 are few for a busy host with accounts from a directory."""
+"""How long sudo may at least take to ask or to let us in: Ansible's 12 are few for a busy host with accounts from a directory.
+Half of a host's own deadline where that is more: who gives slow hosts more time means sudo as well."""
 
 
 class _Name(str):
@@ -99,7 +100,7 @@ class Reach:
             "ansible_ssh_private_key_file": target.key_file,
             "ansible_password": target.password,
             "ansible_ssh_args": self._ssh_args(target),
-            "ansible_ssh_timeout": PROMPT_SECONDS,
+            "ansible_ssh_timeout": int(max(PROMPT_SECONDS, self._options.seconds / 2)),
         }
         return {name: value for name, value in told.items() if value is not None}
 
