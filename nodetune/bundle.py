@@ -1,4 +1,4 @@
-"""The probe as one script for `python3 -`: its modules (and pynvml's source) packed into a text that any Python can read."""
+"""The probe and the measurements as one script each: modules (and pynvml's source) packed into a text that any Python can read."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
+from typing import Any
 
 PROBE = Path(__file__).parent / "probe"
-PACKAGE = "nodetune_probe"
+VERIFY = Path(__file__).parent / "verify"
 ALWAYS = ("__init__", "read", "main", "emit")
 
 # Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
@@ -36,8 +37,6 @@ class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         exec(compile(SOURCES[module.__name__], "<" + module.__name__ + ">", "exec"), module.__dict__)
 sys.meta_path.insert(0, Loader())
 sys.modules["__main__"].__dict__.pop("_", None)
-from nodetune_probe import emit
-emit.emit(ASKED, NONCE, SECONDS)
 """
 
 
@@ -51,8 +50,8 @@ def families(names: Iterable[str]) -> dict[str, list[str]]:
 
 
 @cache
-def _source(module: str) -> str:
-    return (PROBE / f"{module}.py").read_text("utf-8")
+def _source(folder: Path, module: str) -> str:
+    return (folder / f"{module}.py").read_text("utf-8")
 
 
 @cache
@@ -65,34 +64,61 @@ def pynvml_source() -> str:
 
 
 @cache
-def _packed(modules: tuple[str, ...]) -> str:
-    sources = {PACKAGE if module == "__init__" else f"{PACKAGE}.{module}": _source(module) for module in modules}
-    if "gpu" in modules:
+def _packed(folder: Path, modules: tuple[str, ...]) -> str:
+    """Of the modules of a folder: code that makes them importable as the package nodetune_<folder's name>."""
+    package = f"nodetune_{folder.name}"
+    sources = {package if name == "__init__" else f"{package}.{name}": _source(folder, name) for name in modules}
+    if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
         sources["pynvml"] = pynvml_source()
-    text = f"PACKAGE = {PACKAGE!r}\nSOURCES = {sources!r}\n{_LOADER}"
+    text = f"PACKAGE = {package!r}\nSOURCES = {sources!r}\n{_LOADER}"
     return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
 
 
-def modules_for(asked: Mapping[str, list[str]]) -> tuple[str, ...]:
-    """The probe's files that a set of families needs: theirs, what those import, and the machinery."""
-    wanted = [*ALWAYS, *asked]
+def with_imports(folder: Path, modules: Iterable[str]) -> tuple[str, ...]:
+    """Modules of a folder, and all in the same folder that they import."""
+    wanted = list(modules)
     for module in wanted:
-        wanted += [each for each in _imports(module) if each not in wanted]
+        wanted += [each for each in _imports(folder, module) if each not in wanted]
     return tuple(sorted(set(wanted)))
 
 
 @cache
-def _imports(module: str) -> tuple[str, ...]:
-    """The probe's own files that a file imports: lines `from . import a, b`."""
-    lines = re.findall(r"^\s*from \. import ([\w, ]+)$", _source(module), re.MULTILINE)
-    return tuple(name.strip() for line in lines for name in line.split(","))
+def _imports(folder: Path, module: str) -> tuple[str, ...]:
+    """The files of the same folder that a file imports: lines `from . import a, b as c`."""
+    lines = re.findall(r"^\s*from \. import ([\w, ]+)$", _source(folder, module), re.MULTILINE)
+    return tuple(name.split()[0] for line in lines for name in line.split(","))
 
 
 def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:
     """The script to pipe to `python3 -I -S -`, and the nonce that its answer carries."""
     nonce = secrets.token_hex(8)
-    text = _HEAD.replace("{nonce}", nonce) + (
-        f"ASKED = {json.dumps(dict(asked))}\nNONCE = {nonce!r}\nSECONDS = {seconds!r}\n"
-        f'exec(zlib.decompress(base64.b64decode("{_packed(modules_for(asked))}")))\n'
+    given = f"ASKED = {json.dumps(dict(asked))}\nNONCE = {nonce!r}\nSECONDS = {seconds!r}\n"
+    entry = "from nodetune_probe import emit\nemit.emit(ASKED, NONCE, SECONDS)\n"
+    return _script(PROBE, with_imports(PROBE, (*ALWAYS, *asked)), nonce, given, entry), nonce
+
+
+def _script(folder: Path, modules: tuple[str, ...], nonce: str, given: str, entry: str) -> bytes:
+    packed = f'exec(zlib.decompress(base64.b64decode("{_packed(folder, modules)}")))\n'
+    return (_HEAD.replace("{nonce}", nonce) + given + packed + entry).encode("ascii")
+
+
+def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
+    """The script that carries out a plan of measurements (see nodetune/verify/main.py), and the nonce of what it says.
+
+    It is to be sent to `python3 -I -S` with dialogue.STARTER, and the input kept open as long as it is to run.
+    """
+    nonce = secrets.token_hex(8)
+    names = [each["name"] for each in plan["measurements"]]
+    modules = with_imports(VERIFY, ("__init__", "main", "emit", *names))
+    given = f"import json\nPLAN = json.loads({json.dumps(plan)!r})\nNONCE = {nonce!r}\n"
+    entry = "from nodetune_verify import emit\nemit.emit(PLAN, NONCE)\n"
+    return by_length(_script(VERIFY, modules, nonce, given, entry)), nonce
+
+
+def by_length(script: bytes) -> bytes:
+    """A script behind a line that reads it by its length, so that what follows it can be input."""
+    size = len(script)
+    loop = (
+        f"d = b''\nwhile len(d) < {size}:\n p = os.read(0, {size} - len(d))\n if not p: os._exit(1)\n d += p\nexec(d)"
     )
-    return text.encode("ascii"), nonce
+    return f"exec({loop!r})\n".encode("ascii") + script

@@ -18,11 +18,12 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
-    {"rollout", "proof", "export", "report"},
+    {"rollout", "proof", "export", "report", "guardinstall"},
     {"workflow", "measuring", "launch"},
     {"inventory"},
     {"playbook"},
-    {"transport", "bundle", "hosts"},
+    {"transport", "bundle", "hosts", "guardpolicy"},
+    {"guard"},
     {
         "audit",
         "plan",

@@ -21,9 +21,9 @@ class Command:
     ready: bytes = b""
 
 
-def command(target: Target, nonce: str) -> Command:
-    """Raises Unreachable (unsupported) for a way of becoming another user that is not sudo."""
-    python = f"{_word(target.python)} -I -S -"
+def command(target: Target, nonce: str, program: str = "-") -> Command:
+    """Have Python run `program`: shell words, by default what comes on its standard input. Raises Unreachable (unsupported) where that takes another way than sudo."""
+    python = f"{_word(target.python)} -I -S {program}"
     if not target.become:
         return Command(python)
     if target.become_method not in ("sudo", "ansible.builtin.sudo"):

@@ -3,33 +3,31 @@
 from __future__ import annotations
 
 import queue
-import random
-import re
-import shlex
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import cached_property
+from dataclasses import dataclass
 from typing import Any
 
-from nodetune import factfile, show
+from nodetune import factfile
 from nodetune.model import HostFacts
-from nodetune.transport import Options, Target, Unreachable, local, ssh
-from nodetune.transport.hostkeys import HostKeys
+from nodetune.transport import Options, Target, Unreachable, local
 from nodetune.transport.lifeline import Lifeline
-from nodetune.transport.settings import Resolver, Settings
 from nodetune.transport.talk import Talk
+from nodetune.transport.ways import Ways
+
+CUT_SECONDS = 0.5
+"""So long after its deadline a host's connection is cut: whoever works for it knows better what was being waited for."""
 
 GRACE_SECONDS = 2.0
-"""After its deadline a host's connection is cut; a thread that does not notice within this time is left behind."""
+"""A thread that has not noticed so long after its deadline is left behind."""
 
 ENDING_SECONDS = 2.0
-RETRY_SECONDS = 1.0
 
 Outcome = tuple[Target, HostFacts | Unreachable, float]
 ScriptFor = Callable[[Target], tuple[bytes, str]]
+Say = Callable[[Any], None]
+Work = Callable[[Target, Lifeline, Say], Any]
 
 
 def collect(
@@ -46,14 +44,33 @@ def collect(
     names), a run for this machine alone probes without starting a process. Closing the generator ends all connections
     and processes at once.
     """
-    ways = Ways(script_for, options, transport, asked if len(targets) == 1 else None)
-    if len(targets) == 1 and ways.is_imported(targets[0]):
-        yield ways.outcome(targets[0], Lifeline(options.seconds))
+    ways = Ways(lambda target: Talk(target, *script_for(target), options.most_bytes), options, transport)
+
+    def work(target: Target, life: Lifeline, _say: Say) -> HostFacts | Unreachable:
+        return ways.outcome(target, lambda: _read(*ways.reach(target, life), target))
+
+    if asked is not None and len(targets) == 1 and ways.is_local(targets[0]) and not local.becomes_another(targets[0]):
+        yield _imported(asked, targets[0], ways, Lifeline(options.seconds))
         return
     try:
-        yield from Crew(targets, ways, options.seconds).work(max(1, forks))
+        for target, found, seconds in Crew([[target] for target in targets], work, options.seconds).work(forks):
+            yield target, found, seconds or 0.0
     finally:
         ways.close()
+
+
+def _imported(asked: Mapping[str, list[str]], target: Target, ways: Ways, life: Lifeline) -> Outcome:
+    """Probe in this very process: only while no other host has a thread in it."""
+    facts = ways.outcome(target, lambda: _read(local.facts(asked, min(life.seconds, 20.0)), "local", target))
+    return target, facts, life.spent()
+
+
+def _read(data: Any, way: str, target: Target) -> HostFacts:
+    try:
+        found = factfile.from_data(data, target.name)
+    except factfile.BadFacts as problem:
+        raise Unreachable("bad answer", str(problem)) from None
+    return HostFacts(found.host, found.facts, {**found.about, "transport": way})
 
 
 @dataclass(eq=False)
@@ -66,28 +83,34 @@ class Worker:
 
 
 class Crew:
-    """The workers of a run, as seen by the one who waits for them."""
+    """The workers of a run, as seen by the one who waits for them. What one does for its host is up to `work`."""
 
-    def __init__(self, targets: Sequence[Target], ways: Ways, seconds: float) -> None:
-        self._waiting = deque(targets)
-        self._ways = ways
+    def __init__(self, groups: Sequence[Sequence[Target]], work: Work, seconds: float) -> None:
+        self._waiting = deque(groups)
+        self._work = work
         self._seconds = seconds
         self._busy: set[Worker] = set()
-        self._done: queue.SimpleQueue[tuple[Worker, Outcome]] = queue.SimpleQueue()
+        self._said: queue.SimpleQueue[tuple[Worker, Any, float | None]] = queue.SimpleQueue()
 
-    def work(self, forks: int) -> Generator[Outcome, None, None]:
+    def work(self, forks: int) -> Generator[tuple[Target, Any, float | None], None, None]:
+        """(target, what was said, None) as it comes, and once for each (target, what `work` returned, seconds).
+
+        At most `forks` hosts at a time, except that a group starts as a whole.
+        """
         try:
             while self._waiting or self._busy:
-                while self._waiting and len(self._busy) < forks:
-                    self._start(self._waiting.popleft())
+                while self._waiting and (not self._busy or len(self._busy) + len(self._waiting[0]) <= forks):
+                    for target in self._waiting.popleft():
+                        self._start(target)
                 try:
-                    worker, outcome = self._done.get(timeout=0.25)
+                    worker, said, seconds = self._said.get(timeout=0.25)
                 except queue.Empty:
-                    yield from self._overdue()
-                    continue
+                    worker = None
                 if worker in self._busy:  # not one that was given up
-                    self._busy.discard(worker)
-                    yield outcome
+                    if seconds is not None:
+                        self._busy.discard(worker)
+                    yield worker.target, said, seconds
+                yield from self._overdue()
         finally:
             self._end()
 
@@ -98,13 +121,14 @@ class Crew:
         worker.thread.start()
 
     def _run(self, worker: Worker) -> None:
-        self._done.put((worker, self._ways.outcome(worker.target, worker.life)))
+        found = self._work(worker.target, worker.life, lambda event: self._said.put((worker, event, None)))
+        self._said.put((worker, found, worker.life.spent()))
 
-    def _overdue(self) -> Generator[Outcome, None, None]:
+    def _overdue(self) -> Generator[tuple[Target, Any, float], None, None]:
         """Cut the connections of hosts whose time is over; give up those whose thread is stuck nevertheless."""
         for worker in list(self._busy):
             late = worker.life.spent() - worker.life.seconds
-            if late >= 0:
+            if late >= min(CUT_SECONDS, GRACE_SECONDS):
                 worker.life.cut()
             if late >= GRACE_SECONDS:
                 self._busy.discard(worker)
@@ -117,145 +141,3 @@ class Crew:
         for worker in self._busy:
             if worker.thread:
                 worker.thread.join(max(0.0, end.end - end.start - end.spent()))
-
-
-class Ways:
-    """How hosts are reached in one run, and what they share."""
-
-    def __init__(
-        self, script_for: ScriptFor, options: Options, transport: str, asked: Mapping[str, list[str]] | None
-    ) -> None:
-        self._script_for = script_for
-        self._options = options
-        self._transport = transport
-        self._asked = asked
-        self._resolver = Resolver()
-        self._host_keys = HostKeys(options.accept_new_host_keys)
-        self._lock = threading.Lock()
-        self._closers: list[Callable[[], None]] = []
-
-    def close(self) -> None:
-        for close in self._closers:
-            close()
-
-    @cached_property
-    def _paramiko(self) -> Any:
-        """Imported by the first host that needs it."""
-        from nodetune.transport import paramiko_ssh
-
-        connections = paramiko_ssh.Connections(self._options, self._resolver, self._host_keys)
-        self._closers.append(connections.close)
-        return connections
-
-    def is_local(self, target: Target) -> bool:
-        return "local" in (target.connection, self._transport)
-
-    def is_imported(self, target: Target) -> bool:
-        """Whether the probe can run in this very process: only while no other host has a thread in it."""
-        return self._asked is not None and self.is_local(target) and not local.becomes_another(target)
-
-    def outcome(self, target: Target, life: Lifeline) -> Outcome:
-        """The facts of a host, or why there are none. Raises nothing."""
-        try:
-            found: HostFacts | Unreachable = self._facts(target, life)
-        except Unreachable as problem:
-            found = _without_secrets(problem, target)
-        except Exception as problem:  # noqa: BLE001  (one host's surprise must not cost the others)
-            text = f"{type(problem).__name__}: {show.plain(problem, 200)}"
-            found = _without_secrets(Unreachable("internal error", f"{text}: please report this"), target)
-        return target, found, life.spent()
-
-    def _facts(self, target: Target, life: Lifeline) -> HostFacts:
-        if self.is_imported(target) and self._asked is not None:
-            return _read(local.facts(self._asked, min(life.seconds, 20.0)), target, "local")
-        data, way = self._twice(target, life)
-        return _read(data, target, way)
-
-    def _twice(self, target: Target, life: Lifeline) -> tuple[Any, str]:
-        """One attempt, and another one if the connection dropped."""
-        try:
-            return self._data(target, life)
-        except Unreachable as problem:
-            if problem.state != "dropped" or life.spent() + RETRY_SECONDS > life.seconds:
-                raise
-            first = problem
-        life.stage = "waiting to try again"
-        try:
-            life.pause(random.uniform(0.2, RETRY_SECONDS))  # noqa: S311  (so that hosts behind one gate do not come back together)
-            return self._data(target, life)
-        except Unreachable as problem:
-            raise (first if problem.state == "deadline" else problem) from None
-
-    def _data(self, target: Target, life: Lifeline) -> tuple[Any, str]:
-        """One attempt. Returns the probe's document and the way by which it came."""
-        script, nonce = self._script_for(target)
-        most = self._options.most_bytes
-        if self.is_local(target):
-            talk = Talk(_here(target), script, nonce, most)
-            return talk.answer(local.run(talk, life)), "local"
-        _check(target)
-        talk = Talk(target, script, nonce, most)
-        settings = self._resolver.resolve(target, life.left(10.0))
-        if self._transport == "ssh":
-            return talk.answer(ssh.run(target, settings, talk, self._options, life)), "ssh"
-        from nodetune.transport.jump import Beyond
-
-        try:
-            return talk.answer(self._by_paramiko(target, settings, talk, life)), "paramiko"
-        except Beyond as beyond:
-            reason = str(beyond)
-        if self._transport == "paramiko":
-            raise Unreachable("unsupported", f"{reason}, which paramiko cannot do: use --transport auto or ssh")
-        talk = Talk(target, script, nonce, most)
-        try:
-            return talk.answer(ssh.run(target, settings, talk, self._options, life)), f"ssh: {reason}"
-        except Unreachable as problem:
-            raise Unreachable(problem.state, f"{problem.message} (by ssh: {reason})") from None
-
-    def _by_paramiko(self, target: Target, settings: Settings, talk: Talk, life: Lifeline) -> int | None:
-        """Raises Unreachable, or Beyond."""
-        from nodetune.transport.jump import Beyond
-        from nodetune.transport.paramiko_ssh import needs_openssh
-
-        reason = needs_openssh(settings, self._host_keys, target)
-        if reason:
-            raise Beyond(reason)
-        with self._lock:
-            connections = self._paramiko
-        status: int | None = connections.run(target, settings, talk, life)
-        return status
-
-
-def _here(target: Target) -> Target:
-    """This machine's own Python, unless the inventory names another."""
-    python = sys.executable if target.python == "python3" and sys.executable else target.python
-    return replace(target, python=shlex.quote(python), become=local.becomes_another(target))
-
-
-def _check(target: Target) -> None:
-    """Raises Unreachable for what cannot be reached by SSH at all."""
-    if target.connection.rpartition(".")[2] not in ("ssh", "paramiko", "paramiko_ssh", "smart"):
-        raise Unreachable(
-            "unsupported",
-            f"ansible_connection {show.plain(target.connection)!r}: only ssh, paramiko and local are supported",
-        )
-    host = target.address or target.name
-    if host.startswith("-") or not re.fullmatch(r"[\w.:%-]+", host):
-        text = f"{show.plain(host, 100)!r} is no host name: give the host an address with ansible_host"
-        raise Unreachable("unresolved", text)
-
-
-def _read(data: Any, target: Target, way: str) -> HostFacts:
-    try:
-        found = factfile.from_data(data, target.name)
-    except factfile.BadFacts as problem:
-        raise Unreachable("bad answer", str(problem)) from None
-    return HostFacts(found.host, found.facts, {**found.about, "transport": way})
-
-
-def _without_secrets(problem: Unreachable, target: Target) -> Unreachable:
-    """A host that was told a password might say it back."""
-    message = problem.message
-    for secret in (target.password, target.become_password):
-        message = message.replace(secret, "(password)") if secret else message
-    return Unreachable(problem.state, message)

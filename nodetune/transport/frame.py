@@ -48,7 +48,7 @@ def answer(output: bytes, nonce: str) -> Any:
     if found is None:
         raise Unreachable("bad answer", no_answer(output))
     if found[1]:
-        raise Unreachable("no python", f"python3 there is Python {found[2].decode()}: 3.6 or newer is needed")
+        raise too_old(found[2].decode())
     size = int(found[2]) if found[2].isdigit() else -1
     packed = output[found.end() : found.end() + max(size, 0)]
     if found[3] is None or len(packed) != size:
@@ -59,6 +59,10 @@ def answer(output: bytes, nonce: str) -> Any:
         return factfile.parse(_unpacked(packed), "the probe's answer")
     except factfile.BadFacts as problem:
         raise Unreachable("bad answer", str(problem)) from None
+
+
+def too_old(version: str) -> Unreachable:
+    return Unreachable("no python", f"python3 there is Python {version}: 3.6 or newer is needed")
 
 
 def _unpacked(packed: bytes) -> bytes:

@@ -223,7 +223,9 @@ def _converse(transport: paramiko.Transport, talk: Talk, life: Lifeline) -> int 
     channel = transport.open_session(timeout=life.left())
     channel.exec_command(talk.command)
     news = select.poll()
-    news.register(channel.fileno(), select.POLLIN)
+    for handle in (channel.fileno(), talk.wake):
+        if handle is not None:
+            news.register(handle, select.POLLIN)
     while not (_hear(channel, talk) or channel.closed or channel.eof_received):
         life.stage = talk.waiting_for
         if talk.to_send and channel.send_ready():
@@ -232,6 +234,7 @@ def _converse(transport: paramiko.Transport, talk: Talk, life: Lifeline) -> int 
         if talk.input_done and not channel.eof_sent:
             channel.shutdown_write()
         news.poll(1000 * life.left(0.05 if talk.to_send else 1.0))
+        talk.woken()
     if talk.complete:
         return None
     channel.status_event.wait(life.left(5.0))

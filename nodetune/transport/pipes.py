@@ -14,6 +14,7 @@ from nodetune.transport.lifeline import Lifeline
 from nodetune.transport.talk import Talk
 
 CHUNK = 1 << 16
+FAREWELL_SECONDS = 15.0
 QUIET = 0.2
 """Seconds without output after which a process that has ended is not waited for: a child of it may hold its pipes."""
 
@@ -32,7 +33,7 @@ def converse(command: Sequence[str], talk: Talk, life: Lifeline, pass_fds: Seque
         start_new_session=True,
         pass_fds=pass_fds,
     )
-    life.on_end(lambda: kill(process))
+    life.on_end(lambda: kill(process, talk.farewell))
     try:
         with selectors.DefaultSelector() as ready:
             _Pipes(process, talk, ready).carry(life)
@@ -41,18 +42,28 @@ def converse(command: Sequence[str], talk: Talk, life: Lifeline, pass_fds: Seque
                 return process.wait(life.left(5.0))
         return None
     finally:
-        kill(process)
+        _end(process, talk.farewell)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
         process.wait()
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) -> None:
     """End a process and its group."""
     if process.returncode is None:
         with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
+            os.killpg(process.pid, how)
+
+
+def _end(process: subprocess.Popen[bytes], farewell: signal.Signals) -> None:
+    """End it, at its own pace where it has something of its own to end."""
+    if farewell != signal.SIGKILL and process.stdin:
+        kill(process, farewell)
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(FAREWELL_SECONDS)
+    kill(process)
 
 
 class _Pipes:
@@ -69,6 +80,8 @@ class _Pipes:
             if pipe is not None:
                 self._takers[pipe.fileno()] = taker
                 ready.register(pipe, selectors.EVENT_READ)
+        if talk.wake is not None:
+            ready.register(talk.wake, selectors.EVENT_READ)
         for handle in (*self._takers, self._input.fileno() if self._input else 0):
             os.set_blocking(handle, False)
 
@@ -80,7 +93,10 @@ class _Pipes:
             over = self._process.poll() is not None  # before looking: what it printed last may come in between
             events = self._ready.select(life.left(QUIET if self._talk.input_done else 1.0))
             for key, mask in events:
-                self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
+                if key.fd == self._talk.wake:
+                    self._talk.woken()
+                else:
+                    self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
             if over and not events:
                 return
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 from typing import Any
 
 from nodetune import show
@@ -14,10 +15,16 @@ KEPT_ERRORS = 32 << 10
 class Talk:
     """Feed it what the host prints; send what `to_send` has; close the host's input when `input_done`."""
 
-    def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int) -> None:
+    wake: int | None = None
+    """A handle that is readable when `woken` should be called. None where nothing is ever added to `to_send`."""
+
+    farewell = signal.SIGKILL
+    """What ends the program at the other end of a pipe."""
+
+    def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int, program: str = "-") -> None:
         self._become = target.become
         self._password = target.become_password
-        self._command = become.command(target, nonce)
+        self._command = become.command(target, nonce, program)
         self._script = script
         self._nonce = nonce
         self._most = most_bytes
@@ -54,6 +61,9 @@ class Talk:
         if self._all_queued:
             return "waiting for the probe's answer"
         return f"waiting for sudo to ask for the password{self._said()}"
+
+    def woken(self) -> None:
+        """There may be more to send."""
 
     def sent(self, count: int) -> None:
         self.to_send = self.to_send[count:]

@@ -1,0 +1,222 @@
+"""The order of the stages of a verify: facts, measuring, judging, measuring again what fell short."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodetune import plan as planning
+from nodetune import workflow
+from nodetune.model import HostFacts
+from nodetune.transport import Target, Unreachable
+from nodetune.transport.conversation import Ended
+from nodetune.verdict import FAILED, SHORT, Figure, Finding, Unmeasured, Verdict, again, figures, suites, suspects
+from nodetune.verdict import findings as finding
+from nodetune.verdict import machine as machines
+from nodetune.verdict.baseline import Baseline
+from nodetune.verdict.judge import judge
+from nodetune.verdict.machine import Machine
+from nodetune.verdict.suites import Item, Wanted
+from nodetune.view import Unreadable
+from nodetune.workflow import Reach
+
+FACTS = {*machines.FACTS, planning.NVML, *planning.GPU_PROCESSES, *workflow.ALWAYS}
+
+Plan = dict[str, Any]
+Event = Mapping[str, Any] | Ended
+Measure = Callable[[list[Target], Callable[[Target], Plan], Reach], Iterator[tuple[Target, Event]]]
+"""How hosts are made to carry out plans: nodetune.measuring.measure. Events as nodetune/verify/main.py tells them."""
+
+Tell = Callable[[str, str], None]
+"""Hears (host, what it does) while it happens."""
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure."""
+
+    host: str
+    state: str = "ok"
+    message: str = ""
+    machine: Machine = field(default_factory=Machine)
+    verdicts: tuple[Verdict, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def statuses(self) -> list[str]:
+        """Of everything that was to be measured."""
+        return [each.status for each in self.verdicts] + [each.status for each in self.unmeasured]
+
+    @property
+    def short(self) -> list[Verdict]:
+        return [each for each in self.verdicts if each.status == SHORT]
+
+
+class Prover:
+    """One verify over hosts. `how` measures; `tell` hears the progress."""
+
+    def __init__(self, wanted: Wanted, reach: Reach, how: Measure, tell: Tell) -> None:
+        self._wanted, self._reach, self._how, self._tell = wanted, reach, how, tell
+        self._proofs: dict[str, Proof] = {}
+        self._targets: dict[str, Target] = {}
+        self._figures: list[Figure] = []
+        self._besides: list[Verdict] = []
+        self._stopped = False
+
+    def prove(self, targets: Sequence[Target], baseline: Baseline | None, even_if_busy: bool) -> list[Proof]:
+        """Everything, in the order of the hosts' names. Ctrl-C ends it: what is known until then is judged."""
+        self._targets = {target.name: target for target in targets}
+        self._look(targets, even_if_busy)
+        self._measure_all()
+        known = {host: each.machine for host, each in self._proofs.items()}
+        self._figures = figures.merged(self._figures)
+        verdicts = judge(self._figures, known, baseline)
+        if any(each.status == SHORT for each in verdicts) and not self._stopped:
+            verdicts = self._measure_again(verdicts)
+        found = finding.findings(self._figures, known, self._wanted.env)
+        return [self._whole(host, verdicts, found) for host in sorted(self._proofs)]
+
+    def _look(self, targets: Sequence[Target], even_if_busy: bool) -> None:
+        """The facts of the hosts: what they are, and whether they are free."""
+        try:
+            for target, facts, _ in workflow.collect(list(targets), FACTS, self._reach):
+                self._tell(target.name, "facts")
+                self._proofs[target.name] = _seen(target.name, facts, even_if_busy)
+        except KeyboardInterrupt:
+            self._stop(target.name for target in targets if target.name not in self._proofs)
+
+    @property
+    def _free(self) -> list[str]:
+        return [host for host, each in self._proofs.items() if each.state == "ok"]
+
+    def _split(self) -> tuple[list[Item], list[Item]]:
+        """(what each host measures by itself, what takes several)."""
+        items = self._wanted.items
+        several = suites.of_several(items, self._wanted.together)
+        return [item for item in items if item not in several], several
+
+    def _measure_all(self) -> None:
+        alone, several = self._split()
+        for _ in range(self._wanted.runs):
+            if alone:
+                self._run({host: {"measurements": alone} for host in self._free})
+            if several:
+                self._run(_together(sorted(self._free), several))
+
+    def _measure_again(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        short = [each for each in verdicts if each.status == SHORT]
+        first, self._figures = self._figures, []
+        alone, several = self._split()
+        mine = {host: [each for each in short if each.figure.host == host] for host in self._free}
+        items = {host: again.items(mine[host], alone, self._proofs[host].machine.gpus) for host in self._free}
+        self._run({host: {"measurements": each} for host, each in items.items() if each})
+        self._run(_together(again.meeting(short, self._free), suites.all_meet(several)))
+        if any(each.figure.about.get("nodes", 1) != 1 for each in short):
+            self._run(_together(sorted(self._free), [item for item in several if item["name"] == "nccl"]))
+        second, self._figures = figures.merged(self._figures), first
+        self._besides = again.others(verdicts, second)
+        return again.confirmed(verdicts, second)
+
+    def _run(self, plans: Mapping[str, Plan]) -> None:
+        """Have hosts carry out plans, all at once, and take in what they say."""
+        plans = {host: plan for host, plan in plans.items() if plan["measurements"]}
+        if not plans or self._stopped:
+            return
+        env = dict(self._wanted.env)
+        targets = [self._targets[host] for host in plans]
+        left = dict.fromkeys(plans)
+        try:
+            for target, event in self._how(targets, lambda target: {**plans[target.name], "env": env}, self._reach):
+                if self._take(target.name, event):
+                    left.pop(target.name, None)
+        except KeyboardInterrupt:
+            self._stop(left)
+
+    def _take(self, host: str, event: Event) -> bool:
+        """One event of one host. True when it was its last."""
+        if isinstance(event, Ended):
+            if event.problem:
+                self._add(host, state=event.problem.state, message=event.problem.message)
+            self._add(host, seconds=self._proofs[host].seconds + event.seconds)
+            return True
+        if "record" in event:
+            found = figures.read(host, event["record"])
+            if isinstance(found, Figure):
+                self._figures.append(found)
+            else:
+                self._add(host, unmeasured=[found])
+        for kind in ("step", "note"):
+            if kind in event:
+                text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"
+                self._tell(host, text)
+                self._add(host, notes=[text] if kind == "note" else [])
+        return False
+
+    def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = (), **changes: Any) -> None:
+        """Note something about a host; the same thing once, however often it was measured."""
+        old = self._proofs[host]
+        self._proofs[host] = replace(
+            old,
+            unmeasured=tuple(dict.fromkeys((*old.unmeasured, *unmeasured))),
+            notes=tuple(dict.fromkeys((*old.notes, *notes))),
+            **changes,
+        )
+
+    def _stop(self, hosts: Iterable[str]) -> None:
+        self._stopped = True
+        for host in hosts:
+            message = "the run was stopped before this host was done"
+            self._proofs[host] = replace(self._proofs.get(host, Proof(host)), state="interrupted", message=message)
+
+    def _whole(self, host: str, verdicts: Sequence[Verdict], found: Iterable[Finding]) -> Proof:
+        proof = self._proofs[host]
+        mine = [each for each in verdicts if each.figure.host == host]
+        besides = [each for each in self._besides if each.figure.host == host]
+        besides += [
+            each for each in verdicts if each.figure.host != host and each.figure.measurement in figures.OF_PAIRS
+        ]
+        named = suspects.named(mine, besides, proof.machine)
+        return replace(
+            proof,
+            verdicts=tuple(named),
+            findings=(*finding.wrong_data(proof.unmeasured), *(each for each in found if each.host == host)),
+        )
+
+
+def _seen(host: str, facts: HostFacts | Unreachable, even_if_busy: bool) -> Proof:
+    if isinstance(facts, Unreachable):
+        return Proof(host, facts.state, facts.message)
+    used = "" if even_if_busy else _used(facts)
+    if used:
+        return Proof(host, "busy", f"{used}; --even-if-busy measures all the same", machines.of(facts))
+    return Proof(host, machine=machines.of(facts))
+
+
+def _used(facts: HostFacts) -> str:
+    try:
+        who = planning.users(facts)
+    except Unreadable as problem:
+        return str(problem)
+    return f"its GPUs are in use by {who}" if who else ""
+
+
+def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
+    """The same plan for all of these hosts, as one group."""
+    return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
+
+
+def exit_code(proofs: Sequence[Proof]) -> int:
+    """5 where something fell short, 3 where a host or a measurement is missing, otherwise 0. The highest holds."""
+    from nodetune.outcome import INCOMPLETE, OK, TOO_SLOW
+
+    if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
+        return TOO_SLOW
+    complete = all(
+        each.state == "ok" and each.verdicts and not any(one.status == FAILED for one in each.unmeasured)
+        for each in proofs
+    )
+    return OK if complete else INCOMPLETE

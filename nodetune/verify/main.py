@@ -1,0 +1,240 @@
+"""Runs the measurements of a plan, one after another, each in a process of its own with a deadline that kills it.
+
+A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG": "INFO", "OTHER": null (removed)},
+"group": {"hosts": [names], "self": index}, "run": an id that the hosts of one run share}.
+Said while it runs, in this order for each measurement (see `report` for what a measurement says itself):
+{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, and
+at last {"end": {…}}. Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}.
+"""
+
+import importlib
+import os
+import select
+import signal
+import sys
+import time
+
+from . import report as reporting
+from . import worker
+
+MARK = "ntverify:"
+TURN_SECONDS = 3.0
+MOST_KEPT = 10000
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+class Gone(Exception):
+    """Nobody is there any more for whom to measure."""
+
+
+class Supervisor:
+    """Must have the process to itself: whatever child it has, it ends."""
+
+    def __init__(self, plan, channel):
+        self._plan = plan
+        self._channel = channel
+        self._group = _with_self(plan.get("group") or {"hosts": ["localhost"], "self": 0})
+        self._early = []
+        self._gone = []
+        self._number = 0
+        self._stuck = []
+
+    def run(self):
+        """Raises Gone."""
+        start = time.time()
+        self._prepare()
+        self._channel.say({"begin": _about_us()})
+        problem = wait_for_turn(self._plan["run"]) if self._plan.get("run") else None
+        for number, item in enumerate(self._plan["measurements"]):
+            self._number = number
+            if problem:
+                self._record({"measurement": item["name"], "failed": problem})
+                self._tell_ended(problem)
+            else:
+                self._one(item)
+        self._channel.say({"end": {"seconds": round(time.time() - start, 3)}})
+
+    def _prepare(self):
+        worker.prctl(worker.PR_SET_CHILD_SUBREAPER, 1)
+        for number in SIGNALS:
+            signal.signal(number, _leave)
+        signal.signal(signal.SIGPIPE, signal.SIG_IGN)
+        for name, value in (self._plan.get("env") or {}).items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = str(value)
+
+    def _one(self, item):
+        name, seconds = item["name"], item.get("seconds") or deadline_of(item["name"])
+        start = time.monotonic()
+        self._say("step", name, "starting")
+        running = worker.Worker(name, item.get("options") or {}, seconds, self._group)
+        try:
+            for message in self._kept():
+                running.tell(message)
+            while self._round(running):
+                pass
+        finally:
+            status, left = running.end(self._stuck)
+        self._stuck += left
+        self._finish(running, status, left)
+        self._channel.say({"done": {"measurement": name, "seconds": round(time.monotonic() - start, 3), "left": left}})
+
+    def _round(self, running):
+        """Carry what is said, in whatever direction. False when the measurement is over."""
+        inputs, outputs = self._channel.handles()
+        mine = [running.pipe] + ([running.errors] if running.errors_open else [])
+        room = [running.told] if running.to_tell else []
+        wait = max(0.0, -running.overdue())
+        readable, writable, _ = select.select(inputs + mine, outputs + room, [], wait)
+        for event in self._channel.served(readable, writable):
+            self._hear(event, running)
+        if running.told in writable:
+            running.send()
+        if running.errors in readable:
+            running.take_errors()
+        if running.pipe in readable and not self._pass_on(running):
+            return False
+        return running.overdue() < 0
+
+    def _pass_on(self, running):
+        messages = running.take()
+        for kind, content in messages or []:
+            if kind == "record":
+                self._record(content)
+            elif kind == "tell":
+                self._tell(content["topic"], content["data"])
+            elif kind == "done":
+                running.done = True
+            else:
+                running.now_at = content if kind == "step" else running.now_at
+                self._say(kind, running.name, content)
+        return messages is not None
+
+    def _finish(self, running, status, left):
+        """Say what went wrong with the process itself."""
+        reason = running.failed
+        if reason is None and not running.done:
+            at = "; it was at: " + (running.now_at or "its start")
+            if running.overdue() >= 0:
+                reason = "not done within {:g} s and killed{}".format(running.seconds, at)
+            else:
+                reason = "its process ended ({}){}{}".format(_ending(status), at, running.last_words())
+        if left:
+            ids = ", ".join(str(pid) for pid in left)
+            reason = (reason or "done") + "; process {} is stuck in the kernel, cannot be killed, and was left".format(
+                ids
+            )
+        if reason:
+            self._record({"measurement": running.name, "failed": reason})
+        self._tell_ended(reason or "it has nothing more to say")
+
+    def _hear(self, event, running):
+        if "told" in event:
+            message = event["told"]
+            if message["from"] == self._group["self"]:
+                return  # srun gives all hosts what any of them is told
+            if message["number"] == self._number:
+                running.tell(message)
+            elif message["number"] > self._number and len(self._early) < MOST_KEPT:
+                self._early.append(message)
+        elif "gone" in event:
+            self._gone.append({"from": event["gone"], "topic": reporting.ENDED, "data": "this host has gone"})
+            running.tell(self._gone[-1])
+
+    def _kept(self):
+        """What was told before this measurement began."""
+        now = [message for message in self._early if message["number"] == self._number]
+        self._early = [message for message in self._early if message["number"] > self._number]
+        return now + self._gone
+
+    def _tell_ended(self, reason):
+        if len(self._group["hosts"]) > 1:
+            self._tell(reporting.ENDED, reason)
+
+    def _tell(self, topic, data):
+        told = {"number": self._number, "from": self._group["self"], "topic": topic, "data": data}
+        self._channel.say({"tell": told})
+
+    def _record(self, record):
+        self._channel.say({"record": record})
+
+    def _say(self, kind, measurement, text):
+        self._channel.say({kind: {"measurement": measurement, "text": text}})
+
+
+def deadline_of(name):
+    """The SECONDS of a measurement's module; 20 where it has none, or cannot even be imported."""
+    try:
+        return float(getattr(importlib.import_module("." + name, __package__), "SECONDS", 20.0))
+    except Exception:
+        return 20.0
+
+
+def wait_for_turn(run):
+    """Take the one place that a host has for measuring; several of the same run share it. Returns why not, or None.
+
+    The place is the name of a process, which no dead process keeps. Each takes it and then looks: of two that do so
+    together both see the other and step back for a moment, so that never two go on.
+    """
+    own, end = _own_name(), time.monotonic() + TURN_SECONDS
+    name = (MARK + run)[:15]
+    while True:
+        worker.call_ourselves(name)
+        others = [(pid, other) for pid, other in _named(MARK) if other != name]
+        if not others:
+            return None
+        worker.call_ourselves(own)
+        if time.monotonic() > end:
+            return "another verify is running on this host (process {}): wait for it, or end it".format(others[0][0])
+        time.sleep(0.1 + 0.4 * int.from_bytes(os.urandom(1), "big") / 255)
+
+
+def _own_name():
+    with open("/proc/self/comm") as file:
+        return file.read().strip()
+
+
+def _named(prefix):
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit() and int(entry) != os.getpid():
+            try:
+                with open("/proc/{}/comm".format(entry), errors="replace") as file:
+                    name = file.read().strip()
+                with open("/proc/{}/stat".format(entry), "rb") as file:
+                    state = file.read().rpartition(b")")[2].split()[0]
+            except (OSError, IndexError):
+                continue
+            if name.startswith(prefix) and state not in (b"Z", b"X"):
+                found.append((int(entry), name))
+    return found
+
+
+def _leave(number, frame):
+    for each in SIGNALS:
+        signal.signal(each, signal.SIG_IGN)  # once is enough: what follows must not be interrupted
+    raise Gone("signal {}".format(number))
+
+
+def _about_us():
+    return {
+        "pid": os.getpid(),
+        "uid": os.getuid(),
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+        "time": int(time.time()),
+    }
+
+
+def _ending(status):
+    if status is None:
+        return "nobody knows how"
+    if os.WIFSIGNALED(status):
+        return "signal {}".format(os.WTERMSIG(status))
+    return "exit status {}".format(os.WEXITSTATUS(status))
+
+
+def _with_self(group):
+    """Started by srun, all hosts get the same plan: each takes its place by its task's number."""
+    return group if "self" in group else dict(group, self=int(os.environ.get("SLURM_PROCID", "0")))

@@ -1,0 +1,169 @@
+"""Hosts two by two: who works with whom, under which address, and who waits for whom."""
+
+import fcntl
+import os
+import re
+import socket
+import struct
+import time
+
+from . import report as reporting
+from . import tool
+
+SIOCGIFADDR = 0x8915
+START_SECONDS = 10.0
+
+
+def rounds(count, most):
+    """Rounds of pairs (server, client) of host numbers: in each round a host is in one pair at most, and together every
+    two hosts meet once. At most `most` rounds (0: all).
+    """
+    ring = list(range(count)) + ([None] if count % 2 else [])
+    found = []
+    for _ in range(len(ring) - 1):
+        half = len(ring) // 2
+        met = zip(ring[:half], reversed(ring[half:]))
+        found.append([tuple(sorted(pair)) for pair in met if None not in pair])
+        ring = [ring[0], ring[-1]] + ring[1:-1]
+    return found[:most] if most else found
+
+
+def play(report, options, serve, ask, both_ways=False):
+    """Play the rounds of the option `rounds`. Raises report.Skip where there is no other host.
+
+    serve() is a context in which servers run, and gives what the client must know (JSON data); ask(own name, server's name,
+    what it must know, pairs at once) measures and reports. `both_ways`: each pair twice, with roles exchanged. A pair
+    that cannot be measured is told by its client, and costs no other pair.
+    """
+    if len(report.hosts) < 2:
+        raise reporting.Skip("it takes two hosts: name more of them")
+    played = rounds(len(report.hosts), int(options.get("rounds", 1)))
+    if both_ways:
+        played = [each for pairs in played for each in (pairs, [pair[::-1] for pair in pairs])]
+    for number, pairs in enumerate(played):
+        for server, client in pairs:
+            if report.self == server:
+                _serve(report, number, client, serve)
+            elif report.self == client:
+                _ask(report, number, server, len(pairs), ask)
+
+
+def _serve(report, number, client, serve):
+    report.step("serving {}".format(report.hosts[client]))
+    topic = "server {} {}".format(number, client)
+    try:
+        with serve() as known:
+            report.tell(topic, known)
+            report.hear("done {}".format(number), report.left(), client)
+    except reporting.Fault as problem:
+        report.tell(topic, {"failed": str(problem)})
+        report.note("serving {}: {}".format(report.hosts[client], problem))
+
+
+def _ask(report, number, server, at_once, ask):
+    there, here = report.hosts[server], report.hosts[report.self]
+    subject = "{}→{}".format(here, there)
+    report.step("waiting for {}".format(there))
+    try:
+        known = report.hear("server {} {}".format(number, report.self), report.left() - 1, server)
+        report.step("measuring with {}".format(there))
+        if "failed" in known:
+            report.failed("{}: {}".format(there, known["failed"]), subject)
+        else:
+            ask(here, there, known, at_once)
+    except reporting.Fault as problem:
+        report.failed(str(problem), subject)
+    finally:
+        report.tell("done {}".format(number))
+
+
+def wait_until_listening(ports, running, name):
+    """Wait until all these TCP ports are served by processes that were started for it. Raises report.Fault."""
+    end = time.monotonic() + START_SECONDS
+    while not set(ports) <= listening():
+        ended = [each for each in running if each.poll() is not None]
+        if ended or time.monotonic() > end:
+            said = tool.last_line(ended[0].stderr.read()) if ended else "it says nothing"
+            raise reporting.Fault("{} does not listen: {}".format(name, said))
+        time.sleep(0.02)
+
+
+def address(report, options):
+    """The address under which the other hosts can reach this one, and the name of its interface (None: not known).
+
+    By the options `addresses` ({host: address}) or `interface`; else that of the default route, else the first there is.
+    Raises report.Fault.
+    """
+    given = (options.get("addresses") or {}).get(report.hosts[report.self])
+    found = addresses()
+    if given:
+        return given, next((name for name, each in found if each == given), None)
+    wanted = options.get("interface")
+    named = [(each, name) for name, each in found if name == wanted]
+    if wanted and not named:
+        raise reporting.Fault("the interface {} is not there or has no IPv4 address".format(wanted))
+    routed = _default()
+    by_route = [(each, name) for name, each in found if each == routed]
+    others = [(each, name) for name, each in found if name != "lo"]
+    for choice in (named, by_route, others):
+        if choice:
+            return choice[0]
+    raise reporting.Fault("this host has no IPv4 address but its own loopback: name one for it")
+
+
+def addresses():
+    """(interface, its first IPv4 address), in the kernel's order."""
+    found = []
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        for _, name in socket.if_nameindex():
+            try:
+                answer = fcntl.ioctl(sock.fileno(), SIOCGIFADDR, struct.pack("256s", name.encode()[:15]))
+            except OSError:
+                continue
+            found.append((name, socket.inet_ntoa(answer[20:24])))
+    return found
+
+
+def _default():
+    """Our address towards the world. Nothing is sent."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.connect(("192.0.2.1", 9))
+            return sock.getsockname()[0]
+    except OSError:
+        return None
+
+
+def free_ports(count):
+    """Ports that nobody listens on now."""
+    socks = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
+    try:
+        for sock in socks:
+            sock.bind(("", 0))
+        return [sock.getsockname()[1] for sock in socks]
+    finally:
+        for sock in socks:
+            sock.close()
+
+
+def listening():
+    """The TCP ports on which something listens here."""
+    found = set()
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        if os.path.exists(path):
+            with open(path) as file:
+                found |= {
+                    int(port, 16)
+                    for port in re.findall(r"^\s*\d+: \w+:(\w{4}) \w+:\w{4} 0A ", file.read(), re.MULTILINE)
+                }
+    return found
+
+
+def speed(interface):
+    """The stated speed of a link in Gb/s; None where the kernel knows none."""
+    try:
+        with open("/sys/class/net/{}/speed".format(interface)) as file:
+            mbits = int(file.read())
+    except (OSError, ValueError):
+        return None
+    return mbits / 1000 if mbits > 0 else None

@@ -1,0 +1,135 @@
+"""RDMA write bandwidth between pairs of hosts, adapter by adapter, by perftest's ib_write_bw.
+
+What: payload of RDMA writes, in Gb/s, each direction for itself, for each active port of each adapter: mlx5_0 of one host
+with the adapter of the same name of the other (option `devices` names them; a port is not measured where the other host has
+no such one). Buffers are in host memory; what GPUs reach through the fabric is NCCL's part.
+How: the hosts of the run meet in rounds (see tcp). One host runs the server on a free port, one test long; the other one
+is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB.
+Statistic: the median of the repeats.
+By hand: ib_write_bw -d DEVICE -i PORT -s 1048576 -D 3 -F --report_gbits, and on the other host the same with its address.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+
+from . import pairs, tool
+from . import report as reporting
+
+SECONDS = 120.0
+SECONDS_A_RUN = 3
+PACKAGE = "perftest"
+CLASS = "/sys/class/infiniband"
+IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
+
+
+def measure(options, report):
+    """Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, addresses, interface."""
+    program = tool.need("ib_write_bw", PACKAGE)
+    if not ports(options):
+        raise reporting.Skip("there is no RDMA adapter with an active port on this host")
+    pairs.play(
+        report,
+        options,
+        lambda: _servers(program, options, report),
+        lambda here, there, known, at_once: _ask(program, options, report, (here, there, known, at_once)),
+        both_ways=True,
+    )
+
+
+def ports(options):
+    """{"mlx5_0/1": {"rate": Gb/s, "layer": "InfiniBand" or "Ethernet"}} of the ports that are active."""
+    found = {}
+    for device in sorted(os.listdir(CLASS)) if os.path.isdir(CLASS) else []:
+        if options.get("devices") and device not in options["devices"]:
+            continue
+        for port in sorted(os.listdir("{}/{}/ports".format(CLASS, device))):
+            folder = "{}/{}/ports/{}/".format(CLASS, device, port)
+            rate = re.match(r"[\d.]+", _text(folder + "rate"))
+            about = {"rate": float(rate.group()) if rate else None, "layer": _text(folder + "link_layer")}
+            if "ACTIVE" in _text(folder + "state"):
+                found[device + "/" + port] = about
+    return found
+
+
+def gid_index(folder):
+    """Of a port that speaks RoCE: the index of its RoCE v2 address that is an IPv4 one, else of any RoCE v2 one. None: none."""
+    types = sorted((int(name) for name in _names(folder + "/gid_attrs/types") if name.isdigit()))
+    routable = [each for each in types if _text("{}/gid_attrs/types/{}".format(folder, each)) == "RoCE v2"]
+    mapped = [each for each in routable if _text("{}/gids/{}".format(folder, each)).startswith(IPV4_MAPPED)]
+    return (mapped or routable or [None])[0]
+
+
+def _names(folder):
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def _text(path):
+    try:
+        with open(path) as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def command(program, options, name, port):
+    """One run on one port of an adapter, the same on both sides but for the address at its end."""
+    device, _, number = name.partition("/")
+    index = options.get("gid_index", gid_index("{}/{}/ports/{}".format(CLASS, device, number)))
+    given = [program, "-d", device, "-i", number, "-p", str(port), "-F", "--report_gbits"]
+    given += ["-s", str(options.get("size", 1 << 20)), "-q", str(options.get("queue_pairs", 2))]
+    given += ["-D", str(options.get("seconds", SECONDS_A_RUN))]
+    return given + (["-x", str(index)] if index is not None else [])
+
+
+@contextlib.contextmanager
+def _servers(program, options, report):
+    """One for each run that there will be: each serves one test. Gives what the client must know."""
+    own, _ = pairs.address(report, options)
+    found, running = ports(options), []
+    repeats = int(options.get("repeats", 3))
+    free = pairs.free_ports(len(found) * repeats)
+    try:
+        for number, name in enumerate(sorted(found)):
+            own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
+            commands = [command(program, options, name, port) for port in own_ports]
+            running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
+        pairs.wait_until_listening(free, running, "ib_write_bw")
+        yield {"address": own, "ports": found}
+    finally:
+        for each in running:
+            tool.stop(each)
+
+
+def _ask(program, options, report, pair):
+    here, there, known, at_once = pair
+    own = ports(options)
+    for name in sorted(own):
+        subject = "{} {}→{}".format(name, here, there)
+        other = known["ports"].get(name)
+        if other is None:
+            report.skip("{} has no active port {}".format(there, name), subject)
+            continue
+        try:
+            samples = [_run(program, options, name, known["address"], port) for port in other["ports"]]
+        except reporting.Fault as problem:
+            report.failed(str(problem), subject)
+            continue
+        about = {"rate": own[name]["rate"], "layer": own[name]["layer"], "size": options.get("size", 1 << 20)}
+        report.result(subject, samples, "Gb/s", pairs_at_once=at_once, **about)
+
+
+def _run(program, options, name, address, port):
+    seconds = float(options.get("seconds", SECONDS_A_RUN))
+    return read(tool.run(command(program, options, name, port) + [address], seconds + 20))
+
+
+def read(text):
+    """The average of perftest's table, in Gb/s. Raises report.Fault."""
+    rows = re.findall(
+        r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([\d.]+)[ \t]+([\d.]+)(?:[ \t]+[\d.]+)*[ \t]*$", text, re.MULTILINE
+    )
+    if "BW average[Gb/sec]" not in text or not rows:
+        raise reporting.Fault("ib_write_bw gave no figures: " + tool.last_line(text.encode("utf-8")))
+    return float(rows[-1][3])
