@@ -1,0 +1,72 @@
+"""How many nodes may be failed an hour: one mark a node in a folder that all nodes share, dated by the file server's clock.
+
+The folder may be on a server that is gone, so it is only touched in a child that can be left behind, and only when a
+job is about to be held.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from typing import Any
+
+from nodetune.guard import child, records
+
+HOUR = 3600 * 10**9
+MARKS, OFF = "failed", "off"
+COMM = "nodetune:shared"
+TURN_SECONDS = 0.3
+
+
+def why_not(shared: str, node: str, most: int, seconds: float) -> str:
+    """Mark this node as failed. Returns why it must not be: switched off, the cap is reached, or the folder fails."""
+    name = re.sub(r"[^A-Za-z0-9._-]", "_", node).lstrip(".") or "_"
+
+    def work(report: Any) -> None:
+        problem = child.turn(COMM, TURN_SECONDS, 0)
+        report.send("said", f"{shared}: {problem[1]}" if problem else _claim(shared, name, most))
+
+    said = child.answer(work, seconds)
+    return f"{shared} does not answer: failed nodes cannot be counted" if said is None else str(said)
+
+
+def _claim(shared: str, name: str, most: int) -> str:
+    try:
+        if os.path.lexists(os.path.join(shared, OFF)):
+            return f"switched off by {os.path.join(shared, OFF)}"
+        return _mark(os.path.join(shared, MARKS), name, most)
+    except OSError as problem:
+        return f"{shared}: {(problem.strerror or str(problem)).lower()}: failed nodes cannot be counted"
+
+
+def _mark(folder: str, name: str, most: int) -> str:
+    """Mark first, count then: of nodes that do so together each sees those that were before it."""
+    os.makedirs(folder, mode=0o755, exist_ok=True)
+    path = os.path.join(folder, name)
+    before = _dated(path)
+    records.write(path, f"{name}\n")
+    mine = _dated(path)
+    others = {each: _dated(os.path.join(folder, each)) for each in os.listdir(folder) if each != name}
+    for each, dated in others.items():
+        if dated <= mine - HOUR:
+            _remove(os.path.join(folder, each))
+    earlier = [each for each, dated in others.items() if mine - HOUR < dated and (dated, each) < (mine, name)]
+    if before > mine - HOUR or len(earlier) < most:
+        return ""
+    _remove(path)
+    return f"{len(earlier)} nodes were failed within an hour, and {most} are allowed ({folder})"
+
+
+def _dated(path: str) -> int:
+    """When the file server last wrote it, in nanoseconds; 0 where it is not there."""
+    try:
+        return os.stat(path).st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
+def _remove(path: str) -> None:
+    try:
+        os.unlink(path)
+    except FileNotFoundError:
+        pass  # another node was faster

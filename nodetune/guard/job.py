@@ -1,0 +1,38 @@
+"""The job, as Slurm describes it to its hooks by the environment. Imports nothing: it stands on the short way."""
+
+from __future__ import annotations
+
+import os
+
+TYPE_CHECKING = False  # the real one is in typing, which costs more than the whole short way
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST_GPUS = 1024
+
+
+class Job:
+    """`gpus` are numbers of /dev/nvidiaN. A job may hold GPUs (`has_gpus`) that it does not name so: MIG devices."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        number = environment.get("SLURM_JOB_ID", "")
+        self.id = number if number.isascii() and number.isdigit() and len(number) < 20 else ""
+        self.node = environment.get("SLURMD_NODENAME") or os.uname().nodename
+        named = environment.get("SLURM_JOB_GPUS", "").strip()
+        mig = "MIG-" in environment.get("CUDA_VISIBLE_DEVICES", "")
+        self.has_gpus = bool(named)
+        self.gpus: tuple[int, ...] = () if mig else _numbers(named)
+
+
+def _numbers(text: str) -> tuple[int, ...]:
+    """`0,2-3` → (0, 2, 3); nothing where it is anything else."""
+    found: set[int] = set()
+    for part in text.split(",") if text else ():
+        first, dash, last = part.strip().partition("-")
+        if not (first.isascii() and first.isdigit() and (not dash or (last.isascii() and last.isdigit()))):
+            return ()
+        low, high = int(first), int(last or first)
+        if not low <= high < MOST_GPUS:
+            return ()
+        found.update(range(low, high + 1))
+    return tuple(sorted(found))

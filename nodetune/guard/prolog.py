@@ -1,0 +1,236 @@
+"""Before a job: read what the gating checks need, judge, and let the job run or not.
+
+The job is held only where a check failed on what it holds, the mode is enforce, nothing switches the guard off, the cap
+allows it, and the failure record could be written.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import signal
+import time
+
+from nodetune.guard import cache, policy, records
+from nodetune.guard.program import BLIND, HOLD, RUN, Blind, say
+
+TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds before the readers are started
+if TYPE_CHECKING:
+    from typing import Any
+
+    from nodetune.guard.decide import Decision
+    from nodetune.guard.job import Job
+    from nodetune.guard.program import Asked
+
+LOCK_SHARE, READ_SHARE, SHARED_SHARE = 0.4, 0.8, 0.92
+"""Of the whole time: when to stop waiting for another run, to end reading, and to wait no more for the shared folder."""
+LOCK_POLL = 0.005
+ENDING_SHARE = 1.1
+"""Of the whole time: when to end by force, should all other bounds have failed and there be no `timeout` on the node."""
+
+
+def run(asked: Asked, job: Job) -> int:
+    """The whole of it: the exit code. Raises Blind or OSError."""
+    chosen = policy.load(asked.policy)
+    signal.setitimer(
+        signal.ITIMER_REAL, chosen.total * ENDING_SHARE
+    )  # nobody catches it: a run that is over ends, blind
+    records.prepare(asked.run)
+    checks = [check for check in chosen.checks if job.has_gpus or check["about"] == "node"]
+    decision = _judged(asked, job, chosen, checks) if checks else None
+    if decision is None:
+        return _nothing_to_tell(asked, job, chosen, checks)
+    why_not = _hold(asked, job, chosen, decision) if decision.verdict == "fail" else ""
+    return _tell(asked, job, chosen, decision, why_not)
+
+
+def _nothing_to_tell(asked: Asked, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]]) -> int:
+    """A pass without a reading: no check concerns this job, or another run has just read for us."""
+    if not checks:
+        _keep(asked, chosen, [cache.NODE])
+    records.heartbeat(asked.run, "pass again" if checks else "pass", job.id)
+    say("nodetune: pass, by a run of a moment ago" if checks else "nodetune: pass: no check concerns this job")
+    return RUN
+
+
+def _judged(asked: Asked, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]]) -> Decision | None:
+    """The decision; None where another run has just made it for us: a pass. Raises Blind."""
+    lock = os.open(os.path.join(asked.run, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        if _waited(lock, asked.started + chosen.total * LOCK_SHARE) and cache.holds(asked.run, asked.policy, job):
+            return None
+        return _read(asked, job, chosen, checks)
+    finally:
+        os.close(lock)
+
+
+def _waited(lock: int, until: float) -> bool:
+    """Take the lock; whether that took waiting. Raises Blind when it stays with another."""
+    waited = False
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise Blind("another run on this node is still reading, and this one's time is short") from None
+            waited = True
+            time.sleep(LOCK_POLL)
+        else:
+            return waited
+
+
+def _read(asked: Asked, job: Job, chosen: policy.Policy, checks: list[dict[str, Any]]) -> Decision:
+    from nodetune.guard import read
+
+    left = asked.started + chosen.total * READ_SHARE - time.monotonic()
+    names = {name for check in checks for name in check["facts"]} | set(chosen.snapshot if job.has_gpus else ())
+    started = read.start(names, left, chosen.step, chosen.stuck)
+    from nodetune.guard import decide, judge  # while the readers are at work: half of the time goes into imports
+
+    reading = started.finish()
+    host = judge.host_facts(reading.facts, reading.failed)
+    found = judge.findings(checks, reading.facts, reading.failed)
+    decision = decide.decide(found, checks, host, job, _waivers(chosen))
+    passed = [f"GPU{number}" for number in decision.healthy] if job.has_gpus else [cache.NODE]
+    _keep(asked, chosen, passed if decision.verdict == "pass" else [])
+    if job.has_gpus and chosen.snapshot:
+        _snapshot(asked, job, {name: reading.facts[name] for name in chosen.snapshot if name in reading.facts})
+    return decision
+
+
+def _keep(asked: Asked, chosen: policy.Policy, passed: list[str]) -> None:
+    """Let later runs use a pass. Where there is no room for it they look anew, and the verdict stands."""
+    try:
+        cache.keep(asked.run, chosen.stamp, passed, chosen.reuse)
+        records.tidy(asked.run)
+    except OSError:
+        return
+
+
+def _snapshot(asked: Asked, job: Job, facts: dict[str, Any]) -> None:
+    """What the epilog compares with. Where there is no room for it the epilog has nothing, and says so."""
+    taken = {"time": int(time.time()), "uptime": round(time.clock_gettime(time.CLOCK_BOOTTIME), 3), "facts": facts}
+    try:
+        records.write(os.path.join(asked.run, records.SNAPSHOTS, records.LAST), json.dumps(taken) + "\n")
+    except OSError:
+        return
+    records.snapshot(asked.run, job.id)
+
+
+def _waivers(chosen: policy.Policy) -> dict[str, str]:
+    """Those that still count: check → who decided so, and why."""
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    return {
+        each["id"]: f"{each['reason']} ({each['owner']}, until {each['until']})"
+        for each in chosen.waivers
+        if today <= each["until"]
+    }
+
+
+def _hold(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision) -> str:
+    """Write the record without which the job runs. Returns why it runs nevertheless; empty when it is held."""
+    if chosen.mode != "enforce":
+        return f"the mode is {chosen.mode}"
+    if not (job.id and asked.nonce):
+        return "this run is not one of Slurm's before a job"
+    for path in chosen.off:
+        if os.path.lexists(path):
+            return f"switched off by {path}"
+    if chosen.shared:
+        from nodetune.guard import cap
+
+        left = asked.started + chosen.total * SHARED_SHARE - time.monotonic()
+        refused = cap.why_not(chosen.shared, job.node, chosen.cap, left)
+        if refused:
+            return refused
+    try:
+        record = _record(asked, job, chosen, decision)
+    except OSError as problem:
+        return f"the failure record cannot be written: {(problem.strerror or str(problem)).lower()}"
+    if chosen.act == "drain":
+        _drain(asked, chosen, record)
+    return ""
+
+
+def _record(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision) -> dict[str, Any]:
+    """The entry looks for the first two members, in this order, on the first line: see templates/guard-entry.sh.j2."""
+    from nodetune.guard import report
+
+    record = {
+        "nonce": asked.nonce,
+        "mode": chosen.mode,
+        "act": chosen.act,
+        "job": job.id,
+        "node": job.node,
+        "boot": records.boot_id(),
+        "time": int(time.time()),
+        "reason": decision.reason,
+        "checks": [finding.check for finding in decision.blamed],
+        "findings": [report.as_data(finding) for finding in decision.blamed],
+    }
+    records.write(os.path.join(asked.run, records.FAILED, f"{job.id}.json"), json.dumps(record) + "\n")
+    return record
+
+
+def _drain(asked: Asked, chosen: policy.Policy, record: dict[str, Any]) -> None:
+    """Drain with our reason and requeue the job. What fails of it is Slurm's to do, which sees us end with HOLD."""
+    from nodetune.guard import drains, report, slurm
+
+    try:
+        failed = drains.hold(slurm.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record)
+    except Exception as problem:  # noqa: BLE001  (whatever it is, the job must not start on this node)
+        failed = [f"{type(problem).__name__}: {problem}"]
+    if failed:
+        report.log({"hook": "prolog", "verdict": "fail", "job": record["job"], "node": record["node"], "slurm": failed})
+
+
+def _tell(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision, why_not: str) -> int:
+    """Say what was decided wherever it is looked for. Returns the exit code."""
+    from nodetune.guard import report
+
+    held = decision.verdict == "fail" and not why_not
+    seconds = round(time.monotonic() - asked.started, 3)
+    said = {
+        name: [report.as_data(each) for each in getattr(decision, name)] for name in ("siblings", "unknown", "waived")
+    }
+    report.log(
+        {
+            "hook": "prolog",
+            "verdict": decision.verdict,
+            "held": held,
+            "job": job.id,
+            "node": job.node,
+            "gpus": list(job.gpus),
+            "mode": chosen.mode,
+            "act": chosen.act,
+            "seconds": seconds,
+            "reason": decision.reason,
+            "why_not": why_not,
+            "findings": [report.as_data(each) for each in decision.blamed],
+            **{name: found for name, found in said.items() if found},
+        }
+    )
+    records.heartbeat(asked.run, "held" if held else decision.verdict, job.id)
+    say(_line(job, decision, why_not, seconds))
+    return _code(chosen, decision, held)
+
+
+def _line(job: Job, decision: Decision, why_not: str, seconds: float) -> str:
+    if decision.verdict == "pass":
+        told = f"; of other GPUs: {', '.join(each.check for each in decision.siblings)}" if decision.siblings else ""
+        return f"nodetune: pass ({seconds * 1000:.0f} ms){told}"
+    if decision.verdict == "blind":
+        return f"nodetune: the guard is blind: {decision.reason}"
+    first = decision.blamed[0].check
+    if why_not:
+        return f"{decision.reason}; the job runs: {why_not}"
+    return f"{decision.reason}; job {job.id} does not run on {job.node}; next: nodetune explain {first}"
+
+
+def _code(chosen: policy.Policy, decision: Decision, held: bool) -> int:
+    """A failing check that is let through against the policy's will (a cap, a disk that is full) counts as blind."""
+    if held:
+        return HOLD
+    wanted = decision.verdict == "fail" and chosen.mode == "enforce"
+    return BLIND if wanted or decision.verdict == "blind" else RUN

@@ -1,0 +1,183 @@
+"""Reads the facts that the gating checks need, and no others, through nodetune.probe, in children with deadlines."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import time
+from importlib import import_module
+
+from nodetune.guard.child import Child, turn
+from nodetune.probe import main
+from nodetune.probe import read as bounded
+
+TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds before the readers are started
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from typing import Any
+
+MAPPING = ("gpu.count", "gpu.nvml_status", "gpu.minor_number", "gpu.bdf")
+"""Which GPU is which: read whenever GPUs are."""
+LIVELY = {"gpu.access": "gpu.temperature"}
+"""A fact that only other calls find out about, and one that asks the GPU itself."""
+CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+TURN_SHARE = 0.4
+"""Of the time, the part in which to wait for another reader (an audit's) to end."""
+
+
+class Reading:
+    """What was read. `failed` maps a family to (kind, why): hang, stuck and crash are NVML's own doing, others are not."""
+
+    def __init__(self) -> None:
+        self.facts: dict[str, Any] = {}
+        self.failed: dict[str, tuple[str, str]] = {}
+
+
+class Reader(Child):
+    """A child that reads some families, one after the other."""
+
+    def __init__(self, asked: dict[str, list[str]], work: Callable[[Any], None]) -> None:
+        self.left = sorted(asked)
+        super().__init__(work)
+
+    def note(self, messages: list[Any], into: Reading) -> None:
+        for kind, content in messages:
+            if kind == "fact":
+                into.facts[content[0]] = content[1]
+            elif kind == "failed":
+                into.failed[content[0]] = (content[1], content[2])
+            elif kind == "done":
+                self.left.remove(content)
+
+
+def start(names: Iterable[str], seconds: float, step: float, stuck: float) -> Started:
+    """Set the readers to work on these facts. They end within `seconds`; no single NVML call gets more than `step`."""
+    bounded.PATIENCE = seconds / main.TOTAL_SECONDS
+    asked = _families(names)
+    alone = {family: names for family, names in asked.items() if family in main.ALONE}
+    together = {family: names for family, names in asked.items() if family not in main.ALONE}
+    readers = [Reader({family: names}, _alone(family, names, seconds, stuck)) for family, names in alone.items()]
+    if together:
+        readers.append(Reader(together, lambda report: _collect_all(together, report)))
+    return Started(readers, time.monotonic() + seconds, step)
+
+
+class Started:
+    """Readers at work."""
+
+    def __init__(self, readers: list[Reader], deadline: float, step: float) -> None:
+        self._readers, self._deadline, self._step = readers, deadline, step
+
+    def finish(self) -> Reading:
+        """Wait for them, and leave behind what is over its time."""
+        found = Reading()
+        while self._readers:
+            wait = max(0.0, min(self._limit(reader) for reader in self._readers) - time.monotonic())
+            ready, _, _ = select.select([reader.pipe for reader in self._readers], [], [], wait)
+            for reader in list(self._readers):
+                if reader.pipe in ready:
+                    self._take(reader, found)
+                elif time.monotonic() >= self._limit(reader):
+                    self._readers.remove(reader)
+                    _overdue(reader, found, hang=_in_driver(reader) and time.monotonic() - reader.since >= self._step)
+        return found
+
+    def _limit(self, reader: Reader) -> float:
+        return min(self._deadline, reader.since + self._step) if _in_driver(reader) else self._deadline
+
+    def _take(self, reader: Reader, found: Reading) -> None:
+        messages = reader.take()
+        if messages is not None:
+            reader.note(messages, found)
+            return
+        self._readers.remove(reader)
+        ended_by = reader.ended()
+        for family in reader.left:
+            crashed = ended_by in CRASHES and _in_driver(reader)
+            text = f"the {family} reader died{_at(reader)}" + (f" (signal {ended_by})" if ended_by else "")
+            found.failed.setdefault(family, ("crash" if crashed else "fault", text))
+
+
+def _overdue(reader: Reader, found: Reading, *, hang: bool) -> None:
+    spent = time.monotonic() - reader.since
+    stuck = reader.abandon()
+    left = f"; its reader (process {reader.pid}) cannot be killed and was left behind" if stuck else ""
+    text = (
+        f"did not return within {spent:.1f} s{_at(reader)}{left}" if hang else f"its time was over{_at(reader)}{left}"
+    )
+    for family in reader.left:
+        found.failed.setdefault(family, ("hang" if hang else "slow", text))
+
+
+def _in_driver(reader: Reader) -> bool:
+    """Whether it is in a call into NVIDIA's driver, rather than in our own code or waiting for its turn."""
+    return reader.step.startswith(("nvml", "open /dev/nvidia"))
+
+
+def _at(reader: Reader) -> str:
+    return f" in {reader.step}" if reader.step else ""
+
+
+def _families(names: Iterable[str]) -> dict[str, list[str]]:
+    wanted = set(names)
+    if any(name.startswith("gpu.") for name in wanted):
+        wanted |= {*MAPPING, *(LIVELY[name] for name in wanted & set(LIVELY))}
+    asked: dict[str, list[str]] = {}
+    for name in sorted(wanted):
+        family, _, rest = name.partition(".")
+        asked.setdefault(family, []).append(rest)
+    return asked
+
+
+# In the child
+
+
+def _alone(family: str, names: list[str], seconds: float, stuck: float) -> Callable[[Any], None]:
+    def work(report: Any) -> None:
+        report.step("waiting for an earlier reader")
+        problem = turn((main.MARK + family)[:15], seconds * TURN_SHARE, stuck)
+        report.step("")
+        if problem:
+            report.send("failed", [family, *problem])
+            report.send("done", family)
+        else:
+            _collect_all({family: names}, report)
+
+    return work
+
+
+def _collect_all(asked: dict[str, list[str]], report: Any) -> None:
+    for family in sorted(asked):
+        try:
+            _collect(family, asked[family], report)
+        except Exception as problem:  # noqa: BLE001  (one family's fault must not cost the others)
+            report.send("failed", [family, "fault", f"the {family} collector failed: {problem!r}"])
+        report.step("")
+        report.send("done", family)
+
+
+def _collect(family: str, names: list[str], report: Any) -> None:
+    """Send what is asked for, and stop once it is all there: a collector is a generator, and the rest costs time."""
+    module = import_module(f"nodetune.probe.{family}")
+    if family == "gpu":
+        if not _library():
+            for name in ("count", "nvml_status"):
+                report.send("fact", [f"gpu.{name}", {"absent": "no NVML library (libnvidia-ml.so.1) on this host"}])
+            return
+        # the collector's table has a line for each fact of a GPU: this is a process of its own, which may cut it
+        module.FACTS = [fact for fact in module.FACTS if fact[0] in names]  # type: ignore[attr-defined]
+    left = set(names)
+    for name, fact in module.collect(names, report.step):
+        if name in left:
+            left.discard(name)
+            report.send("fact", [f"{family}.{name}", fact])
+        if not left:
+            return
+
+
+def _library() -> bool:
+    """Whether there is an NVML library at all: pynvml itself takes 50 ms to import."""
+    from nodetune.probe import nvml
+
+    return os.path.isdir(nvml.DRIVER_CONTAINER) or nvml._loads(nvml.LIBRARY)  # noqa: SLF001

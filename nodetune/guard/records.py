@@ -1,0 +1,101 @@
+"""The guard's files on the node, under /run: small, bounded in number, each replaced as a whole. Imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+
+MOST = 100
+"""Files that one folder keeps: the newest."""
+
+FAILED, PASSES, SNAPSHOTS = "failed", "pass", "snap"
+FOLDERS = ("", FAILED, PASSES, SNAPSHOTS)
+LAST = "last.json"
+WRITING = ".writing-"
+ABANDONED_SECONDS = 60.0
+
+
+def trusted(seen: os.stat_result) -> bool:
+    """Whether only root (or who runs this) can have written it."""
+    return seen.st_uid in (0, os.geteuid()) and not seen.st_mode & 0o022
+
+
+def prepare(run: str) -> None:
+    """Make the folders. Raises OSError, or PermissionError where others could write there."""
+    for name in FOLDERS:
+        path = os.path.join(run, name)
+        os.makedirs(path, mode=0o755, exist_ok=True)
+        if not trusted(os.lstat(path)):
+            raise PermissionError(13, "others may write there", path)
+
+
+def write(path: str, text: str) -> None:
+    """Replace a file as a whole. Raises OSError, and then leaves no part of it."""
+    folder, name = os.path.split(path)
+    new = os.path.join(folder, f"{WRITING}{name}-{os.getpid()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            data = text.encode("utf-8", "backslashreplace")
+            while data:
+                data = data[os.write(handle, data) :]
+        finally:
+            os.close(handle)
+        os.replace(new, path)
+    except OSError:
+        os.unlink(new)
+        raise
+
+
+def read(path: str, longest: int = 1 << 20) -> str:
+    """A small file. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(handle, longest).decode("utf-8", "backslashreplace")
+    finally:
+        os.close(handle)
+
+
+def heartbeat(run: str, verdict: str, job: str) -> None:
+    """Leave a sign for monitoring: Unix seconds, the job and the verdict of the last run."""
+    try:
+        write(os.path.join(run, "heartbeat"), f"{int(time.time())} {job or '-'} {verdict}\n")
+    except OSError:
+        pass  # a missing heartbeat is what monitoring looks for
+
+
+def boot_id() -> str:
+    """The number of this boot. Raises OSError."""
+    return read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def prune(folder: str, most: int = MOST) -> None:
+    """Remove the oldest files of a folder, and those that a killed run was writing."""
+    with os.scandir(folder) as entries:
+        files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.name) for entry in entries]
+    abandoned = time.time() - ABANDONED_SECONDS
+    whole = sorted(each for each in files if not each[2].startswith(WRITING))
+    partly = [each for each in files if each[2].startswith(WRITING) and not abandoned < each[0] <= time.time()]
+    for _, path, _ in [*whole[: max(0, len(whole) - most)], *partly]:
+        try:
+            os.unlink(path)
+        except OSError:
+            continue  # another run was faster
+
+
+def tidy(run: str) -> None:
+    """Keep every folder within its bounds."""
+    for name in FOLDERS:
+        prune(os.path.join(run, name))
+
+
+def snapshot(run: str, job: str) -> None:
+    """Give the job the last reading as its own, for the epilog to compare with."""
+    if job:
+        path = os.path.join(run, SNAPSHOTS, f"{job}.json")
+        try:
+            if os.path.exists(path):  # a requeued job
+                os.unlink(path)
+            os.link(os.path.join(run, SNAPSHOTS, LAST), path)
+        except OSError:
+            pass  # without a reading, or without room, the epilog has nothing to compare with and says so

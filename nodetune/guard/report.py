@@ -1,0 +1,74 @@
+"""What the guard says: the reason that Slurm shows, one readable line, one structured line to syslog or the journal."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nodetune import show
+from nodetune.model import Finding
+
+LONGEST_REASON = 200
+LONGEST_TEXT = 300
+LONGEST_LINE = 6000
+SYSLOG = "/dev/log"
+DAEMON = 3 << 3
+PRIORITY = {"fail": 3, "blind": 4, "pass": 6}
+"""Of syslog: error, warning, information."""
+
+
+def reason(blamed: Iterable[Finding]) -> str:
+    """What is wrong in one plain line that begins with `nodetune:`."""
+    return _cut("nodetune: " + "; ".join(map(_short, blamed)), LONGEST_REASON)
+
+
+def unknown(found: Iterable[Finding]) -> str:
+    """What could not be judged, and why: each reason once."""
+    by_reason: dict[str, list[str]] = {}
+    for finding in found:
+        by_reason.setdefault(finding.reason, []).append(finding.check)
+    return _cut("; ".join(f"{', '.join(checks)}: {why}" for why, checks in by_reason.items()), LONGEST_TEXT)
+
+
+def _short(finding: Finding) -> str:
+    return f"{finding.check}: {show.folded(finding.subjects) if finding.subjects else finding.observed}"
+
+
+def _cut(text: str, longest: int) -> str:
+    """One line of plain ASCII: it goes through slurmctld, sinfo and other people's scripts."""
+    plain = show.plain(" ".join(text.split()), 4 * longest).replace(" · ", ", ").replace("…", "...")
+    plain = plain.encode("ascii", "replace").decode("ascii")
+    return plain if len(plain) <= longest else plain[: longest - 3] + "..."
+
+
+def as_data(finding: Finding) -> dict[str, Any]:
+    """A finding for machines, its texts bounded."""
+    texts = {
+        "observed": finding.observed,
+        "wanted": finding.wanted,
+        "reason": finding.reason,
+        "subjects": show.folded(finding.subjects),
+    }
+    said = {key: show.plain(text, LONGEST_TEXT) for key, text in texts.items() if text}
+    return {"check": finding.check, "status": finding.status, "severity": finding.severity, **said}
+
+
+def log(data: Mapping[str, Any], path: str = SYSLOG) -> None:
+    """`nodetune-guard: {…}` as one datagram. Whoever does not listen misses it: nothing waits here, nothing is raised."""
+    if not os.path.exists(path):
+        return
+    import socket
+
+    line = json.dumps(data)
+    if len(line) > LONGEST_LINE:
+        line = json.dumps({**data, "findings": [], "siblings": [], "unknown": [], "cut": True})
+    priority = DAEMON | PRIORITY.get(str(data.get("verdict")), 5)
+    try:
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as there:
+            there.setblocking(False)
+            there.connect(path)
+            there.send(f"<{priority}>nodetune-guard: {line}".encode())
+    except OSError:
+        pass  # no syslog here, or one that does not keep up; the verdict does not depend on it
