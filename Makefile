@@ -29,18 +29,17 @@ docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet or story'
 
-fleet: $(VENV)/ready-dev  ## apply and rollback on virtual machines (root, QEMU; half an hour on two cores), each file on machines of its own
-	@dpkg -s $(APT_FLEET) >/dev/null 2>&1 || $(SUDO) apt-get install -qy --no-install-recommends $(APT_FLEET)
+fleet: $(VENV)/ready-dev apt  ## apply and rollback on virtual machines (root, QEMU; half an hour on two cores), each file on machines of its own
 	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadfile --durations=15
 
 wheel: $(VENV)/ready-dev
 	PYTHON=$(BIN)/python sh .ci/wheel
 
 apt:
-	@dpkg -s $(APT_TESTS) >/dev/null 2>&1 || \
-	  { echo "installing for the tests: $(APT_TESTS)"; $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS); }
+	@dpkg -s $(APT_TESTS) $(APT_FLEET) >/dev/null 2>&1 || \
+	  { echo "installing for the tests: $(APT_TESTS) $(APT_FLEET)"; $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS) $(APT_FLEET); }
 
 $(VENV)/ready: pyproject.toml
 	@echo "setting up $(VENV) (virtual environment, packages from PyPI)"
