@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -25,6 +26,7 @@ DEFAULTS: Mapping[str, Any] = {
     "off": ["/etc/nodetune/guard.off"],
     "scontrol": "/usr/bin/scontrol",
     "kill_strays": False,
+    "environment": {},  # what tasks get, beside what the profile sets in nccl.conf
     "snapshot": [name for name in SNAPSHOT if name != "gpu.nvlink_errors"],  # which takes 45 ms a GPU (H200)
 }
 """What a site may set, and what it gets when it does not: see schemas/guard-policy.json."""
@@ -40,6 +42,7 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
     if unknown:
         raise ValueError(f"the guard has no setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
     seconds = {**DEFAULTS["seconds"], **given.pop("seconds", {})}
+    environment = {**_nccl(profile.checks), **_environment(given.pop("environment", {}))}
     return {
         "schema": SCHEMA,
         "nodetune": nodetune.__version__,
@@ -49,9 +52,26 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
         **DEFAULTS,
         **given,
         "seconds": seconds,
+        "environment": environment,
         "checks": [_entry(check) for check in profile.checks if check.id in profile.gates and check.accept is not None],
         "waivers": [_waiver(each) for each in profile.waivers if waive.covers(each.hosts, host)],
     }
+
+
+def _nccl(checks: Iterable[Check]) -> dict[str, str]:
+    """The profile's NCCL settings: what its checks would write to /etc/nccl.conf."""
+    wanted = ((check.remedy.target, check.set) for check in checks if check.remedy.kind == "nccl_conf")
+    return {name: str(value) for name, value in wanted if isinstance(value, str | int)}
+
+
+def _environment(given: Any) -> dict[str, str]:
+    """Raises ValueError for what is no name or no line of text: Slurm takes up what is printed, line by line."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f'environment is {given!r}: give {{"NAME": "text"}}')  # noqa: TRY004  (a setting, not a call)
+    for name, value in given.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)) or not str(value).isprintable():
+            raise ValueError(f"environment: {name}={value!r} cannot be set: a name, and one line of text")
+    return {str(name): str(value) for name, value in given.items()}
 
 
 def _entry(check: Check) -> dict[str, Any]:

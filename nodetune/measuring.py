@@ -48,7 +48,7 @@ def measure(
     try:
         for target, event in events:
             others = [name for name in plans[target.name]["group"]["hosts"] if name != target.name]
-            for told in _relayed(event, plans[target.name]):
+            for told in relayed(event, plans[target.name]):
                 for other in others:
                     hall.say(other, told)
             for each in [event] if isinstance(event, Ended) else safe(event, plans[target.name]):
@@ -107,8 +107,8 @@ def longest(plans: Iterable[Plan], options: Options) -> float:
     return options.seconds + max(spans, default=0.0)
 
 
-def _relayed(event: dict[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
-    """What the other hosts of the group are to hear of an event."""
+def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
+    """What the other hosts of its group are to hear of a host's event."""
     if isinstance(event, Ended):
         return [{"gone": plan["group"]["self"]}]
     told = event.get("tell")

@@ -32,6 +32,10 @@ Tell = Callable[[str, str], None]
 """Hears (host, what it does) while it happens."""
 
 
+Look = Callable[[str, HostFacts | Unreachable, bool], "Proof"]
+"""What a host begins with, by its name, its facts (or why there are none) and whether it is measured even if busy."""
+
+
 @dataclass(frozen=True)
 class Proof:
     """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure."""
@@ -57,10 +61,11 @@ class Proof:
 
 
 class Prover:
-    """One verify over hosts. `how` measures; `tell` hears the progress."""
+    """One verify over hosts. `how` measures; `tell` hears the progress; `look` says who is to be measured."""
 
-    def __init__(self, wanted: Wanted, reach: Reach, how: Measure, tell: Tell) -> None:
+    def __init__(self, wanted: Wanted, reach: Reach, how: Measure, tell: Tell, look: Look | None = None) -> None:
         self._wanted, self._reach, self._how, self._tell = wanted, reach, how, tell
+        self._seen = look or reached
         self._proofs: dict[str, Proof] = {}
         self._targets: dict[str, Target] = {}
         self._figures: list[Figure] = []
@@ -80,12 +85,17 @@ class Prover:
         found = finding.findings(self._figures, known, self._wanted.env)
         return [self._whole(host, verdicts, found) for host in sorted(self._proofs)]
 
+    @property
+    def measured(self) -> list[Figure]:
+        """Every figure with all its runs, for comparing: without what was measured again only because it fell short."""
+        return self._figures
+
     def _look(self, targets: Sequence[Target], even_if_busy: bool) -> None:
         """The facts of the hosts: what they are, and whether they are free."""
         try:
             for target, facts, _ in workflow.collect(list(targets), FACTS, self._reach):
                 self._tell(target.name, "facts")
-                self._proofs[target.name] = _seen(target.name, facts, even_if_busy)
+                self._proofs[target.name] = self._seen(target.name, facts, even_if_busy)
         except KeyboardInterrupt:
             self._stop(target.name for target in targets if target.name not in self._proofs)
 
@@ -187,13 +197,22 @@ class Prover:
         )
 
 
-def _seen(host: str, facts: HostFacts | Unreachable, even_if_busy: bool) -> Proof:
+def reached(host: str, facts: HostFacts | Unreachable, even_if_busy: bool) -> Proof:
+    """Hosts are measured that can be reached and are free."""
     if isinstance(facts, Unreachable):
         return Proof(host, facts.state, facts.message)
     used = "" if even_if_busy else _used(facts)
     if used:
         return Proof(host, "busy", f"{used}; --even-if-busy measures all the same", machines.of(facts))
     return Proof(host, machine=machines.of(facts))
+
+
+def reached_or_not(host: str, facts: HostFacts | Unreachable, even_if_busy: bool) -> Proof:
+    """For hosts that something else than SSH starts measuring on: those that SSH does not reach are measured unknown."""
+    if not isinstance(facts, Unreachable):
+        return reached(host, facts, even_if_busy)
+    note = f"its hardware is not known, so no baseline and no shipped figure holds for it: {facts.message}"
+    return Proof(host, machine=machines.UNKNOWN, notes=(note,))
 
 
 def _used(facts: HostFacts) -> str:
@@ -216,7 +235,10 @@ def exit_code(proofs: Sequence[Proof]) -> int:
     if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
         return TOO_SLOW
     complete = all(
-        each.state == "ok" and each.verdicts and not any(one.status == FAILED for one in each.unmeasured)
+        each.state == "ok"
+        and not any(one.status == FAILED for one in each.unmeasured)
+        # one host of several that measured together tells for all of them: the others have nothing to say
+        and (each.verdicts or not each.unmeasured)
         for each in proofs
     )
-    return OK if complete else INCOMPLETE
+    return OK if complete and any(each.verdicts for each in proofs) else INCOMPLETE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, Protocol
 
 from nodetune import apply, playbook, runs, workflow
 from nodetune import plan as planning
@@ -71,12 +71,36 @@ def prepare(result: HostResult, how: How) -> Planned:
     return Planned(result, tuple(step for step in chosen if step not in cannot), tuple(skipped), built)
 
 
+class Beside(Protocol):
+    """Looks at the hosts of each wave: drained and not yet changed, and again when they are done, before they are given
+    back. Both return why the whole run must end there, or nothing. (nodetune.gain.Gauge measures them.)
+    """
+
+    @property
+    def worse(self) -> set[str]:
+        """Hosts to which the changes did harm; they count as failed."""
+
+    def before(self, hosts: Sequence[str]) -> str:
+        """`hosts` are about to be changed."""
+
+    def after(self, hosts: Sequence[str]) -> str:
+        """`hosts` were changed, all of them."""
+
+
 class Rollout:
     """One apply over hosts. `tell` hears what Ansible does as it does it; `run` keeps the record."""
 
     def __init__(
-        self, targets: Iterable[Target], choice: Planning, reach: Reach, how: How, run: Run, tell: Tell
+        self,
+        targets: Iterable[Target],
+        choice: Planning,
+        reach: Reach,
+        how: How,
+        run: Run,
+        tell: Tell,
+        beside: Beside | None = None,
     ) -> None:
+        self._beside = beside
         self._targets = {target.name: target for target in targets}
         self._choice, self._reach, self._how, self._run, self._tell = choice, reach, how, run, tell
         self._after: dict[str, HostResult] = {}
@@ -96,7 +120,7 @@ class Rollout:
                 done += [Done(step, NOT_APPLIED, why) for host in wave for step in by_host[host].todo]
                 continue
             came_to = self._wave([by_host[host] for host in wave])
-            failed |= apply.failed_hosts(came_to)
+            failed |= apply.failed_hosts(came_to) | (self._beside.worse if self._beside else set())
             done += came_to
         return done
 
@@ -116,8 +140,13 @@ class Rollout:
     def _wave(self, planned: Sequence[Planned]) -> list[Done]:
         disturbed = [each.result.host for each in planned if each.disturbs]
         ours, waits = self._drained(disturbed) if self._how.drain else ([], {})
-        carried = self._carried_out(planned, waits)
         hosts = [each.result.host for each in planned]
+        if self._beside and not self._stopped:
+            self._stopped = self._beside.before(hosts)
+            if self._stopped:
+                self._give_back(ours)
+                return [Done(step, NOT_APPLIED, self._stopped) for each in planned for step in each.todo]
+        carried = self._carried_out(planned, waits)
         self._audit([host for host in hosts if carried[host].message == "" or carried[host].touched])
         done = self._outcomes(planned, carried)
         pending = sorted({each.step.host for each in done if each.outcome == PENDING})
@@ -126,6 +155,8 @@ class Rollout:
             self._audit(pending)
             carried = {host: replace(each, message=lost.get(host, each.message)) for host, each in carried.items()}
             done = self._outcomes(planned, carried)
+        if self._beside and not self._stopped:
+            self._stopped = self._beside.after([host for host in hosts if carried[host].touched])
         self._give_back(ours)
         return done
 
@@ -156,7 +187,7 @@ class Rollout:
         for host, data in groups.items():
             self._run.save_changes(host, data)
         busy = [host for host, data in groups.items() if data]
-        take_over = _own_runs_of_the_past(self._run)
+        take_over = own_runs_of_the_past(self._run)
         given = {
             host: {
                 "nodetune_groups": groups[host],
@@ -281,7 +312,7 @@ def _still_busy(outcome: Outcome) -> str:
     return said[-1] if said else f"drain: {outcome.message}"
 
 
-def _own_runs_of_the_past(own: Run) -> dict[str, str]:
+def own_runs_of_the_past(own: Run) -> dict[str, str]:
     """Host → runs of this machine that are over, ended or not: where one still holds a lock, it may be taken over."""
     past: dict[str, list[str]] = {}
     for run in runs.listing(own.folder.parent):
@@ -302,7 +333,7 @@ def roll_back(
     of: Run, targets: Sequence[Target], reach: Reach, how: Rollback, run: Run | None, tell: Tell
 ) -> dict[str, Outcome]:
     """Take back run `of` on hosts; `run` keeps the record (None: check mode, nothing is written)."""
-    past = _own_runs_of_the_past(run) if run else {}
+    past = own_runs_of_the_past(run) if run else {}
     given = {
         target.name: {
             "nodetune_run": run.id if run else "rehearsal",

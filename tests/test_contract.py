@@ -18,8 +18,8 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
-    {"rollout", "proof", "export", "report", "guardinstall"},
-    {"workflow", "measuring", "launch"},
+    {"rollout", "proof", "gain", "export", "report", "guardinstall"},
+    {"workflow", "measuring", "launch", "srunstep"},
     {"inventory"},
     {"playbook"},
     {"transport", "bundle", "hosts", "guardpolicy"},

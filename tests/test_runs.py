@@ -255,6 +255,17 @@ def test_a_run_is_shown_with_what_became_of_each_step_and_its_diffs(root):
     assert list(shown["diffs"]) == ["gpu1"]
 
 
+def test_what_was_measured_around_a_run_is_named_with_the_command_that_compares_it(root):
+    run = with_a_story(root)
+    run.save("before-verify", {"hosts": []})
+    assert f"measured: {run.folder}/before-verify.json" in cli("show", run.id, "--runs", root).output
+    run.save("after-verify", {"hosts": []})
+    text = cli("show", run.id, "--runs", root).output
+    assert f"nodetune verify --compare {run.folder}/before-verify.json {run.folder}/after-verify.json" in text
+    shown = valid("run-record", cli("show", run.id, "--runs", root, "--format", "json").output)
+    assert shown["after-verify"] == {"hosts": []}
+
+
 def test_an_empty_record_says_so(root):
     assert cli("--runs", root).output == f"No run is recorded in {root}.\n"
 

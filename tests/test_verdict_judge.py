@@ -186,6 +186,8 @@ def test_only_what_is_short_twice_is_blamed():
     assert again(short, better).again == (20.0,)
     confirmed = again(short, replace(short.figure, runs=((21.0,),)))
     assert (confirmed.status, confirmed.again) == (SHORT, (21.0,))
+    many = replace(short, figure=replace(short.figure, runs=((20.0,), (19.0,), (21.0,))))
+    assert again(many, better).figure.runs == (*many.figure.runs, *better.runs), "--compare needs every run"
     assert again(short, None).status == SHORT
     assert again(short, None).reason == "it could not be measured again"
 

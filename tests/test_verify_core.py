@@ -337,7 +337,8 @@ def measure(options, report):
 
 def test_hosts_that_share_one_script_and_one_input_take_places_by_their_number(tmp_path, monkeypatch):
     monkeypatch.setattr(bundle, "VERIFY", planted(tmp_path, meets=MEETS))
-    script, nonce = bundle.measuring(plan("meets", group={"hosts": ["a", "b"]}))
+    pair = plan("meets", group={"hosts": ["a", "b"]})
+    script, nonce = bundle.measuring({**plan("meets"), "plans": [pair], "hosts": ["a", "b"], "of": [0, 0]})
     runs = []
     for number in range(2):
         monkeypatch.setenv("SLURM_PROCID", str(number))
@@ -345,7 +346,7 @@ def test_hosts_that_share_one_script_and_one_input_take_places_by_their_number(t
     told = [run.until(lambda event: "tell" in event)["tell"] for run in runs]
     for run in runs:
         for each in told:
-            run.process.stdin.write(wire.encode({"told": each}, nonce))
+            run.process.stdin.write(wire.encode({"told": each, "plan": 0}, nonce))
         run.process.stdin.flush()
     heard = {run.all().records()[0]["subject"]: run.records()[0]["samples"] for run in runs}
     for run in runs:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,11 +13,12 @@ import click
 from nodetune import apply, rollout, runs, show
 from nodetune import plan as planning
 from nodetune.apply import Done
-from nodetune.commands import _run
+from nodetune.commands import _options, _run
+from nodetune.gain import Gain, Gauge
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
 from nodetune.playbook import Event
-from nodetune.report import apply_data, apply_text, data
+from nodetune.report import apply_data, apply_gain, apply_text, data
 from nodetune.runs.diffs import unified
 from nodetune.transport import Target
 from nodetune.workflow import Choice, Planning, Reach
@@ -89,10 +90,8 @@ def rehearse(work: Work, stream: TextIO, output_format: str) -> int:
     return NOT_REACHED if failed or any(problems.values()) else OK
 
 
-def carry_out(
-    work: Work, how: rollout.How, given: Mapping[str, Any], root: Path | None, stream: TextIO, output_format: str
-) -> int:
-    """Do it, record it, tell it."""
+def begin(work: Work, how: rollout.How, given: Mapping[str, Any], root: Path | None) -> runs.Run:
+    """Open the record of an apply, with all that is known before. Raises OSError."""
     options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
     run = runs.Run.create(
         "apply",
@@ -102,25 +101,53 @@ def carry_out(
         root,
     )
     _record_before(run, work)
+    return run
+
+
+def carry_out(
+    work: Work, how: rollout.How, run: runs.Run, gauge: Gauge | None, stream: TextIO, output_format: str
+) -> int:
+    """Do it, record it, tell it."""
     code = NOT_REACHED
     try:
         with progress(len(work.busy)) as tell:
-            rolling = rollout.Rollout(work.targets, work.choice, work.reach, how, run, tell)
+            rolling = rollout.Rollout(work.targets, work.choice, work.reach, how, run, tell, gauge)
             done = rolling.apply(work.planned)
         run.save("after", data.audit(rolling.after()))
         run.save("outcomes", apply_data.outcomes(done))
+        gain = gauge.gain() if gauge else None
         code = NOT_REACHED if rolling.left_drained else exit_code(work, done)
+        code = max(code, gain.code if gain else OK)
     finally:
         run.finish(code)
-    dead = rolling.interrupted()
+    told = Told(run.id, done, rolling.interrupted(), rolling.left_drained, gain)
     if output_format == "json":
-        print_json(stream, work, done, run, dead, rolling.left_drained)
+        print_json(stream, work, told)
     else:
-        apply_text.print_interrupted(stream, dead, len(work.planned) == 1)
-        apply_text.print_outcomes(stream, done, len(work.planned) == 1)
-        apply_text.print_drained(stream, rolling.left_drained)
-        apply_text.print_way_back(stream, run.id)
+        print_text(stream, work, told)
     return code
+
+
+@dataclass(frozen=True)
+class Told:
+    """What an apply came to, for a report. `run` is None where nothing had to be done."""
+
+    run: str | None
+    done: Sequence[Done]
+    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    drained: Mapping[str, str] = field(default_factory=dict)
+    gain: Gain | None = None
+
+
+def print_text(stream: TextIO, work: Work, told: Told) -> None:
+    single = len(work.planned) == 1
+    apply_text.print_interrupted(stream, told.dead, single)
+    apply_text.print_outcomes(stream, told.done, single)
+    if told.gain:
+        asked = _options.as_typed(work.reach, None, Choice(), None)
+        apply_gain.print_gain(stream, told.gain, told.done, asked, single)
+    apply_text.print_drained(stream, told.drained)
+    apply_text.print_way_back(stream, str(told.run))
 
 
 def _lasting(inventory: str | None) -> str | None:
@@ -147,17 +174,9 @@ def exit_code(work: Work, done: Sequence[Done]) -> int:
     return INCOMPLETE if work.not_reached else OK
 
 
-def print_json(
-    stream: TextIO,
-    work: Work,
-    done: Sequence[Done],
-    run: runs.Run | None,
-    dead: Mapping[str, Sequence[Mapping[str, Any]]] | None = None,
-    drained: Mapping[str, str] | None = None,
-) -> None:
-    every = done if run else [skipped for each in work.planned for skipped in each.skipped]
-    known = planning.by_hand(work.results), work.results, dead or {}, drained or {}
-    stream.write(data.text(apply_data.applied(run.id if run else None, every, *known)))
+def print_json(stream: TextIO, work: Work, told: Told) -> None:
+    known = planning.by_hand(work.results), work.results, told.dead, told.drained, told.gain
+    stream.write(data.text(apply_data.applied(told.run, told.done, *known)))
 
 
 def confirm(question: str, yes: bool) -> None:

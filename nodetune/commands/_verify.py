@@ -4,34 +4,39 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nodetune import measuring, proof, show
+from nodetune import launch, measuring, nodeset, proof, show
 from nodetune.commands import _options, _run
 from nodetune.outcome import INCOMPLETE, OK, TOO_SLOW
 from nodetune.proof import Proof, Tell
 from nodetune.report import data, verify_changes, verify_data, verify_text
 from nodetune.verdict import baseline
 from nodetune.verdict import compare as comparing
+from nodetune.verdict.machine import UNKNOWN
 from nodetune.verdict.suites import Wanted
-from nodetune.workflow import Choice
+from nodetune.workflow import Choice, Reach
 
 
 def verified(options: dict[str, Any], output_format: str, output: Path | None) -> int:
     """Measure, judge, tell."""
     wanted = _wanted(options)
     own = baseline.read(options["baseline"]) if options["baseline"] else None
-    reach = _options.reach(options)
+    reach, way = _options.reach(options), WAYS[options["via"]]
+    reach = way.hosts(reach)
     targets = reach.targets()
-    asked = _options.as_typed(reach, None, Choice(), None)
+    asked = shlex.join([*shlex.split(_options.as_typed(reach, None, Choice(), None)), *way.words])
     with progress(len(targets)) as tell:
-        proofs = proof.Prover(wanted, reach, measuring.measure, tell).prove(targets, own, options["even_if_busy"])
+        prover = proof.Prover(wanted, reach, way.measure, tell, way.look)
+        proofs = prover.prove(targets, own, options["even_if_busy"])
     if options["save_baseline"]:
         _save(options["save_baseline"], proofs)
     with _run.output_stream(output) as stream:
@@ -40,6 +45,34 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
         else:
             verify_text.print_verify(stream, proofs, wanted, asked)
     return proof.exit_code(proofs)
+
+
+@dataclass(frozen=True)
+class Way:
+    """What starts the measurements: which hosts are meant, how they measure, what is made of a host's facts, and what to type."""
+
+    hosts: Callable[[Reach], Reach]
+    measure: proof.Measure
+    look: proof.Look
+    words: tuple[str, ...] = ()
+
+
+def _allocated(reach: Reach) -> Reach:
+    """Without an inventory the nodes of the allocation are meant. Raises click.UsageError outside of one."""
+    if reach.inventory is not None:
+        return reach
+    nodes = launch.allocated()
+    if not nodes:
+        raise click.UsageError(
+            "--via slurm: this is no allocation: name the nodes with -i, or run it in salloc or sbatch"
+        )
+    return replace(reach, inventory=nodeset.fold(nodes))
+
+
+WAYS = {
+    "ssh": Way(lambda reach: reach, measuring.measure, proof.reached),
+    "slurm": Way(_allocated, launch.measure, proof.reached_or_not, ("--via", "slurm")),
+}
 
 
 def _wanted(options: dict[str, Any]) -> Wanted:
@@ -66,10 +99,12 @@ def _wanted(options: dict[str, Any]) -> Wanted:
 
 
 def _save(path: Path, proofs: Sequence[Proof]) -> None:
-    """An empty baseline would hold nothing against anything: it is not written."""
-    document = verify_data.kept(proofs)
+    """An empty baseline would hold nothing against anything: it is not written. Nor is one of hosts that nobody knows."""
+    document = verify_data.kept([each for each in proofs if each.machine != UNKNOWN])  # it holds for like hosts only
     if not document["figures"]:
-        click.echo(f"{path}: not written: nothing was measured that did not fall short", err=True)
+        click.echo(
+            f"{path}: not written: there is no figure that did not fall short, of hardware that is known", err=True
+        )
         return
     with _run.output_stream(path) as stream:
         stream.write(json.dumps(document, indent=1) + "\n")

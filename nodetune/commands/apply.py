@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from nodetune.commands import _apply, _options, _run
+from nodetune.commands import _apply, _apply_verify, _options, _run
 from nodetune.model import DISRUPTIONS
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
+from nodetune.verdict.compare import FEWEST
+from nodetune.verdict.suites import SUITES, Wanted
 
 if TYPE_CHECKING:
     from nodetune.rollout import How, Planned
@@ -61,6 +63,14 @@ if TYPE_CHECKING:
     metavar="N",
     help="Begin no further batch when more hosts than this have failed.",
 )
+@click.option("--verify", is_flag=True, help="Measure the hosts before and after, and tell what the changes brought.")
+@click.option("--suite", type=click.Choice(list(SUITES)), help="What --verify measures. Default: quick.")
+@click.option(
+    "--repeat",
+    type=click.IntRange(FEWEST, 100),
+    metavar="N",
+    help=f"How often --verify measures before, and after. Default: {FEWEST}; fewer tell no change from noise.",
+)
 @_options.runs_folder
 @_options.output_format
 @_options.output
@@ -78,23 +88,39 @@ def command(
     nodetune apply                                   this machine, nothing disruptive
     nodetune apply -i prod -b --dry-run              show every change on every host; change nothing
     nodetune apply -i prod -b --max-disruption reboot --reboot --drain slurm --batch 10%
+    nodetune apply -i prod -b --verify               measure before and after: what did it bring?
 
     What counts is the audit afterwards. `nodetune rollback RUN` takes everything back.
-    Exit code: 0 done, 2 usage, 3 hosts not reached, 4 the end state was not reached.
+    Exit code: 0 done, 2 usage, 3 hosts not reached, 4 the end state was not reached, 5 (--verify) something became
+    slower, or is slower than it should be.
     """
     how = _how(options)
     given = dict(options)
+    wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
     reach = _options.reach(options)
     work = _apply.prepare(reach, _options.choice(**options), how)
     with _run.output_stream(output) as stream:
         if dry_run:
+            if wanted:
+                click.echo("--dry-run changes nothing: --verify would find nothing, and is left out", err=True)
             return _apply.rehearse(work, stream, output_format)
         if output_format == "text":
             _apply.print_plan(stream, work)
         if not work.busy:
             return _nothing(stream, work, output_format)
+        if wanted:
+            _apply_verify.announce(wanted, work, how)
         _confirm(work.busy, how, yes)
-        return _apply.carry_out(work, how, given, runs_folder, stream, output_format)
+        run = _apply.begin(work, how, given, runs_folder)
+        gauge = _apply_verify.gauge(wanted, work, run) if wanted else None
+        return _apply.carry_out(work, how, run, gauge, stream, output_format)
+
+
+def _wanted(verify: bool, suite: str | None, repeat: int | None) -> Wanted | None:
+    """What is to be measured, if anything is. Raises click.UsageError."""
+    if not verify and (suite or repeat):
+        raise click.UsageError("--suite and --repeat tell how --verify measures: add --verify")
+    return Wanted(suite=suite or "quick", runs=repeat or FEWEST) if verify else None
 
 
 def _how(options: dict[str, Any]) -> How:
@@ -127,5 +153,6 @@ def _confirm(busy: Sequence[Planned], how: How, yes: bool) -> None:
 def _nothing(stream: TextIO, work: _apply.Work, output_format: str) -> int:
     """Nothing to do: Ansible is not even started."""
     if output_format == "json":
-        _apply.print_json(stream, work, [], None)
+        skipped = [done for each in work.planned for done in each.skipped]
+        _apply.print_json(stream, work, _apply.Told(None, skipped))
     return INCOMPLETE if work.not_reached else NOT_REACHED if work.waiting else OK

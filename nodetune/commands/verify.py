@@ -23,6 +23,13 @@ from nodetune.verdict.suites import SUITES
 @click.option("--disk", default="", metavar="DIR", help="Measure the file system of this folder too (with fio).")
 @click.option("--pairs", is_flag=True, help="Measure the network between pairs of hosts too (iperf3, perftest).")
 @click.option("--together", is_flag=True, help="NCCL over all the hosts at once, not within each.")
+@click.option(
+    "--via",
+    type=click.Choice(["ssh", "slurm"]),
+    default="ssh",
+    show_default=True,
+    help="What starts the measurements; slurm is srun, in an allocation without -i on all its nodes.",
+)
 @click.option("--nccl", default="", metavar="PATH", help="The libnccl.so.2 to use on the hosts.")
 @click.option("--nccl-tests", default="", metavar="DIR", help="Use the nccl-tests binaries there instead of our own.")
 @click.option("--env", "env", multiple=True, metavar="NAME=VALUE", help="Set for what is measured, such as NCCL_…")
@@ -65,6 +72,7 @@ def command(compare: tuple[Path, Path] | None, output_format: str, output: Path 
     nodetune verify -i prod --only gpu_copy --gpu 2       just that
     nodetune verify -i prod --save-baseline site.json     keep it as what is right here …
     nodetune verify -i prod --baseline site.json          … and hold others against it
+    salloc -N4 --gpus-per-node=8 nodetune verify --via slurm --suite nccl --together
     nodetune verify --compare before.json after.json      real change, or noise
 
     Nothing is changed or installed. Hosts whose GPUs are in use are left alone.

@@ -7,15 +7,18 @@ job is about to be held.
 from __future__ import annotations
 
 import os
+import random
 import re
+import time
 from typing import Any
 
-from nodetune.guard import child, records
+from nodetune.guard import child
 
 HOUR = 3600 * 10**9
 MARKS, OFF = "failed", "off"
 COMM = "nodetune:shared"
 TURN_SECONDS = 0.3
+ATTEMPTS, TICK_SECONDS = 4, 0.02
 
 
 def why_not(shared: str, node: str, most: int, seconds: float) -> str:
@@ -40,17 +43,26 @@ def _claim(shared: str, name: str, most: int) -> str:
 
 
 def _mark(folder: str, name: str, most: int) -> str:
-    """Mark first, count then: of nodes that do so together each sees those that were before it."""
+    """Mark first, date then, count last: whoever is allowed and dated before this node is seen by it.
+
+    Marks of one tick of the file server's clock count as before one another, so that the cap is never passed, and are dated
+    anew after a moment, so that not all of them stand back.
+    """
     os.makedirs(folder, mode=0o755, exist_ok=True)
     path = os.path.join(folder, name)
     before = _dated(path)
-    records.write(path, f"{name}\n")
-    mine = _dated(path)
-    others = {each: _dated(os.path.join(folder, each)) for each in os.listdir(folder) if each != name}
+    for attempt in range(ATTEMPTS):
+        time.sleep(random.uniform(0, TICK_SECONDS * attempt))  # noqa: S311  (so that nodes do not come back together)
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644))
+        os.utime(path)
+        mine = _dated(path)
+        others = {each: _dated(os.path.join(folder, each)) for each in os.listdir(folder) if each != name}
+        if mine not in others.values():
+            break
     for each, dated in others.items():
         if dated <= mine - HOUR:
             _remove(os.path.join(folder, each))
-    earlier = [each for each, dated in others.items() if mine - HOUR < dated and (dated, each) < (mine, name)]
+    earlier = [each for each, dated in others.items() if mine - HOUR < dated <= mine]
     if before > mine - HOUR or len(earlier) < most:
         return ""
     _remove(path)

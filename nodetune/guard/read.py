@@ -180,4 +180,4 @@ def _library() -> bool:
     """Whether there is an NVML library at all: pynvml itself takes 50 ms to import."""
     from nodetune.probe import nvml
 
-    return os.path.isdir(nvml.DRIVER_CONTAINER) or nvml._loads(nvml.LIBRARY)  # noqa: SLF001
+    return os.path.isdir(nvml.DRIVER_CONTAINER) or nvml.loads(nvml.LIBRARY)

@@ -44,10 +44,10 @@ def _load_from_driver_container():
     """
     folders = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu")
     there = ["{}/{}/{}".format(DRIVER_CONTAINER, folder, LIBRARY) for folder in folders]
-    _loads(LIBRARY) or any(_loads(read.ROOT + path) for path in there if read.exists(path))
+    loads(LIBRARY) or any(loads(read.ROOT + path) for path in there if read.exists(path))
 
 
-def _loads(library):
+def loads(library):
     try:
         return bool(ctypes.CDLL(library))
     except OSError:

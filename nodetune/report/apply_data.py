@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from nodetune.apply import Done
+from nodetune.gain import Gain
 from nodetune.model import Finding, HostResult
 from nodetune.playbook import Outcome
+from nodetune.report import apply_gain
 from nodetune.report.apply_text import tally
 from nodetune.report.data import head
 
@@ -39,9 +41,10 @@ def applied(
     results: Iterable[HostResult],
     dead: Mapping[str, Sequence[Mapping[str, Any]]],
     drained: Mapping[str, str],
+    gain: Gain | None,
 ) -> dict[str, Any]:
-    """`run` is None where nothing had to be done; `dead` holds the runs that were found interrupted, by host, and
-    `drained` why hosts that this run drained are not back in service.
+    """`run` is None where nothing had to be done; `dead` holds the runs that were found interrupted, by host, `drained`
+    why hosts that this run drained are not back in service, and `gain` what measuring before and after has shown.
     """
     return {
         **head(APPLY_SCHEMA),
@@ -53,6 +56,7 @@ def applied(
         "not_reached": not_reached(results),
         "interrupted": [{"host": host, **each} for host, found in dead.items() for each in found],
         "left_drained": [{"host": host, "reason": reason} for host, reason in drained.items()],
+        "verified": apply_gain.document(gain),
         "summary": tally(done),
     }
 

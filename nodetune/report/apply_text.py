@@ -86,7 +86,8 @@ def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
 
 
 def print_way_back(stream: TextIO, run: str) -> None:
-    Lines(console(stream)).line("run ", (run, "bold"), f"; to take it back: nodetune rollback {run}")
+    """In one piece, so that the command can be copied."""
+    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to take it back: nodetune rollback {run}", ""))
 
 
 def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], run: str | None) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import datetime
+import shlex
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune import nodeset, show
 from nodetune.report.text import Lines, console
-from nodetune.runs import DOCUMENTS, DONE, INTERRUPTED, RUNNING, UNREADABLE, BadRun, Run
+from nodetune.runs import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, BadRun, Run
 
 STYLE = {RUNNING: "bold", DONE: "green", INTERRUPTED: "yellow", UNREADABLE: "red"}
 OUTCOME_STYLE = {"fixed": "green", "pending reboot": "cyan", "skipped": "dim"}
@@ -95,6 +96,7 @@ def print_run(stream: TextIO, run: Run, diff: bool) -> None:
     plan = run.document("plan")
     planned = plan.get("steps") if isinstance(plan, dict) else None
     _print_steps(out, list(_rows(run.document("outcomes"))) or list(_rows(planned)))
+    _print_measured(out, run)
     if diff:
         for host in run.about["hosts"]:
             _print_diff(out, host, run.diff(host))
@@ -120,6 +122,15 @@ def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
         out.line(before, " → ", after, *([f"   {reason}"] if reason else []), indent=" " * 16)
     if not same:
         out.line("No plan is recorded.")
+
+
+def _print_measured(out: Lines, run: Run) -> None:
+    """The results of --verify: one where the run ended before the second."""
+    paths = [str(run.folder / f"{name}.json") for name in MEASURED if run.document(name) is not None]
+    if len(paths) == len(MEASURED):
+        out.whole(("what it brought: ", "dim"), (shlex.join(["nodetune", "verify", "--compare", *paths]), "green"))
+    elif paths:
+        out.whole(("measured: ", "dim"), (paths[0], ""))
 
 
 def _print_diff(out: Lines, host: str, diff: str) -> None:

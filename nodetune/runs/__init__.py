@@ -2,6 +2,7 @@
 
     run.json            command, options (no passwords), hosts, inventory, when, by whom, which process, exit code
     plan.json           the plan; before.json and after.json: the audits around it; outcomes.json: what became of each step
+    before-verify.json, after-verify.json   what was measured around it (--verify)
     events.jsonl        what happened, in order
     facts/HOST.json     what was read before; changes/HOST.json: what was to be done; diffs/HOST.diff: what that changed
     entries/HOST.jsonl  the host's journal, as it came in
@@ -34,7 +35,8 @@ SCHEMA = "nodetune.run/1"
 RUNNING, DONE, INTERRUPTED, ELSEWHERE, UNREADABLE = "running", "done", "interrupted", "elsewhere", "unreadable"
 """`elsewhere`: not ended, and begun on another machine that shares this folder: only that one can tell."""
 
-DOCUMENTS = ("plan", "before", "after", "outcomes")
+MEASURED = ("before-verify", "after-verify")
+DOCUMENTS = ("plan", "before", "after", "outcomes", *MEASURED)
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 _LONGEST_NAME = 60

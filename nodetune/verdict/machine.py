@@ -71,12 +71,18 @@ class Machine:
     @property
     def title(self) -> str:
         """`8 x NVIDIA H200 (nvswitch)`; a host without GPUs is its CPU."""
+        if self == UNKNOWN:
+            return "unknown hardware"
         if not self.gpus:
             return show.plain(self.cpu, 60) or "no GPU"
         return f"{self.gpus} x {self.model or 'GPUs of several models'} ({self.fabric})"
 
     def data(self) -> dict[str, Any]:
         return asdict(self)
+
+
+UNKNOWN = Machine()
+"""A host that was measured although its facts could not be read."""
 
 
 def of(facts: HostFacts) -> Machine:

@@ -2,9 +2,11 @@
 
 A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG": "INFO", "OTHER": null (removed)},
 "group": {"hosts": [names], "self": index}, "run": an id that the hosts of one run share}.
+Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts": [names], "of": [for each host: which plan]}.
 Said while it runs, in this order for each measurement (see `report` for what a measurement says itself):
 {"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, and
-at last {"end": {…}}. Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}.
+at last {"end": {…}}. Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the
+"plan" whose group it is for.
 """
 
 import importlib
@@ -31,9 +33,9 @@ class Supervisor:
     """Must have the process to itself: whatever child it has, it ends."""
 
     def __init__(self, plan, channel):
-        self._plan = plan
+        self._plan = plan = own_part(plan)
         self._channel = channel
-        self._group = _with_self(plan.get("group") or {"hosts": ["localhost"], "self": 0})
+        self._group = plan.get("group") or {"hosts": ["localhost"], "self": 0}
         self._early = []
         self._gone = []
         self._number = 0
@@ -53,6 +55,18 @@ class Supervisor:
             else:
                 self._one(item)
         self._channel.say({"end": {"seconds": round(time.time() - start, 3)}})
+        if "number" in self._plan:
+            self._wait_for_the_others()
+
+    def _wait_for_the_others(self):
+        """Until the controller hangs up: srun loses the last words of tasks when the step ends and one of them was killed."""
+        try:
+            while True:
+                inputs, outputs = self._channel.handles()
+                readable, writable, _ = select.select(inputs, outputs, [])
+                self._channel.served(readable, writable)
+        except Gone:
+            return
 
     def _prepare(self):
         worker.prctl(worker.PR_SET_CHILD_SUBREAPER, 1)
@@ -131,10 +145,10 @@ class Supervisor:
         self._tell_ended(reason or "it has nothing more to say")
 
     def _hear(self, event, running):
+        if not self._is_for_us(event):
+            return
         if "told" in event:
             message = event["told"]
-            if message["from"] == self._group["self"]:
-                return  # srun gives all hosts what any of them is told
             if message["number"] == self._number:
                 running.tell(message)
             elif message["number"] > self._number and len(self._early) < MOST_KEPT:
@@ -142,6 +156,11 @@ class Supervisor:
         elif "gone" in event:
             self._gone.append({"from": event["gone"], "topic": reporting.ENDED, "data": "this host has gone"})
             running.tell(self._gone[-1])
+
+    def _is_for_us(self, event):
+        """srun gives all its tasks what any of them is told: its own words, and those of other groups."""
+        sender = event["told"]["from"] if "told" in event else event.get("gone")
+        return event.get("plan") == self._plan.get("number") and sender != self._group["self"]
 
     def _kept(self):
         """What was told before this measurement began."""
@@ -235,6 +254,12 @@ def _ending(status):
     return "exit status {}".format(os.WEXITSTATUS(status))
 
 
-def _with_self(group):
-    """Started by srun, all hosts get the same plan: each takes its place by its task's number."""
-    return group if "self" in group else dict(group, self=int(os.environ.get("SLURM_PROCID", "0")))
+def own_part(plan):
+    """Of a plan for all tasks of a step this task's own, by its number. Each is by itself where its plan names no group."""
+    if "plans" not in plan:
+        return plan
+    task = int(os.environ.get("SLURM_PROCID", "0"))
+    number, host = plan["of"][task], plan["hosts"][task]
+    mine = plan["plans"][number]
+    hosts = (mine.get("group") or {"hosts": [host]})["hosts"]
+    return dict(mine, number=number, group={"hosts": hosts, "self": hosts.index(host)})

@@ -1,5 +1,6 @@
 """Hosts two by two: who works with whom, under which address, and who waits for whom."""
 
+import contextlib
 import fcntl
 import os
 import re
@@ -11,7 +12,10 @@ from . import report as reporting
 from . import tool
 
 SIOCGIFADDR = 0x8915
-START_SECONDS = 10.0
+START_SECONDS = 30.0
+DOOR_SECONDS = 2.0
+ANYWHERE = "192.0.2.1"
+"""An address that nobody has (RFC 5737): it is reached, if at all, by the default route."""
 
 
 def rounds(count, most):
@@ -88,27 +92,71 @@ def wait_until_listening(ports, running, name):
         time.sleep(0.02)
 
 
-def address(report, options):
-    """The address under which the other hosts can reach this one, and the name of its interface (None: not known).
+@contextlib.contextmanager
+def offer(report, options):
+    """What a client must know to reach this host (see way_to): its `ways`, [address, Gb/s of its link] each, and a `door`,
+    a port where it answers meanwhile, so that the client can try them. None where the way is given. Raises report.Fault.
+    """
+    found = own_ways(report, options)
+    ways = [[address, speed(interface) if interface else None] for address, interface in found]
+    given = options.get("interface") or (options.get("addresses") or {}).get(report.hosts[report.self])
+    with contextlib.closing(socket.socket(socket.AF_INET, socket.SOCK_STREAM)) as door:
+        door.bind(("", 0))
+        door.listen(8)  # the kernel answers: nobody needs to accept
+        yield {"ways": ways, "door": None if given else door.getsockname()[1]}
 
-    By the options `addresses` ({host: address}) or `interface`; else that of the default route, else the first there is.
+
+def way_to(known, there):
+    """(address, Gb/s of its link) under which the other host really answers. Raises report.Fault.
+
+    The first of its addresses need not be one that others reach: a virtual machine's own network, a container bridge that
+    has the same address on every host. Those that this host has too come last.
+    """
+    if not known["door"]:
+        return known["ways"][0]
+    own = {each for _, each in addresses()}
+    for address, gbits in sorted(known["ways"], key=lambda way: way[0] in own):
+        if _answers(address, known["door"]):
+            return address, gbits
+    tried = ", ".join(address for address, _ in known["ways"])
+    raise reporting.Fault("{} answers under none of its addresses ({}): look for a firewall".format(there, tried))
+
+
+def _answers(address, port):
+    try:
+        socket.create_connection((address, port), DOOR_SECONDS).close()
+    except OSError:
+        return False
+    return True
+
+
+def own_ways(report, options):
+    """(address, its interface or None) under which the other hosts may reach this one, the likeliest first.
+
+    That of the option `addresses` ({host: address}) or `interface`; else that of the default route, then all others.
     Raises report.Fault.
     """
     given = (options.get("addresses") or {}).get(report.hosts[report.self])
-    found = addresses()
-    if given:
-        return given, next((name for name, each in found if each == given), None)
     wanted = options.get("interface")
-    named = [(each, name) for name, each in found if name == wanted]
-    if wanted and not named:
-        raise reporting.Fault("the interface {} is not there or has no IPv4 address".format(wanted))
-    routed = _default()
-    by_route = [(each, name) for name, each in found if each == routed]
-    others = [(each, name) for name, each in found if name != "lo"]
-    for choice in (named, by_route, others):
-        if choice:
-            return choice[0]
-    raise reporting.Fault("this host has no IPv4 address but its own loopback: name one for it")
+    found = [(each, name) for name, each in addresses()]
+    if given:
+        return [next((way for way in found if way[0] == given), (given, None))]
+    if wanted:
+        named = [way for way in found if way[1] == wanted]
+        if not named:
+            raise reporting.Fault("the interface {} is not there or has no IPv4 address".format(wanted))
+        return named
+    routed = _towards(ANYWHERE)
+    outside = [way for way in found if way[1] != "lo" or way[0] == routed]
+    if not outside:
+        raise reporting.Fault("this host has no IPv4 address but its own loopback: name one for it")
+    return sorted(outside, key=lambda way: way[0] != routed)
+
+
+def interface_to(address):
+    """The interface by which this host sends to an address; None where it is not known."""
+    own = _towards(address)
+    return next((name for name, each in addresses() if each == own), None)
 
 
 def addresses():
@@ -124,11 +172,11 @@ def addresses():
     return found
 
 
-def _default():
-    """Our address towards the world. Nothing is sent."""
+def _towards(address):
+    """Our own address for what is sent to this one; None where there is no route. Nothing is sent."""
     try:
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
-            sock.connect(("192.0.2.1", 9))
+            sock.connect((address, 9))
             return sock.getsockname()[0]
     except OSError:
         return None

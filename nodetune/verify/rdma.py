@@ -6,7 +6,8 @@ no such one). Buffers are in host memory; what GPUs reach through the fabric is 
 How: the hosts of the run meet in rounds (see tcp). One host runs the server on a free port, one test long; the other one
 is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB.
 Statistic: the median of the repeats.
-By hand: ib_write_bw -d DEVICE -i PORT -s 1048576 -D 3 -F --report_gbits, and on the other host the same with its address.
+By hand: ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits (RoCE: and -x with the index of a RoCE v2
+address, show_gids lists them), and on the other host the same with the first one's address at the end.
 """
 
 import contextlib
@@ -17,7 +18,7 @@ import subprocess
 from . import pairs, tool
 from . import report as reporting
 
-SECONDS = 120.0
+SECONDS = 600.0  # eight ports, three repeats of four seconds, both directions, two rounds: 400
 SECONDS_A_RUN = 3
 PACKAGE = "perftest"
 CLASS = "/sys/class/infiniband"
@@ -39,18 +40,27 @@ def measure(options, report):
 
 
 def ports(options):
-    """{"mlx5_0/1": {"rate": Gb/s, "layer": "InfiniBand" or "Ethernet"}} of the ports that are active."""
+    """{"mlx5_0/1": {"rate": Gb/s, "layer": "InfiniBand" or "Ethernet", "software": bool}} of the ports that are active.
+
+    Devices that are only software (rxe, siw) have nothing behind them; the rate that they state (2.5) is nobody's.
+    """
     found = {}
     for device in sorted(os.listdir(CLASS)) if os.path.isdir(CLASS) else []:
         if options.get("devices") and device not in options["devices"]:
             continue
         for port in sorted(os.listdir("{}/{}/ports".format(CLASS, device))):
             folder = "{}/{}/ports/{}/".format(CLASS, device, port)
-            rate = re.match(r"[\d.]+", _text(folder + "rate"))
-            about = {"rate": float(rate.group()) if rate else None, "layer": _text(folder + "link_layer")}
+            software = not os.path.exists("{}/{}/device".format(CLASS, device))
+            rate = None if software else _rate(_text(folder + "rate"))
             if "ACTIVE" in _text(folder + "state"):
-                found[device + "/" + port] = about
+                found[device + "/" + port] = {"rate": rate, "layer": _text(folder + "link_layer"), "software": software}
     return found
+
+
+def _rate(text):
+    """`400 Gb/sec (4X NDR)` → 400.0."""
+    number = re.match(r"[\d.]+", text)
+    return float(number.group()) if number else None
 
 
 def gid_index(folder):
@@ -86,25 +96,26 @@ def command(program, options, name, port):
 @contextlib.contextmanager
 def _servers(program, options, report):
     """One for each run that there will be: each serves one test. Gives what the client must know."""
-    own, _ = pairs.address(report, options)
     found, running = ports(options), []
     repeats = int(options.get("repeats", 3))
     free = pairs.free_ports(len(found) * repeats)
-    try:
-        for number, name in enumerate(sorted(found)):
-            own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
-            commands = [command(program, options, name, port) for port in own_ports]
-            running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
-        pairs.wait_until_listening(free, running, "ib_write_bw")
-        yield {"address": own, "ports": found}
-    finally:
-        for each in running:
-            tool.stop(each)
+    with pairs.offer(report, options) as known:
+        try:
+            for number, name in enumerate(sorted(found)):
+                own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
+                commands = [command(program, options, name, port) for port in own_ports]
+                running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
+            pairs.wait_until_listening(free, running, "ib_write_bw")
+            yield dict(known, ports=found)
+        finally:
+            for each in running:
+                tool.stop(each)
 
 
 def _ask(program, options, report, pair):
     here, there, known, at_once = pair
     own = ports(options)
+    address, _ = pairs.way_to(known, there)
     for name in sorted(own):
         subject = "{} {}→{}".format(name, here, there)
         other = known["ports"].get(name)
@@ -112,12 +123,12 @@ def _ask(program, options, report, pair):
             report.skip("{} has no active port {}".format(there, name), subject)
             continue
         try:
-            samples = [_run(program, options, name, known["address"], port) for port in other["ports"]]
+            samples = [_run(program, options, name, address, port) for port in other["ports"]]
         except reporting.Fault as problem:
             report.failed(str(problem), subject)
             continue
-        about = {"rate": own[name]["rate"], "layer": own[name]["layer"], "size": options.get("size", 1 << 20)}
-        report.result(subject, samples, "Gb/s", pairs_at_once=at_once, **about)
+        about = dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once)
+        report.result(subject, samples, "Gb/s", **about)
 
 
 def _run(program, options, name, address, port):
@@ -126,10 +137,14 @@ def _run(program, options, name, address, port):
 
 
 def read(text):
-    """The average of perftest's table, in Gb/s. Raises report.Fault."""
+    """The average of perftest's table, in Gb/s. Raises report.Fault, also for 0: where all is lost perftest says no more."""
     rows = re.findall(
         r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([\d.]+)[ \t]+([\d.]+)(?:[ \t]+[\d.]+)*[ \t]*$", text, re.MULTILINE
     )
     if "BW average[Gb/sec]" not in text or not rows:
         raise reporting.Fault("ib_write_bw gave no figures: " + tool.last_line(text.encode("utf-8")))
-    return float(rows[-1][3])
+    found = float(rows[-1][3])
+    if not found:
+        lost = "not one message of {} bytes got through: look for what drops it (RoCE: UDP port 4791, MTU, VLAN)"
+        raise reporting.Fault(lost.format(rows[-1][0]))
+    return found

@@ -17,7 +17,7 @@ import subprocess
 from . import pairs, tool
 from . import report as reporting
 
-SECONDS = 60.0
+SECONDS = 180.0  # a round takes a dozen; all of ten hosts meet in nine
 PACKAGE = "iperf3"
 GBITS_A_PROCESS = 25.0
 MOST_PROCESSES = 8
@@ -36,19 +36,22 @@ def measure(options, report):
 
 @contextlib.contextmanager
 def _server(program, options, report):
-    """iperf3 servers, listening. Gives what the client must know."""
-    own, interface = pairs.address(report, options)
-    gbits = pairs.speed(interface) if interface else None
-    ports = pairs.free_ports(int(options.get("processes") or processes(gbits)))
+    """iperf3 servers, listening: as many as the fastest link takes. Gives what the client must know."""
     quiet = {"stdout": subprocess.DEVNULL}
     running = []
-    try:
-        running.extend(tool.start([program, "-s", "-B", own, "-p", str(port)], **quiet) for port in ports)
-        pairs.wait_until_listening(ports, running, "iperf3")
-        yield {"address": own, "ports": ports, "link": gbits}
-    finally:
-        for each in running:
-            tool.stop(each)
+    with pairs.offer(report, options) as known:
+        ports = pairs.free_ports(max(_processes(options, gbits) for _, gbits in known["ways"]))
+        try:
+            running.extend(tool.start([program, "-s", "-4", "-p", str(port)], **quiet) for port in ports)
+            pairs.wait_until_listening(ports, running, "iperf3")
+            yield dict(known, ports=ports)
+        finally:
+            for each in running:
+                tool.stop(each)
+
+
+def _processes(options, gbits):
+    return int(options.get("processes") or processes(gbits))
 
 
 def processes(gbits):
@@ -58,36 +61,25 @@ def processes(gbits):
 
 def _ask(program, options, report, pair):
     here, there, known, at_once = pair
-    _, interface = pairs.address(report, options)
-    about = {"link": known["link"], "interface": interface, "mtu": _mtu(interface), "pairs_at_once": at_once}
+    address, gbits = pairs.way_to(known, there)
+    interface = pairs.interface_to(address)
+    about = {"link": gbits, "interface": interface, "mtu": _mtu(interface), "pairs_at_once": at_once}
+    ends = [(address, port) for port in known["ports"][: _processes(options, gbits)]]
     for reverse, subject in ((False, "{}→{}".format(here, there)), (True, "{}→{}".format(there, here))):
         try:
-            samples, more = _measure(program, options, known, reverse)
+            samples, more = _measure(program, options, ends, reverse)
         except reporting.Fault as problem:
             report.failed(str(problem), subject)
             continue
         report.result(subject, samples, "Gb/s", **dict(about, **more))
 
 
-def _measure(program, options, known, reverse):
-    """Run the clients. Returns the seconds' sums in Gb/s, and the conditions."""
+def _measure(program, options, ends, reverse):
+    """Run the clients, one for each server. Returns the seconds' sums in Gb/s, and the conditions."""
     seconds, streams = int(options.get("seconds", 4)), int(options.get("streams", 8))
-    given = [
-        program,
-        "-c",
-        known["address"],
-        "-J",
-        "-O",
-        "1",
-        "-t",
-        str(seconds),
-        "-P",
-        str(streams),
-        "--connect-timeout",
-        "5000",
-    ]
-    more = ["-R"] if reverse else []
-    running = [tool.start(given + more + ["-p", str(port)]) for port in known["ports"]]
+    given = [program, "-J", "-O", "1", "-t", str(seconds), "-P", str(streams), "--connect-timeout", "5000"]
+    given += ["-R"] if reverse else []
+    running = [tool.start([*given, "-c", address, "-p", str(port)]) for address, port in ends]
     try:
         answers = [read(tool.finish(each, seconds + 15, ok=(0, 1))) for each in running]
     finally:

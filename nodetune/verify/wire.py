@@ -9,10 +9,10 @@ import json
 import re
 import zlib
 
-LONGEST = 2800
-"""Characters of DATA in one line."""
+LONGEST = 900
+"""Characters of DATA in one line. srun --label breaks lines of more than 1024 bytes in two."""
 
-MOST_PARTS = 400
+MOST_PARTS = 800
 MOST_UNPACKED = 4 << 20
 """Bytes of one event; of all together sixteen times as many."""
 

@@ -2,11 +2,12 @@
 
 import json
 import os
+from dataclasses import replace
 
 import jsonschema
 import pytest
 
-from nodetune import guardpolicy, located, paths, profile
+from nodetune import guardpolicy, located, paths, profile, remedies
 from nodetune.guard import policy
 from nodetune.guard.program import Blind
 
@@ -135,3 +136,21 @@ def test_a_policy_that_is_not_there_or_is_no_file_blinds(tmp_path):
         policy.load(str(tmp_path / "none"))
     with pytest.raises(Blind, match="is a directory"):
         policy.load(str(tmp_path))
+
+
+def test_what_tasks_get_is_named_by_the_site_and_must_be_lines_that_slurm_can_take_up():
+    assert made()["environment"] == {}
+    data = made(environment={"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"})
+    assert data["environment"] == {"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"}
+    jsonschema.validate(data, SCHEMA)
+    for wrong in ("NCCL_DEBUG=WARN", {"A B": "1"}, {"A": "1\n2"}):
+        with pytest.raises(ValueError, match="environment"):
+            made(environment=wrong)
+
+
+def test_the_profiles_nccl_settings_reach_the_tasks():
+    resolved = profile.resolve(profile.named(["training"]), None)
+    one = resolved.checks[0]
+    own = replace(one, id="hca-unset", remedy=remedies.nccl_conf("NCCL_IB_HCA"), set="mlx5")
+    data = guardpolicy.make(replace(resolved, checks=(*resolved.checks, own)), "n01")
+    assert data["environment"] == {"NCCL_IB_HCA": "mlx5"}

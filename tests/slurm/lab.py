@@ -1,13 +1,18 @@
 """A real Slurm (Debian's packages) on this machine for tests: munged, slurmctld and some slurmd, all in one folder.
 
 Nothing under /etc is touched. Needs root (slurmd) and: slurmctld slurmd slurm-client munge.
+
+With `apart` each slurmd lives in namespaces of its own: its processes see no others, and the folders run, lib, opt and
+policy of `of_node(NAME)` are their /run, /var/lib/nodetune, /opt and /etc/nodetune.
 """
 
+import contextlib
 import fcntl
 import os
 import shutil
 import signal
 import socket
+import stat
 import subprocess
 import tempfile
 import time
@@ -33,7 +38,7 @@ SlurmdPidFile={lab}/run/slurmd-%n.pid
 SlurmctldLogFile={lab}/log/slurmctld.log
 SlurmdLogFile={lab}/log/slurmd-%n.log
 ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
+TaskPlugin=task/{task}
 JobAcctGatherType=jobacct_gather/none
 AccountingStorageType=accounting_storage/none
 SelectType=select/cons_tres
@@ -44,9 +49,20 @@ SlurmdTimeout=30
 MailProg=/bin/true
 SlurmdParameters=config_overrides
 {extra}
+{gres}
 {nodes}
 PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
+
+APART = """\
+mount --bind "$1/run" /run && mount --bind "$1/lib" /var/lib/nodetune && mount --bind "$1/opt" /opt &&
+    mount --bind "$1/policy" /run/policy && mount -t overlay overlay -o "lowerdir=$1/etc:/etc" /etc || exit
+shift
+"$@" &
+trap 'kill $!; wait' TERM
+wait
+"""
+"""Its shell is the first process there: it takes the orphans, and all end with it."""
 
 
 def missing() -> str:
@@ -61,28 +77,45 @@ def _tool(name):
     return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/sbin")
 
 
+def _turn(how):
+    turn = (Path(tempfile.gettempdir()) / "nodetune-slurm-lab.lock").open("w")
+    fcntl.flock(turn, how)
+    return turn
+
+
+@contextlib.contextmanager
+def no_slurm():
+    """Waits until no cluster of these tests runs, and keeps others waiting: for what looks whether a slurmd is there."""
+    with _turn(fcntl.LOCK_EX):
+        yield
+
+
 class Cluster:
     """`with Cluster(folder, nodes=2) as cluster:` nodes are n01, n02 …, all on this machine."""
 
-    def __init__(self, folder: Path, nodes: int = 1, extra: str = "", port: int = 0):
+    def __init__(self, folder: Path, nodes: int = 1, extra: str = "", gpus: int = 0, task: str = "none", apart=False):
         self.folder, self.nodes, self.extra = folder, [f"n{number + 1:02d}" for number in range(nodes)], extra
-        self.port = port or _free_ports(nodes + 1)
+        self.gpus, self.task, self.apart = gpus, task, apart
+        self.port = _free_ports(nodes + 1)
         self.conf = folder / "etc" / "slurm.conf"
         self._started: list[subprocess.Popen] = []
+        self._shells: dict[str, int] = {}
 
     @property
     def environment(self):
         return {**os.environ, "SLURM_CONF": str(self.conf), "PATH": f"{os.environ['PATH']}:/usr/sbin:/sbin"}
 
     def __enter__(self):
-        self._turn = (Path(tempfile.gettempdir()) / "nodetune-slurm-lab.lock").open("w")
-        fcntl.flock(self._turn, fcntl.LOCK_EX)  # one cluster at a time: the code under test looks for *the* slurmd
+        # The code under test looks for *the* slurmd, unless it lives apart
+        self._turn = _turn(fcntl.LOCK_SH if self.apart else fcntl.LOCK_EX)
         try:
             self._write()
             self._start(["runuser", "-u", "munge", "--", _tool("munged"), "--foreground", *self._munge_options()])
-            self._start([_tool("slurmctld"), "-D", "-c", "-f", str(self.conf)])
+            self.start_controller()
             for node in self.nodes:
-                self._start([_tool("slurmd"), "-D", "-N", node, "-f", str(self.conf)])
+                self._shells[node] = self._start(
+                    [*self._apart(node), _tool("slurmd"), "-D", "-N", node, "-f", str(self.conf)]
+                ).pid
             self.wait_until(
                 lambda: all(self.state(node).startswith("IDLE") for node in self.nodes), "the nodes are idle"
             )
@@ -93,28 +126,51 @@ class Cluster:
 
     def __exit__(self, *_problem):
         for process in reversed(self._started):
-            for number in (signal.SIGTERM, signal.SIGKILL):
-                try:
-                    os.killpg(process.pid, number)
-                    process.wait(10)
-                    break
-                except (ProcessLookupError, subprocess.TimeoutExpired):
-                    continue
+            _end(process)
         self._turn.close()
+
+    def start_controller(self):
+        self.controller = self._start([_tool("slurmctld"), "-D", "-c", "-f", str(self.conf)])
+
+    def stop_controller(self):
+        self._started.remove(self.controller)
+        _end(self.controller)
+
+    def of_node(self, node):
+        """Where the files of a node are that it has for itself."""
+        return self.folder / "nodes" / node
+
+    def _apart(self, node):
+        if not self.apart:
+            return []
+        Path("/var/lib/nodetune").mkdir(exist_ok=True)
+        place = self.of_node(node)
+        for name in ("run/policy", "lib", "opt", "policy", "etc"):
+            (place / name).mkdir(parents=True, exist_ok=True)
+        if not (place / "etc" / "nodetune").is_symlink():
+            (place / "etc" / "nodetune").symlink_to("/run/policy")  # what lies in an overlay must not change
+        space = ["unshare", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child"]
+        return [*space, "/bin/sh", "-c", APART, "sh", str(place)]
+
+    def inside(self, node):
+        """A command's first words that run the rest in a node's namespaces."""
+        shell = self._shells[node]
+        children = Path(f"/proc/{shell}/task/{shell}/children").read_text().split()
+        return ["nsenter", "--target", children[0], "--mount", "--pid", "--"]
 
     def _start(self, command):
         log = (self.folder / "log" / "output").open("ab")
         with log:
-            self._started.append(
-                subprocess.Popen(
-                    command,
-                    env=self.environment,
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
+            started = subprocess.Popen(
+                command,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
             )
+        self._started.append(started)
+        return started
 
     def _munge_options(self):
         munge = self.folder / "munge"
@@ -134,14 +190,35 @@ class Cluster:
         for name in ("state", "log"):
             shutil.chown(self.folder / name, "slurm", "slurm")
         host = socket.gethostname().partition(".")[0]
+        gres = f" Gres=gpu:{self.gpus}" if self.gpus else ""
         lines = [
-            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.port + 1 + number} CPUs=4 State=UNKNOWN"
+            f"NodeName={node} NodeHostname={host} NodeAddr=127.0.0.1 Port={self.port + 1 + number} CPUs=4{gres} State=UNKNOWN"
             for number, node in enumerate(self.nodes)
         ]
         self.conf.write_text(
-            CONFIG.format(host=host, port=self.port, lab=self.folder, extra=self.extra, nodes="\n".join(lines))
+            CONFIG.format(
+                host=host,
+                port=self.port,
+                lab=self.folder,
+                task=self.task,
+                extra=self.extra,
+                gres="GresTypes=gpu" if self.gpus else "",
+                nodes="\n".join(lines),
+            )
         )
         (self.folder / "etc" / "cgroup.conf").write_text("CgroupAutomount=no\n")
+        if self.gpus:
+            self._write_gres()
+
+    def _write_gres(self):
+        """GPUs that are device files and no more: what is behind them is another stand-in's."""
+        devices = self.folder / "dev"
+        devices.mkdir(exist_ok=True)
+        for number in range(self.gpus):
+            os.mknod(devices / f"nvidia{number}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+        (self.folder / "etc" / "gres.conf").write_text(
+            f"AutoDetect=off\nName=gpu File={devices}/nvidia[0-{self.gpus - 1}]\n"
+        )
 
     def run(self, *command, check=True):
         """A Slurm command on this cluster; its standard output."""
@@ -167,9 +244,19 @@ class Cluster:
             time.sleep(0.1)
 
 
+def _end(process):
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        try:
+            os.killpg(process.pid, number)
+            process.wait(10)
+            break
+        except (ProcessLookupError, subprocess.TimeoutExpired):
+            continue
+
+
 def _free_ports(count):
     """The first of `count` ports in a row that nothing listens on."""
-    for first in range(20000 + os.getpid() % 5000 * 4, 60000, count):
+    for first in range(20000 + os.getpid() % 3000 * 4, 32700, count):  # below those that the kernel hands out
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:

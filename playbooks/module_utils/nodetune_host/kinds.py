@@ -1,6 +1,6 @@
 """Every kind of change, by its name. Ansible sends along what is named in an import, nothing else: so each is named."""
 
-from . import bootarg, cpu, edit, file, gpu, irqs, link, module, mount, run, swap, unit, value
+from . import bootarg, cpu, edit, file, gpu, guarded, irqs, link, module, mount, program, run, slurm, swap, unit, value
 
 __all__ = [
     "bootarg",
@@ -8,11 +8,14 @@ __all__ = [
     "edit",
     "file",
     "gpu",
+    "guarded",
     "irqs",
     "link",
     "module",
     "mount",
+    "program",
     "run",
+    "slurm",
     "swap",
     "unit",
     "value",

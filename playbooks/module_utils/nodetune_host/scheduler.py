@@ -22,7 +22,7 @@ def in_service():
 
 
 def _slurm_in_service():
-    if not _process("slurmd")[0]:
+    if not process_of("slurmd")[0]:
         return ""
     try:
         node = slurm_node()
@@ -36,7 +36,7 @@ def _slurm_in_service():
 
 
 def _kubelet_in_service():
-    if not _process("kubelet")[0]:
+    if not process_of("kubelet")[0]:
         return ""
     kubectl = command.find("kubectl")
     credentials = next((path for path in KUBELET_CREDENTIALS if os.path.exists(path)), None)
@@ -56,7 +56,7 @@ def drain(run):
 
     Another's drain is used as it is: its reason stays, and `resume` will not lift it.
     """
-    if not _process("slurmd")[0]:
+    if not process_of("slurmd")[0]:
         return False, ""
     node = slurm_node()
     ours = _reason(node) == REASON.format(run)
@@ -68,7 +68,7 @@ def drain(run):
 
 def resume(run):
     """Bring the node back if, and only if, its drain carries this run's reason. Returns whether it did. Raises Problem."""
-    if not _process("slurmd")[0]:
+    if not process_of("slurmd")[0]:
         return False
     node = slurm_node()
     if "DRAIN" not in node["State"] or _reason(node) != REASON.format(run):
@@ -84,7 +84,7 @@ def _reason(node):
 
 def slurm_node():
     """{"NodeName", "State", "Reason" …} of this node as slurmctld knows it. Raises Problem."""
-    own = _option(_process("slurmd")[1], "-N")
+    own = _option(process_of("slurmd")[1], "-N")
     names = {own, socket.gethostname(), socket.gethostname().partition(".")[0]} - {""}
     nodes = [_fields(line) for line in scontrol("--oneliner", "show", "node").splitlines() if "NodeName=" in line]
     mine = [each for each in nodes if each["NodeName"] == own] or [
@@ -97,7 +97,7 @@ def slurm_node():
 
 def scontrol(*words):
     """What scontrol prints, with the configuration that the running slurmd was given. Raises Problem."""
-    pid, started = _process("slurmd")
+    pid, started = process_of("slurmd")
     beside = os.path.join(os.path.dirname(os.path.dirname(_link(f"/proc/{pid}/exe"))), "bin", "scontrol")
     tool = command.find("scontrol") or (beside if os.access(beside, os.X_OK) else None)
     if not tool:
@@ -124,7 +124,7 @@ def _option(words, name):
     return ""
 
 
-def _process(name):
+def process_of(name):
     """(pid, command line) of a running process of that name; (0, []) when there is none."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

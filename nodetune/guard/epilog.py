@@ -1,0 +1,184 @@
+"""After a job: what it left on its GPUs, and what went wrong with them while it ran.
+
+The checks that gate are judged once more, and beside them processes that are still there and counters that grew since
+the prolog's reading (kernel log, ECC, NVLink). All is told; the node is taken out of service only for checks that gate,
+and only in the mode `enforce`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nodetune.guard import cache, records
+from nodetune.guard.program import BLIND, HOLD, RUN, say
+
+if TYPE_CHECKING:
+    from nodetune.guard.decide import Decision
+    from nodetune.guard.job import Job
+    from nodetune.guard.policy import Policy
+    from nodetune.guard.program import Asked
+    from nodetune.model import Check
+
+SNAPSHOT = ("gpu.ecc_uncorrected_volatile", "gpu.nvlink_errors", "xid.events", "xid.fallen_off_bus")
+"""What the prolog should read as well (the policy's `snapshot`): it counts up, or gathers, while a job runs."""
+DURING = ("gpu-ecc-uncorrected", "gpu-xid-hardware", "nvlink-errors")
+IN_USE = "gpu-in-use"
+READ_SHARE, ENDING_SHARE, ENDING_SECONDS = 0.5, 0.7, 1.5
+"""Of the whole time: until when to read, and until when a process may take to end; it gets no longer than so many seconds."""
+
+
+def run(asked: Asked, job: Job) -> int:
+    """The whole of it: the exit code. Raises Blind or OSError."""
+    cache.clear(asked.run, cache.names(job))
+    if not job.has_gpus:
+        return RUN
+    from nodetune.guard import policy
+
+    chosen = policy.load(asked.policy)
+    records.prepare(asked.run)
+    before = _before(asked.run, job)
+    gating = [check for check in chosen.checks if check["about"] == "gpu"]
+    known = {check["id"] for check in gating}
+    watched = [name for name in (IN_USE, *(DURING if before else ())) if name not in known]
+    decision, killed = _judged(asked, job, chosen, [*gating, *map(_shipped, watched)], before)
+    blamed = [each for each in decision.blamed if each.check in known]
+    why_not, code = _act(asked, job, chosen, decision, known) if blamed else ("", RUN)
+    return _tell(asked, job, decision, {"killed": killed, "compared": bool(before), "why_not": why_not}, code)
+
+
+def _before(run: str, job: Job) -> dict[str, Any]:
+    """The facts that the prolog read, if it did. They are of no use after this."""
+    path = os.path.join(run, records.SNAPSHOTS, f"{job.id}.json")
+    try:
+        found = json.loads(records.read(path))["facts"]
+        os.unlink(path)
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _shipped(name: str) -> dict[str, Any]:
+    """A check that the policy does not gate on, as it comes with this version."""
+    from importlib import import_module
+
+    from nodetune import audit, expect
+
+    check: Check = import_module(f"nodetune.checks.gpu.{name.replace('-', '_')}").CHECK
+    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
+    return {
+        "id": name,
+        "area": "gpu",
+        "severity": check.severity,
+        "title": name,
+        "accept": expect.to_data(expect.as_predicate(check.accept)),
+        "about": "gpu",
+        "facts": sorted(audit.raw(audit.declared(running))),
+    }
+
+
+def _judged(
+    asked: Asked, job: Job, chosen: Policy, checks: list[dict[str, Any]], before: Mapping[str, Any]
+) -> tuple[Decision, list[int]]:
+    """The decision over what is new, and the processes that were ended. Raises Blind."""
+    from nodetune.guard import read
+
+    left = asked.started + chosen.total * READ_SHARE - time.monotonic()
+    names = {name for check in checks for name in check["facts"]}
+    started = read.start(names, left, min(chosen.step, left), chosen.stuck)
+    from nodetune.guard import decide, judge, strays  # while the readers are at work
+
+    reading = started.finish()
+    until, uid = min(time.monotonic() + ENDING_SECONDS, asked.started + chosen.total * ENDING_SHARE), _uid()
+    left_behind = strays.only(reading.facts, job, uid, until)
+    killed = (
+        [pid for pid in left_behind if strays.end(pid, job, uid)]
+        if chosen.kill_strays and chosen.mode == "enforce"
+        else []
+    )
+    facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
+    found = judge.findings(checks, facts, reading.failed)
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    waivers = {each["id"]: each["reason"] for each in chosen.waivers if today <= each["until"]}
+    return decide.decide(found, checks, judge.host_facts(facts, reading.failed), job, waivers), killed
+
+
+def _uid() -> int | None:
+    text = os.environ.get("SLURM_JOB_UID", "")
+    return int(text) if text.isascii() and text.isdigit() else None
+
+
+def _act(asked: Asked, job: Job, chosen: Policy, decision: Decision, gating: Iterable[str]) -> tuple[str, int]:
+    """Take the node out of service. Returns why not, and the exit code: with 1 and a record Slurm drains the node."""
+    from nodetune.guard import drains, report, slurm
+
+    blamed = [each for each in decision.blamed if each.check in gating]
+    data = {
+        "nonce": asked.nonce,  # first, for the entry: see templates/guard-entry.sh.j2
+        "mode": chosen.mode,
+        "act": chosen.act,
+        "job": job.id,
+        "node": job.node,
+        "boot": records.boot_id(),
+        "time": int(time.time()),
+        "reason": report.reason(blamed),
+        "checks": [each.check for each in blamed],
+        "findings": [report.as_data(each) for each in blamed],
+    }
+    why_not = drains.forbidden(chosen, job.node)
+    if why_not:
+        return why_not, RUN
+    if chosen.act == "drain":
+        problem = drains.drain(slurm.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, data)
+        return problem, RUN
+    records.write(os.path.join(asked.run, records.FAILED, f"{job.id}.json"), json.dumps(data) + "\n")
+    return "", HOLD
+
+
+def _tell(asked: Asked, job: Job, decision: Decision, more: Mapping[str, Any], code: int) -> int:
+    from nodetune.guard import report
+
+    said = {
+        name: [report.as_data(each) for each in getattr(decision, name)] for name in ("siblings", "unknown", "waived")
+    }
+    data = {"hook": "epilog", "verdict": decision.verdict, "job": job.id, "node": job.node, "gpus": list(job.gpus)}
+    found = [report.as_data(each) for each in decision.blamed]
+    report.log({**data, **more, "reason": decision.reason, "findings": found, **said})
+    records.heartbeat(asked.run, f"epilog: {decision.verdict}", job.id)
+    kept = f"; the node stays in service: {more['why_not']}" if more["why_not"] else ""
+    if decision.verdict == "blind":
+        say(f"nodetune: the guard is blind: {decision.reason}")
+        return BLIND
+    say(f"{decision.reason or 'nodetune: pass'}{kept}")
+    return code
+
+
+# What is new
+
+
+def since(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
+    """By how much a fact has grown since it was read before."""
+    if "each" in now:
+        each = before.get("each", {})
+        return {"each": {subject: since(each.get(subject, {}), one) for subject, one in now["each"].items()}}
+    if "value" not in now:
+        return dict(now)
+    return (
+        {"value": _grown(before["value"], now["value"])} if "value" in before else {"unread": "not read before the job"}
+    )
+
+
+def _grown(before: Any, now: Any) -> Any:
+    """Numbers by their difference, lists by their new entries. A number smaller than before was reset: all of it is new."""
+    if isinstance(now, dict):
+        old = before if isinstance(before, dict) else {}
+        parts = {key: _grown(old.get(key, 0), each) for key, each in now.items()}
+        return {key: each for key, each in parts.items() if each}
+    if isinstance(now, list):
+        left = list(before) if isinstance(before, list) else []
+        return [each for each in now if each not in left or left.remove(each)]  # type: ignore[func-returns-value]
+    return now - before if isinstance(before, int) and before <= now else now

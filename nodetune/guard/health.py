@@ -1,0 +1,128 @@
+"""From time to time, as Slurm's HealthCheckProgram or by a timer: the gating checks over the whole node.
+
+Slurm does nothing when this fails, starts one after the other even where one hangs, and gives it SLURMD_NODENAME and no
+more. So it takes a lock, leaves its result in `health.json`, and drains by itself where the policy says `drain`. Where
+Slurm drained the node because a job was held it puts our reason in the place of `Prolog error`.
+
+It ends with 0 where it came to a verdict, whatever that is: `health.json` has it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from nodetune.guard import drains, judge, policy, read, records, report, slurm
+from nodetune.guard.program import BLIND, RUN, say
+
+if TYPE_CHECKING:
+    from nodetune.guard.job import Job
+    from nodetune.guard.program import Asked
+    from nodetune.model import Finding
+
+RESULT = "health.json"
+LOCK = "health.lock"
+READ_SHARE = 0.6
+REASON_SHARE = 0.2
+"""Of the whole time: until when to read, and until when to give a drain its reason."""
+
+
+def run(asked: Asked, job: Job) -> int:
+    """The whole of it: the exit code. Raises Blind or OSError."""
+    chosen = policy.load(asked.policy)
+    records.prepare(asked.run)
+    with _alone(asked.run) as free:
+        if not free:
+            say("nodetune: an earlier health check is still at work")
+            return RUN
+        explained = _explain(asked, job, chosen)
+        result = _looked(asked, job, chosen)
+        if result["verdict"] == "fail":
+            result["why_not"] = _act(asked, chosen, result)
+        return _tell(asked, result, explained)
+
+
+@contextmanager
+def _alone(run: str) -> Iterator[bool]:
+    """Whether no other is at work. The lock ends with the process, however that ends."""
+    handle = os.open(os.path.join(run, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = True
+    except BlockingIOError:
+        free = False
+    try:
+        yield free
+    finally:
+        os.close(handle)
+
+
+def _explain(asked: Asked, job: Job, chosen: policy.Policy) -> str:
+    try:
+        there = slurm.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
+        return drains.give_reasons(there, asked.run, job.node)
+    except (slurm.Refused, OSError) as problem:
+        return f"a drain could not be given its reason: {problem}"
+
+
+def _looked(asked: Asked, job: Job, chosen: policy.Policy) -> dict[str, Any]:
+    """Read and judge. Waived findings are told, and do not count."""
+    left = asked.started + chosen.total * READ_SHARE - time.monotonic()
+    names = {name for check in chosen.checks for name in check["facts"]}
+    reading = read.start(names, left, min(chosen.step, left * READ_SHARE), chosen.stuck).finish()
+    found = judge.findings(chosen.checks, reading.facts, reading.failed)
+    waived = _waived(chosen)
+    failed = [each for each in found if each.status == "fail" and each.check not in waived]
+    unknown = [each for each in found if each.status == "unknown"]
+    return {
+        "verdict": "fail" if failed else "blind" if unknown else "pass",
+        "node": job.node,
+        "boot": records.boot_id(),
+        "time": int(time.time()),
+        "mode": chosen.mode,
+        "act": chosen.act,
+        "seconds": round(time.monotonic() - asked.started, 3),
+        "reason": report.reason(failed) if failed else report.unknown(unknown),
+        "why_not": "",
+        "checks": [each.check for each in failed],
+        "findings": _as_data(failed),
+        "unknown": _as_data(unknown),
+        "waived": _as_data([each for each in found if each.status == "fail" and each.check in waived]),
+    }
+
+
+def _waived(chosen: policy.Policy) -> set[str]:
+    today = time.strftime("%Y-%m-%d", time.gmtime())
+    return {each["id"] for each in chosen.waivers if today <= each["until"]}
+
+
+def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
+    return [report.as_data(each) for each in found]
+
+
+def _act(asked: Asked, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
+    """Drain the node where the policy wants that. Returns why it was not done."""
+    if chosen.act != "drain":
+        return "the node is left to the next job's prolog (act: slurm)"
+    there = slurm.Slurm(chosen.scontrol, asked.started + chosen.total)
+    return drains.drain(there, asked.run, result, lambda: drains.forbidden(chosen, result["node"]))
+
+
+def _tell(asked: Asked, result: Mapping[str, Any], explained: str) -> int:
+    with suppress(OSError):  # without room for it, its age tells that something is wrong
+        records.write(os.path.join(asked.run, RESULT), json.dumps(result) + "\n")
+    records.heartbeat(asked.run, f"health: {result['verdict']}", "")
+    report.log({**result, "hook": "health", "explained": explained})
+    if explained:
+        say(f"nodetune: {explained}")
+    if result["verdict"] == "blind":
+        say(f"nodetune: the guard is blind: {result['reason']}")
+        return BLIND
+    kept = f"; the node stays in service: {result['why_not']}" if result["why_not"] else ""
+    say(f"{result['reason'] or 'nodetune: pass'}{kept}")
+    return RUN

@@ -1,0 +1,40 @@
+"""A file of the guard's, as `file`: not taken away while Slurm still calls it; {"folder"} names a folder to go with it.
+
+Slurm drains every node whose prolog is missing: a hook that goes too early costs a whole site.
+"""
+
+from . import file, scheduler
+from .problem import Problem
+
+read = file.read
+same = file.same
+show = file.show
+about = file.about
+label = file.label
+
+
+def wanted(change, now):
+    """As for `file`. A file that is to go takes the folders from it up to `folder` along where they are empty then."""
+    after = file.wanted(change, now)
+    return dict(after, folder=change.get("folder")) if after["content"] is None else after
+
+
+def put(change, state):
+    """Raises Problem while the running Slurm calls it, or where slurmd runs and cannot be asked."""
+    if state["content"] is None:
+        _refuse_if_called(change["path"])
+    file.put(change, state)
+
+
+def _refuse_if_called(path):
+    try:
+        named = path in scheduler.scontrol("show", "config")
+    except Problem as problem:
+        if not scheduler.process_of("slurmd")[0]:
+            return
+        raise Problem(f"left there, for whether Slurm still calls it cannot be asked: {problem}") from None
+    if named:
+        raise Problem(
+            "left there, for Slurm still calls it and would drain the node without it: take its lines out of slurm.conf, "
+            "then: scontrol reconfigure"
+        )

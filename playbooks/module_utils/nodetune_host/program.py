@@ -1,0 +1,185 @@
+"""A program of nodetune's in a folder of its own: {"path", "archive", "pythons": [full paths, best first]}.
+
+No pythons: it is to go, and with it the folders from it up to "folder" that are empty then.
+
+The archive (a zip file with a member MANIFEST: a line `sha256  name` for each other member) was copied to the host
+before; what follows the last dash of the folder's name is the beginning of the manifest's own SHA-256. The folder holds
+the members, their compiled forms, and a link `python` to the interpreter that runs them.
+State: {"python": the interpreter, null where there is no folder, "" where it is not whole and has to be made anew};
+without a folder also "folder": the topmost folder that is missing as well.
+"""
+
+import hashlib
+import os
+import re
+import shutil
+import zipfile
+
+from . import command, file
+from .problem import Problem, why
+
+MANIFEST = "MANIFEST"
+LINK = "python"
+OLDEST = (3, 10)
+SHORTEST_DIGEST = 16
+NAME = re.compile(r"[A-Za-z_][\w/]*\.py\Z", re.ASCII)
+ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
+COMPILE = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=2, ddir=sys.argv[2]))"
+SECONDS = 120
+
+
+def label(change):
+    return change["path"]
+
+
+def read(change):
+    path = change["path"]
+    if not os.path.lexists(path):
+        return {"python": None, "folder": file.read({"path": os.path.join(path, MANIFEST)})["folder"]}
+    link = os.path.join(path, LINK)
+    usable = _whole(path) and os.path.islink(link) and _compiled(path, os.readlink(link))
+    return {"python": os.readlink(link) if usable else ""}
+
+
+def wanted(change, now):
+    """Whole, for the best interpreter that is here. Raises Problem where none is new enough."""
+    if not change["pythons"]:
+        return now if now["python"] is None else {"python": None, "folder": change.get("folder")}
+    tried = []
+    for python in change["pythons"]:
+        version = _version(python)
+        if version >= OLDEST:
+            return {"python": python}
+        tried.append(f"{python} ({'.'.join(map(str, version)) or 'not there'})")
+    least = ".".join(map(str, OLDEST))
+    raise Problem(f"the guard needs Python {least} or newer: {', '.join(tried)}: install one, or name it with --python")
+
+
+def same(one, other):
+    return one["python"] == other["python"]
+
+
+def show(change, state):
+    if state["python"] is None:
+        return ""
+    return f"{os.path.basename(change['path'])}, {state['python'] or 'damaged'}\n"
+
+
+def put(change, state):
+    """Raises Problem where the archive is gone or is another."""
+    path = change["path"]
+    try:
+        if not state["python"]:
+            _remove(path, state.get("folder"))
+        else:
+            _make(change, state["python"])
+    except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
+        raise Problem(why(error)) from None
+
+
+def _make(change, python):
+    """Beside the place, then into it by one rename: nobody sees half of it."""
+    path = change["path"]
+    part = file.part_of(path)
+    shutil.rmtree(part, ignore_errors=True)
+    before = os.umask(0o022)  # jobs' users run parts of it
+    try:
+        _unpack(change, part)
+        os.symlink(python, os.path.join(part, LINK))
+        command.run([python, "-I", "-S", "-c", COMPILE, part, path], SECONDS)
+        _sync(part)
+        shutil.rmtree(path, ignore_errors=True)
+        os.rename(part, path)
+        file.sync_folder(os.path.dirname(path))
+    finally:
+        os.umask(before)
+        shutil.rmtree(part, ignore_errors=True)
+
+
+def _unpack(change, part):
+    with zipfile.ZipFile(change["archive"]) as archive:
+        text = archive.read(MANIFEST)
+        if not _meant(change["path"], text):
+            raise ValueError(f"{change['archive']} is another program than was meant: install again")
+        file.replace(os.path.join(part, MANIFEST), text, 0o644)
+        for name, digest in _listed(text).items():
+            content = archive.read(name)
+            if hashlib.sha256(content).hexdigest() != digest:
+                raise ValueError(f"{name} in {change['archive']} is damaged: install again")
+            os.makedirs(os.path.dirname(os.path.join(part, name)), exist_ok=True)
+            with open(os.path.join(part, name), "wb") as opened:
+                opened.write(content)
+
+
+def _sync(folder):
+    """Onto the disk. The first of these brings the rest along, so that hundreds of files cost little more than one."""
+    for place, _, names in os.walk(folder):
+        for name in names:
+            if not os.path.islink(os.path.join(place, name)):
+                with open(os.path.join(place, name), "rb") as opened:
+                    os.fsync(opened.fileno())
+        file.sync_folder(place)
+
+
+def _meant(path, manifest):
+    digest = path.rpartition("-")[2]
+    return len(digest) >= SHORTEST_DIGEST and hashlib.sha256(manifest).hexdigest().startswith(digest)
+
+
+def _whole(path):
+    """Whether every file is as the manifest says, and the manifest as it was meant."""
+    try:
+        text = _content(os.path.join(path, MANIFEST))
+        files = {name: _content(os.path.join(path, name)) for name in _listed(text)}
+    except (OSError, ValueError):
+        return False
+    listed = _listed(text)
+    return _meant(path, text) and all(hashlib.sha256(files[name]).hexdigest() == listed[name] for name in files)
+
+
+def _listed(text):
+    """{name: digest}. Raises ValueError for a name that would leave the folder."""
+    found = {}
+    for line in text.decode("ascii").splitlines():
+        digest, _, name = line.partition("  ")
+        if not NAME.match(name):
+            raise ValueError(f"the manifest names {name!r}: install again")
+        found[name] = digest
+    return found
+
+
+def _compiled(path, python):
+    """Whether its compiled form is there: without it each run would take a second longer."""
+    tag = "cpython-{}{}.pyc".format(*(_version(python) or (0, 0)))
+    return os.path.exists(os.path.join(path, "nodetune", "guard", "__pycache__", "program." + tag))
+
+
+def _version(python):
+    """(3, 11), or () where it is not there or does not run."""
+    if not os.access(python, os.X_OK):
+        return ()
+    try:
+        return tuple(map(int, command.run([python, "-I", "-S", "-c", ASK], 20).strip().split(".")))
+    except (Problem, ValueError):
+        return ()
+
+
+def _content(path):
+    with open(path, "rb") as opened:
+        return opened.read()
+
+
+def _remove(path, made):
+    """Out of sight at once; then the folders from it up to `made` that nobody else uses."""
+    if os.path.lexists(path):
+        aside = file.part_of(path)
+        shutil.rmtree(aside, ignore_errors=True)
+        os.rename(path, aside)
+        shutil.rmtree(aside)
+    folder = os.path.dirname(path)
+    while made and (folder + "/").startswith(made + "/"):
+        try:
+            os.rmdir(folder)
+        except OSError:
+            return
+        folder = os.path.dirname(folder)

@@ -1,0 +1,89 @@
+"""Settings in slurm.conf: {"path", "settings": {name: text, or a list of words that must be among the present ones}}.
+
+Ours stand between two marks at the end. A line of the same name elsewhere is taken over where it already holds what is
+wanted or where words are added to it: it becomes a comment that says so. A hook of somebody else's is never taken out:
+that raises Problem. No settings: our lines go, and the lines that were taken over are as they were, byte for byte.
+The state is the whole file, as for `file`.
+"""
+
+import re
+
+from . import file
+from .problem import Problem
+
+BEGIN = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"
+END = "# nodetune guard: end\n"
+TAKEN = "# nodetune guard took over: "
+NO_NEWLINE = "# nodetune guard: the last line had no end\n"
+
+read = file.read
+put = file.put
+same = file.same
+show = file.show
+about = file.about
+label = file.label
+
+
+def wanted(change, now):
+    if now["content"] is None:
+        if change["settings"]:
+            raise Problem("it is not there: on which host is slurm.conf written?")
+        return now
+    before = file.content_of(now).decode("utf-8", "surrogateescape")
+    try:
+        after = with_settings(without(before), change["settings"])
+    except ValueError as problem:
+        raise Problem(str(problem)) from None
+    return now if after == before else file.with_content(after.encode("utf-8", "surrogateescape"), now)
+
+
+def without(text):
+    """The text as it was before us. Raises ValueError where our marks are torn."""
+    if (BEGIN in text) != (END in text):
+        raise ValueError(f"holds one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: mend it first")
+    if BEGIN in text:
+        head, _, rest = text.partition(BEGIN)
+        ours, _, tail = rest.partition(END)
+        text = (head[:-1] if NO_NEWLINE in ours else head) + tail
+    return re.sub("^" + re.escape(TAKEN), "", text, flags=re.MULTILINE)
+
+
+def with_settings(text, settings):
+    """The text with our lines. Raises ValueError where somebody else's line is in the way."""
+    if not settings:
+        return text
+    lines = re.findall(r"[^\n]*\n|[^\n]+", text)
+    ours = []
+    for name, value in settings.items():
+        found = [number for number, line in enumerate(lines) if _value(line, name) is not None]
+        present = [_value(lines[number], name) for number in found]
+        merged = _merged(name, present[-1] if present else "", value)
+        if merged is None:
+            continue
+        for number in found:
+            lines[number] = TAKEN + lines[number]
+        ours.append(f"{name}={merged}\n")
+    if not ours:
+        return text
+    torn = bool(lines) and not lines[-1].endswith("\n")
+    return "".join(lines) + ("\n" if torn else "") + BEGIN + (NO_NEWLINE if torn else "") + "".join(ours) + END
+
+
+def _value(line, name):
+    """What a line sets `name` to; None where it does not."""
+    found = re.match(rf'\s*{name}\s*=\s*(?:"([^"]*)"|([^#]*))', line, re.IGNORECASE)
+    return None if not found else (found[1] if found[1] is not None else found[2]).strip()
+
+
+def _merged(name, present, value):
+    """What to write; None where what is there does already."""
+    if isinstance(value, list):
+        words = [word.strip() for word in present.split(",") if word.strip()]
+        known = {word.lower() for word in words}
+        missing = [word for word in value if word.lower() not in known]
+        return ",".join([*words, *missing]) if missing else None
+    if not present or present == "0" or present.lower() == "(null)":
+        return value
+    if present == value or not value.startswith("/"):
+        return None
+    raise ValueError(f"{name}={present} is set: have it call {value}, or take it out, and install again")
