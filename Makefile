@@ -29,7 +29,7 @@ docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet or story'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet'
 
 fleet: $(VENV)/ready-dev apt  ## apply and rollback on virtual machines (root, QEMU; half an hour on two cores), each file on machines of its own
 	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadfile --durations=15

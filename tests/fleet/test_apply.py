@@ -25,7 +25,7 @@ from tests.documents import valid_by_its_own_word
 from tests.fleet import inventory, place, witness
 
 pytestmark = [pytest.mark.story, pytest.mark.xdist_group("story")]
-"""The one test on a machine that CI runs beside all others: it has the half of two cores to itself."""
+"""Told once, by one worker; it fits beside the other tests on two cores."""
 
 UNTUNED = Path(__file__).parent / "untuned"
 NODETUNE = Path(sys.executable).with_name("nodetune")
