@@ -4,7 +4,7 @@ import secrets
 import sys
 
 import pytest
-from verifying import alive, gone, planted
+from verifying import SLEEPS, alive, gone, planted
 
 from nodetune import bundle, measuring
 from nodetune.transport import Options, Target
@@ -28,15 +28,6 @@ def measure(options, report):
     if report.hosts[report.self] == "b":
         {body}
     report.result("x", [report.hear("word", 250)], "s")
-"""
-SLEEPS = """
-import os, time
-def measure(options, report):
-    os.environ["NODETUNE_TEST"] = options["marker"]
-    if os.fork() == 0:
-        os.execvp("sleep", ["sleep", "300"])
-    report.step("sleeping")
-    time.sleep(300)
 """
 
 

@@ -10,6 +10,17 @@ from pathlib import Path
 from nodetune import bundle
 from nodetune.verify import main, wire
 
+SLEEPS = """
+import os, time
+def measure(options, report):
+    os.environ["NODETUNE_TEST"] = options["marker"]
+    if os.fork() == 0:
+        os.execvp("sleep", ["sleep", "300"])
+    report.step("sleeping")
+    time.sleep(300)
+"""
+"""A measurement that never ends, with a process below it."""
+
 
 def planted(folder, **sources):
     """A copy of nodetune/verify with measurements added: name → the source of measure()'s module."""

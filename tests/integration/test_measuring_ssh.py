@@ -6,7 +6,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from verifying import alive, gone, planted
+from verifying import SLEEPS, alive, gone, planted
 
 from nodetune import bundle, measuring
 from nodetune.transport import Options
@@ -20,15 +20,6 @@ def measure(options, report):
     report.tell("who", {"index": report.self, "bulk": "x" * 200000})
     heard = report.hear_all("who", 60)
     report.result("x", [len(each["bulk"]) for each in heard.values()] or [0], "s", uid=os.getuid(), env=os.environ.get("NODETUNE_ASKED"))
-"""
-SLEEPS = """
-import os, time
-def measure(options, report):
-    os.environ["NODETUNE_TEST"] = options["marker"]
-    if os.fork() == 0:
-        os.execvp("sleep", ["sleep", "300"])
-    report.step("sleeping")
-    time.sleep(300)
 """
 
 

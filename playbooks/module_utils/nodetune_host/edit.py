@@ -19,9 +19,7 @@ def wanted(change, now):
     edit = edits.HOW.get(change["how"])
     if not edit:
         raise Problem(f"{change['path']}: no edit is called {change['how']}")
-    before = file.content_of(now).decode("utf-8", "surrogateescape")
     try:
-        after = edit(before, **change.get("with", {}))
+        return file.edited(now, lambda text: edit(text, **change.get("with", {})))
     except ValueError as error:
         raise Problem(f"{change['path']}: {error}") from None
-    return now if after == before else file.with_content(after.encode("utf-8", "surrogateescape"), now)

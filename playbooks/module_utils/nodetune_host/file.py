@@ -63,6 +63,13 @@ def with_content(content, now, mode=None):
     return state(content, int(mode or now["mode"], 8), now["uid"], now["gid"])
 
 
+def edited(now, edit):
+    """The state after `edit` (text -> text): the bytes that are no UTF-8 stay, and so does the file where nothing changes."""
+    before = content_of(now).decode("utf-8", "surrogateescape")
+    after = edit(before)
+    return now if after == before else with_content(after.encode("utf-8", "surrogateescape"), now)
+
+
 def state(content, mode, uid, gid):
     return {"content": base64.b64encode(content).decode("ascii"), "mode": f"{mode:04o}", "uid": uid, "gid": gid}
 

@@ -29,12 +29,10 @@ def wanted(change, now):
         if change["settings"]:
             raise Problem("it is not there: on which host is slurm.conf written?")
         return now
-    before = file.content_of(now).decode("utf-8", "surrogateescape")
     try:
-        after = with_settings(without(before), change["settings"])
+        return file.edited(now, lambda text: with_settings(without(text), change["settings"]))
     except ValueError as problem:
         raise Problem(str(problem)) from None
-    return now if after == before else file.with_content(after.encode("utf-8", "surrogateescape"), now)
 
 
 def without(text):
