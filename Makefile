@@ -29,10 +29,10 @@ docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup -m 'not fleet'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15
 
-fleet: $(VENV)/ready-dev apt  ## apply and rollback on virtual machines (root, QEMU; half an hour on two cores), each file on machines of its own
-	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadfile --durations=15
+fleet: $(VENV)/ready-dev apt  ## of these only the tests on virtual machines: apply, rollback, faults, measurements between two
+	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadgroup --durations=15
 
 wheel: $(VENV)/ready-dev
 	PYTHON=$(BIN)/python sh .ci/wheel

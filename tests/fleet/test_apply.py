@@ -24,7 +24,7 @@ from nodetune.transport import Options
 from tests.documents import valid_by_its_own_word
 from tests.fleet import inventory, place, witness
 
-pytestmark = [pytest.mark.story, pytest.mark.xdist_group("story")]
+pytestmark = pytest.mark.story
 """Told once, by one worker; it fits beside the other tests on two cores."""
 
 UNTUNED = Path(__file__).parent / "untuned"
@@ -363,7 +363,7 @@ def test_a_rollback_restores_every_file_byte_for_byte(before, rolled_back):
     assert witness.changed(before.files, rolled_back.after.files) == {}
 
 
-UNTIL_THE_NEXT_BOOT = re.compile(r"arguments|disk \w+ read_ahead_kb")
+UNTIL_THE_NEXT_BOOT = re.compile(r"arguments|modules|disk \w+ read_ahead_kb")
 """What the boot of an apply put in force and no change of it did: the udev rule holds for the disk without a finding too"""
 
 

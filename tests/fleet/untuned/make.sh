@@ -9,7 +9,7 @@ python3 "$here/modules.py"
 systemctl -q disable --now irqbalance nvidia-persistenced
 systemctl -q enable containerd docker iperf3 site-fabric
 systemctl daemon-reload
-modprobe nvidia
+modprobe -a nvidia nouveau # as after any boot without a blacklist
 networkctl reload
 systemctl restart systemd-udevd
 udevadm trigger --settle --action=change --subsystem-match=block
