@@ -215,6 +215,8 @@ class Cycle:
         process, run = self.site.begin("apply", *selected(SEVERAL))
         moment(process)
         how(process)
+        # what the dead run had started on the machine ends by itself, and the next run waits for it
+        until("no call of the dead run works", lambda: not self.site.says("pgrep -x python3"), SECONDS)
         self.assert_files_are_whole()
         return run
 
