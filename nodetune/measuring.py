@@ -78,7 +78,7 @@ def seconds_of(measurement: Mapping[str, Any]) -> float:
     if name not in names():
         raise ValueError(f"no measurement is called {name}: there are {', '.join(names())}")
     text = (bundle.VERIFY / f"{name}.py").read_text("utf-8")
-    found = re.search(r"^SECONDS = ([\d.]+)$", text, re.MULTILINE)
+    found = re.search(r"^SECONDS = ([\d.]+)", text, re.MULTILINE)
     return float(given or (found[1] if found else 20.0))
 
 

@@ -5,8 +5,22 @@ from dataclasses import replace
 
 import pytest
 
-from nodetune.verdict import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, apart, baseline, figures, findings
+from nodetune.verdict import (
+    FAILED,
+    PASS,
+    SHORT,
+    SKIP,
+    UNKNOWN,
+    Figure,
+    Unmeasured,
+    Verdict,
+    apart,
+    baseline,
+    figures,
+    findings,
+)
 from nodetune.verdict.judge import again, judge
+from nodetune.verdict.suites import Wanted
 from nodetune.verdict.suspects import command, named
 from tests import verify_records as records
 
@@ -267,10 +281,41 @@ def test_a_link_that_is_slow_between_two_sound_hosts_is_the_suspect():
 
 def test_the_command_measures_just_that_part_again():
     (pair,) = records.read([records.record("gpu_p2p", "p2p", "GPU3→GPU5", 1.0)])
-    assert command(pair, "-i prod -b") == "nodetune verify -i prod -b -l gpu1 --only gpu_p2p --gpu 3 --gpu 5"
-    assert command(pair, "") == "nodetune verify --only gpu_p2p --gpu 3 --gpu 5"
+    full, quick = Wanted("full"), Wanted()
+    (together,) = records.read([records.record("gpu_copy", "h2d", "GPU1", 1.0, together=True)])
+    assert command(together, "", full) == "nodetune verify --only gpu_copy", "one GPU is not all of them together"
+    assert command(pair, "-i prod -b", full) == "nodetune verify -i prod -b -l gpu1 --only gpu_p2p --gpu 3 --gpu 5"
+    assert command(pair, "", quick) == "nodetune verify --suite quick --only gpu_p2p --gpu 3 --gpu 5"
     (port,) = records.read([records.record("rdma", "rdma", "mlx5_0/1 a→b", 1.0)])
-    assert command(port, "-i prod") == "nodetune verify -i prod -l a,b --only rdma"
+    assert command(port, "-i prod", full) == "nodetune verify -i prod -l a,b --only rdma"
+    assert command(port, "-i prod -l 'a,b,c' -b", full) == "nodetune verify -i prod -l a,b -b --only rdma"
+
+
+def test_two_gpus_without_others_are_not_called_sound_with_other_partners():
+    (both,) = records.read([records.record("gpu_p2p", "p2p_both", "GPU0↔GPU1", 100.0)])
+    (one,) = named([Verdict(both, SHORT)], [], H200)
+    assert one.suspect == "the NVSwitch between GPU0 and GPU1"
+
+
+def test_the_command_has_the_options_that_the_figure_hangs_on():
+    wanted = Wanted("full", disk="/my data", network="10.1.0.0/16", nccl="/sw/nccl", env={"NCCL_NVLS_ENABLE": "0"})
+    told = records.record("disk", "read", "/my data", 1.0), records.record("tcp", "tcp", "a→b", 1.0)
+    disk, tcp = records.read(told)
+    env = "--env NCCL_NVLS_ENABLE=0"
+    assert command(disk, "", wanted) == f"nodetune verify --only disk --disk '/my data' {env}"
+    assert command(tcp, "-i p", wanted) == f"nodetune verify -i p -l a,b --only tcp --network 10.1.0.0/16 {env}"
+    many = records.record("nccl", "all_reduce", "2 nodes of 8 GPUs", 1.0, **{**records.NCCL, "nodes": 2})
+    (all_hosts,) = records.read([many])
+    again = f"nodetune verify -i p -l x,y --only nccl --nccl /sw/nccl --together {env}"
+    assert command(all_hosts, "-i p -l x,y", wanted) == again, "one host of several would measure something else"
+
+
+@pytest.mark.parametrize("suite", ["quick", "full", "nccl"])
+def test_a_measurement_by_its_command_has_the_options_that_it_had_in_its_suite(suite):
+    for item in Wanted(suite).items:
+        words = Wanted(suite).words_for(item["name"], together=False)
+        named = words[words.index("--suite") + 1] if "--suite" in words else "full"
+        assert Wanted(named, only=(item["name"],)).items == [item]
 
 
 def told(env=None, machine=H200, **about):
@@ -314,6 +359,13 @@ def test_a_gpu_that_is_held_back_by_heat_is_a_fault_and_one_at_its_power_limit_i
 def test_data_that_came_back_wrong_is_a_fault_of_its_own():
     missing = [Unmeasured("gpu1", "gpu_copy", FAILED, "data came back wrong: 3 words", "", "GPU1")]
     assert findings.wrong_data(missing)[0].status == SHORT
+    load = replace(
+        missing[0], measurement="gpu_load", reason="GPU1: computed wrongly: 3 of 528 warps gave another result"
+    )
+    assert findings.wrong_data([load])[0].next == "take this GPU out of service"
+    host = replace(missing[0], measurement="memory", subject="")
+    (found,) = findings.wrong_data([host])
+    assert (found.subjects, found.next.partition(";")[0]) == ((), "take this host out of service")
     assert findings.wrong_data([replace(missing[0], reason="out of memory")]) == []
 
 
@@ -329,6 +381,8 @@ def test_data_that_came_back_wrong_is_a_fault_of_its_own():
         {"measurement": "memory", "subject": "node0", "samples": [float("nan")]},
         {"measurement": "memory", "subject": "node0", "samples": [float("inf")]},
         {"measurement": "memory", "subject": "node0", "samples": [10**400]},
+        {"measurement": "memory", "subject": "node0", "samples": [1e308, 1e308]},
+        {"measurement": "memory", "subject": "node0", "samples": [-1.0]},
         {"measurement": "memory", "subject": "node0", "samples": [True]},
         {"measurement": "memory", "subject": "node0", "samples": ["1"]},
         {"measurement": "memory", "subject": "node0", "samples": [1.0] * 10_001},

@@ -74,7 +74,7 @@ def test_its_baseline_holds_for_itself_and_tells_what_is_slower(measured):
     assert done.returncode == 5, done.stderr
     assert "short   memory  node0" in done.stdout
     assert "baseline better.json" in " ".join(done.stdout.split())
-    assert "next     nodetune verify --only memory" in done.stdout
+    assert "next     nodetune verify --baseline better.json --only memory" in done.stdout
 
 
 @TURN
@@ -102,6 +102,10 @@ def test_where_there_is_no_gpu_that_is_said_and_nothing_is_proved(tmp_path):
         (["--only", "speed"], "no measurement is called speed: there are clock, disk"),
         (["--env", "NCCL_DEBUG"], "--env NCCL_DEBUG: write NAME=VALUE"),
         (["--repeat", "0"], "0 is not in the range"),
+        (["--network", "10.0.0.0/8"], "--network says over which network hosts are measured in pairs: add --pairs"),
+        (["--pairs", "--network", "fe80::/64"], "--network fe80::/64: write an IPv4 network, such as 10.1.0.0/16"),
+        (["--only", "memory", "-o", "none/a.json"], "none/a.json: No such file or directory"),
+        (["--only", "memory", "--save-baseline", "/proc/x"], "/proc/x: "),
         (["--baseline", "none.json"], "none.json: No such file"),
         (["--baseline", "text.json"], "text.json: not JSON: write one with nodetune verify --save-baseline text.json"),
         (["--compare", "text.json", "text.json"], "text.json: not JSON: save one with nodetune verify --format json"),

@@ -1,6 +1,7 @@
 """The measuring payload as it runs on a host: deadlines, deaths, floods, the end of the connection, one run at a time."""
 
 import glob
+import importlib
 import os
 import secrets
 import signal
@@ -10,7 +11,7 @@ import sys
 import pytest
 from verifying import Run, alive, gone, plan, planted, wait_for_free_place
 
-from nodetune import bundle
+from nodetune import bundle, measuring
 from nodetune.verify import wire
 
 OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
@@ -48,6 +49,12 @@ def host(tmp_path, monkeypatch):
     yield run
     for each in runs:
         each.close()
+
+
+@pytest.mark.parametrize("name", measuring.names())
+def test_the_controller_gives_each_measurement_the_time_that_it_says_it_takes(name):
+    module = importlib.import_module(f"nodetune.verify.{name}")
+    assert measuring.seconds_of({"name": name}) == module.SECONDS
 
 
 @pytest.fixture
@@ -91,6 +98,13 @@ def test_the_payload_runs_on_every_python_from_36(host, python):
     run = host(asked, python, planted=FINE).all()
     assert [record.get("failed") for record in run.records()] == [None] * len(run.records())
     assert {record["measurement"] for record in run.records()} == {"planted", "jitter", "clock"}
+
+
+def test_a_login_that_may_open_few_files_can_measure(host, monkeypatch):
+    script = "import os, resource; resource.setrlimit(resource.RLIMIT_NOFILE, (32, 32)); "
+    popen = subprocess.Popen
+    monkeypatch.setattr(subprocess, "Popen", lambda words, **more: popen([*words[:-1], script + words[-1]], **more))
+    assert one(host, FINE)[0]["samples"] == [1.0, 2.5, 2.0]
 
 
 def test_a_python_that_is_too_old_says_so(host):

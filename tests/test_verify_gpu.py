@@ -159,6 +159,25 @@ def test_a_gpu_that_fails_at_work_costs_the_others_nothing(run, name):
     assert any(subject in ("GPU2", "GPU0→GPU2") for _, subject in figures(records))
 
 
+def test_a_gpu_that_cannot_pin_host_memory_costs_the_others_nothing(libcuda):
+    code = f"""
+from nodetune.verify import cuda, cuda_gpu, gpu_copy, numa
+def broken(size):
+    raise cuda.Refused(214, "GPU0: CUDA_ERROR_ECC_UNCORRECTABLE")
+bad, good = cuda_gpu.devices(cuda.Driver({libcuda!r}))
+for gpu in (bad, good):
+    gpu.open()
+bad.pinned = broken
+node, cpus = next(iter(numa.nodes().items()))
+host = gpu_copy._pinned_by_any(gpu_copy.Plan({{"size": 1 << 20}}), [bad, good], node, cpus, None)
+good.unpin = broken
+host.free()
+print(host.gpu is good)
+"""
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.stdout == "True\n", found.stderr
+
+
 @pytest.mark.parametrize("name", ["gpu_copy", "gpu_memory", "gpu_p2p", "gemm"])
 def test_a_gpu_whose_memory_is_taken_says_how_much_is_free(run, name):
     found = complaints(run(name, {"seconds": 0}, fault="full:1", gpus=3))

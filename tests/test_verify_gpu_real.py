@@ -189,7 +189,7 @@ gemm.Product.check = spoilt
 def filled():
     """Another process that has taken nearly all of GPU0's memory."""
     code = (
-        "import time\nfrom nodetune.verify import cuda\ngpu = cuda.Driver().devices()[0]\ngpu.open()\n"
+        "import time\nfrom nodetune.verify import cuda, cuda_gpu\ngpu = cuda_gpu.devices(cuda.Driver())[0]\ngpu.open()\n"
         "gpu.allocate(gpu.free_memory()[0] - (24 << 20))\nprint('full', flush=True)\ntime.sleep(600)\n"
     )
     process = subprocess.Popen([sys.executable, "-c", code], cwd=ROOT, stdout=subprocess.PIPE, text=True)

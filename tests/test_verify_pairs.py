@@ -179,6 +179,37 @@ def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):
     assert found["h1→h0"]["failed"].endswith("the interface eth7 is not there or has no IPv4 address")
 
 
+def test_the_network_that_was_asked_for_is_the_one_that_is_measured(measure, farm, iperf3):
+    try:
+        for number, each in enumerate(farm[:2]):
+            space = each.python.rpartition("/")[2]
+            ip(f"-n {space} link add rail type veth peer name other")
+            ip(f"-n {space} link set other netns {farm[2].python.rpartition('/')[2]} name rail{number}")
+            ip(f"-n {space} addr add 10.198.{number}.1/16 dev rail")
+            ip(f"-n {space} link set rail up")
+        between = farm[2].python.rpartition("/")[2]
+        ip(f"-n {between} link add rails type bridge")
+        for name in ("rail0", "rail1"):
+            ip(f"-n {between} link set {name} master rails up")
+        ip(f"-n {between} link set rails up")
+        found = measure("tcp", hosts=2, streams=1, network="10.198.0.0/16")
+    finally:
+        for each in farm[:2]:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                ip(f"-n {each.python.rpartition('/')[2]} link del rail")
+        with contextlib.suppress(subprocess.CalledProcessError):
+            ip(f"-n {between} link del rails")
+    for subject in ("h0→h1", "h1→h0"):
+        about = found[subject]["about"]
+        assert (about["interface"], about["address"], about["network"]) == ("rail", "10.198.0.1", "10.198.0.0/16")
+
+
+def test_a_host_outside_of_the_network_is_told_with_what_it_has(measure, iperf3):
+    found = measure("tcp", hosts=2, network="10.77.0.0/16")
+    assert "h0: this host has no address in 10.77.0.0/16: it has " in found["h1→h0"]["failed"]
+    assert "10.199.7.1 on eth0" in found["h1→h0"]["failed"]
+
+
 def test_an_address_that_does_not_answer_is_told_in_time(measure, farm, iperf3):
     space = farm[0].python.rpartition("/")[2]
     ip(f"-n {space} addr add 10.222.0.1/24 dev lo")
@@ -224,5 +255,5 @@ def test_a_host_without_the_tool_costs_the_other_pairs_nothing(measure, tmp_path
     monkeypatch.setattr(bundle, "VERIFY", planted(tmp_path, missing=MISSING))
     found = measure("missing")
     assert found["h2 h0"]["samples"] == [1.0]
-    assert "no-such-tool is not installed" in found["h2→h1"]["failed"]
+    assert found["h2→h1"]["skip"].startswith("h1: no-such-tool is not installed")
     assert found[None]["skip"].startswith("no-such-tool is not installed")

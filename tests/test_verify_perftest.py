@@ -1,12 +1,13 @@
 """What perftest 4.5 really printed between two machines with soft-RoCE, and what surrounds it: devices, ways to a host."""
 
 import contextlib
+import os
 import socket
 from pathlib import Path
 
 import pytest
 
-from nodetune.verify import pairs, rdma
+from nodetune.verify import numa, pairs, rdma, tool
 from nodetune.verify import report as reporting
 
 RECORDINGS = Path(__file__).parent / "recordings/perftest"
@@ -23,6 +24,56 @@ def test_the_figure_is_perftests_average():
 def test_traffic_that_does_not_arrive_is_a_failure_although_perftest_ends_well():
     with pytest.raises(reporting.Fault, match="not one message of 1048576 bytes got through"):
         rdma.read(recorded("nothing-arrives"))
+
+
+CONNECTION = b"Couldn't connect to 10.0.0.1:18515\nUnable to open file descriptor for socket connection Unable to init the socket connection\n"
+NO_DEVICE = (
+    b" Did not detect devices \n If device exists, check if driver is up\n Unable to find the Infiniband/RoCE device\n"
+)
+COMPLETION = b""" WARNING: BW peak won't be measured in this run.
+ Completion with error at client
+ Failed status 12: wr_id 0 syndrom 0x81
+scnt=128, ccnt=0
+ Failed to complete run_iter_bw function successfully
+"""
+
+
+@pytest.mark.parametrize(
+    ("printed", "line"),
+    [
+        (CONNECTION, "Couldn't connect to 10.0.0.1:18515"),
+        (NO_DEVICE, "Did not detect devices"),
+        (COMPLETION, "Failed status 12: wr_id 0 syndrom 0x81 (the other side does not answer: look at the path"),
+        (COMPLETION.replace(b"12", b"5"), "Failed status 5: wr_id 0 syndrom 0x81"),
+        (b"Port number 1 state is Active\n", "Port number 1 state is Active"),
+        (b"", "no message"),
+    ],
+)
+def test_of_what_perftest_prints_the_line_that_explains_it_is_quoted(printed, line):
+    assert rdma.explained(printed).startswith(line)
+
+
+def test_perftest_itself_is_quoted_where_it_finds_no_adapter():
+    program = tool.find("ib_write_bw")
+    if program is None:
+        pytest.skip("no ib_write_bw on this machine: apt install perftest (CI does)")
+    with pytest.raises(reporting.Fault, match=r"ib_write_bw failed \(exit status 1\): \S") as told:
+        tool.run([program, "-d", "no_such_device", "127.0.0.1"], 20, telling=rdma.explained)
+    assert not str(told.value).endswith("Unable to find the Infiniband/RoCE device")
+
+
+def test_what_is_measured_over_an_adapter_runs_on_its_numa_node(tmp_path, monkeypatch):
+    node, cpus = next(iter(numa.nodes().items()))
+    monkeypatch.setattr(rdma, "CLASS", str(tmp_path))
+    device(tmp_path, "mlx5_0")
+    before = os.sched_getaffinity(0)
+    try:
+        for number in (str(node), "-1", "4000"):
+            (tmp_path / "mlx5_0/device/numa_node").write_text(number)
+            rdma.stay_near("mlx5_0/1")
+            assert os.sched_getaffinity(0) == (set(cpus) if number == str(node) else before), number
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def device(folder, name, state="4: ACTIVE", hardware=True):

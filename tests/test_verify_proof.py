@@ -8,7 +8,7 @@ from nodetune import proof, workflow
 from nodetune.model import Absent, HostFacts
 from nodetune.outcome import INCOMPLETE, OK, TOO_SLOW
 from nodetune.transport import Unreachable
-from nodetune.verdict import PASS, SHORT, suites
+from nodetune.verdict import PASS, SHORT, Expectation, Verdict, again, suites
 from nodetune.verdict.suites import Wanted
 from nodetune.workflow import Reach
 from tests import verify_records as records
@@ -219,6 +219,39 @@ def test_options_reach_the_measurements_that_they_are_for():
     assert options(plan, "nccl")["nccl_tests"] == "/opt/tests"
     assert names(plan)[-2:] == ["tcp", "rdma"]
     assert json.dumps(plan)
+
+
+def test_the_network_is_asked_of_pairs_and_of_nothing_else():
+    plan = {"measurements": Wanted("quick", pairs=True, network="10.1.0.0/16").items}
+    assert options(plan, "tcp")["network"] == options(plan, "rdma")["network"] == "10.1.0.0/16"
+    assert all("network" not in options(plan, name) for name in names(plan)[:-2])
+
+
+def test_a_measurement_of_a_suite_has_the_options_that_it_has_there():
+    sizes = {
+        suite: options({"measurements": Wanted(suite, only=("nccl",)).items}, "nccl") for suite in ("quick", "full")
+    }
+    assert sizes["quick"]["sizes"] == [512 << 20, 2 << 30]
+    assert "sizes" not in sizes["full"]
+
+
+def test_hosts_that_meet_again_are_hosts_of_this_run_and_not_too_many():
+    expected = Expectation("baseline", 90.0, "site")
+    told = [records.record("tcp", "tcp", f"h{n}→h{n + 1}", 1.0, "Gb/s") for n in range(50)]
+    short = [
+        Verdict(each, SHORT, expected) for each in records.read([*told, records.record("tcp", "tcp", "evil→x", 1.0)])
+    ]
+    hosts = [f"h{n}" for n in range(60)]
+    assert again.meeting(short, hosts) == [*hosts[:6], *hosts[6:8]]
+    assert again.meeting(short[-1:], hosts) == []
+
+
+def test_nonsense_for_a_pair_is_not_measured_again():
+    measured = [{"name": "gpu_p2p", "options": {}}]
+    figures = records.read([records.record("gpu_p2p", "p2p", subject, 1.0) for subject in ("GPU0", "GPU1→GPU2")])
+    short = [Verdict(each, SHORT, Expectation("baseline", 90.0, "site")) for each in figures]
+    (item,) = again.items(short, measured, 2)
+    assert [1, 2] in item["options"]["only"]
 
 
 def test_naming_a_measurement_replaces_the_suite():

@@ -14,6 +14,7 @@ from nodetune.proof import Proof
 from nodetune.report import verify_changes, verify_data, verify_text
 from nodetune.verdict import Unmeasured, baseline, compare, findings
 from nodetune.verdict.judge import again, judge
+from nodetune.verdict.machine import UNKNOWN as UNKNOWN_MACHINE
 from nodetune.verdict.suites import Wanted
 from nodetune.verdict.suspects import named
 from tests import verify_records as records
@@ -30,10 +31,10 @@ def proof_of(host="gpu1", missing=(), state="ok", **planted):
     return Proof(host, state, "", machine, tuple(named(twice, [], machine)), tuple(missing), tuple(found), (), 41.5)
 
 
-def printed(*proofs, width=120, asked="-i prod"):
+def printed(*proofs, width=120, asked="-i prod", wanted=WANTED, **more):
     out = io.StringIO()
     console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
-    verify_text.Printer(console, proofs, WANTED, asked).verify()
+    verify_text.Printer(console, proofs, wanted, asked, **more).verify()
     return out.getvalue()
 
 
@@ -55,7 +56,42 @@ def test_a_sound_node_is_a_line_a_kind_of_figure():
     assert re.search(r"^pass +nccl all_gather 8 GiB ▇███ +8 GPUs +357.6 GB/s", text, re.MULTILINE)
     assert "short" not in text
     assert "from the GPU of the row" not in text, "the matrix is folded unless a pair stands apart"
-    assert "keep as this site's figures: nodetune verify -i prod --save-baseline FILE" in text
+    proposed = "nodetune verify -i prod --suite full --env NCCL_NVLS_ENABLE=0 --save-baseline FILE"
+    assert f"keep as this site's figures: {proposed}" in text
+
+
+def test_the_baseline_that_is_proposed_is_of_what_was_measured():
+    wanted = Wanted(only=("nccl", "tcp"), suite="full", network="10.1.0.0/16", nccl="/sw/my nccl", env={"A": "1 2"})
+    proposed = "nodetune verify -i prod --only nccl --only tcp --nccl '/sw/my nccl' --network 10.1.0.0/16 --env 'A=1 2'"
+    assert f"keep as this site's figures: {proposed} --save-baseline FILE" in printed(proof_of(), wanted=wanted)
+    assert "if you trust this" not in printed(proof_of())
+    assert "save-baseline" not in printed(proof_of(), propose=False), "it was held against a baseline, or is one"
+
+
+def test_figures_of_hardware_that_nobody_knows_are_only_kept_by_somebody_who_trusts_them():
+    figures = records.read([records.record("gpu_memory", "device_copy", "GPU0", 700.0)])
+    machine = replace(records.h200(), model="NVIDIA T1000", gpus=1, fabric="pcie")
+    text = printed(Proof("gpu1", machine=machine, verdicts=tuple(judge(figures, {"gpu1": machine}))))
+    assert "nothing here was held against a known figure: if you trust this hardware" in flat(text)
+    assert "--suite full --env NCCL_NVLS_ENABLE=0 --save-baseline FILE" in text
+    unknown = replace(proof_of(), machine=UNKNOWN_MACHINE)
+    assert "save-baseline" not in printed(unknown), "a baseline holds for like hosts, and nobody knows what it is like"
+
+
+def test_a_host_with_a_finding_is_no_example_for_others():
+    figures = records.read(
+        [records.record("gpu_load", "tflops", "GPU2", 660.0, "TFLOP/s", reasons={"hw_thermal_slowdown": 0.5})]
+    )
+    found = findings.findings(figures, {"gpu1": records.h200()}, {})
+    assert "save-baseline" not in printed(replace(proof_of(), findings=tuple(found)))
+
+
+@pytest.mark.parametrize("size", ["large", [1], {}, -1, True, 10**400, 1.5])
+def test_a_size_that_is_none_breaks_nothing(size):
+    told = records.record("nccl", "all_reduce", "8 GPUs", 300.0, **{**records.NCCL, "size": size})
+    other = records.record("nccl", "all_reduce", "8 GPUs", 300.0, **{**records.NCCL, "size": 1 << 30})
+    verdicts = judge(records.read([told, other]), {"gpu1": records.h200()})
+    assert "nccl all_reduce" in printed(Proof("gpu1", machine=records.h200(), verdicts=tuple(verdicts)))
 
 
 def test_what_fell_short_comes_first_with_suspect_and_command():
@@ -64,8 +100,8 @@ def test_what_fell_short_comes_first_with_suspect_and_command():
     said = flat(text)
     assert "h2d: 26.4 GB/s, expected at least 51.7 (7 other GPUs: median 54.38); measured again: 26.4" in said
     assert "suspect GPU2's PCIe link (0000:52:00.0), its slot or riser" in said
-    assert "next     nodetune verify -i prod -l gpu1 --only gpu_copy --gpu 2\n" in text
-    assert text.count("--only gpu_copy --gpu 2") == 1, "one part, one command"
+    assert "next     nodetune verify -i prod -l gpu1 --only gpu_copy --env NCCL_NVLS_ENABLE=0 --gpu 2\n" in text
+    assert text.count("--only gpu_copy") == 1, "one part, one command"
     assert re.search(r"^1 short +gpu_copy h2d +8 GPUs", text, re.MULTILINE)
     assert re.search(r"^GPU3 +393\.\d +.* +200\.0 +39", text, re.MULTILINE), "the matrix is shown"
     assert "save-baseline" not in text
@@ -111,7 +147,8 @@ def test_the_document_keeps_its_schema():
     jsonschema.Draft202012Validator(schema("verify")).validate(json.loads(json.dumps(document)))
     short = [each for each in document["hosts"][0]["measurements"] if each["status"] == "short"]
     assert [(each["subject"], each["expected"]["kind"]) for each in short] == [("GPU2", "siblings")] * 2
-    assert short[0]["reproduce"] == "nodetune verify -i prod -l gpu1 --only gpu_copy --gpu 2"
+    again = "nodetune verify -i prod -l gpu1 --only gpu_copy --env NCCL_NVLS_ENABLE=0 --gpu 2"
+    assert short[0]["reproduce"] == again
     assert document["summary"]["statuses"]["short"] == 2
     assert document["summary"]["measured"] == 1
 

@@ -14,14 +14,22 @@ from nodetune.verdict.suites import SUITES
 @click.command("verify")
 @_options.hosts
 @click.option(
-    "--suite", type=click.Choice(list(SUITES)), default="quick", show_default=True, help="Which measurements to make."
+    "--suite",
+    type=click.Choice(list(SUITES)),
+    help="Which measurements to make: quick, or with --only as full has them.",
 )
 @click.option(
-    "--only", multiple=True, metavar="NAME", help="Only this measurement (several may be named), not a suite."
+    "--only", multiple=True, metavar="NAME", help="Only this measurement (several may be named), as the suite has it."
 )
 @click.option("--gpu", "gpus", type=click.IntRange(0, 1023), multiple=True, metavar="N", help="Only this GPU.")
 @click.option("--disk", default="", metavar="DIR", help="Measure the file system of this folder too (with fio).")
 @click.option("--pairs", is_flag=True, help="Measure the network between pairs of hosts too (iperf3, perftest).")
+@click.option(
+    "--network",
+    default="",
+    metavar="CIDR",
+    help="The network that --pairs takes (10.1.0.0/16), else that of the default route.",
+)
 @click.option("--together", is_flag=True, help="NCCL over all the hosts at once, not within each.")
 @click.option(
     "--via",

@@ -35,13 +35,13 @@ class BadResult(ValueError):
 
 
 def document(proofs: Sequence[Proof], wanted: Wanted, asked: str) -> dict[str, Any]:
-    """`asked`: the options that name the hosts, for the commands that reproduce a figure."""
+    """`asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure."""
     return {
         **head(VERIFY_SCHEMA),
         "suite": "" if wanted.only else wanted.suite,
         "runs": wanted.runs,
         "env": dict(wanted.env),
-        "hosts": [_host(each, asked) for each in proofs],
+        "hosts": [_host(each, asked, wanted) for each in proofs],
         "summary": summary(proofs),
     }
 
@@ -57,21 +57,21 @@ def summary(proofs: Sequence[Proof]) -> dict[str, Any]:
     }
 
 
-def _host(proof: Proof, asked: str) -> dict[str, Any]:
+def _host(proof: Proof, asked: str, wanted: Wanted) -> dict[str, Any]:
     return {
         "name": proof.host,
         "state": proof.state,
         "message": proof.message,
         "seconds": round(proof.seconds, 3),
         "machine": proof.machine.data(),
-        "measurements": [_verdict(each, asked) for each in proof.verdicts]
+        "measurements": [_verdict(each, asked, wanted) for each in proof.verdicts]
         + [_unmeasured(each) for each in proof.unmeasured],
         "findings": [_finding(each) for each in proof.findings],
         "notes": list(proof.notes),
     }
 
 
-def _verdict(verdict: Verdict, asked: str) -> dict[str, Any]:
+def _verdict(verdict: Verdict, asked: str, wanted: Wanted) -> dict[str, Any]:
     figure = verdict.figure
     return {
         "measurement": figure.measurement,
@@ -88,7 +88,7 @@ def _verdict(verdict: Verdict, asked: str) -> dict[str, Any]:
         "again": list(verdict.again),
         "suspect": verdict.suspect,
         "reason": verdict.reason,
-        "reproduce": suspects.command(figure, asked),
+        "reproduce": suspects.command(figure, asked, wanted),
     }
 
 

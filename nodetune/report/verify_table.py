@@ -38,8 +38,9 @@ def title(figure: Figure) -> str:
     """The measurement and its metric, with what tells it from others of the same name."""
     about = figure.about
     name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
-    size = f" {show.size(int(about['size']))}" if figure.measurement == "nccl" and about.get("size") else ""
-    return f"{name}{_variant(figure)}{size}"
+    size = f" {show.size(figures.size(figure))}" if figure.measurement == "nccl" and figures.size(figure) else ""
+    over = f" over {show.plain(about['network'], 20)}" if about.get("network") else ""
+    return f"{name}{_variant(figure)}{size}{over}"
 
 
 def _variant(figure: Figure) -> str:
@@ -101,10 +102,10 @@ def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
 
 def _of_largest(rows: Sequence[Verdict]) -> tuple[Sequence[Verdict], str]:
     """Of a collective over several sizes (the verdicts of the largest, the curve over all)."""
-    sizes = [each.figure.about.get("size") or 0 for each in rows]
+    sizes = [figures.size(each.figure) for each in rows]
     if rows[0].figure.measurement != "nccl" or len(set(sizes)) < 2:
         return rows, ""
-    ordered = sorted(rows, key=lambda each: each.figure.about.get("size") or 0)
+    ordered = sorted(rows, key=lambda each: figures.size(each.figure))
     return [each for each, size in zip(rows, sizes, strict=True) if size == max(sizes)], f" {_curve(ordered)}"
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
@@ -13,7 +14,7 @@ from nodetune.proof import Proof
 from nodetune.report import verify_table
 from nodetune.report.text import Lines, console
 from nodetune.report.verify_table import STYLE
-from nodetune.verdict import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict, suspects
+from nodetune.verdict import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict, machine, suspects
 from nodetune.verdict.suites import Wanted
 
 GUTTER = " " * 8
@@ -22,11 +23,13 @@ PAIR = re.compile(r"GPU(\d+)([→↔])GPU(\d+)")
 
 
 class Printer:
-    """Prints one verify. `asked`: the options that name the hosts, for the commands that are proposed."""
+    """Prints one verify. `asked`: the options that name the hosts and how they are judged, for the commands that are proposed;
+    `propose`: whether keeping the figures as a baseline is among these.
+    """
 
-    def __init__(self, out: Console, proofs: Sequence[Proof], wanted: Wanted, asked: str) -> None:
+    def __init__(self, out: Console, proofs: Sequence[Proof], wanted: Wanted, asked: str, propose: bool = True) -> None:
         self._console, self._lines = out, Lines(out)
-        self._proofs, self._wanted, self._asked = proofs, wanted, asked
+        self._proofs, self._wanted, self._asked, self._propose = proofs, wanted, asked, propose
 
     def verify(self) -> None:
         """The whole report."""
@@ -52,6 +55,8 @@ class Printer:
         for metric, matrix in _matrices(proof.verdicts):
             self._matrix(metric, matrix)
         self._unmeasured(proof)
+        if not proof.statuses:
+            self._lines.line(("what it measured stands at the hosts that it measured with", "dim"))
         self._lines.line("")
 
     def _short(self, group: Sequence[Verdict]) -> None:
@@ -62,12 +67,15 @@ class Printer:
             name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
         self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER)
-        self._lines.whole(("next     ", "dim"), (suspects.command(figure, self._asked), "green"), indent=GUTTER)
+        self._lines.whole(
+            ("next     ", "dim"), (suspects.command(figure, self._asked, self._wanted), "green"), indent=GUTTER
+        )
 
     def _findings(self, proof: Proof) -> None:
         for found in proof.findings:
             self._lines.line((f"{found.status:<8}", STYLE[found.status]), found.title)
-            self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
+            if found.subjects:
+                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
             if found.next:
                 self._lines.line(("next     ", "dim"), found.next, indent=GUTTER)
         if proof.short or proof.findings:
@@ -124,13 +132,33 @@ class Printer:
         measured = sum(bool(each.verdicts) for each in self._proofs)
         hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
         self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
-        if not any(status in every for status in (SHORT, FAILED)) and measured:
-            words = " ".join(part for part in ("nodetune verify", self._asked, "--save-baseline FILE") if part)
-            self._lines.whole(("keep as this site's figures: ", "dim"), (words, "green"))
+        if self._propose and keepable(self._proofs):
+            self._keep()
+
+    def _keep(self) -> None:
+        """How to make these the figures that later ones are held against. Siblings that agree may all be slow."""
+        every = [each.expected for proof in self._proofs for each in proof.verdicts if each.status == PASS]
+        if not any(each and each.kind == "shipped" for each in every):
+            self._lines.line(
+                ("nothing here was held against a known figure: if you trust this hardware, keep what it gave", "dim")
+            )
+        words = [
+            shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words]),
+            "--save-baseline FILE",
+        ]
+        self._lines.whole(("keep as this site's figures: ", "dim"), (" ".join(words), "green"))
 
 
-def print_verify(stream: TextIO, proofs: Sequence[Proof], wanted: Wanted, asked: str) -> None:
-    Printer(console(stream), proofs, wanted, asked).verify()
+def keepable(proofs: Sequence[Proof]) -> bool:
+    """Whether these are figures of sound hosts: known hardware, nothing short, failed or found."""
+    sound = all(found.status != SHORT for proof in proofs for found in proof.findings)
+    statuses = [status for proof in proofs for status in proof.statuses]
+    known = any(proof.verdicts and proof.machine != machine.UNKNOWN for proof in proofs)
+    return sound and known and SHORT not in statuses and FAILED not in statuses
+
+
+def print_verify(stream: TextIO, proofs: Sequence[Proof], wanted: Wanted, asked: str, propose: bool = True) -> None:
+    Printer(console(stream), proofs, wanted, asked, propose).verify()
 
 
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:

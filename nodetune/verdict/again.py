@@ -13,6 +13,9 @@ from nodetune.verdict.suspects import hosts as hosts_of
 OTHER_PARTNERS = 2
 """A pair of GPUs is measured again beside this many other pairs of each of its two."""
 
+MOST_MEETING = 6
+"""Hosts of short pairs: more would take longer than a measurement may, and are no question of single parts any more."""
+
 
 def items(short: Sequence[Verdict], measured: Sequence[Item], count: int) -> list[Item]:
     """Of the items that one host measured by itself, those with something short, narrowed to it. `count`: GPUs of the host."""
@@ -39,7 +42,10 @@ def _pairs(subjects: Iterable[str], count: int) -> list[tuple[int, int]]:
     """The short pairs, and some with another partner for either end."""
     found: dict[tuple[int, int], None] = {}
     for subject in subjects:
-        first, second = (int(gpu.removeprefix("GPU")) for gpu in gpus(subject))
+        named = [int(gpu.removeprefix("GPU")) for gpu in gpus(subject)]
+        if len(named) != 2:  # a host's own nonsense
+            continue
+        first, second = named
         others = [gpu for gpu in range(count) if gpu not in (first, second)][:OTHER_PARTNERS]
         for pair in ((first, second), *((first, other) for other in others), *((other, second) for other in others)):
             found[pair] = None
@@ -48,10 +54,10 @@ def _pairs(subjects: Iterable[str], count: int) -> list[tuple[int, int]]:
 
 def meeting(short: Iterable[Verdict], hosts: Iterable[str]) -> list[str]:
     """The hosts that meet again: those of short pairs, and enough others that each has a partner that was not short."""
-    wanted = dict.fromkeys(
-        host for each in short if each.figure.measurement in OF_PAIRS for host in hosts_of(each.figure.subject)
-    )
-    others = [host for host in hosts if host not in wanted]
+    known = list(hosts)
+    named = [host for each in short if each.figure.measurement in OF_PAIRS for host in hosts_of(each.figure.subject)]
+    wanted = list(dict.fromkeys(host for host in named if host in known))[:MOST_MEETING]
+    others = [host for host in known if host not in wanted]
     return [*wanted, *others[:OTHER_PARTNERS]] if wanted else []
 
 

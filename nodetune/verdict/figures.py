@@ -11,6 +11,7 @@ from nodetune.verdict import FAILED, SKIP, Figure, Unmeasured
 
 MOST_SAMPLES = 10_000
 DEEPEST = 4
+LARGEST = 1e15
 BETTER = ("higher", "lower")
 
 
@@ -37,7 +38,7 @@ def _text(record: Mapping[str, Any], key: str) -> str:
 
 
 def _numbers(found: Any) -> tuple[float, ...]:
-    """Finite numbers, or nothing at all."""
+    """Numbers as something measured can have them (no negative ones, none that overflow in a sum), or nothing at all."""
     if not isinstance(found, list) or len(found) > MOST_SAMPLES:
         return ()
     numbers = [each for each in found if isinstance(each, int | float) and not isinstance(each, bool)]
@@ -47,7 +48,7 @@ def _numbers(found: Any) -> tuple[float, ...]:
         kept = tuple(float(each) for each in numbers)
     except OverflowError:
         return ()
-    return kept if all(math.isfinite(each) for each in kept) else ()
+    return kept if all(0 <= each < LARGEST for each in kept) else ()
 
 
 def _bounded(found: Any, depth: int) -> Any:
@@ -81,6 +82,7 @@ CONDITIONS = (
     "threads",
     "cores_busy",
     "peer_access",
+    "network",
     "rate",
     "layer",
     "block",
@@ -103,6 +105,12 @@ def conditions(figure: Figure) -> dict[str, Any]:
     if "nccl" in found:
         found["nccl"] = minor(str(found["nccl"]))
     return found
+
+
+def size(figure: Figure) -> int:
+    """Bytes of a message or buffer; 0 where the host tells none."""
+    found = figure.about.get("size")
+    return found if isinstance(found, int) and 0 < found < LARGEST else 0
 
 
 def minor(version: str) -> str:

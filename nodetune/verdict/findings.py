@@ -10,8 +10,16 @@ from nodetune.verdict import FAILED, SHORT, Figure, Finding, Unmeasured
 from nodetune.verdict.machine import Machine
 
 NOTE = "note"
-WRONG = "came back wrong"
-"""What the payload says of data that is not what was sent (nodetune/verify/gpus.py)."""
+WRONG = ("came back wrong", "computed wrongly")
+"""What the payload says of data that is not what was sent (nodetune/verify/gpus.py), or not what should have come out."""
+
+OUT_OF_SERVICE = {
+    "memory": "take this host out of service; its EDAC counters and dmesg say which module it is",
+    "nccl": "take the GPU out of service that the message names, and those it works with until gpu_memory, gpu_p2p and gpu_load"
+    " have told which of them it is",
+    "gpu_p2p": "take both out of service until gpu_memory and gpu_copy of each have told which of them it is",
+}
+"""Else it is the GPU that the message names."""
 
 REDUCES_IN_SWITCH = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "GB300")
 """GPU models whose NVSwitch can reduce (NVLS): Hopper and later, in their SXM forms."""
@@ -31,9 +39,15 @@ SERIOUS_REASONS = {
 def wrong_data(missing: Iterable[Unmeasured]) -> list[Finding]:
     """Data that did not come back as it went: the most serious of all, and no figure shows it."""
     return [
-        Finding(each.host, SHORT, f"{each.measurement}: {each.reason}", (each.subject,), "take this GPU out of service")
+        Finding(
+            each.host,
+            SHORT,
+            f"{each.measurement}: {each.reason}",
+            (each.subject,) if each.subject else (),
+            OUT_OF_SERVICE.get(each.measurement, "take this GPU out of service"),
+        )
         for each in missing
-        if each.status == FAILED and WRONG in each.reason
+        if each.status == FAILED and any(words in each.reason for words in WRONG)
     ]
 
 

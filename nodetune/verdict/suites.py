@@ -16,6 +16,9 @@ Item = dict[str, Any]
 ROUNDS = 2
 """So that each host meets two others, and a slow pair can be told from a slow host."""
 
+ALL_MEET_SECONDS = {"tcp": 240, "rdma": 1800}
+"""Deadlines for the seven rounds in which eight hosts have all met (again.MOST_MEETING and some)."""
+
 OF_GPUS = ("gpu_copy", "gpu_memory", "gpu_p2p", "gpu_latency", "gpu_load", "gemm", "nccl")
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
 
@@ -48,7 +51,7 @@ SUITES: Mapping[str, tuple[Item, ...]] = {
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a run is to measure. `only` replaces the suite; the rest are options of single measurements."""
+    """What a run is to measure. `only` takes these of the suite, or as the full one has them; the rest are options of single ones."""
 
     suite: str = "quick"
     only: tuple[str, ...] = ()
@@ -56,6 +59,7 @@ class Wanted:
     disk: str = ""
     pairs: bool = False
     together: bool = False
+    network: str = ""
     nccl: str = ""
     nccl_tests: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -64,11 +68,43 @@ class Wanted:
     @property
     def items(self) -> list[Item]:
         """What each host measures, in order."""
-        chosen = [_alone(name) for name in self.only] or [dict(item) for item in SUITES[self.suite]]
+        chosen = [_alone(name, self.suite) for name in self.only] or [dict(item) for item in SUITES[self.suite]]
         names = [item["name"] for item in chosen]
         chosen += [_alone("disk")] if self.disk and "disk" not in names else []
         chosen += [_alone(name) for name in OF_PAIRS if self.pairs and name not in names]
         return [self._with_options(item) for item in chosen]
+
+    @property
+    def words(self) -> list[str]:
+        """The options that measure all of it again."""
+        usual = "full" if self.only else "quick"
+        return [
+            *([] if self.suite == usual else ["--suite", self.suite]),
+            *(word for name in self.only for word in ("--only", name)),
+            *(word for gpu in self.gpus for word in ("--gpu", str(gpu))),
+            *(["--pairs"] if self.pairs else []),
+            *(word for item in self.items for word in self._of(item["name"], self.together)),
+            *self._set,
+        ]
+
+    def words_for(self, name: str, together: bool) -> list[str]:
+        """The options that measure just this again, as it was measured here; `together`: over all hosts at once."""
+        same = _alone(name, self.suite) == _alone(name)
+        suite = [] if same else ["--suite", self.suite]
+        return [*suite, "--only", name, *self._of(name, together), *self._set]
+
+    def _of(self, name: str, together: bool) -> list[str]:
+        given = {
+            "disk": {"--disk": self.disk},
+            "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
+            "tcp": {"--network": self.network},
+        }
+        words = [word for option, value in given.get(name, {}).items() if value for word in (option, value)]
+        return [*words, *(["--together"] if name == "nccl" and together else [])]
+
+    @property
+    def _set(self) -> list[str]:
+        return [word for name, value in self.env.items() for word in ("--env", f"{name}={value}")]
 
     def _with_options(self, item: Item) -> Item:
         options = dict(item["options"])
@@ -79,13 +115,13 @@ class Wanted:
         if item["name"] == "nccl":
             options |= {name: path for name, path in (("nccl", self.nccl), ("nccl_tests", self.nccl_tests)) if path}
         if item["name"] in OF_PAIRS:
-            options.setdefault("rounds", ROUNDS)
+            options |= {"rounds": ROUNDS, **({"network": self.network} if self.network else {})}
         return {**item, "options": options}
 
 
-def _alone(name: str) -> Item:
-    """One measurement by name, as the full suite has it."""
-    for item in SUITES["full"]:
+def _alone(name: str, suite: str = "full") -> Item:
+    """One measurement by name as a suite has it, where it has it, else as the full one does."""
+    for item in (*SUITES[suite], *SUITES["full"]):
         if item["name"] == name:
             return dict(item)
     return {"name": name, "options": {}}
@@ -99,4 +135,8 @@ def of_several(items: Sequence[Item], together: bool) -> list[Item]:
 
 def all_meet(items: Sequence[Item]) -> list[Item]:
     """Of what takes pairs of hosts: in as many rounds as it takes until every two have met."""
-    return [{**item, "options": {**item["options"], "rounds": 0}} for item in items if item["name"] in OF_PAIRS]
+    return [
+        {**item, "options": {**item["options"], "rounds": 0}, "seconds": ALL_MEET_SECONDS[item["name"]]}
+        for item in items
+        if item["name"] in OF_PAIRS
+    ]

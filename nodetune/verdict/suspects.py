@@ -10,6 +10,7 @@ from dataclasses import replace
 from nodetune.verdict import PASS, SHORT, Figure, Verdict
 from nodetune.verdict.figures import OF_PAIRS
 from nodetune.verdict.machine import Machine
+from nodetune.verdict.suites import Wanted
 
 GPU = re.compile(r"GPU\d+")
 PARTS = {
@@ -93,13 +94,14 @@ def _copy(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
 
 def _pair(short: Verdict, alike: Iterable[Verdict], machine: Machine) -> str:
     """One end that is slow with every partner is the suspect; otherwise what lies between the two."""
-    both = gpus(short.figure.subject)
+    both, alike = gpus(short.figure.subject), list(alike)
     for gpu in both:
         others = [each for each in alike if gpu in gpus(each.figure.subject)]
         if len(others) > 2 and all(each.status == SHORT for each in others):
             return f"{gpu}: it is slow with every partner; its NVLinks{_missing_links(gpu, machine)}"
     between = {"nvswitch": "the NVSwitch", "nvlink": "the NVLinks or bridge"}.get(machine.fabric, "the PCIe path")
-    return f"{between} between {' and '.join(both)}: both are sound with other partners"
+    partners = any(set(both) & set(gpus(each.figure.subject)) != set(both) for each in alike if each.status == PASS)
+    return f"{between} between {' and '.join(both)}" + (": both are sound with other partners" if partners else "")
 
 
 def _missing_links(gpu: str, machine: Machine) -> str:
@@ -132,12 +134,21 @@ def _hosts(short: Verdict, alike: Iterable[Verdict]) -> str:
     return f"the link between {' and '.join(pair)}: cable, switch port, routing"
 
 
-def command(figure: Figure, asked: str) -> str:
-    """What to type to measure just this again. `asked`: the options that name the inventory and how hosts are reached."""
-    words = ["nodetune", "verify", *shlex.split(asked)]
-    if "-i" in words and "-l" not in words:
-        words += ["-l", ",".join(hosts(figure.subject) if figure.measurement in OF_PAIRS else [figure.host])]
-    words += ["--only", figure.measurement]
-    for gpu in dict.fromkeys(gpus(figure.subject)):
+def command(figure: Figure, asked: str, wanted: Wanted) -> str:
+    """What to type to measure just this again. `asked`: the options that name the hosts, how they are reached and judged."""
+    together = figure.about.get("nodes", 1) != 1
+    given = shlex.split(asked)
+    words = ["nodetune", "verify", *(given if together else _narrowed(given, figure))]
+    words += wanted.words_for(figure.measurement, together)
+    for gpu in dict.fromkeys([] if figure.about.get("together") else gpus(figure.subject)):
         words += ["--gpu", gpu.removeprefix("GPU")]
     return shlex.join(words)
+
+
+def _narrowed(given: list[str], figure: Figure) -> list[str]:
+    """The same options for the hosts of one figure only, in the place of those that they were limited to."""
+    if "-i" not in given:
+        return given
+    at = given.index("-l") if "-l" in given else len(given)
+    of_pair = hosts(figure.subject) if figure.measurement in OF_PAIRS else []
+    return [*given[:at], "-l", ",".join(of_pair or [figure.host]), *given[at + 2 :]]

@@ -97,8 +97,9 @@ class Host:
         return self.node if found is None else found
 
     def free(self):
-        self.gpu.unpin(self.out)
-        self.gpu.unpin(self.back)
+        for address in (self.out, self.back):
+            with contextlib.suppress(cuda.Refused):  # whatever broke the context was said before
+                self.gpu.unpin(address)
 
 
 def randomise(address, size):
@@ -111,11 +112,8 @@ def randomise(address, size):
 def _from_node(plan, found, node, layout, report):
     """Every GPU in turn with the memory of one node."""
     report.step("pinning host memory on NUMA node {}".format(node))
-    try:
-        host = Host(found[0], node, layout[node], plan.size)
-    except reporting.Fault as problem:
-        for gpu in found:
-            report.failed(str(problem), gpu.name)
+    host = _pinned_by_any(plan, found, node, layout[node], report)
+    if host is None:
         return
     about = {"numa_node": host.really()}
     if host.really() != node:
@@ -125,6 +123,22 @@ def _from_node(plan, found, node, layout, report):
             report.step("{}: copies from and to NUMA node {}".format(gpu.name, node))
             _one(plan, gpu, host, dict(about, local=local(gpu, about["numa_node"], layout)), report)
     host.free()
+
+
+def _pinned_by_any(plan, found, node, cpus, report):
+    """Memory of a node, pinned by the first GPU that can: one that is broken costs the others nothing. None: by none."""
+    problem = None
+    for gpu in found:
+        try:
+            return Host(gpu, node, cpus, plan.size)
+        except cuda.Refused as refused:
+            problem = problem or refused
+        except reporting.Fault as fault:
+            problem = fault
+            break
+    for gpu in found:
+        report.failed(str(problem), gpu.name)
+    return None
 
 
 class Lane:

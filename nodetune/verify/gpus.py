@@ -9,7 +9,7 @@ import ctypes
 import os
 import threading
 
-from . import cuda, numa
+from . import cuda, cuda_gpu, numa
 from . import report as reporting
 
 DRIVER_GPUS = "/proc/driver/nvidia/gpus"
@@ -24,7 +24,7 @@ def opened(options, report):
     """
     report.step("loading libcuda")
     driver = cuda.Driver(options.get("libcuda"))
-    found = _named(driver.devices(), known(report))
+    found = _named(cuda_gpu.devices(driver), known(report))
     wanted = _wanted(options.get("gpus"), found)
     usable = [gpu for gpu in wanted if not _partitioned(gpu, report)]
     _open(usable, report)

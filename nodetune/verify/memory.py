@@ -66,7 +66,7 @@ def _one(report, metric, node, memory, cpus, repeats):
         samples = [crew.sample(SECONDS_A_SAMPLE) for _ in range(repeats + 1)][1:]
         crew.finish()
     except (reporting.Fault, OSError) as problem:
-        report.failed(str(problem), subject, metric)
+        report.failed(getattr(problem, "strerror", None) or str(problem), subject, metric)
         return
     report.result(
         subject,
@@ -157,11 +157,11 @@ class Crew:
                 for buffer in (source, target):
                     buffer.check_place(self.memory)
                 self._copy_on_command(source, target)
-        except (reporting.Fault, OSError) as problem:
-            self.problem = problem
-            self.meet.abort()
         except threading.BrokenBarrierError:
             pass
+        except Exception as problem:  # whatever it is: the others wait for this thread
+            self.problem = problem
+            self.meet.abort()
 
     def _copy_on_command(self, source, target):
         self.meet.wait()

@@ -194,16 +194,16 @@ class Others:
         self._at_work = [index for index in range(len(report.hosts)) if index != report.self]
 
     def check(self):
-        """Raises Fault, with its own words, as soon as another host's part has failed."""
+        """Raises Skip or Fault, with its own words, as soon as another host's part has ended too early."""
         for index in list(self._at_work):
-            reason = self._told(reporting.ENDED, index)
-            if reason is not None:
+            why = self._told(reporting.ENDED, index)
+            if why is not None:
                 self._at_work.remove(index)
                 if not self._told(DONE, index):
-                    raise reporting.Fault("{}: {}".format(self._report.hosts[index], reason))
+                    raise reporting.ended(self._report.hosts[index], why)
 
     def _told(self, topic, index):
         try:
             return self._report.hear(topic, 0.0, index)
-        except reporting.Fault:  # it has said nothing of the kind
+        except (reporting.Skip, reporting.Fault):  # it has said nothing of the kind
             return None

@@ -12,7 +12,7 @@ import os
 import struct
 import time
 
-from . import cuda, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import cuda, cuda_gpu, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
@@ -56,7 +56,7 @@ def look_around(options, out):
     tell.step("loading libcuda")
     seen = gpus.known(tell)
     devices = [seen.get(gpus.bdf(gpu.bdf)) or gpus.Seen("GPU{}".format(gpu.device)) for gpu in
-               cuda.Driver(options.get("libcuda")).devices()]  # fmt: skip
+               cuda_gpu.devices(cuda.Driver(options.get("libcuda")))]  # fmt: skip
     names = sorted((each.name for each in devices if not each.partitioned()), key=lambda name: int(name[3:]))
     if not names:
         raise reporting.Skip("MIG is on: NCCL does not work between MIG instances")

@@ -1,7 +1,14 @@
-"""Hosts two by two: who works with whom, under which address, and who waits for whom."""
+"""Hosts two by two: who works with whom, under which address, and who waits for whom.
+
+A host offers its IPv4 addresses, the first one of each interface: that of the default route first, then the others. The other
+host takes the first that answers, of those that it does not have itself (a container bridge has the same on every host).
+Options that say otherwise: network (only addresses in it: `10.1.0.0/16`), interface (its name on every host), addresses
+({host: address}); an interface and an address are taken at their word.
+"""
 
 import contextlib
 import fcntl
+import ipaddress
 import os
 import re
 import socket
@@ -59,6 +66,8 @@ def _serve(report, number, client, serve):
         with serve() as known:
             report.tell(topic, known)
             report.hear("done {}".format(number), report.left(), client)
+    except reporting.Skip:  # the client lacks what it takes, and says so itself
+        pass
     except reporting.Fault as problem:
         report.tell(topic, {"failed": str(problem)})
         report.note("serving {}: {}".format(report.hosts[client], problem))
@@ -75,19 +84,21 @@ def _ask(report, number, server, at_once, ask):
             report.failed("{}: {}".format(there, known["failed"]), subject)
         else:
             ask(here, there, known, at_once)
+    except reporting.Skip as reason:
+        report.skip(str(reason), subject)
     except reporting.Fault as problem:
         report.failed(str(problem), subject)
     finally:
         report.tell("done {}".format(number))
 
 
-def wait_until_listening(ports, running, name):
+def wait_until_listening(ports, running, name, telling=tool.last_line):
     """Wait until all these TCP ports are served by processes that were started for it. Raises report.Fault."""
     end = time.monotonic() + START_SECONDS
     while not set(ports) <= listening():
         ended = [each for each in running if each.poll() is not None]
         if ended or time.monotonic() > end:
-            said = tool.last_line(ended[0].stderr.read()) if ended else "it says nothing"
+            said = telling(ended[0].stderr.read()) if ended else "it says nothing"
             raise reporting.Fault("{} does not listen: {}".format(name, said))
         time.sleep(0.02)
 
@@ -133,8 +144,8 @@ def _answers(address, port):
 def own_ways(report, options):
     """(address, its interface or None) under which the other hosts may reach this one, the likeliest first.
 
-    That of the option `addresses` ({host: address}) or `interface`; else that of the default route, then all others.
-    Raises report.Fault.
+    That of the option `addresses` ({host: address}), `interface` or `network`; else that of the default route, then all
+    others. Raises report.Fault.
     """
     given = (options.get("addresses") or {}).get(report.hosts[report.self])
     wanted = options.get("interface")
@@ -146,11 +157,26 @@ def own_ways(report, options):
         if not named:
             raise reporting.Fault("the interface {} is not there or has no IPv4 address".format(wanted))
         return named
+    if options.get("network"):
+        return _within(found, options["network"])
     routed = _towards(ANYWHERE)
     outside = [way for way in found if way[1] != "lo" or way[0] == routed]
     if not outside:
         raise reporting.Fault("this host has no IPv4 address but its own loopback: name one for it")
     return sorted(outside, key=lambda way: way[0] != routed)
+
+
+def _within(ways, network):
+    """Those whose address lies in the network. Raises report.Fault."""
+    try:
+        wanted = ipaddress.IPv4Network(network, strict=False)
+    except ValueError:
+        raise reporting.Fault("{} is no IPv4 network: write 10.1.0.0/16".format(network))
+    inside = [way for way in ways if ipaddress.IPv4Address(way[0]) in wanted]
+    if not inside:
+        there = ", ".join("{} on {}".format(*way) for way in ways)
+        raise reporting.Fault("this host has no address in {}: it has {}".format(network, there))
+    return inside
 
 
 def interface_to(address):

@@ -4,10 +4,11 @@ What: payload of RDMA writes, in Gb/s, each direction for itself, for each activ
 with the adapter of the same name of the other (option `devices` names them; a port is not measured where the other host has
 no such one). Buffers are in host memory; what GPUs reach through the fabric is NCCL's part.
 How: the hosts of the run meet in rounds (see tcp). One host runs the server on a free port, one test long; the other one
-is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB.
+is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB, on the CPUs and so in the
+memory of the adapter's NUMA node.
 Statistic: the median of the repeats.
-By hand: ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits (RoCE: and -x with the index of a RoCE v2
-address, show_gids lists them), and on the other host the same with the first one's address at the end.
+By hand: numactl -N NODE -m NODE ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits (RoCE: and -x with the
+index of a RoCE v2 address, show_gids lists them), and on the other host the same with the first one's address at the end.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ import os
 import re
 import subprocess
 
-from . import pairs, tool
+from . import numa, pairs, tool
 from . import report as reporting
 
 SECONDS = 600.0  # eight ports, three repeats of four seconds, both directions, two rounds: 400
@@ -23,10 +24,21 @@ SECONDS_A_RUN = 3
 PACKAGE = "perftest"
 CLASS = "/sys/class/infiniband"
 IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
+COMPLAINT = re.compile(
+    r"\b(fail|unable|couldn|could not|cannot|can't|did not|error|invalid|not found|denied|refused)", re.I
+)
+COMPLETION = re.compile(r"Failed status (\d+)")
+COMPLETIONS = {
+    4: "local protection error: an IOMMU or the memory limit (ulimit -l) is in the way",
+    10: "the other adapter refused access to its memory",
+    12: "the other side does not answer: look at the path (address and GID, MTU, VLAN, PFC, partition)",
+    13: "the other side was not ready to receive",
+}
+"""What ibv_wc_status (verbs.h) means for somebody who looks for the fault."""
 
 
 def measure(options, report):
-    """Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, addresses, interface."""
+    """Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs."""
     program = tool.need("ib_write_bw", PACKAGE)
     if not ports(options):
         raise reporting.Skip("there is no RDMA adapter with an active port on this host")
@@ -104,8 +116,9 @@ def _servers(program, options, report):
             for number, name in enumerate(sorted(found)):
                 own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
                 commands = [command(program, options, name, port) for port in own_ports]
+                stay_near(name)
                 running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
-            pairs.wait_until_listening(free, running, "ib_write_bw")
+            pairs.wait_until_listening(free, running, "ib_write_bw", explained)
             yield dict(known, ports=found)
         finally:
             for each in running:
@@ -133,7 +146,30 @@ def _ask(program, options, report, pair):
 
 def _run(program, options, name, address, port):
     seconds = float(options.get("seconds", SECONDS_A_RUN))
-    return read(tool.run(command(program, options, name, port) + [address], seconds + 20))
+    stay_near(name)
+    return read(tool.run(command(program, options, name, port) + [address], seconds + 20, telling=explained))
+
+
+def stay_near(name):
+    """Keep what is started from now on near a port's adapter: from the far node a fast one is slower than it is."""
+    node = _text("{}/{}/device/numa_node".format(CLASS, name.partition("/")[0]))
+    layout = numa.nodes()
+    numa.run_on(layout.get(int(node) if node.isdigit() else -1) or [cpu for cpus in layout.values() for cpu in cpus])
+
+
+def explained(data):
+    """Of all that perftest printed the line that explains it: the first complaint, those after it follow from it.
+
+    But of a transfer that failed its completion status says more than that it failed.
+    """
+    lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines()]
+    complaints = [line for line in lines if COMPLAINT.search(line) and not line.upper().startswith("WARNING")]
+    completions = [line for line in complaints if COMPLETION.search(line)]
+    if not complaints:
+        return tool.last_line(data)
+    line = (completions or complaints)[0][:300]
+    meaning = COMPLETIONS.get(int(COMPLETION.search(line).group(1))) if completions else None
+    return line + (" ({})".format(meaning) if meaning else "")
 
 
 def read(text):
@@ -142,7 +178,7 @@ def read(text):
         r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([\d.]+)[ \t]+([\d.]+)(?:[ \t]+[\d.]+)*[ \t]*$", text, re.MULTILINE
     )
     if "BW average[Gb/sec]" not in text or not rows:
-        raise reporting.Fault("ib_write_bw gave no figures: " + tool.last_line(text.encode("utf-8")))
+        raise reporting.Fault("ib_write_bw gave no figures: " + explained(text.encode("utf-8")))
     found = float(rows[-1][3])
     if not found:
         lost = "not one message of {} bytes got through: look for what drops it (RoCE: UDP port 4791, MTU, VLAN)"

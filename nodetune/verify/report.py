@@ -8,7 +8,8 @@ import threading
 import time
 
 ENDED = "(ended)"
-"""The topic under which a host tells the others that it has ended its part of a measurement, and why. The first counts."""
+"""The topic under which a host tells the others that it has ended its part of a measurement, and why: a text, or {"skip": text}
+where there was nothing to measure with. The first counts."""
 
 LONGEST_TEXT = 2000
 
@@ -19,6 +20,12 @@ class Skip(Exception):
 
 class Fault(Exception):
     """It could not be measured, or went wrong: one line that says what, where, and what to do."""
+
+
+def ended(host, why):
+    """Skip or Fault: why a host that the others wait for says no more, by what it told under ENDED."""
+    skipped = isinstance(why, dict) and "skip" in why
+    return (Skip if skipped else Fault)("{}: {}".format(host, why["skip"] if skipped else why))
 
 
 class Report:
@@ -92,7 +99,8 @@ class Report:
     def hear(self, topic, seconds, sender=None):
         """The next thing told under the topic, by any host or the one with this index. Each is heard once, in order.
 
-        Raises Fault when nothing came in time, and as soon as it is known that nothing will come.
+        Raises Fault when nothing came in time, and as soon as it is known that nothing will come; Skip where that one
+        lacks what it takes.
         """
         end = time.monotonic() + min(seconds, max(0.0, self.left()))
         while True:
@@ -105,7 +113,7 @@ class Report:
                 raise Fault("{} said nothing about {} within {:.0f} s".format(who, topic, seconds))
 
     def hear_all(self, topic, seconds):
-        """What every other host told under the topic: {index: data}. Raises Fault like hear."""
+        """What every other host told under the topic: {index: data}. Raises Skip, Fault like hear."""
         end = time.monotonic() + seconds
         others = [index for index in range(len(self.hosts)) if index != self.self]
         return {index: self.hear(topic, max(0.0, end - time.monotonic()), index) for index in others}
@@ -118,11 +126,11 @@ class Report:
         return None
 
     def _check_ended(self, sender):
-        """Raises Fault where the host that is waited for (every other host, where any would do) will say no more."""
-        ended = {each["from"]: each["data"] for each in reversed(self._heard) if each["topic"] == ENDED}
-        if sender in ended or (sender is None and len(ended) >= len(self.hosts) - 1 > 0):
-            index = sender if sender is not None else sorted(ended)[0]
-            raise Fault("{}: {}".format(self._name(index), ended[index]))
+        """Raises Skip or Fault where the host that is waited for (every other, where any would do) will say no more."""
+        why = {each["from"]: each["data"] for each in reversed(self._heard) if each["topic"] == ENDED}
+        if sender in why or (sender is None and len(why) >= len(self.hosts) - 1 > 0):
+            index = sender if sender is not None else sorted(why)[0]
+            raise ended(self._name(index), why[index])
         if len(self.hosts) < 2:
             raise Fault("there is no other host in this run to hear from")
 

@@ -2,7 +2,7 @@
 
 What: payload bytes of all streams together, in Gb/s, as iperf3 gives them second by second; the first second is left out.
 How: the hosts of the run meet in rounds, each host in one pair at a time (option `rounds`, 0: until all have met), all
-pairs of a round at once (`pairs_at_once`). On one host an iperf3 server listens on a free port, only as long as it is
+pairs of a round at once (`pairs_at_once`). Which network they take: see pairs. On one host an iperf3 server listens on a free port, only as long as it is
 needed; the other host is the client and measures both directions. A link faster than 25 Gb/s takes several iperf3 side by
 side: up to version 3.15 one of them uses one core.
 Statistic: the median of the seconds.
@@ -24,7 +24,7 @@ MOST_PROCESSES = 8
 
 
 def measure(options, report):
-    """Options: rounds, seconds (a direction), streams (of one iperf3), processes, addresses, interface."""
+    """Options: rounds, seconds (a direction), streams (of one iperf3), processes, and those of pairs."""
     program = tool.need("iperf3", PACKAGE)
     pairs.play(
         report,
@@ -64,6 +64,7 @@ def _ask(program, options, report, pair):
     address, gbits = pairs.way_to(known, there)
     interface = pairs.interface_to(address)
     about = {"link": gbits, "interface": interface, "mtu": _mtu(interface), "pairs_at_once": at_once}
+    about.update(address=address, network=options.get("network"))
     ends = [(address, port) for port in known["ports"][: _processes(options, gbits)]]
     for reverse, subject in ((False, "{}→{}".format(here, there)), (True, "{}→{}".format(there, here))):
         try:

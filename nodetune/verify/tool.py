@@ -44,15 +44,22 @@ def start(command, **more):
         raise report.Fault("{} cannot be run: {}".format(os.path.basename(command[0]), problem.strerror))
 
 
-def run(command, seconds, ok=(0,), **more):
+def last_line(data):
+    """The last line that says something, short enough for a message."""
+    lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
+    return lines[-1][:300] if lines else "no message"
+
+
+def run(command, seconds, ok=(0,), telling=None, **more):
     """Run a program (full path first) to its end. Returns its standard output.
 
     Raises report.Fault when it cannot run, fails with a status not in `ok`, takes too long or prints without end.
+    `telling` makes a message of all that it printed, complaints first; without it the last complaint is the message.
     """
-    return finish(start(command, **more), seconds, ok)
+    return finish(start(command, **more), seconds, ok, telling)
 
 
-def finish(process, seconds, ok=(0,)):
+def finish(process, seconds, ok=(0,), telling=None):
     """Wait for a program that was started here. Returns its standard output; raises report.Fault like run."""
     name = os.path.basename(process.args[0])
     try:
@@ -60,7 +67,8 @@ def finish(process, seconds, ok=(0,)):
     finally:
         stop(process)
     if process.returncode not in ok:
-        raise report.Fault("{} failed ({}): {}".format(name, _status(process.returncode), last_line(errors or out)))
+        said = telling(errors + b"\n" + out) if telling else last_line(errors or out)
+        raise report.Fault("{} failed ({}): {}".format(name, _status(process.returncode), said))
     return out.decode("utf-8", "backslashreplace")
 
 
@@ -72,12 +80,6 @@ def stop(process):
     for pipe in (process.stdin, process.stdout, process.stderr):
         if pipe:
             pipe.close()
-
-
-def last_line(data):
-    """The last line that says something, short enough for a message."""
-    lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines() if line.strip()]
-    return lines[-1][:300] if lines else "no message"
 
 
 def _both(process, name, end, seconds):

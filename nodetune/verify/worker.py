@@ -1,6 +1,7 @@
 """One measurement in a process of its own, from both sides of the fork."""
 
 import ctypes
+import fcntl
 import importlib
 import json
 import os
@@ -14,7 +15,7 @@ PR_SET_PDEATHSIG = 1
 PR_SET_CHILD_SUBREAPER = 36
 MOST_BYTES = 16 << 20
 KEPT_ERRORS = 4000
-REPORTS, TOLD, HIGH = 3, 4, 200
+REPORTS, TOLD = 3, 4
 ENDING_SECONDS = 10.0
 """A killed process that gives back hundreds of GB of memory, or a GPU, takes seconds to be gone."""
 
@@ -157,10 +158,10 @@ def _child(worker, options, group, handles):
         hold_forks()
         call_ourselves("nodetune:" + worker.name)
         null = os.open(os.devnull, os.O_RDWR)
-        for number, handle in enumerate((null, *handles)):  # first out of the way of what is overwritten below
-            os.dup2(handle, HIGH + number)
-        for place, number in ((0, 0), (1, 3), (2, 3), (REPORTS, 1), (TOLD, 2)):
-            os.dup2(HIGH + number, place)
+        # first out of the way of what is overwritten below
+        null, reports, told, errors = (fcntl.fcntl(handle, fcntl.F_DUPFD, TOLD + 1) for handle in (null, *handles))
+        for place, handle in ((0, null), (1, errors), (2, errors), (REPORTS, reports), (TOLD, told)):
+            os.dup2(handle, place)
         os.closerange(5, 4096)
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
             signal.signal(number, signal.SIG_DFL)
@@ -190,7 +191,7 @@ def _measure(name, options, report):
 def _without(report, kind, reason):
     report.without(kind, reason, None, None)
     if len(report.hosts) > 1:
-        report.tell(reporting.ENDED, reason)
+        report.tell(reporting.ENDED, {"skip": reason} if kind == "skip" else reason)
 
 
 def where(problem):
