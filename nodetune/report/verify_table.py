@@ -27,7 +27,8 @@ def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
     wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for name in ("", "measurement", "of", "median", *(("from-to",) if wide else ()), "expected", "of limit"):
-        table.add_column(name, no_wrap=True, justify="right" if name == "median" else "left")
+        # what a measurement is called may take two lines; a verdict or a figure that is cut off says nothing
+        table.add_column(name, no_wrap=name != "measurement", justify="right" if name == "median" else "left")
     for rows in _rows(verdicts):
         table.add_row(*_cells(rows, wide))
     if verdicts:
