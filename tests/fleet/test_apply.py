@@ -378,6 +378,7 @@ def test_a_rollback_restores_the_settings_of_gpus(before, rolled_back):
 
 def test_after_a_further_reboot_all_is_as_it_was(machine, before, rolled_back):
     machine.reboot()
+    machine.ssh("systemctl is-system-running --wait; udevadm settle; true", timeout=600)  # logins work long before that
     assert witness.changed(before.files, witness.files(machine)) == {}
     again = witness.running(machine)
     assert not {"audit=0", "init_on_alloc=0"} & set(again.pop("arguments").split())
