@@ -14,10 +14,12 @@ from pathlib import Path
 import pytest
 
 import nodetune
-from nodetune import factfile, guardinstall, guardpolicy, profile
-from nodetune.commands import _slurm_gres
+from nodetune import factfile, profile
 from nodetune.guard import monitor
 from nodetune.model import Absent, Value
+from nodetune.slurm import conf, difference, gres, install, places
+from nodetune.slurm import policy as policies
+from nodetune.slurm import program as parts
 from tests.slurm.lab import no_slurm
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "playbooks" / "module_utils"))
@@ -30,7 +32,7 @@ CONF = "ClusterName=lab\nSlurmctldHost=c1\nSchedulerParameters=bf_continue  # ou
 
 
 def policy(**settings):
-    return guardpolicy.make(profile.resolve(profile.named(["training"])), "n01", settings)
+    return policies.make(profile.resolve(profile.named(["training"])), "n01", settings)
 
 
 def changes(groups):
@@ -41,9 +43,9 @@ def changes(groups):
 
 
 def test_the_archive_of_a_version_is_the_same_bytes_and_lists_what_is_in_it():
-    made = guardinstall.program()
-    assert made.archive == guardinstall.program.__wrapped__().archive
-    with zipfile.ZipFile(io.BytesIO(made.archive)) as archive:
+    made = parts.archive()
+    assert made.content == parts.archive.__wrapped__().content
+    with zipfile.ZipFile(io.BytesIO(made.content)) as archive:
         manifest = archive.read("MANIFEST")
         listed = dict(line.split("  ")[::-1] for line in manifest.decode().splitlines())
         assert set(archive.namelist()) == {"MANIFEST", *listed}
@@ -52,7 +54,7 @@ def test_the_archive_of_a_version_is_the_same_bytes_and_lists_what_is_in_it():
 
 
 def test_the_program_is_there_before_what_calls_it_and_slurm_hears_last():
-    groups = guardinstall.install(guardinstall.Wanted(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
+    groups = install.install(install.Wanted(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
     kinds = [change["change"] for change in changes(groups)]
     assert kinds[:2] == ["program", "file"]
     assert kinds[-1] == "slurm"
@@ -60,21 +62,21 @@ def test_the_program_is_there_before_what_calls_it_and_slurm_hears_last():
 
 
 def test_every_script_is_one_that_the_shell_understands():
-    wanted = guardinstall.Wanted(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
+    wanted = install.Wanted(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
     scripts = [
-        each for each in changes(guardinstall.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
+        each for each in changes(install.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
     ]
-    assert len(scripts) == len(guardinstall.HOOKS) + 1
+    assert len(scripts) == len(places.HOOKS) + 1
     for each in scripts:
         assert each["mode"] == "0755"
         subprocess.run(["/bin/sh", "-n"], input=each["content"], text=True, check=True)
 
 
 def test_a_policy_that_says_the_same_keeps_its_date_and_so_its_bytes():
-    installed = guardinstall.policy_text({**policy(), "time": 1})
-    assert guardinstall.policy_text(policy(), installed) == installed
-    assert guardinstall.policy_text(policy(mode="enforce"), installed) != installed
-    assert json.loads(guardinstall.policy_text(policy(), "no policy"))["mode"] == "observe"
+    installed = policies.text({**policy(), "time": 1})
+    assert policies.text(policy(), installed) == installed
+    assert policies.text(policy(mode="enforce"), installed) != installed
+    assert json.loads(policies.text(policy(), "no policy"))["mode"] == "observe"
 
 
 def test_only_folders_of_programs_are_ever_removed():
@@ -83,11 +85,11 @@ def test_only_folders_of_programs_are_ever_removed():
         "/opt/nodetune/guard/mine",
         "/opt/nodetune/guard/../x-0123456789abcdef",
     ]
-    assert guardinstall.folders(given) == given[:1]
+    assert parts.folders(given) == given[:1]
 
 
 def test_slurm_is_asked_for_what_it_lacks_and_keeps_the_words_that_it_has():
-    assert set(guardinstall.missing({})) == set(guardinstall.SLURM)
+    assert set(conf.missing({})) == set(conf.LINES)
     told = """Configuration data as of 2026-11-21T10:00:00
 Prolog[0]               = /etc/slurm/own.sh
 Prolog[1]               = /opt/nodetune/guard/prolog
@@ -98,13 +100,19 @@ SchedulerParameters     = bf_continue
 HealthCheckProgram      = /opt/nodetune/guard/healthcheck
 HealthCheckInterval     = 300 sec
 """
-    settings = guardinstall.running_settings(told)
-    assert guardinstall.missing(settings) == {
+    settings = conf.running(told)
+    assert conf.missing(settings) == {
         "TaskProlog": "/opt/nodetune/guard/taskprolog",
         "SchedulerParameters": "bf_continue,nohold_on_prolog_fail",
     }
-    assert guardinstall.calls_us(settings)
-    assert not guardinstall.calls_us(guardinstall.running_settings("Prolog = (null)\nEpilog = /etc/slurm/epilog\n"))
+    assert conf.calls_us(settings)
+    assert not conf.calls_us(conf.running("Prolog = (null)\nEpilog = /etc/slurm/epilog\n"))
+
+
+def test_a_slurm_that_would_end_the_guard_before_it_is_through_is_told():
+    settings = conf.running("PrologEpilogTimeout     = 5\nEpilogTimeout = 65534\nPrologTimeout = 20 sec\n")
+    assert conf.hurried(settings, install.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
+    assert conf.hurried(conf.running("PrologEpilogTimeout     = 65534\n"), 1e6) == {}
 
 
 def test_a_difference_names_what_is_newly_gated_and_what_is_judged_otherwise():
@@ -112,12 +120,12 @@ def test_a_difference_names_what_is_newly_gated_and_what_is_judged_otherwise():
     dropped = before["checks"].pop()["id"]
     before["checks"][0]["severity"] = "low"
     before["checks"].append({**before["checks"][0], "id": "gone-since"})
-    found = guardinstall.compare(before, after)
+    found = difference.compare(before, after)
     assert (found.gates, found.gates_no_more) == ((dropped,), ("gone-since",))
     assert found.judged_otherwise == (before["checks"][0]["id"],)
     assert found.settings == (("mode", "observe", "enforce"),)
-    assert not guardinstall.compare(after, after)
-    assert guardinstall.compare({}, after).settings == ()
+    assert not difference.compare(after, after)
+    assert difference.compare({}, after).settings == ()
 
 
 @pytest.mark.parametrize(
@@ -136,8 +144,8 @@ def test_a_difference_names_what_is_newly_gated_and_what_is_judged_otherwise():
 def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
     facts = factfile.load(MACHINES / f"{machine}.json")
     bare = {**facts.facts, "slurm.gres": Absent("no gres.conf"), "slurm.present": Value(True)}
-    assert _slurm_gres.lacking(dataclasses.replace(facts, facts=bare)) == lines
-    assert _slurm_gres.lacking(factfile.load(MACHINES / "hgx-h200-tuned.json")) == (), "there AutoDetect is on"
+    assert gres.lacking(dataclasses.replace(facts, facts=bare)) == lines
+    assert gres.lacking(factfile.load(MACHINES / "hgx-h200-tuned.json")) == (), "there AutoDetect is on"
 
 
 @pytest.mark.parametrize(
@@ -166,7 +174,7 @@ def conf_state(text):
     return slurm.file.state(text.encode(), 0o644, 0, 0)
 
 
-def with_lines(text, settings=guardinstall.SLURM):
+def with_lines(text, settings=conf.LINES):
     change = {"path": "/etc/slurm/slurm.conf", "settings": dict(settings)}
     return slurm.file.content_of(slurm.wanted(change, conf_state(text))).decode()
 
@@ -205,9 +213,9 @@ def test_torn_marks_are_left_alone():
 @pytest.fixture
 def a_program(tmp_path):
     """A change that installs the program of this version below a folder of the test."""
-    made = guardinstall.program()
+    made = parts.archive()
     archive = tmp_path / "archive.zip"
-    archive.write_bytes(made.archive)
+    archive.write_bytes(made.content)
     return {"path": str(tmp_path / "opt" / "guard" / made.name), "archive": str(archive), "pythons": [sys.executable]}
 
 
@@ -381,23 +389,21 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(node):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
-    wanted = guardinstall.Wanted(policy(), textfile="/var/lib/prometheus/node-exporter/nodetune.prom")
-    for change in changes(guardinstall.install(wanted)):
-        if change.get("path", "").startswith(guardinstall.UNITS):
-            text = change["content"].replace(f"ExecStart={guardinstall.HOME}/check", "ExecStart=/bin/true")
+    wanted = install.Wanted(policy(), textfile="/var/lib/prometheus/node-exporter/nodetune.prom")
+    for change in changes(install.install(wanted)):
+        if change.get("path", "").startswith(places.UNITS):
+            text = change["content"].replace(f"ExecStart={places.HOME}/check", "ExecStart=/bin/true")
             (tmp_path / Path(change["path"]).name).write_text(text)
     paths = sorted(tmp_path.iterdir())
-    assert [path.name for path in paths] == [guardinstall.SERVICE, guardinstall.TIMER]
+    assert [path.name for path in paths] == [places.SERVICE, places.TIMER]
     done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert "nodetune" not in done.stderr, done.stderr
 
 
 def test_the_timers_metrics_file_is_found_again_in_its_service():
-    wanted = guardinstall.Wanted(policy(), textfile="/var/lib/x/nodetune.prom")
-    service = next(
-        each for each in changes(guardinstall.install(wanted)) if each.get("path", "").endswith(guardinstall.SERVICE)
-    )
-    removed = changes(guardinstall.remove([], service["content"]))
+    wanted = install.Wanted(policy(), textfile="/var/lib/x/nodetune.prom")
+    service = next(each for each in changes(install.install(wanted)) if each.get("path", "").endswith(places.SERVICE))
+    removed = changes(install.remove([], service["content"]))
     assert {"change": "file", "path": "/var/lib/x/nodetune.prom", "content": None, "mode": "0644"} in removed
-    assert guardinstall.metrics_file("ExecStart=/opt/nodetune/guard/check \n") == ""
+    assert install.metrics_file("ExecStart=/opt/nodetune/guard/check \n") == ""

@@ -1,31 +1,25 @@
-"""`nodetune slurm`: the guard in Slurm. Its commands are imported only when used."""
+"""`nodetune slurm`: the guard in Slurm. Its commands are the files of _slurm/, imported only when used."""
 
 from __future__ import annotations
 
 from importlib import import_module
+from pathlib import Path
 
 import click
 
-COMMANDS = {
-    "diff": "_slurm_install",
-    "install": "_slurm_install",
-    "resume": "_slurm_resume",
-    "status": "_slurm_status",
-    "uninstall": "_slurm_install",
-}
-"""Command → the module of nodetune.commands whose function of that name it is."""
+COMMANDS = Path(__file__).parent / "_slurm"
 
 
 class Lazy(click.Group):
-    """A group that imports a command when it is asked for."""
+    """A group that finds its commands by file name and imports one when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(COMMANDS)
+        return sorted(path.stem for path in COMMANDS.glob("[a-z]*.py"))
 
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002
-        if cmd_name not in COMMANDS:
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.list_commands(ctx):
             return None
-        command: click.Command = getattr(import_module(f"nodetune.commands.{COMMANDS[cmd_name]}"), cmd_name)
+        command: click.Command = import_module(f"nodetune.commands._slurm.{cmd_name}").command
         return command
 
 

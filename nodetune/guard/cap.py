@@ -1,4 +1,6 @@
-"""How many nodes may be failed an hour: one mark a node in a folder that all nodes share, dated by the file server's clock.
+"""Whether a node may be failed now: the mode, the switches, and how many others were.
+
+One mark a node in a folder that all nodes share, dated by the file server's clock.
 
 The folder may be on a server that is gone, so it is only touched in a child that can be left behind, and only when a
 job is about to be held.
@@ -10,15 +12,30 @@ import os
 import random
 import re
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nodetune.guard import child
 
-HOUR = 3600 * 10**9
+if TYPE_CHECKING:
+    from nodetune.guard.policy import Policy
+
+SECOND = 10**9
+HOUR, AHEAD = 3600 * SECOND, 60 * SECOND
+"""For how long a mark counts; and how far ahead of a mark no other can be, unless the server's clock was set back."""
 MARKS, OFF = "failed", "off"
 COMM = "nodetune:shared"
 TURN_SECONDS = 0.3
 ATTEMPTS, TICK_SECONDS = 4, 0.02
+
+
+def forbidden(chosen: Policy, node: str, seconds: float) -> str:
+    """Why this node may not be failed now; empty where it may, and then it is marked. `seconds` are for the shared folder."""
+    if chosen.mode != "enforce":
+        return f"the mode is {chosen.mode}"
+    for path in chosen.off:
+        if os.path.lexists(path):
+            return f"switched off by {path}"
+    return why_not(chosen.shared, node, chosen.cap, seconds) if chosen.shared else ""
 
 
 def why_not(shared: str, node: str, most: int, seconds: float) -> str:
@@ -62,7 +79,7 @@ def _mark(folder: str, name: str, most: int) -> str:
     for each, dated in others.items():
         if dated <= mine - HOUR:
             _remove(os.path.join(folder, each))
-    earlier = [each for each, dated in others.items() if mine - HOUR < dated <= mine]
+    earlier = [each for each, dated in others.items() if mine - HOUR < dated and not mine < dated < mine + AHEAD]
     if before > mine - HOUR or len(earlier) < most:
         return ""
     _remove(path)

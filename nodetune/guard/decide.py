@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from nodetune.guard import report
-from nodetune.guard.job import Job
+from nodetune.guard.job import MOST_GPUS, Job
 from nodetune.model import Absent, Each, Finding, HostFacts, Unread, Value
 
 GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
@@ -22,7 +22,7 @@ GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f
 class Decision:
     """`verdict` is pass, fail or blind; `reason` is what Slurm shows for a fail, or why the guard is blind.
 
-    `healthy` are the numbers of the GPUs that passed everything: the job's, and the others where nothing is wrong.
+    `healthy` are the GPUs that passed everything, as Slurm counts them: the job's, and the others where nothing is wrong.
     """
 
     verdict: str
@@ -35,15 +35,36 @@ class Decision:
 
 
 class Cards:
-    """Which GPU of NVML (GPU3, or its PCI address) is which of the job's (/dev/nvidia3)."""
+    """Which GPU of NVML (GPU3, or its PCI address) is which of the job's. `listed`: the numbers of /dev/nvidiaN in Slurm's
+    order; where that is empty it counts them as they are on the PCI bus.
 
-    def __init__(self, host: HostFacts, job: Job) -> None:
+    `known` maps a GPU that tells which one it is to its place in Slurm's list, `missing` are the job's places of which none
+    is known.
+    """
+
+    def __init__(self, host: HostFacts, job: Job, listed: Sequence[int] = ()) -> None:
         self._host, self._job = host, set(job.gpus)
-        minors, bdfs = self._each("gpu.minor_number"), self._each("gpu.bdf")
-        self.known = {name: fact.value for name, fact in minors.items() if isinstance(fact, Value)}
-        self._at = {fact.value: name for name, fact in bdfs.items() if isinstance(fact, Value)}
-        numbered = not any(isinstance(fact, Absent) for fact in minors.values())
+        minors, bdfs = self._each("gpu.minor_number"), self._told("gpu.bdf")
+        self._at = {bdf: name for name, bdf in bdfs.items()}
+        bus = [] if listed else self._on_bus(set(bdfs.values()))
+        told = bdfs if bus else self._told("gpu.minor_number")
+        places = {key: place for place, key in enumerate(bus or listed or range(MOST_GPUS))}
+        self.known = {name: places[key] for name, key in told.items() if key in places}
+        numbered = bus or not any(isinstance(fact, Absent) for fact in minors.values())
         self.missing = self._job - set(self.known.values()) if numbered else set()
+
+    def _told(self, name: str) -> dict[str, Any]:
+        return {gpu: fact.value for gpu, fact in self._each(name).items() if isinstance(fact, Value)}
+
+    def _on_bus(self, bdfs: set[str]) -> list[str]:
+        """The addresses of the GPUs that NVIDIA's driver has or might have; nothing where those of NVML are not among them."""
+        gpus, devices = (self._value(name) for name in ("pci.gpus", "pci.devices"))
+        ours = {bdf for bdf in gpus or () if ((devices or {}).get(bdf) or {}).get("driver") in ("nvidia", None)}
+        return sorted(ours) if bdfs and bdfs <= ours else []
+
+    def _value(self, name: str) -> Any:
+        fact = self._host.facts.get(name)
+        return fact.value if isinstance(fact, Value) else None
 
     def _each(self, name: str) -> Mapping[str, Value | Absent | Unread]:
         fact = self._host.facts.get(name)
@@ -61,7 +82,7 @@ class Cards:
 
     def unread(self, names: Iterable[str]) -> str:
         """Why one of these facts of the job's GPUs could not be read; empty where all were."""
-        mine = [gpu for gpu, number in self.known.items() if number in self._job]
+        mine = [gpu for gpu, place in self.known.items() if place in self._job]
         for name in names:
             for gpu, fact in self._each(name).items():
                 if gpu in mine and isinstance(fact, Unread):
@@ -101,9 +122,10 @@ def decide(
     host: HostFacts,
     job: Job,
     waivers: Mapping[str, str],
+    listed: Sequence[int] = (),
 ) -> Decision:
-    """The decision. `waivers` maps a check's id to who answers for it."""
-    cards, by = Cards(host, job), Sorted()
+    """The decision. `waivers` maps a check's id to who answers for it; `listed`: see Cards."""
+    cards, by = Cards(host, job, listed), Sorted()
     for finding, check in zip(found, checks, strict=True):
         if finding.status in ("fail", "unknown"):
             by.put(finding, check["facts"], cards, waivers)
@@ -124,5 +146,5 @@ def _not_judged(found: Iterable[Finding], cards: Cards, job: Job) -> str:
     if job.has_gpus and statuses and set(statuses) == {"skip"}:
         return "Slurm gives the job GPUs, and no check found an NVIDIA GPU to judge"
     if cards.missing and cards.known:
-        return f"Slurm gives the job /dev/nvidia{min(cards.missing)}, which NVML does not know"
+        return f"Slurm gives the job its GPU {min(cards.missing)}, which NVML does not know"
     return ""

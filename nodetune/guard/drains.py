@@ -11,14 +11,11 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nodetune import show
 from nodetune.guard import records
-from nodetune.guard.slurm import Node, Refused, Slurm
-
-if TYPE_CHECKING:
-    from nodetune.guard.policy import Policy
+from nodetune.guard.scontrol import Node, Refused, Slurm
 
 PREFIX = "nodetune: "
 OF_SLURM = re.compile(r"(Prolog|Epilog) error$")
@@ -26,8 +23,6 @@ CLOCKS_SECONDS = 120
 """By how much the node's clock and slurmctld's may differ, and how long a drain may be under way."""
 RECENT_SECONDS = 1800
 """How old a failure may be for its drain to be given its reason."""
-SHARED_SHARE = 0.1
-"""Of the whole time: what asking the shared folder may take."""
 NOTE, EXPLAINED = "drained.json", "explained"
 KEPT = "/var/lib/nodetune/guard"
 """Beside /run, which a reboot empties: often it is what mends the node."""
@@ -50,6 +45,11 @@ def notes(run: str) -> list[dict[str, Any]]:
     return [each for each in found if each]
 
 
+def claimed(node: Node) -> bool:
+    """Whether somebody gave the node's drain a reason of ours: whether that was us is known from its notes."""
+    return "DRAIN" in node.state and node.reason.startswith(PREFIX)
+
+
 def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> bool:
     """Whether one of these notes tells of the node's drain as it stands: its very reason, given at its time."""
     return node.reason.startswith(PREFIX) and any(
@@ -68,20 +68,6 @@ def _data(path: str) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def forbidden(chosen: Policy, node: str) -> str:
-    """Why no node may be taken out of service now: the mode, a switch, the cap; empty where it may."""
-    if chosen.mode != "enforce":
-        return f"the mode is {chosen.mode}"
-    for path in chosen.off:
-        if os.path.lexists(path):
-            return f"switched off by {path}"
-    if not chosen.shared:
-        return ""
-    from nodetune.guard import cap
-
-    return cap.why_not(chosen.shared, node, chosen.cap, chosen.total * SHARED_SHARE)
 
 
 def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str] = str) -> str:

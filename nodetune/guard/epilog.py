@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,14 +22,17 @@ if TYPE_CHECKING:
     from nodetune.guard.job import Job
     from nodetune.guard.policy import Policy
     from nodetune.guard.program import Asked
-    from nodetune.model import Check
+    from nodetune.model import Check, Finding
 
 SNAPSHOT = ("gpu.ecc_uncorrected_volatile", "gpu.nvlink_errors", "xid.events", "xid.fallen_off_bus")
 """What the prolog should read as well (the policy's `snapshot`): it counts up, or gathers, while a job runs."""
 DURING = ("gpu-ecc-uncorrected", "gpu-xid-hardware", "nvlink-errors")
 IN_USE = "gpu-in-use"
-READ_SHARE, ENDING_SHARE, ENDING_SECONDS = 0.5, 0.7, 1.5
+READ_SHARE, ENDING_SHARE, ENDING_SECONDS = 0.7, 0.85, 1.5
 """Of the whole time: until when to read, and until when a process may take to end; it gets no longer than so many seconds."""
+
+SHARED_SHARE = 0.1
+"""Of the whole time: what asking the shared folder may take."""
 
 
 def run(asked: Asked, job: Job) -> int:
@@ -44,10 +47,9 @@ def run(asked: Asked, job: Job) -> int:
     before = _before(asked.run, job)
     gating = [check for check in chosen.checks if check["about"] == "gpu"]
     known = {check["id"] for check in gating}
-    watched = [name for name in (IN_USE, *(DURING if before else ())) if name not in known]
-    decision, killed = _judged(asked, job, chosen, [*gating, *map(_shipped, watched)], before)
+    decision, killed = _judged(asked, job, chosen, [*gating, *watched(known, before)], before)
     blamed = [each for each in decision.blamed if each.check in known]
-    why_not, code = _act(asked, job, chosen, decision, known) if blamed else ("", RUN)
+    why_not, code = _act(asked, job, chosen, blamed) if blamed else ("", RUN)
     return _tell(asked, job, decision, {"killed": killed, "compared": bool(before), "why_not": why_not}, code)
 
 
@@ -62,23 +64,20 @@ def _before(run: str, job: Job) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def watched(known: Container[str], before: Container[str]) -> list[dict[str, Any]]:
+    """The checks that are told and do not gate: of what counts up only where it was read before the job, too."""
+    found = [_shipped(name) for name in (IN_USE, *DURING) if name not in known]
+    return [check for check in found if all(name in before for name in check["facts"] if name in SNAPSHOT)]
+
+
 def _shipped(name: str) -> dict[str, Any]:
     """A check that the policy does not gate on, as it comes with this version."""
     from importlib import import_module
 
-    from nodetune import audit, expect
+    from nodetune.guard import judge
 
     check: Check = import_module(f"nodetune.checks.gpu.{name.replace('-', '_')}").CHECK
-    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
-    return {
-        "id": name,
-        "area": "gpu",
-        "severity": check.severity,
-        "title": name,
-        "accept": expect.to_data(expect.as_predicate(check.accept)),
-        "about": "gpu",
-        "facts": sorted(audit.raw(audit.declared(running))),
-    }
+    return judge.entry(replace(check, id=name, area="gpu", doc=name))
 
 
 def _judged(
@@ -89,22 +88,23 @@ def _judged(
 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]}
-    started = read.start(names, left, min(chosen.step, left), chosen.stuck)
-    from nodetune.guard import decide, judge, strays  # while the readers are at work
+    started = read.start(names, left, chosen.step, chosen.stuck)
+    from nodetune.guard import counting, decide, judge, strays  # while the readers are at work
 
+    listed = counting.listed(job.conf, job.node)
     reading = started.finish()
     until, uid = min(time.monotonic() + ENDING_SECONDS, asked.started + chosen.total * ENDING_SHARE), _uid()
-    left_behind = strays.only(reading.facts, job, uid, until)
+    cards = decide.Cards(judge.host_facts(reading.facts, reading.failed), job, listed)
+    left_behind = strays.only(reading.facts, job, uid, cards.of_job, until)
     killed = (
         [pid for pid in left_behind if strays.end(pid, job, uid)]
         if chosen.kill_strays and chosen.mode == "enforce"
         else []
     )
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
-    found = judge.findings(checks, facts, reading.failed)
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    waivers = {each["id"]: each["reason"] for each in chosen.waivers if today <= each["until"]}
-    return decide.decide(found, checks, judge.host_facts(facts, reading.failed), job, waivers), killed
+    host = judge.host_facts(facts, reading.failed)
+    found = judge.findings(checks, host, reading.failed)
+    return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 
 def _uid() -> int | None:
@@ -112,30 +112,17 @@ def _uid() -> int | None:
     return int(text) if text.isascii() and text.isdigit() else None
 
 
-def _act(asked: Asked, job: Job, chosen: Policy, decision: Decision, gating: Iterable[str]) -> tuple[str, int]:
+def _act(asked: Asked, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> tuple[str, int]:
     """Take the node out of service. Returns why not, and the exit code: with 1 and a record Slurm drains the node."""
-    from nodetune.guard import drains, report, slurm
+    from nodetune.guard import cap, drains, report, scontrol
 
-    blamed = [each for each in decision.blamed if each.check in gating]
-    data = {
-        "nonce": asked.nonce,  # first, for the entry: see templates/guard-entry.sh.j2
-        "mode": chosen.mode,
-        "act": chosen.act,
-        "job": job.id,
-        "node": job.node,
-        "boot": records.boot_id(),
-        "time": int(time.time()),
-        "reason": report.reason(blamed),
-        "checks": [each.check for each in blamed],
-        "findings": [report.as_data(each) for each in blamed],
-    }
-    why_not = drains.forbidden(chosen, job.node)
+    why_not = cap.forbidden(chosen, job.node, chosen.total * SHARED_SHARE)
     if why_not:
         return why_not, RUN
+    record = report.record(asked.nonce, job, chosen, blamed)
     if chosen.act == "drain":
-        problem = drains.drain(slurm.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, data)
-        return problem, RUN
-    records.write(os.path.join(asked.run, records.FAILED, f"{job.id}.json"), json.dumps(data) + "\n")
+        return drains.drain(scontrol.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record), RUN
+    records.keep(asked.run, job.id, json.dumps(record))
     return "", HOLD
 
 

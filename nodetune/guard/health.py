@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from nodetune.guard import drains, judge, policy, read, records, report, slurm
+from nodetune.guard import cap, drains, judge, policy, read, records, report, scontrol
 from nodetune.guard.program import BLIND, RUN, say
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 
 RESULT = "health.json"
 LOCK = "health.lock"
-READ_SHARE = 0.6
+READ_SHARE = 0.8
 REASON_SHARE = 0.2
-"""Of the whole time: until when to read, and until when to give a drain its reason."""
+SHARED_SHARE = 0.1
+"""Of the whole time: until when to read, until when to give a drain its reason, and what asking the shared folder may take."""
 
 
 def run(asked: Asked, job: Job) -> int:
@@ -64,9 +65,9 @@ def _alone(run: str) -> Iterator[bool]:
 
 def _explain(asked: Asked, job: Job, chosen: policy.Policy) -> str:
     try:
-        there = slurm.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
+        there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
         return drains.give_reasons(there, asked.run, job.node)
-    except (slurm.Refused, OSError) as problem:
+    except (scontrol.Refused, OSError) as problem:
         return f"a drain could not be given its reason: {problem}"
 
 
@@ -74,9 +75,9 @@ def _looked(asked: Asked, job: Job, chosen: policy.Policy) -> dict[str, Any]:
     """Read and judge. Waived findings are told, and do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
-    reading = read.start(names, left, min(chosen.step, left * READ_SHARE), chosen.stuck).finish()
-    found = judge.findings(chosen.checks, reading.facts, reading.failed)
-    waived = _waived(chosen)
+    reading = read.start(names, left, chosen.step, chosen.stuck).finish()
+    found = judge.findings(chosen.checks, judge.host_facts(reading.facts, reading.failed), reading.failed)
+    waived = chosen.waived()
     failed = [each for each in found if each.status == "fail" and each.check not in waived]
     unknown = [each for each in found if each.status == "unknown"]
     return {
@@ -96,11 +97,6 @@ def _looked(asked: Asked, job: Job, chosen: policy.Policy) -> dict[str, Any]:
     }
 
 
-def _waived(chosen: policy.Policy) -> set[str]:
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    return {each["id"] for each in chosen.waivers if today <= each["until"]}
-
-
 def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
     return [report.as_data(each) for each in found]
 
@@ -109,8 +105,9 @@ def _act(asked: Asked, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
     """Drain the node where the policy wants that. Returns why it was not done."""
     if chosen.act != "drain":
         return "the node is left to the next job's prolog (act: slurm)"
-    there = slurm.Slurm(chosen.scontrol, asked.started + chosen.total)
-    return drains.drain(there, asked.run, result, lambda: drains.forbidden(chosen, result["node"]))
+    there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)
+    seconds = chosen.total * SHARED_SHARE
+    return drains.drain(there, asked.run, result, lambda: cap.forbidden(chosen, result["node"], seconds))
 
 
 def _tell(asked: Asked, result: Mapping[str, Any], explained: str) -> int:

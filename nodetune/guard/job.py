@@ -12,12 +12,15 @@ MOST_GPUS = 1024
 
 
 class Job:
-    """`gpus` are numbers of /dev/nvidiaN. A job may hold GPUs (`has_gpus`) that it does not name so: MIG devices."""
+    """`gpus` are places in Slurm's list of the node's GPUs (see counting). A job may hold GPUs (`has_gpus`) that it does not
+    name so: MIG devices. `conf` is the slurm.conf in use; empty where Slurm does not tell.
+    """
 
     def __init__(self, environment: Mapping[str, str]) -> None:
         number = environment.get("SLURM_JOB_ID", "")
         self.id = number if number.isascii() and number.isdigit() and len(number) < 20 else ""
         self.node = environment.get("SLURMD_NODENAME") or os.uname().nodename
+        self.conf = environment.get("SLURM_CONF", "")
         named = environment.get("SLURM_JOB_GPUS", "").strip()
         mig = "MIG-" in environment.get("CUDA_VISIBLE_DEVICES", "")
         self.has_gpus = bool(named)

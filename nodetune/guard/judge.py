@@ -1,14 +1,14 @@
-"""The gating checks over the facts: the same checks, judged by the same code as in the audit. Pure."""
+"""The gating checks as data of a policy, and their verdicts by the code of the audit. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
-from nodetune import expect
-from nodetune.audit import Prepared
+from nodetune import audit, expect
 from nodetune.guard.program import Blind
 from nodetune.model import Absent, Check, Each, Fact, Finding, HostFacts, Remedy, Unread, Value
 
@@ -19,10 +19,31 @@ DRIVERS_OWN = {"hang", "stuck", "crash"}
 Failed = Mapping[str, tuple[str, str]]
 
 
-def findings(checks: Iterable[Mapping[str, Any]], facts: Mapping[str, Any], failed: Failed) -> list[Finding]:
+def entry(check: Check) -> dict[str, Any]:
+    """A check as data. The running state gates, so what the next boot would set is not among its facts."""
+    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
+    facts = sorted(audit.raw(audit.declared(running)))
+    return {
+        "id": check.id,
+        "area": check.area,
+        "severity": check.severity,
+        "title": check.title,
+        "accept": expect.to_data(expect.as_predicate(check.accept)),
+        "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
+        "facts": facts,
+        **({"fact": check.fact} if check.area == "site" else {}),
+    }
+
+
+def _of_gpus(name: str) -> bool:
+    return name.partition(".")[0] in ("gpu", "xid") or name in ("pci.gpus", "pci.gpu_bar_mib")
+
+
+def findings(
+    checks: Iterable[Mapping[str, Any]], host: HostFacts, failed: Failed = MappingProxyType({})
+) -> list[Finding]:
     """One finding for each check of the policy. Raises Blind where the policy names a check that is not there."""
-    host = host_facts(facts, failed)
-    return [_of_nvml(entry, failed) or Prepared(_check(entry)).judge(host) for entry in checks]
+    return [_of_nvml(each, failed) or audit.judge(_check(each), host) for each in checks]
 
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
@@ -46,35 +67,35 @@ def _single(data: Mapping[str, Any]) -> Value | Absent | Unread:
     return Absent(data["absent"]) if "absent" in data else Unread(data["unread"])
 
 
-def _of_nvml(entry: Mapping[str, Any], failed: Failed) -> Finding | None:
+def _of_nvml(check: Mapping[str, Any], failed: Failed) -> Finding | None:
     """NVML that hangs or crashes tells nothing about itself: that is known from its reader's end."""
     kind, why = failed.get("gpu", ("", ""))
-    if entry["id"] != NVML or kind not in DRIVERS_OWN:
+    if check["id"] != NVML or kind not in DRIVERS_OWN:
         return None
-    return Finding(NVML, "fail", entry["severity"], entry["title"], observed=why, wanted="ok", gates=True)
+    return Finding(NVML, "fail", check["severity"], check["title"], observed=why, wanted="ok", gates=True)
 
 
-def _check(entry: Mapping[str, Any]) -> Check:
+def _check(data: Mapping[str, Any]) -> Check:
     """The check as the policy wants it judged: the running state only, for what the next boot brings is no reason now."""
-    accept = expect.from_data(entry["accept"])
-    if entry["area"] == "site":
-        made = Check(accept, entry["severity"], Remedy("manual"), fact=entry["fact"], absent="fail")
-        return replace(made, id=entry["id"], area="site", doc=entry["title"])
-    name = f"nodetune.checks.{entry['area']}.{entry['id'].replace('-', '_')}"
+    accept = expect.from_data(data["accept"])
+    if data["area"] == "site":
+        made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")
+        return replace(made, id=data["id"], area="site", doc=data["title"])
+    name = f"nodetune.checks.{data['area']}.{data['id'].replace('-', '_')}"
     try:
         module = import_module(name)
     except ModuleNotFoundError as problem:
         if problem.name != name and not name.startswith(f"{problem.name}."):
             raise
-        raise Blind(f"the policy names the check {entry['id']}, which this version does not have") from None
+        raise Blind(f"the policy names the check {data['id']}, which this version does not have") from None
     check: Check = module.CHECK
     return replace(
         check,
         accept=accept,
         set=None,
-        severity=entry["severity"],
-        id=entry["id"],
-        area=entry["area"],
-        doc=entry["title"],
+        severity=data["severity"],
+        id=data["id"],
+        area=data["area"],
+        doc=data["title"],
         remedy=replace(check.remedy, persisted=None, boot_default=None),
     )

@@ -1,10 +1,11 @@
-"""The policy of a node, /etc/nodetune/guard.json: written at install time (nodetune.guardpolicy), checked here at each run."""
+"""The policy of a node, /etc/nodetune/guard.json: written at install time (nodetune.slurm.policy), checked here at each run."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import time
 
 from nodetune.guard import cache, records
 from nodetune.guard.program import Blind
@@ -40,6 +41,15 @@ class Policy:
         self.kill_strays: bool = _entry(data, "kill_strays", bool)
         self.snapshot = [str(each) for each in _entry(data, "snapshot", list)]
 
+    def waived(self) -> dict[str, str]:
+        """Checks whose findings do not count today, and who decided so until when."""
+        today = time.strftime("%Y-%m-%d", time.gmtime())
+        return {
+            each["id"]: f"{each['reason']} ({each['owner']}, until {each['until']})"
+            for each in self.waivers
+            if today <= each["until"]
+        }
+
 
 def load(path: str) -> Policy:
     """Read the policy. Raises Blind, which names the file and what is wrong with it."""
@@ -57,12 +67,13 @@ def load(path: str) -> Policy:
     finally:
         os.close(handle)
     try:
-        return Policy(_parsed(text), cache.stamp(seen))
+        return Policy(parsed(text), cache.stamp(seen))
     except ValueError as problem:
         raise Blind(f"{path}: {problem}: install the guard again") from None
 
 
-def _parsed(text: bytes) -> dict[str, Any]:
+def parsed(text: bytes | str) -> dict[str, Any]:
+    """Raises ValueError for what is not a policy of this version."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as problem:

@@ -26,16 +26,17 @@ if TYPE_CHECKING:
 LOCK_SHARE, READ_SHARE, SHARED_SHARE = 0.4, 0.8, 0.92
 """Of the whole time: when to stop waiting for another run, to end reading, and to wait no more for the shared folder."""
 LOCK_POLL = 0.005
-ENDING_SHARE = 1.1
-"""Of the whole time: when to end by force, should all other bounds have failed and there be no `timeout` on the node."""
+ENDING_SECONDS = 0.95
+"""How long after its time to end by force, should all other bounds have failed and there be no `timeout` on the node. It
+is more than three calls of scontrol take at least (drain, requeue), and less than the entry gives.
+"""
 
 
 def run(asked: Asked, job: Job) -> int:
     """The whole of it: the exit code. Raises Blind or OSError."""
     chosen = policy.load(asked.policy)
-    signal.setitimer(
-        signal.ITIMER_REAL, chosen.total * ENDING_SHARE
-    )  # nobody catches it: a run that is over ends, blind
+    # nobody catches it: a run that is over is blind
+    signal.setitimer(signal.ITIMER_REAL, chosen.total + ENDING_SECONDS)
     records.prepare(asked.run)
     checks = [check for check in chosen.checks if job.has_gpus or check["about"] == "node"]
     decision = _judged(asked, job, chosen, checks) if checks else None
@@ -86,12 +87,17 @@ def _read(asked: Asked, job: Job, chosen: policy.Policy, checks: list[dict[str, 
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]} | set(chosen.snapshot if job.has_gpus else ())
     started = read.start(names, left, chosen.step, chosen.stuck)
-    from nodetune.guard import decide, judge  # while the readers are at work: half of the time goes into imports
+    from nodetune.guard import (  # while the readers are at work: half of the time goes into imports
+        counting,
+        decide,
+        judge,
+    )
 
+    listed = counting.listed(job.conf, job.node) if job.has_gpus else ()
     reading = started.finish()
     host = judge.host_facts(reading.facts, reading.failed)
-    found = judge.findings(checks, reading.facts, reading.failed)
-    decision = decide.decide(found, checks, host, job, _waivers(chosen))
+    found = judge.findings(checks, host, reading.failed)
+    decision = decide.decide(found, checks, host, job, chosen.waived(), listed)
     passed = [f"GPU{number}" for number in decision.healthy] if job.has_gpus else [cache.NODE]
     _keep(asked, chosen, passed if decision.verdict == "pass" else [])
     if job.has_gpus and chosen.snapshot:
@@ -118,34 +124,19 @@ def _snapshot(asked: Asked, job: Job, facts: dict[str, Any]) -> None:
     records.snapshot(asked.run, job.id)
 
 
-def _waivers(chosen: policy.Policy) -> dict[str, str]:
-    """Those that still count: check → who decided so, and why."""
-    today = time.strftime("%Y-%m-%d", time.gmtime())
-    return {
-        each["id"]: f"{each['reason']} ({each['owner']}, until {each['until']})"
-        for each in chosen.waivers
-        if today <= each["until"]
-    }
-
-
 def _hold(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision) -> str:
     """Write the record without which the job runs. Returns why it runs nevertheless; empty when it is held."""
-    if chosen.mode != "enforce":
-        return f"the mode is {chosen.mode}"
-    if not (job.id and asked.nonce):
-        return "this run is not one of Slurm's before a job"
-    for path in chosen.off:
-        if os.path.lexists(path):
-            return f"switched off by {path}"
-    if chosen.shared:
-        from nodetune.guard import cap
+    from nodetune.guard import cap, report
 
-        left = asked.started + chosen.total * SHARED_SHARE - time.monotonic()
-        refused = cap.why_not(chosen.shared, job.node, chosen.cap, left)
-        if refused:
-            return refused
+    if chosen.mode == "enforce" and not (job.id and asked.nonce):
+        return "this run is not one of Slurm's before a job"
+    left = asked.started + chosen.total * SHARED_SHARE - time.monotonic()
+    why_not = cap.forbidden(chosen, job.node, left)
+    if why_not:
+        return why_not
     try:
-        record = _record(asked, job, chosen, decision)
+        record = report.record(asked.nonce, job, chosen, decision.blamed)
+        records.keep(asked.run, job.id, json.dumps(record))
     except OSError as problem:
         return f"the failure record cannot be written: {(problem.strerror or str(problem)).lower()}"
     if chosen.act == "drain":
@@ -153,32 +144,12 @@ def _hold(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision) -> 
     return ""
 
 
-def _record(asked: Asked, job: Job, chosen: policy.Policy, decision: Decision) -> dict[str, Any]:
-    """The entry looks for the first two members, in this order, on the first line: see templates/guard-entry.sh.j2."""
-    from nodetune.guard import report
-
-    record = {
-        "nonce": asked.nonce,
-        "mode": chosen.mode,
-        "act": chosen.act,
-        "job": job.id,
-        "node": job.node,
-        "boot": records.boot_id(),
-        "time": int(time.time()),
-        "reason": decision.reason,
-        "checks": [finding.check for finding in decision.blamed],
-        "findings": [report.as_data(finding) for finding in decision.blamed],
-    }
-    records.write(os.path.join(asked.run, records.FAILED, f"{job.id}.json"), json.dumps(record) + "\n")
-    return record
-
-
 def _drain(asked: Asked, chosen: policy.Policy, record: dict[str, Any]) -> None:
     """Drain with our reason and requeue the job. What fails of it is Slurm's to do, which sees us end with HOLD."""
-    from nodetune.guard import drains, report, slurm
+    from nodetune.guard import drains, report, scontrol
 
     try:
-        failed = drains.hold(slurm.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record)
+        failed = drains.hold(scontrol.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record)
     except Exception as problem:  # noqa: BLE001  (whatever it is, the job must not start on this node)
         failed = [f"{type(problem).__name__}: {problem}"]
     if failed:

@@ -18,10 +18,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 MAPPING = ("gpu.count", "gpu.nvml_status", "gpu.minor_number", "gpu.bdf")
+ON_BUS = ("pci.gpus", "pci.devices")
 """Which GPU is which: read whenever GPUs are."""
 LIVELY = {"gpu.access": "gpu.temperature"}
 """A fact that only other calls find out about, and one that asks the GPU itself."""
 CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+DEVICES = "/dev"
+WAKING = ("nvmlInit", "nvmlDeviceGetHandleBy", "open /dev/nvidia")
+"""Calls that wake GPUs which nothing keeps awake (no nvidia-persistenced): that takes seconds for each."""
 TURN_SHARE = 0.4
 """Of the time, the part in which to wait for another reader (an audit's) to end."""
 
@@ -100,14 +104,37 @@ class Started:
 
 
 def _overdue(reader: Reader, found: Reading, *, hang: bool) -> None:
-    spent = time.monotonic() - reader.since
-    stuck = reader.abandon()
-    left = f"; its reader (process {reader.pid}) cannot be killed and was left behind" if stuck else ""
-    text = (
-        f"did not return within {spent:.1f} s{_at(reader)}{left}" if hang else f"its time was over{_at(reader)}{left}"
-    )
+    """Leave it behind. A call that wakes GPUs is slow where they are asleep, and no sign that the driver hangs."""
+    spent, kind, why = time.monotonic() - reader.since, "slow", ""
+    asleep = _asleep() if hang and reader.step.startswith(WAKING) else []
+    if asleep:
+        why = f" and nothing kept {asleep[0]} awake: is nvidia-persistenced running?"
+    elif hang:
+        kind = "hang"
+    text = f"did not return within {spent:.1f} s" if kind == "hang" else "its time was over"
+    left = f"; its reader (process {reader.pid}) cannot be killed and was left behind" if reader.abandon() else ""
     for family in reader.left:
-        found.failed.setdefault(family, ("hang" if hang else "slow", text))
+        found.failed.setdefault(family, (kind, f"{text}{_at(reader)}{why}{left}"))
+
+
+def _asleep() -> list[str]:
+    """The GPUs' device files that no process has open."""
+    named = (name for name in os.listdir(DEVICES) if name.startswith("nvidia") and name[6:].isdigit())
+    left = {os.path.join(DEVICES, name) for name in named}
+    for entry in os.listdir("/proc"):
+        if left and entry.isdigit():
+            left -= _open_files(f"/proc/{entry}/fd")
+    return sorted(left)
+
+
+def _open_files(folder: str) -> set[str]:
+    found = set()
+    try:
+        for name in os.listdir(folder):
+            found.add(os.readlink(f"{folder}/{name}"))
+    except OSError:
+        pass  # it has ended meanwhile, or closed one
+    return found
 
 
 def _in_driver(reader: Reader) -> bool:
@@ -122,7 +149,7 @@ def _at(reader: Reader) -> str:
 def _families(names: Iterable[str]) -> dict[str, list[str]]:
     wanted = set(names)
     if any(name.startswith("gpu.") for name in wanted):
-        wanted |= {*MAPPING, *(LIVELY[name] for name in wanted & set(LIVELY))}
+        wanted |= {*MAPPING, *ON_BUS, *(LIVELY[name] for name in wanted & set(LIVELY))}
     asked: dict[str, list[str]] = {}
     for name in sorted(wanted):
         family, _, rest = name.partition(".")

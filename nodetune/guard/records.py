@@ -29,6 +29,11 @@ def prepare(run: str) -> None:
             raise PermissionError(13, "others may write there", path)
 
 
+def keep(run: str, job: str, record: str) -> None:
+    """Put a failure on record: what the entry looks for. Raises OSError."""
+    write(os.path.join(run, FAILED, f"{job}.json"), record + "\n")
+
+
 def write(path: str, text: str) -> None:
     """Replace a file as a whole. Raises OSError, and then leaves no part of it."""
     folder, name = os.path.split(path)
@@ -70,17 +75,23 @@ def boot_id() -> str:
 
 
 def prune(folder: str, most: int = MOST) -> None:
-    """Remove the oldest files of a folder, and those that a killed run was writing."""
+    """Remove the oldest files of a folder, and those that a killed run was writing. Of before a clock was set back is old."""
+    now = time.time()
     with os.scandir(folder) as entries:
-        files = [(entry.stat(follow_symlinks=False).st_mtime, entry.path, entry.name) for entry in entries]
-    abandoned = time.time() - ABANDONED_SECONDS
-    whole = sorted(each for each in files if not each[2].startswith(WRITING))
-    partly = [each for each in files if each[2].startswith(WRITING) and not abandoned < each[0] <= time.time()]
+        files = [(_age(entry, now), entry.path, entry.name) for entry in entries]
+    whole = sorted((each for each in files if not each[2].startswith(WRITING)), reverse=True)
+    partly = [each for each in files if each[2].startswith(WRITING) and each[0] > ABANDONED_SECONDS]
     for _, path, _ in [*whole[: max(0, len(whole) - most)], *partly]:
         try:
             os.unlink(path)
         except OSError:
             continue  # another run was faster
+
+
+def _age(entry: os.DirEntry[str], now: float) -> float:
+    """Seconds; endless for what is dated well in the future."""
+    age = now - entry.stat(follow_symlinks=False).st_mtime
+    return age if age > -ABANDONED_SECONDS else float("inf")
 
 
 def tidy(run: str) -> None:

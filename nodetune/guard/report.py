@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Mapping
-from typing import Any
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from nodetune import show
+from nodetune.guard import records
 from nodetune.model import Finding
+
+if TYPE_CHECKING:
+    from nodetune.guard.job import Job
+    from nodetune.guard.policy import Policy
 
 LONGEST_REASON = 200
 LONGEST_TEXT = 300
@@ -53,6 +59,22 @@ def as_data(finding: Finding) -> dict[str, Any]:
     }
     said = {key: show.plain(text, LONGEST_TEXT) for key, text in texts.items() if text}
     return {"check": finding.check, "status": finding.status, "severity": finding.severity, **said}
+
+
+def record(nonce: str, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> dict[str, Any]:
+    """Why a job is held, or its node drained. The entry looks for the first two members, in this order: see guard-entry.sh.j2."""
+    return {
+        "nonce": nonce,
+        "mode": chosen.mode,
+        "act": chosen.act,
+        "job": job.id,
+        "node": job.node,
+        "boot": records.boot_id(),
+        "time": int(time.time()),
+        "reason": reason(blamed),
+        "checks": [finding.check for finding in blamed],
+        "findings": [as_data(finding) for finding in blamed],
+    }
 
 
 def log(data: Mapping[str, Any], path: str = SYSLOG) -> None:

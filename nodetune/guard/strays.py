@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -17,15 +18,22 @@ if TYPE_CHECKING:
     Process = Mapping[str, Any]
 
 COMPUTE, GRAPHICS = "gpu.compute_running_processes", "gpu.graphics_running_processes"
+JOB = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+"""What Slurm calls a job's cgroup."""
 ENDING_POLL = 0.05
 
 
-def only(facts: dict[str, Any], job: Job, uid: int | None, until: float) -> list[int]:
+def only(facts: dict[str, Any], job: Job, uid: int | None, mine: Callable[[str], bool], until: float) -> list[int]:
     """Leave in the facts those processes that the job left behind and that do not end by themselves, and return them.
+
+    `mine` tells of a GPU whether it is the job's: what is on others is no business of its epilog.
 
     GPUs are a job's alone: whoever computes there is a stray unless another job started it. What draws there is one
     only where it is the user's (display servers are the system's).
     """
+    for kind in (COMPUTE, GRAPHICS):
+        each = facts.get(kind, {}).get("each", {})
+        each.update({gpu: {"value": []} for gpu, one in each.items() if "value" in one and not mine(gpu)})
     _leave(facts, COMPUTE, lambda process: not _of_another_job(process, job))
     _leave(facts, GRAPHICS, lambda process: process["uid"] == uid and not _of_another_job(process, job))
     lasting = _after_ending({each["pid"] for kind in (COMPUTE, GRAPHICS) for each in _processes(facts, kind)}, until)
@@ -68,8 +76,11 @@ def _of_another_job(process: Process, job: Job) -> bool:
 
 
 def _job_of(pid: int) -> str:
-    """The job that started a process, by its environment; empty where that does not tell."""
+    """The job that started a process, by its cgroup or its environment; empty where neither tells."""
     with suppress(OSError):
+        found = JOB.search(records.read(f"/proc/{pid}/cgroup"))
+        if found:
+            return found[1]
         for entry in records.read(f"/proc/{pid}/environ").split("\0"):
             name, _, value = entry.partition("=")
             if name == "SLURM_JOB_ID":

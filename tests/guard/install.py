@@ -12,7 +12,9 @@ from pathlib import Path
 
 import jinja2
 
-from nodetune import guardpolicy, paths, profile
+from nodetune import paths, profile
+from nodetune.slurm import policy
+from nodetune.slurm import program as parts
 
 NVML = Path(__file__).parents[1] / "fleet" / "nvml"
 PYTHON = str(Path(sys.executable).resolve())
@@ -22,7 +24,7 @@ LATEST = 60.0
 
 def program(folder):
     """The files of the program, compiled as an installation does it."""
-    for name, source in guardpolicy.program().items():
+    for name, source in parts.files().items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(source if isinstance(source, str) else source.read_text())
@@ -95,7 +97,7 @@ class Node:
 
     def write_policy(self, change=lambda data: None, **settings):
         settings = {"off": [str(self.folder / "off.policy")], **settings}
-        data = guardpolicy.make(profile.resolve(profile.named(["training"])), "n01", settings)
+        data = policy.make(profile.resolve(profile.named(["training"])), "n01", settings)
         change(data)
         self.policy.write_text(json.dumps(data))
 

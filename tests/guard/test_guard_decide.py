@@ -2,12 +2,13 @@
 
 import pytest
 
-from nodetune import guardpolicy, profile
-from nodetune.guard import decide, judge
+from nodetune import profile
+from nodetune.guard import counting, decide, judge
 from nodetune.guard.job import Job
 from nodetune.model import Finding
+from nodetune.slurm import policy
 
-POLICY = guardpolicy.make(profile.resolve(profile.named(["training"])), "n01")
+POLICY = policy.make(profile.resolve(profile.named(["training"])), "n01")
 CHECKS = POLICY["checks"]
 GPUS = {"0000:01:00.0": "GPU0", "0000:02:00.0": "GPU1", "0000:03:00.0": "GPU2"}
 
@@ -44,12 +45,12 @@ def healthy():
     }
 
 
-def decided(changes=None, failed=None, waivers=None, checks=CHECKS, **of_job):
+def decided(changes=None, failed=None, waivers=None, checks=CHECKS, listed=(), **of_job):
     facts = {**healthy(), **(changes or {})}
     facts = {name: fact for name, fact in facts.items() if fact is not None}
     host = judge.host_facts(facts, failed or {})
-    found = judge.findings(checks, facts, failed or {})
-    return decide.decide(found, checks, host, job(**of_job), waivers or {})
+    found = judge.findings(checks, host, failed or {})
+    return decide.decide(found, checks, host, job(**of_job), waivers or {}, listed)
 
 
 LOST = {"unread": "NVML: GPU is lost"}
@@ -82,10 +83,31 @@ def test_a_fault_of_a_sibling_is_told_and_does_not_count():
     assert found.healthy == (0, 2), "the sibling's next job looks anew"
 
 
-def test_gpus_are_the_jobs_by_their_minor_number_and_not_by_their_place():
+def test_gpus_are_counted_as_gres_conf_lists_their_device_files():
     changes = {"gpu.minor_number": each([2, 1, 0]), "gpu.recovery_action": each(["reset the GPU", "none", "none"])}
-    assert decided(changes, gpus="0").verdict == "pass"
-    assert decided(changes, gpus="2").verdict == "fail"
+    assert decided(changes, gpus="0", listed=(0, 1, 2)).verdict == "pass"
+    assert decided(changes, gpus="2", listed=(0, 1, 2)).verdict == "fail"
+    assert decided(changes, gpus="0", listed=(2, 1)).verdict == "fail"
+    assert decided(changes, gpus="1", listed=(2, 1)).verdict == "pass"
+    assert decided(changes, gpus="2", listed=(2, 1)).verdict == "blind", "it lists two, and Slurm gives a third"
+
+
+def test_gpus_that_slurm_detects_are_counted_as_they_are_on_the_bus():
+    changes = {"gpu.minor_number": each([2, 1, 0]), "gpu.recovery_action": each(["reset the GPU", "none", "none"])}
+    assert decided(changes, gpus="0").verdict == "fail"
+    assert decided(changes, gpus="2").verdict == "pass"
+
+
+def test_a_gpu_that_another_driver_has_is_not_counted():
+    devices = healthy()["pci.devices"]["value"]
+    first = "0000:00:05.0"
+    changes = {
+        "pci.gpus": {"value": [first, *GPUS]},
+        "pci.devices": {"value": {**devices, first: {**devices["0000:01:00.0"], "driver": "vfio-pci"}}},
+        "gpu.recovery_action": each(["reset the GPU", "none", "none"]),
+    }
+    assert decided(changes, gpus="0").verdict == "fail"
+    assert decided(changes, gpus="1").verdict == "pass"
 
 
 def test_a_lost_gpu_that_tells_no_number_is_the_jobs_only_where_the_jobs_number_is_missing():
@@ -139,7 +161,7 @@ def test_nouveau_is_a_fault_of_the_node_for_jobs_with_gpus():
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_job_unjudged():
     found = decided(gpus="0,3")
-    assert (found.verdict, found.reason) == ("blind", "Slurm gives the job /dev/nvidia3, which NVML does not know")
+    assert (found.verdict, found.reason) == ("blind", "Slurm gives the job its GPU 3, which NVML does not know")
 
 
 def test_gpus_of_slurm_on_a_host_that_shows_none_are_unjudged():
@@ -191,3 +213,30 @@ def test_the_gpus_of_a_job_are_read_from_slurms_list(text, numbers):
 @pytest.mark.parametrize("number", ["", "../7", "7\n", "-1", "\u0667", "7" * 30])
 def test_a_job_number_that_is_none_is_not_used_in_a_path(number):
     assert Job({"SLURM_JOB_ID": number}).id == ""
+
+
+@pytest.mark.parametrize(
+    ("lines", "numbers"),
+    [
+        ("Name=gpu File=/dev/nvidia[4-5]", (4, 5)),
+        ("Name=gpu Type=a File=/dev/nvidia5\nName=gpu Type=b File=/dev/nvidia2,/dev/nvidia[0-1,7]", (5, 2, 0, 1, 7)),
+        ("NodeName=n[02-09] Name=gpu File=/dev/nvidia3\nNodeName=n01 Name=gpu File=/dev/nvidia1", (1,)),
+        ("AutoDetect=off\nName=gpu File=/dev/nvidia1\nName=mps Count=100", (1,)),
+        ("AutoDetect=nvml\nName=gpu File=/dev/nvidia1", ()),
+        ("Name=gpu Count=8", ()),
+        ("Name=gpu File=/dev/nvidia[x-", ()),
+    ],
+)
+def test_gres_conf_beside_slurm_conf_says_how_slurm_counts(tmp_path, lines, numbers):
+    (tmp_path / "gres.conf").write_text(f"{lines}\n")
+    assert counting.listed(str(tmp_path / "slurm.conf"), "n01") == numbers
+
+
+def test_without_a_gres_conf_nothing_is_listed(tmp_path):
+    assert counting.listed(str(tmp_path / "slurm.conf"), "n01") == ()
+
+
+def test_a_gres_conf_that_cannot_be_read_is_not_guessed_at(tmp_path):
+    (tmp_path / "gres.conf").mkdir()
+    with pytest.raises(OSError, match="not a regular file"):
+        counting.listed(str(tmp_path / "slurm.conf"), "n01")

@@ -170,7 +170,30 @@ def test_it_is_known_by_its_name_or_by_its_argument(instead):
     assert " prolog --policy" in node.call().said
     by_name = subprocess.run([node.folder / "healthcheck"], env={}, capture_output=True, text=True, check=False)
     assert " health --policy" in by_name.stdout
-    assert "is not told which it is" in node.call("reboot").said
+
+
+def test_a_link_of_another_name_goes_by_what_slurm_calls_it(instead):
+    node = instead('echo "$*"')
+    other = node.folder / "90-nodetune"
+    other.symlink_to(node.prolog)
+    for context, what in (("prolog_slurmd", "prolog"), ("epilog_slurmd", "epilog")):
+        environment = {"SLURM_SCRIPT_CONTEXT": context}
+        done = subprocess.run([other], env=environment, capture_output=True, text=True, check=False)
+        assert f" {what} --policy" in done.stdout
+
+
+def test_one_that_does_not_know_what_it_is_asked_for_is_blind(instead, shell):
+    node = instead(RECORD)
+    ended = node.call("reboot", shell=shell)
+    assert (ended.code, "is not told which it is" in ended.said, node.blind()) == (0, True, 1)
+
+
+@pytest.mark.parametrize("text", ["exit 1", "exit 9", "yes | head -c 1000000", "exit 3"])
+def test_nobody_who_listens_is_no_reason_to_hold_a_job(instead, shell, text):
+    node = instead(text)
+    command = ["bash", "-c", '"$@" | exec true; exit ${PIPESTATUS[0]}', "bash", *shell, node.prolog]
+    for _ in range(5):
+        assert subprocess.run(command, env=node.environment(), stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
 def test_an_entry_that_was_cut_off_anywhere_behind_its_head_holds_no_job(instead):

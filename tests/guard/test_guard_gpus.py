@@ -111,6 +111,23 @@ def test_a_call_that_hangs_is_named_and_holds_the_job_and_its_reader_is_gone(nod
     assert node.readers() == []
 
 
+@needs_mount
+@pytest.mark.parametrize("awake", [True, False])
+def test_a_driver_that_wakes_gpus_is_slow_and_does_not_hang(node, awake):
+    """Where nothing keeps them awake: with a file of a GPU under /dev that somebody holds open, or nobody."""
+    node.write_policy(mode="enforce", **SHORT)
+    node.control("hang=nvmlInit:forever")
+    before = [
+        "mount -t tmpfs none /dev",
+        "mknod /dev/null c 1 3",
+        "touch /dev/nvidia0",
+        *(["exec 9< /dev/nvidia0"] if awake else []),
+    ]
+    ended = node.call(before=in_namespace(*before))
+    assert ended.code == (1 if awake else 0), ended.said
+    assert ("nothing kept /dev/nvidia0 awake" in ended.said) is not awake
+
+
 def test_calls_that_are_slow_one_after_the_other_blind_and_blame_nobody(node):
     node.write_policy(mode="enforce", seconds={"total": 2, "step": 1, "stuck": 20})
     node.control("hang=nvmlDeviceGetTemperature:0.4")
@@ -187,7 +204,8 @@ def test_of_two_at_once_on_a_sick_node_both_jobs_are_held(node):
 
 
 def test_behind_one_that_hangs_the_other_lets_its_job_run(node):
-    node.write_policy(mode="enforce", seconds={"total": 3, "step": 2, "stuck": 20})
+    node.write_policy(mode="enforce", seconds={"total": 10, "step": 5, "stuck": 20})  # it waits four, the first five
+    node.write_entry(seconds=12)
     node.control(HANG)
     first = node.start(job="7")
     until(node.readers)

@@ -7,9 +7,10 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from nodetune import guardpolicy, located, paths, profile, remedies
+from nodetune import located, paths, profile, remedies
 from nodetune.guard import policy
 from nodetune.guard.program import Blind
+from nodetune.slurm import policy as policies
 
 SCHEMA = json.loads(paths.bundled("schemas/guard-policy.json").read_text())
 
@@ -18,7 +19,7 @@ def made(site="", **settings):
     resolved = profile.resolve(
         profile.named(["training"]), profile._overlay(located.parse(site, "site.yml"), "site") if site else None
     )
-    return guardpolicy.make(resolved, "n01", settings)
+    return policies.make(resolved, "n01", settings)
 
 
 @pytest.fixture
@@ -152,5 +153,5 @@ def test_the_profiles_nccl_settings_reach_the_tasks():
     resolved = profile.resolve(profile.named(["training"]), None)
     one = resolved.checks[0]
     own = replace(one, id="hca-unset", remedy=remedies.nccl_conf("NCCL_IB_HCA"), set="mlx5")
-    data = guardpolicy.make(replace(resolved, checks=(*resolved.checks, own)), "n01")
+    data = policies.make(replace(resolved, checks=(*resolved.checks, own)), "n01")
     assert data["environment"] == {"NCCL_IB_HCA": "mlx5"}

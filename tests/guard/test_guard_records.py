@@ -102,6 +102,17 @@ def test_folders_keep_their_newest_files_and_drop_what_a_killed_run_was_writing(
     )
 
 
+def test_files_of_before_a_clock_was_set_back_go_first(tmp_path):
+    ahead = time.time() + 86400
+    for number in range(10):
+        (tmp_path / f"old{number}").write_text("x")
+        os.utime(tmp_path / f"old{number}", (ahead, ahead))
+    (tmp_path / "new").write_text("x")
+    records.prune(str(tmp_path), 5)
+    assert "new" in os.listdir(tmp_path)
+    assert len(os.listdir(tmp_path)) == 5
+
+
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(tmp_path):
     records.write(str(tmp_path / "a"), "first")
     with pytest.raises(OSError, match="Is a directory"):
@@ -133,6 +144,14 @@ def test_after_an_hour_a_node_counts_no_more_and_its_mark_is_gone(tmp_path):
     os.utime(tmp_path / "failed" / "n01", (past, past))
     assert mark_all(tmp_path, ["n02"], 1) == ["n02"]
     assert os.listdir(tmp_path / "failed") == ["n02"]
+
+
+def test_marks_of_before_the_servers_clock_was_set_back_count(tmp_path):
+    assert mark_all(tmp_path, ["n01", "n02"], 2) == ["n01", "n02"]
+    ahead = time.time() + 1800
+    for name in ("n01", "n02"):
+        os.utime(tmp_path / "failed" / name, (ahead, ahead))
+    assert mark_all(tmp_path, ["n03"], 2) == []
 
 
 def test_of_many_nodes_at_once_no_more_than_the_cap_are_failed(tmp_path):

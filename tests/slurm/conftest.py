@@ -1,12 +1,28 @@
-"""What all guarded clusters share is made once."""
+"""Folders of clusters, and what all guarded clusters share, which is made once."""
+
+import shutil
+import tempfile
+from pathlib import Path
 
 import guarded
 import pytest
 
 
+def opened(prefix):
+    """A folder that users of daemons can enter: pytest's own are closed to them, and again by every pytest that starts."""
+    made = Path(tempfile.mkdtemp(prefix=prefix))
+    made.chmod(0o755)
+    yield made
+    shutil.rmtree(made, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def place():
+    """Where a cluster of a module lives."""
+    yield from opened("nodetune-slurm-")
+
+
 @pytest.fixture(scope="session")
-def parts(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("parts")
-    for path in [folder, *folder.parents]:  # task prologs run as users of their own
-        path.chmod(path.stat().st_mode | 0o011)
-    return guarded.parts(folder)
+def parts():
+    for folder in opened("nodetune-guard-"):
+        yield guarded.parts(folder)

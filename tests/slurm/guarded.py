@@ -10,7 +10,8 @@ from pathlib import Path
 import jinja2
 import lab
 
-from nodetune import guardpolicy, paths, profile
+from nodetune import paths, profile
+from nodetune.slurm import policy
 from tests.guard import install
 
 PYTHON = "/usr/bin/python3"
@@ -44,6 +45,7 @@ class Guarded(lab.Cluster):
 
     def __init__(self, parts, nodes=3, interval=0, **settings):
         folder = Path(tempfile.mkdtemp(prefix="nodetune-slurm-"))  # short: sockets are below it
+        folder.chmod(0o755)
         super().__init__(
             folder, nodes, CONFIG.format(home=HOME, interval=interval), gpus=2, task="affinity", apart=True
         )
@@ -77,7 +79,7 @@ class Guarded(lab.Cluster):
         self.control(node)
 
     def write_policy(self, node, change=lambda data: None, **settings):
-        data = guardpolicy.make(profile.resolve(profile.named(["training"])), node, {**self.settings, **settings})
+        data = policy.make(profile.resolve(profile.named(["training"])), node, {**self.settings, **settings})
         change(data)
         (self.of_node(node) / "policy" / "guard.json").write_text(json.dumps(data))
 

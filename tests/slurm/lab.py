@@ -180,8 +180,6 @@ class Cluster:
     def _write(self):
         for name in ("etc", "run", "log", "spool", "state", "munge"):
             (self.folder / name).mkdir(parents=True, exist_ok=True)
-        for path in [self.folder, *self.folder.parents]:  # munged and slurmctld run as users of their own
-            path.chmod(path.stat().st_mode | 0o011)
         key = self.folder / "munge" / "key"
         key.write_bytes(os.urandom(1024))
         key.chmod(0o400)

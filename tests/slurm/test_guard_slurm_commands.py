@@ -7,6 +7,8 @@ import sys
 import guarded
 import pytest
 
+from tests import documents
+
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(guarded.missing()), reason=guarded.missing()),
@@ -59,13 +61,17 @@ def test_resume_brings_back_what_the_guard_drained_once_it_is_mended_and_nothing
     drain_by_hand(cluster, "n03", LOST)
     code, said = nodetune(cluster, "resume")
     assert code == 1
-    assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost; next: nodetune explain gpu-lost" in said
+    assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy, profile training)" in said
+    assert "; next: nodetune explain gpu-lost" in said
     assert "n03: stays drained: the node has no note of this drain" in said
     assert "n02" not in said
     cluster.control("n01")
     code, said = nodetune(cluster, "resume", "--dry-run")
     assert (code, "n01: would be resumed" in said) == (0, True), said
     assert "DRAIN" in cluster.state("n01")
+    code, said = nodetune(cluster, "resume", "--dry-run", "--format", "json")
+    told = documents.valid_by_its_own_word(said)
+    assert [(each["name"], each["state"]) for each in told["nodes"]] == [("n01", "may come back"), ("n03", "stays")]
     code, said = nodetune(cluster, "resume")
     assert (code, "n01: back in service" in said) == (0, True), said
     assert [("DRAIN" in cluster.state(node)) for node in cluster.nodes] == [False, True, True]
@@ -104,6 +110,11 @@ def test_status_shows_whose_drains_there_are_and_how_the_guard_is(cluster):
     assert "not ours: bad DIMM" in rows["n02"]
     assert cluster.blind("n03") == 1
     assert rows["n03"].split()[-2:] == ["1", "-"]
+    code, said = nodetune(cluster, "status", "--format", "json")
+    nodes = {each["name"]: each for each in documents.valid_by_its_own_word(said)["nodes"]}
+    assert [nodes[name]["guard"]["drain_is_ours"] for name in cluster.nodes] == [True, False, False]
+    assert nodes["n02"]["reason"] == "bad DIMM"
+    assert nodes["n03"]["guard"]["blind_runs"] == 1
 
 
 def test_a_node_that_slurm_does_not_know_is_one_line(cluster):
@@ -123,3 +134,45 @@ def test_a_node_that_cannot_be_reached_stays_as_it_is(cluster):
         assert (code, "n01: stays drained: not reached" in said) == (3, True), said
     finally:
         python.write_text(kept)
+
+
+def test_a_node_comes_back_by_its_own_policy_and_not_by_the_profile_here(cluster):
+    """The policy gates on nothing but a file that the profile does not know of."""
+    mark = "/run/nodetune-mark"
+    own = {
+        "id": "site-marked",
+        "area": "site",
+        "severity": "critical",
+        "title": "Somebody marked the node",
+        "accept": {"equals": "well"},
+        "about": "node",
+        "facts": [f"file.{mark}"],
+        "fact": f"file.{mark}",
+    }
+    for node in ("n01", "n02"):
+        cluster.write_policy(node, lambda data: data.update(checks=[own]))
+        (cluster.of_node(node) / mark[1:]).write_text("sick\n")
+        assert cluster.call("srun", "-w", node, "true")[0] == 1
+        cluster.wait_until(lambda node=node: "site-marked" in cluster.reason(node), f"{node} is drained")
+    (cluster.of_node("n01") / mark[1:]).write_text("well\n")
+    cluster.control("n01", "lost@0=1")  # which this policy does not gate on
+    code, said = nodetune(cluster, "resume", "n01", "n02")
+    assert (code, "n01: back in service" in said) == (1, True), said
+    assert "n02: stays drained: site-marked: sick" in said
+    for node in ("n01", "n02"):
+        cluster.write_policy(node)
+
+
+def test_a_policy_that_cannot_be_used_keeps_its_node_drained(cluster):
+    drain_by_guard(cluster, "n01")
+    cluster.control("n01")
+    drain_by_hand(cluster, "n02", LOST)
+    cluster.write_policy("n01", lambda data: data.pop("mode"))
+    try:
+        code, said = nodetune(cluster, "resume")
+        assert (code, "n01: stays drained: /etc/nodetune/guard.json cannot be used: mode is missing" in said) == (
+            3,
+            True,
+        )
+    finally:
+        cluster.write_policy("n01")

@@ -1,13 +1,18 @@
 """What jobs leave behind in a real Slurm, what goes wrong while they run, and what their tasks find in the environment."""
 
+import copy
 import dataclasses
 import json
+import subprocess
 
 import guarded
 import pytest
 
-from nodetune import guardpolicy, profile
+from nodetune import profile
 from nodetune.guard import epilog
+from nodetune.guard import strays as left_behind
+from nodetune.guard.job import Job
+from nodetune.slurm import policy as policies
 
 pytestmark = [
     pytest.mark.slow,
@@ -22,7 +27,9 @@ XID = "3,77,{},-;NVRM: Xid (PCI:0000:00:06): 79, pid=1, GPU has fallen off the b
 
 @pytest.fixture(scope="module")
 def cluster(parts):
-    with guarded.Guarded(parts, nodes=1, interval=2) as started:
+    with guarded.Guarded(
+        parts, nodes=1
+    ) as started:  # a health check would soon write its own heartbeat over an epilog's
         yield started
 
 
@@ -67,7 +74,9 @@ def test_a_policy_may_have_such_processes_killed(cluster):
 def test_a_gpu_that_is_lost_while_a_job_runs_drains_the_node_at_its_end(cluster):
     job = cluster.batch(script="echo lost@0=1 >> /run/nodetune-nvml/control")
     cluster.wait_for_drain("n01")
-    cluster.wait_until(lambda: cluster.reason("n01") == "nodetune: gpu-lost: GPU0: NVML: GPU is lost", "our reason")
+    environment = {"SLURMD_NODENAME": "n01", "SLURM_CONF": str(cluster.conf)}
+    cluster.call(*cluster.inside("n01"), f"{guarded.HOME}/healthcheck", environment=environment)
+    assert cluster.reason("n01") == "nodetune: gpu-lost: GPU0: NVML: GPU is lost"
     assert cluster.job(job)["JobState"] == "COMPLETED"
 
 
@@ -96,7 +105,7 @@ def test_an_error_in_the_kernel_log_counts_when_it_is_newer_than_the_job(cluster
     try:
         resolved = profile.resolve(profile.named(["training"]))
         gating = dataclasses.replace(resolved, gates=frozenset({"gpu-xid-hardware"}))
-        made = guardpolicy.make(gating, "n01", {**cluster.settings, "act": "drain", "off": []})
+        made = policies.make(gating, "n01", {**cluster.settings, "act": "drain", "off": []})
         observing = json.dumps({**made, "mode": "observe"})
         policy = cluster.of_node("n01") / "policy" / "guard.json"
         policy.write_text(observing)  # the old error would hold the job
@@ -138,6 +147,30 @@ def test_no_task_fails_for_its_prolog(cluster):
         assert code == 0, said
     finally:
         cluster.write_hooks("n01")
+
+
+def test_what_counts_up_is_compared_only_where_it_was_read_before_the_job():
+    def names(before, known=()):
+        return [check["id"] for check in epilog.watched(known, before)]
+
+    assert names({}) == ["gpu-in-use"]
+    before = {"gpu.ecc_uncorrected_volatile": {}, "xid.events": {}, "xid.fallen_off_bus": {}}
+    assert "nvlink-errors" not in names(before)
+    assert {"gpu-in-use", "gpu-ecc-uncorrected", "gpu-xid-hardware"} <= set(names(before))
+    assert "nvlink-errors" in names({**before, "gpu.nvlink_errors": {}})
+    assert "gpu-in-use" not in names(before, known={"gpu-in-use"})
+
+
+def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
+    with subprocess.Popen(["sleep", "60"]) as left:
+        process = {"pid": left.pid, "uid": 0}
+        facts = {left_behind.COMPUTE: {"each": {"GPU0": {"value": []}, "GPU1": {"value": [process]}}}}
+        mine, others = copy.deepcopy(facts), copy.deepcopy(facts)
+        job = Job({"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "1"})
+        assert left_behind.only(mine, job, 0, lambda gpu: gpu == "GPU1", 0) == [left.pid]
+        assert left_behind.only(others, job, 0, lambda gpu: gpu == "GPU0", 0) == []
+        assert others[left_behind.COMPUTE]["each"]["GPU1"] == {"value": []}
+        left.kill()
 
 
 def test_growth_is_what_is_new_and_nothing_where_nothing_was_read_before():

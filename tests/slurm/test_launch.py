@@ -23,8 +23,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with lab.Cluster(tmp_path_factory.mktemp("slurm"), nodes=3, apart=True) as started:
+def cluster(place):
+    with lab.Cluster(place, nodes=3, apart=True) as started:
         yield started
 
 

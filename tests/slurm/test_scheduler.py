@@ -18,8 +18,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with lab.Cluster(tmp_path_factory.mktemp("slurm")) as started:
+def cluster(place):
+    with lab.Cluster(place) as started:
         yield started
 
 

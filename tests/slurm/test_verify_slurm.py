@@ -25,8 +25,8 @@ pytestmark = [
 
 
 @pytest.fixture(scope="module")
-def cluster(tmp_path_factory):
-    with lab.Cluster(tmp_path_factory.mktemp("slurm"), nodes=2, apart=True) as started:
+def cluster(place):
+    with lab.Cluster(place, nodes=2, apart=True) as started:
         yield started
         started.wait_until(lambda: not started.run("squeue", "--noheader").strip(), "no job is left")
 

@@ -1,16 +1,16 @@
-"""The guard's policy and program as they are put on a node. Made where nodetune is installed, never on the node."""
+"""The guard's policy as it is put on a node. Made where nodetune is installed, never on the node. Pure."""
 
 from __future__ import annotations
 
+import json
 import re
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import nodetune
-from nodetune import audit, bundle, expect, paths, waive
+from nodetune import waive
+from nodetune.guard import judge
 from nodetune.guard.epilog import SNAPSHOT
 from nodetune.model import Check, Waiver
 from nodetune.profile import Profile
@@ -31,9 +31,6 @@ DEFAULTS: Mapping[str, Any] = {
 }
 """What a site may set, and what it gets when it does not: see schemas/guard-policy.json."""
 
-MODULES = ("__init__", "audit", "conditions", "derived", "expect", "model", "remedies", "show", "siblings", "view")
-FOLDERS = ("checks", "data", "guard", "nccl", "probe")
-
 
 def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The policy of one host from its resolved profile. Raises ValueError for a setting that does not exist."""
@@ -53,7 +50,9 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
         **given,
         "seconds": seconds,
         "environment": environment,
-        "checks": [_entry(check) for check in profile.checks if check.id in profile.gates and check.accept is not None],
+        "checks": [
+            judge.entry(each) for each in profile.checks if each.id in profile.gates and each.accept is not None
+        ],
         "waivers": [_waiver(each) for each in profile.waivers if waive.covers(each.hosts, host)],
     }
 
@@ -74,38 +73,22 @@ def _environment(given: Any) -> dict[str, str]:
     return {str(name): str(value) for name, value in given.items()}
 
 
-def _entry(check: Check) -> dict[str, Any]:
-    """A check as data. The running state gates, so what the next boot would set is not among its facts."""
-    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
-    facts = sorted(audit.raw(audit.declared(running)))
-    return {
-        "id": check.id,
-        "area": check.area,
-        "severity": check.severity,
-        "title": check.title,
-        "accept": expect.to_data(expect.as_predicate(check.accept)),
-        "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
-        "facts": facts,
-        **({"fact": check.fact} if check.area == "site" else {}),
-    }
-
-
-def _of_gpus(name: str) -> bool:
-    return name.partition(".")[0] in ("gpu", "xid") or name in ("pci.gpus", "pci.gpu_bar_mib")
-
-
 def _waiver(waiver: Waiver) -> dict[str, str]:
     return {"id": waiver.id, "reason": waiver.reason, "owner": waiver.owner, "until": waiver.until}
 
 
-def program() -> dict[str, Path | str]:
-    """What the program consists of: path below its folder → the file to copy, or the text to write."""
-    files: dict[str, Path | str] = {f"nodetune/{name}.py": paths.PACKAGE / f"{name}.py" for name in MODULES}
-    for folder in FOLDERS:
-        files |= {f"nodetune/{each}": paths.PACKAGE / each for each in _sources(folder)}
-    return {**files, "pynvml.py": bundle.pynvml_source()}
+def text(policy: Mapping[str, Any], installed: str = "") -> str:
+    """The file's text. A policy that differs from the installed one in nothing but its date leaves that as it is."""
+    before = read(installed)
+    if before and {**before, "time": 0} == {**policy, "time": 0}:
+        return installed
+    return json.dumps(policy, indent=1) + "\n"
 
 
-def _sources(folder: str) -> Iterable[str]:
-    found = sorted((paths.PACKAGE / folder).rglob("*.py"))
-    return (str(path.relative_to(paths.PACKAGE)) for path in found)
+def read(content: str) -> dict[str, Any]:
+    """An installed policy; empty where the text is none."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else {}

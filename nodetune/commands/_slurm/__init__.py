@@ -1,0 +1,1 @@
+"""The commands of `nodetune slurm`: one file each, imported only when it is used."""

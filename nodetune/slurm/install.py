@@ -1,0 +1,157 @@
+"""What the guard puts where on a node, and what is taken away again, as changes for playbooks/guard.yml. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from nodetune import fixes, paths
+from nodetune.slurm import conf, policy, program
+from nodetune.slurm.places import ARCHIVES, CHECK, ETC, HOME, HOOKS, OPT, POLICY, RUN, SERVICE, TIMER, UNITS
+
+PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
+"""Best first: the system's own is looked after by its updates."""
+
+SLACK_SECONDS = 1
+"""What the entry gives the program beyond its own budget before it kills it."""
+
+KILL_SECONDS = 2
+"""What the entry takes to kill it, and to say so."""
+
+
+def most_seconds(policy: Mapping[str, Any]) -> int:
+    """What a hook takes at most."""
+    total: float = policy["seconds"]["total"]
+    return math.ceil(total) + SLACK_SECONDS + KILL_SECONDS
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is to be installed on one host. `conf`: the slurm.conf to write to (empty: none); `textfile`: where the timer
+    leaves its metrics (empty: nowhere; None: no timer); `old`: program folders of earlier installs that can go.
+    """
+
+    policy: Mapping[str, Any]
+    pythons: Sequence[str] = PYTHONS
+    conf: str = ""
+    textfile: str | None = None
+    old: Sequence[str] = ()
+
+
+def install(wanted: Wanted, installed: str = "") -> list[dict[str, Any]]:
+    """The groups of changes of one host: the program before what calls it, slurm.conf last."""
+    made = program.archive()
+    changes = [
+        {"change": "program", "path": made.folder, "archive": made.there, "pythons": list(wanted.pythons)},
+        _file(POLICY, policy.text(wanted.policy, installed)),
+        *_scripts(wanted, made),
+        *(_no_program(path) for path in wanted.old),
+    ]
+    groups = [_group("guard", changes)]
+    if wanted.textfile is not None:
+        groups.append(_group("guard-timer", _timer(wanted, made)))
+    if wanted.conf:
+        groups.append(_group("slurm.conf", [{"change": "slurm", "path": wanted.conf, "settings": dict(conf.LINES)}]))
+    return groups
+
+
+def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Only jobs that start afterwards see any of it."""
+    return fixes.Group(name, "new sessions", (), tuple(changes)).data()
+
+
+def _scripts(wanted: Wanted, made: program.Archive) -> list[dict[str, Any]]:
+    known = {**_known(wanted, made), "off": list(wanted.policy["off"])}
+    entry = _render("guard-entry.sh.j2", known)
+    texts = {**dict.fromkeys(HOOKS, entry), "taskprolog": _render("guard-taskprolog.sh.j2", known)}
+    return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
+
+
+def _known(wanted: Wanted, made: program.Archive) -> dict[str, Any]:
+    """What every template takes."""
+    return {
+        "run": RUN,
+        "policy": POLICY,
+        "program": made.folder,
+        "python": f"{made.folder}/python",
+        "seconds": math.ceil(wanted.policy["seconds"]["total"]) + SLACK_SECONDS,
+    }
+
+
+@cache
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(  # noqa: S701  (no HTML is made here)
+        loader=FileSystemLoader(paths.shared("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["quote"] = lambda text: shlex.quote(str(text))
+    return made
+
+
+def _render(template: str, known: Mapping[str, Any]) -> str:
+    text: str = _templates().get_template(template).render(**known)
+    return text
+
+
+def _timer(wanted: Wanted, made: program.Archive) -> list[dict[str, Any]]:
+    """No reload of systemd, which can take the GPUs away from running containers: it reads a new unit when it is started."""
+    known = {**_known(wanted, made), "home": HOME, "textfile": wanted.textfile}
+    return [
+        _file(f"{HOME}/{CHECK}", _render("guard-check.sh.j2", known), "0755"),
+        _file(f"{UNITS}/{SERVICE}", _render("guard-service.j2", known)),
+        _file(f"{UNITS}/{TIMER}", _render("guard-timer.j2", known)),
+        {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
+    ]
+
+
+def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -> dict[str, Any]:
+    return {"change": kind, "path": path, "content": text, "mode": mode}
+
+
+def detach(path: str) -> list[dict[str, Any]]:
+    """The first part of an uninstall: slurm.conf as it was before."""
+    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])]
+
+
+def metrics_file(service: str) -> str:
+    """Where the installed timer leaves its metrics, by its service's text."""
+    found = re.search(rf"^ExecStart={re.escape(HOME)}/{CHECK} (/.*)$", service, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
+    """The second part, once Slurm calls the guard no more: hooks first, and what they call after them. `service`: the
+    text of the timer's service, None where there is none.
+    """
+    metrics = metrics_file(service or "")
+    units = [
+        {"change": "unit", "unit": TIMER, "enabled": "disabled", "active": "stopped"},
+        {"change": "unit", "unit": SERVICE, "active": "stopped"},
+        *(_file(path, None) for path in (f"{UNITS}/{TIMER}", f"{UNITS}/{SERVICE}", f"{HOME}/{CHECK}")),
+        *([_file(metrics, None)] if metrics else []),
+    ]
+    changes = [
+        *(_gone(f"{HOME}/{name}", OPT) for name in HOOKS),
+        _gone(POLICY, ETC),
+        *(_no_program(path) for path in folders),
+    ]
+    return [*([_group("guard-timer", units)] if service is not None else []), _group("guard", changes)]
+
+
+def _gone(path: str, folder: str) -> dict[str, Any]:
+    return {**_file(path, None, kind="guarded"), "folder": folder}
+
+
+def _no_program(path: str) -> dict[str, Any]:
+    archive = f"{ARCHIVES}/{path.rpartition('/')[2]}.zip"
+    return {"change": "program", "path": path, "archive": archive, "pythons": [], "folder": OPT}

@@ -1,0 +1,15 @@
+"""Where what is on a guarded node."""
+
+from __future__ import annotations
+
+ETC, OPT = "/etc/nodetune", "/opt/nodetune"
+POLICY = f"{ETC}/guard.json"
+HOME = f"{OPT}/guard"
+RUN = "/run/nodetune/guard"
+ARCHIVES = "/var/lib/nodetune/programs"
+HOOKS = ("prolog", "epilog", "healthcheck", "taskprolog")
+"""What Slurm calls, by its names in HOME."""
+
+CHECK = "check"
+UNITS = "/etc/systemd/system"
+SERVICE, TIMER = "nodetune-guard.service", "nodetune-guard.timer"
