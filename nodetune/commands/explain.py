@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodetune import checks, profile
+from nodetune import checks, fleet, profile
 from nodetune.commands import _options
 
 
@@ -22,7 +22,8 @@ def command(check_id: str, **options: Any) -> None:
     """Teach one check: why it matters, how to confirm it by hand, what the fix does."""
     choice = _options.choice(**options)
     resolved = profile.resolve(profile.named(choice.profiles), choice.site)
-    found = {check.id: check for check in (*checks.load_all(), *resolved.checks)}
+    compared = (each.as_check() for each in fleet.every().values())
+    found = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     if check_id not in found:
         close = get_close_matches(check_id, found, 3)
         hint = f"did you mean {' or '.join(close)}?" if close else "list them with: nodetune checks"

@@ -1,0 +1,309 @@
+"""What is different between two sets of facts, or between two audits. Pure.
+
+Facts: absent, unread and a value are three things here too; what was not collected on one side is `unread`, never a change.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodetune import show
+from nodetune.model import SEVERITIES, Absent, Each, Fact, HostFacts, Unread, Value
+
+ADDED, GONE, CHANGED, UNREAD = "added", "gone", "changed", "unread"
+NEW = "new"
+READINGS = re.compile(
+    r"(gpu\.(temperature|temperature_margin|memory_temperature|power_usage|clock_info\..*|memory_used|fan_speed"
+    r"|clocks_event_reasons|performance_state|ecc_.*_(aggregate|volatile)|pcie_replay_counter|nvlink_errors"
+    r"|(compute|graphics|mps_compute)_running_processes|curr_pcie_link_generation)"
+    r"|host\.(uptime_s|boot_id)|memory\.(available_kb|free_kb|free_blocks|extfrag_index|swap_free_kb|ksm\.pages_sharing|edac)"
+    r"|net\.(statistics|carrier_changes|neighbours)|rdma\.(counters|hw_counters)|tcp|block\.smart|cpu\.throttle_events"
+    r"|mounts\.(usage|answers)|pci\.(aer|answers)|bmc\.event_log|xid\.log|services\.(processes|running)"
+    r"|(services|limits|numa|memory|irq|bmc|nccl|kubernetes|mounts)\..*\b(pid|since|free_kb|available_kb|free_bytes|free"
+    r"|promised|used_kb|reading|irqs|examples|remote|max_error_us|mtime|source))(\..*)?"
+)
+"""Facts, or fields of facts, that move by themselves: counters, temperatures, load, process numbers."""
+
+IDENTITY = re.compile(
+    r"(.*\b(serial|uuid|asset_tag|hostname|boot_id|machine_id|gids?|guid|address|cluster_uuid|lid|sm_lid)\b.*)"
+)
+"""What tells one machine from another: between two hosts it is never the same."""
+
+UNIQUE = re.compile(r".*([0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|([0-9a-f]{2}:){5}[0-9a-f]{2}).*", re.IGNORECASE)
+"""A value that holds a UUID or a hardware address."""
+
+
+class BadDocument(ValueError):
+    """A file that is neither facts nor an audit, or not whole; the text says what and where."""
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference. `what` is the fact (and the field in it) or the check; `subject` a device, where there are several."""
+
+    host: str
+    kind: str
+    what: str
+    subject: str = ""
+    before: str = ""
+    after: str = ""
+    severity: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities moved beside them."""
+
+    of: str
+    lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    states: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    compared: int = 0
+    readings: int = 0
+    rebooted: tuple[str, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.added or self.states or self.changes)
+
+
+def facts(before: Mapping[str, HostFacts], after: Mapping[str, HostFacts], every: bool = False) -> Diff:
+    """The facts of hosts then and now. One host on each side is compared whatever it is called.
+
+    Readings (and between two hosts, what identifies them) are counted only, unless `every`.
+    """
+    pairs = _pairs(before, after)
+    found = [(change, old, new) for old, new in pairs for change in _of_host(old, new)]
+    kept = [change for change, old, new in found if every or not _moves(change, old.host != new.host)]
+    alone = len(before) == len(after) == 1
+    return Diff(
+        "facts",
+        () if alone else tuple(sorted(before.keys() - after.keys())),
+        () if alone else tuple(sorted(after.keys() - before.keys())),
+        changes=tuple(kept),
+        compared=len(pairs),
+        readings=len(found) - len(kept),
+        rebooted=tuple(new.host for old, new in pairs if old.host == new.host and _booted(old) != _booted(new)),
+    )
+
+
+def _booted(host: HostFacts) -> Any:
+    fact = host.facts.get("host.boot_id")
+    return fact.value if isinstance(fact, Value) else None
+
+
+def _pairs(before: Mapping[str, HostFacts], after: Mapping[str, HostFacts]) -> list[tuple[HostFacts, HostFacts]]:
+    if len(before) == len(after) == 1:
+        return [(next(iter(before.values())), next(iter(after.values())))]
+    return [(before[host], after[host]) for host in sorted(before.keys() & after.keys())]
+
+
+def _moves(change: Change, two_hosts: bool) -> bool:
+    unique = IDENTITY.fullmatch(change.what) or (UNIQUE.fullmatch(change.before) and UNIQUE.fullmatch(change.after))
+    return bool(READINGS.fullmatch(change.what) or (two_hosts and unique))
+
+
+def _of_host(old: HostFacts, new: HostFacts) -> Iterator[Change]:
+    for name in sorted(old.facts.keys() | new.facts.keys()):
+        before, after = (each.facts.get(name, Unread("not collected")) for each in (old, new))
+        if before != after:
+            for subject, then, now in _subjects(before, after):
+                for what, kind, was, becomes in _single(name, then, now):
+                    yield Change(new.host, kind, what, subject, was, becomes)
+
+
+def _subjects(before: Fact, after: Fact) -> Iterator[tuple[str, Fact, Fact]]:
+    """A fact over several devices, device by device; one that is not on a side is absent there."""
+    if not (isinstance(before, Each) and isinstance(after, Each)):
+        yield "", _whole(before), _whole(after)
+        return
+    for device in {**after.of, **before.of}:
+        then, now = (each.of.get(device, Absent("no such device")) for each in (before, after))
+        yield device, then, now
+
+
+def _whole(fact: Fact) -> Fact:
+    """A fact over several devices as one value, for a side on which there is none of them."""
+    if not isinstance(fact, Each):
+        return fact
+    return Value(show.folded({device: _told(one) for device, one in fact.of.items()}) or "no device")
+
+
+def _single(name: str, before: Fact, after: Fact) -> Iterator[tuple[str, str, str, str]]:
+    """(fact and field, kind, before, after) of every difference between two facts."""
+    match before, after:
+        case Value(then), Value(now):
+            for field_, was, becomes in _values(then, now):
+                kind = ADDED if was is None else GONE if becomes is None else CHANGED
+                yield f"{name}{field_}", kind, _text(was), _text(becomes)
+        case (Unread(), Unread()) | (Absent(), Absent()):
+            return
+        case (Unread(), _) | (_, Unread()):
+            yield name, UNREAD, _told(before), _told(after)
+        case Absent(), Value():
+            yield name, ADDED, "absent", _told(after)
+        case _:
+            yield name, GONE, _told(before), "absent"
+
+
+def _told(fact: Fact) -> str:
+    match fact:
+        case Value(value):
+            return _text(value)
+        case Unread(reason):
+            return f"unread ({reason})"
+        case _:
+            return "absent"
+
+
+_MISSING = object()
+DEEPEST = 4
+NAMES = ("name", "path", "bdf", "index")
+"""What the records of a list are told apart by: the first of these that all have, each another."""
+
+
+def _keyed(value: Any) -> Any:
+    """A list of records as a mapping, so that one that came in front does not make all others look changed."""
+    if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
+        for name in NAMES:
+            keys = [show.plain(each.get(name), 80) for each in value]
+            if all(name in each for each in value) and len(set(keys)) == len(keys):
+                return dict(zip(keys, value, strict=True))
+    return value
+
+
+def _alike(before: Any, after: Any) -> tuple[Any, Any]:
+    old, new = _keyed(before), _keyed(after)
+    return ({} if old == [] and isinstance(new, dict) else old), ({} if new == [] and isinstance(old, dict) else new)
+
+
+def _values(before: Any, after: Any, depth: int = 0) -> Iterator[tuple[str, Any, Any]]:
+    """(path of the field, before, after) of every difference; None on a side where there is nothing."""
+    before, after = _alike(before, after)
+    if isinstance(before, dict) and isinstance(after, dict) and depth < DEEPEST:
+        for key in [*before, *(each for each in after if each not in before)]:
+            old, new = before.get(key, _MISSING), after.get(key, _MISSING)
+            path = f".{show.plain(key, 80)}"
+            if old is _MISSING or new is _MISSING:
+                yield path, None if old is _MISSING else _named(old), None if new is _MISSING else _named(new)
+            else:
+                for rest, was, becomes in _values(old, new, depth + 1):
+                    yield f"{path}{rest}", was, becomes
+    elif isinstance(before, list) and isinstance(after, list) and _plain(before) and _plain(after):
+        gone, came = ([one for one in here if one not in there] for here, there in ((before, after), (after, before)))
+        if gone or came:
+            yield "", gone or None, came or None
+        elif before != after:
+            yield "", before, after
+    elif before != after:
+        yield "", _named(before), _named(after)
+
+
+def _named(value: Any) -> Any:
+    """A null is a value that says nothing, not a missing one."""
+    return "none" if value is None else value
+
+
+def _plain(items: list[Any]) -> bool:
+    return all(isinstance(one, str | int | float) for one in items)
+
+
+def _text(value: Any) -> str:
+    return "" if value is None else show.plain(show.value(value), 400) or '""'
+
+
+FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason")
+"""The texts of a finding that are needed."""
+
+
+def checked(data: Any, where: str) -> Mapping[str, Any]:
+    """An audit document that has all that is compared. Raises BadDocument."""
+    hosts = data.get("hosts") if isinstance(data, dict) else None
+    if not isinstance(hosts, list) or not all(map(_is_host, hosts)):
+        raise BadDocument(f"{where}: not a whole audit document: make it with nodetune audit --format json")
+    found: Mapping[str, Any] = data
+    return found
+
+
+def _is_host(host: Any) -> bool:
+    named = isinstance(host, dict) and all(isinstance(host.get(each), str) for each in ("name", "state"))
+    findings = host.get("findings") if named else None
+    return isinstance(findings, list) and all(map(_is_finding, findings))
+
+
+def _is_finding(found: Any) -> bool:
+    texts = isinstance(found, dict) and all(isinstance(found.get(each), str) for each in FINDING)
+    return bool(texts and found["severity"] in SEVERITIES and isinstance(found.get("subjects"), dict))
+
+
+def audits(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
+    """Two audit documents (schema nodetune.audit/1): findings that are new, gone or changed, host by host.
+
+    A host that was not reached on a side has no findings there: only its state is told.
+    """
+    old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
+    both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
+    states = {then["name"]: (then["state"], now["state"]) for then, now in both if then["state"] != now["state"]}
+    reached = [(then, now) for then, now in both if then["state"] == now["state"] == "ok"]
+    changes = [change for then, now in reached for change in _findings(then, now)]
+    return Diff(
+        "audits",
+        tuple(sorted(old.keys() - new.keys())),
+        tuple(sorted(new.keys() - old.keys())),
+        states,
+        tuple(sorted(changes, key=lambda each: -SEVERITIES.index(each.severity))),
+        len(both),
+    )
+
+
+def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    old, new = ({each["check"]: each for each in host["findings"]} for host in (before, after))
+    for check in [*new, *(each for each in old if each not in new)]:
+        then, now = old.get(check), new.get(check)
+        kind = _kind(then, now)
+        if kind:
+            shown = now if now and now["status"] == "fail" else then or now or {}
+            words = (show.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
+            yield Change(show.plain(after["name"]), kind, *words)
+
+
+def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
+    """What became of a finding; empty where nothing did. Only what fails (or cannot be told) on a side counts."""
+    was, becomes = (each["status"] if each else "" for each in (then, now))
+    if was == becomes:
+        same = ("fail", "severity"), ("fail", "observed"), ("fail", "wanted"), ("fail", "subjects")
+        return CHANGED if then and now and any(was == status and then[key] != now[key] for status, key in same) else ""
+    if becomes == "fail":
+        return NEW
+    if becomes == "unknown":
+        return UNREAD
+    return GONE if was == "fail" else ""
+
+
+def _finding(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "not judged"
+    if found["status"] == "fail":
+        return show.plain(found["observed"] or "fails")
+    words = {"pass": "passes", "skip": "does not apply", "waived": "waived", "unknown": "unknown"}
+    told = words.get(found["status"], found["status"])
+    return show.plain(f"{told}: {found['reason']}" if found["status"] in ("unknown", "waived") else told)
+
+
+def folded(changes: Iterable[Change]) -> list[tuple[Change, list[str], list[str]]]:
+    """Equal changes together: (one of them, the hosts, the devices), in the order in which they first came."""
+    alike: dict[tuple[str, str, str, str], tuple[Change, dict[str, list[str]]]] = {}
+    for each in changes:
+        _, hosts = alike.setdefault((each.kind, each.what, each.before, each.after), (each, {}))
+        hosts.setdefault(each.host, []).append(each.subject)
+    found = []
+    for change, hosts in alike.values():
+        devices: dict[tuple[str, ...], list[str]] = {}
+        for host, subjects in hosts.items():
+            devices.setdefault(tuple(subjects), []).append(host)
+        found += [(change, names, [each for each in subjects if each]) for subjects, names in devices.items()]
+    return found
