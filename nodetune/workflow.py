@@ -9,7 +9,7 @@ from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
 
-from nodetune import audit, bundle, checks, expect, factfile, inventory, plan, profile, waive
+from nodetune import audit, bundle, checks, derived, expect, factfile, fleet, inventory, plan, profile, waive
 from nodetune.located import BadFile
 from nodetune.model import Check, HostFacts, HostResult
 from nodetune.transport import Options, Target, Unreachable, fanout
@@ -20,15 +20,22 @@ PROBE_SECONDS = 20.0
 
 @dataclass(frozen=True)
 class Choice:
-    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas."""
+    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas.
+
+    With a census (see `comparing`), its hosts are compared with each other too.
+    """
 
     profiles: tuple[str, ...] = ()
     site: profile.Overlay | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
+    census: fleet.Census | None = None
 
     def wants(self, check: Check) -> bool:
-        names = (check.id, check.area)
+        return self.wants_named(check.id, check.area)
+
+    def wants_named(self, *names: str) -> bool:
+        """Whether the patterns leave in what has these names (its id, its area)."""
         return (not self.select or _matches(names, self.select)) and not _matches(names, self.ignore)
 
     @cached_property
@@ -36,13 +43,19 @@ class Choice:
         """Every check that this run might judge on some host, whatever profile its facts lead to."""
         added = self.site.add if self.site else ()
         every = (*checks.load_all(), *added)
+        compared = self.census.comparisons if self.census else ()
+        known = [*((check.id, check.area) for check in every), *((each.id, fleet.AREA) for each in compared)]
         for pattern in self.select:
-            if not any(_matches((check.id, check.area), [pattern]) for check in every):
+            if not any(_matches(names, [pattern]) for names in known):
                 raise BadFile(f"no check matches {pattern}: list them with: nodetune checks")
         wanted = tuple(check for check in every if self.wants(check))
-        if not wanted:
+        if not wanted and not compared:
             raise BadFile(f"--ignore {', '.join(self.ignore)} leaves no check over")
         return wanted
+
+    def judged(self) -> tuple[Check, ...]:
+        """The candidates, and what is compared between hosts."""
+        return (*self.candidates, *(each.as_check() for each in (self.census.comparisons if self.census else ())))
 
     def facts(self) -> set[str]:
         """The facts to collect: what the candidates need, and what chooses the profile."""
@@ -57,7 +70,12 @@ class Choice:
             ),
             set(),
         )
-        return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | set(ALWAYS)
+        compared = audit.raw(self._census().needs())
+        return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | compared | set(ALWAYS)
+
+    def _census(self) -> fleet.Census:
+        """The one of this run; else what saved facts must hold so that they can be compared later."""
+        return self.census or fleet.Census(() if self.select else None)
 
 
 class Planning(Choice):
@@ -65,6 +83,37 @@ class Planning(Choice):
 
     def facts(self) -> set[str]:
         return super().facts() | plan.facts_for(check.remedy.kind for check in self.candidates)
+
+
+def comparing(choice: Choice, by: str = fleet.GPU, reference: str | None = None) -> Choice:
+    """The same choice for hosts that are compared with each other too: within groups `by` (gpu, inventory, all or a
+    fact), with the majority or with a reference (a fact file, or one of the hosts). Raises BadFile or factfile.BadFacts.
+    """
+    known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
+    if by not in fleet.WAYS and not ("." in by and known):
+        raise BadFile(f"--group-by wants {', '.join(fleet.WAYS)} or the name of a fact: no fact is called {by!r}")
+    golden = factfile.load(Path(reference)) if reference and Path(reference).is_file() else reference
+    wanted = (each for each in fleet.every().values() if choice.wants_named(each.id, fleet.AREA))
+    return replace(choice, census=fleet.Census(wanted, by, golden))
+
+
+def compared(results: Iterable[HostResult], choice: Choice, today: str = "") -> list[HostResult]:
+    """The results with what the comparison of the hosts found about each. Raises fleet.BadReference."""
+    known = list(results)  # before the census is asked: results may come, and fill it, only now
+    found = choice.census.findings() if choice.census else {}
+    if choice.census and len(known) == 1 and not found and not choice.candidates:
+        raise BadFile("one host cannot be compared with itself: name several, or give --reference")
+    waivers, day = choice.site.waivers if choice.site else (), today or _today()
+    told = []
+    for result in known:
+        mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
+        waived = waive.waive(mine, waivers, result.host, day) if waivers else mine
+        told.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
+    return told
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
 def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
@@ -76,7 +125,7 @@ class Judge:
 
     def __init__(self, choice: Choice, today: str = "") -> None:
         self._choice = choice
-        self._today = today or datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+        self._today = today or _today()
         self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[audit.Prepared]]] = {}
 
     def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[audit.Prepared], str]:
@@ -90,7 +139,9 @@ class Judge:
         return *self._resolved[names], reason
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
-        """The audit of one host."""
+        """The audit of one host; a census takes from its facts what it needs."""
+        if self._choice.census:
+            self._choice.census.add(facts)
         chosen, ready, reason = self._profile_of(facts)
         findings = audit.audit(ready, facts)
         gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
@@ -158,6 +209,8 @@ def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
 
 def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
     """The same, and each result holds the facts that it was judged by."""
+    if choice.census:
+        choice.census.expect({target.name: target.groups for target in targets})
     judge = Judge(choice)
     for probed in probe_hosts(targets, choice, reach):
         judged = judge.result(probed.facts, probed.seconds) if probed.facts else probed

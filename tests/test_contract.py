@@ -18,11 +18,11 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
-    {"rollout", "proof", "gain", "export", "report", "guardinstall"},
+    {"rollout", "proof", "gain", "export", "report", "slurm", "provision"},
     {"workflow", "measuring", "launch", "srunstep"},
     {"inventory"},
     {"playbook"},
-    {"transport", "bundle", "hosts", "guardpolicy"},
+    {"transport", "bundle", "hosts"},
     {"guard"},
     {
         "audit",
@@ -31,6 +31,7 @@ LAYERS = [
         "outcome",
         "profile",
         "sitechecks",
+        "siteprovision",
         "factfile",
         "explain",
         "located",
@@ -38,6 +39,8 @@ LAYERS = [
         "apply",
         "runs",
         "verdict",
+        "fleet",
+        "diff",
     },
     {"fixes"},
     {"checks"},

@@ -107,6 +107,19 @@ fail_on = click.option(
 output_format = click.option(
     "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
 )
+audit_format = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(["text", "json", "html", "junit", "markdown", "prometheus"]),
+    default="text",
+    show_default=True,
+)
+since = click.option(
+    "--since",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Mark what is new and what is gone since an earlier audit: its HTML page or its JSON (--format html).",
+)
 output = click.option(
     "-o",
     "--output",

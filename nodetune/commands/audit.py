@@ -2,13 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nodetune.commands import _options, _run
+from nodetune import fleet, workflow
+from nodetune.commands import _options, _reports, _run
 from nodetune.outcome import exit_code, summarise
+from nodetune.workflow import Choice
+
+
+def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say whom a host is compared with."""
+    for option in (
+        click.option("--no-fleet", is_flag=True, help="Do not compare hosts with each other."),
+        click.option(
+            "--reference",
+            metavar="HOST|FILE",
+            help="Compare with this host, or the host of this fact file, instead of with most of them.",
+        ),
+        click.option(
+            "--group-by",
+            default=fleet.GPU,
+            show_default=True,
+            metavar="gpu|inventory|all|FACT",
+            help="Compare hosts with those of the same GPUs, inventory groups, or value of a fact.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _compared(choice: Choice, group_by: str, reference: str | None, no_fleet: bool) -> Choice:
+    if not no_fleet:
+        return workflow.comparing(choice, group_by, reference)
+    if reference:
+        raise click.UsageError("--reference compares hosts, which --no-fleet leaves out: give one of them")
+    return choice
 
 
 @click.command("audit")
@@ -18,11 +50,19 @@ from nodetune.outcome import exit_code, summarise
 @click.option(
     "--by", "by", type=click.Choice(["finding", "host"]), default="finding", show_default=True, help="Group the report."
 )
+@_comparing
 @_options.fail_on
-@_options.output_format
+@_options.audit_format
+@_options.since
 @_options.output
 def command(
-    facts_path: Path | None, by: str, fail_on: str, output_format: str, output: Path | None, **options: Any
+    facts_path: Path | None,
+    by: str,
+    fail_on: str,
+    output_format: str,
+    since: Path | None,
+    output: Path | None,
+    **options: Any,
 ) -> int:
     """Audit hosts: what is wrong, why it matters, what to type next.
 
@@ -30,13 +70,23 @@ def command(
     nodetune audit                              this machine
     nodetune audit -i prod -l 'gpu[001-064]'    hosts of an inventory
     nodetune audit --facts node.json            saved facts; no host is touched
+    nodetune audit -i prod --reference gpu001   what is unlike on that host, which is known to be good
+
+    Several hosts are compared with each other too: versions, settings, links and counters that differ between hosts
+    that should be alike.
 
     Nothing is changed on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
     reach, site = _options.reach(options), options["site"]
-    choice = _options.choice(**options)
-    results = _run.results(facts_path, reach, choice)
+    compare = {name: options.pop(name) for name in ("group_by", "reference", "no_fleet")}
+    choice = _compared(_options.choice(**options), **compare)
     asked = _options.as_typed(reach, facts_path, choice, site)
+    about = _reports.About({check.id: check for check in choice.judged()}, asked, fail_on)
+    write = _reports.writer(output_format, about, output, since)
+    results = workflow.compared(_run.results(facts_path, reach, choice), choice)
     with _run.output_stream(output) as stream:
-        _run.print_audit(results, output_format, stream, by_host=by == "host", asked=asked)
+        if write:
+            write(results, stream)
+        else:
+            _run.print_audit(results, output_format, stream, by_host=by == "host", asked=asked)
     return exit_code(summarise(results), fail_on)

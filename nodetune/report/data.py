@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from nodetune import __version__
+from nodetune import __version__, fleet
 from nodetune.model import Finding, Fix, HostResult, Step
 from nodetune.outcome import summarise
 from nodetune.plan import Built, alike
@@ -18,9 +18,46 @@ PLAN_SCHEMA = "nodetune.plan/1"
 
 
 def audit(results: Iterable[HostResult]) -> dict[str, Any]:
-    """One object with `schema`, `hosts` (a list; each with name, state and findings) and `summary`."""
+    """One object with `schema`, `hosts` (a list; each with name, state and findings), `fleet` and `summary`."""
     kept = list(results)
-    return {**head(AUDIT_SCHEMA), "hosts": [_host(each) for each in kept], "summary": asdict(summarise(kept))}
+    hosts = [_host(each) for each in kept]
+    return {**head(AUDIT_SCHEMA), "hosts": hosts, "fleet": _fleet(kept), "summary": asdict(summarise(kept))}
+
+
+def _fleet(results: Iterable[HostResult]) -> dict[str, Any]:
+    """What differs between hosts, once for all hosts that are odd in the same way; `groups`: who was compared with whom."""
+    groups: dict[str, list[str]] = {}
+    alike: dict[tuple[str, ...], tuple[fleet.FleetFinding, list[str]]] = {}
+    for result in results:
+        mine = [each for each in result.findings if isinstance(each, fleet.FleetFinding)]
+        if mine:
+            groups.setdefault(mine[0].group, []).append(result.host)
+        for each in mine:
+            if each.status in ("fail", "waived"):
+                key = (each.check, each.status, each.group, each.observed, each.wanted, each.reason)
+                alike.setdefault(key, (each, []))[1].append(result.host)
+    return {
+        "groups": [{"name": name, "hosts": hosts} for name, hosts in groups.items()],
+        "findings": [{**_told(found), "hosts": hosts} for found, hosts in alike.values()],
+    }
+
+
+def _told(found: fleet.FleetFinding) -> dict[str, Any]:
+    taught = fleet.every()[found.check]
+    words = ("check", "status", "severity", "title", "observed", "wanted", "reason")
+    return {
+        **{name: getattr(found, name) for name in words},
+        **_among(found),
+        "why": taught.why,
+        "confirm": taught.confirm,
+        "next": taught.next,
+        "sources": list(taught.sources),
+    }
+
+
+def _among(found: fleet.FleetFinding) -> dict[str, Any]:
+    """Who a host was held against."""
+    return {"group": found.group, "compared": found.compared, "agree": found.agree, "decided": found.decided}
 
 
 def plan(
@@ -90,7 +127,8 @@ def _finding(found: Finding) -> dict[str, Any]:
         "odd": list(found.odd),
         "manual": found.manual,
     }
-    return {**data, "fix": _fix(found.fix) if found.fix else None}
+    among = {"fleet": _among(found)} if isinstance(found, fleet.FleetFinding) else {}
+    return {**data, "fix": _fix(found.fix) if found.fix else None, **among}
 
 
 def _fix(fix: Fix) -> dict[str, Any]:

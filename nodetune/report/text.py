@@ -9,7 +9,7 @@ from typing import TextIO
 from rich.console import Console
 from rich.text import Text
 
-from nodetune import nodeset, show
+from nodetune import fleet, nodeset, show
 from nodetune.model import SEVERITIES, Finding, HostResult
 from nodetune.outcome import Summary, summarise
 
@@ -85,7 +85,9 @@ class Printer:
             self._by_host()
         else:
             for group in grouped(self._results):
-                self._group(group)
+                if not fleet.is_fleet(group.check):
+                    self._group(group)
+        self._fleet(by_host)
         self._waived()
         self._unknown()
         self._unreached()
@@ -98,7 +100,7 @@ class Printer:
                 profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
         for (name, reason), hosts in profiles.items():
             because = f" ({show.plain(reason)})" if reason else ""
-            self._line((_fold(hosts), "bold"), f"  profile {name}{because}")
+            self._line((fold(hosts), "bold"), f"  profile {name}{because}")
         self._line("")
 
     def _group(self, group: Group) -> None:
@@ -108,18 +110,21 @@ class Printer:
             (group.check, "bold"),
         ]
         if not self._single:
-            head.append(f"  {_fold(group.hosts)}")
+            head.append(f"  {fold(group.hosts)}")
         self._line(*head)
         self._line(group.title, indent=GUTTER)
         variants: dict[tuple[str, str, str], list[str]] = {}
         for host, found in group.members:
             variants.setdefault((_seen(found), found.wanted, found.reason), []).append(host)
         ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
+        reasons = {reason for _, _, reason in variants}
         for (seen, wanted, reason), hosts in ordered[:MOST_VARIANTS]:
-            self._variant(seen, wanted, reason, hosts if len(variants) > 1 else [])
+            self._variant(seen, wanted, reason if len(reasons) > 1 else "", hosts if len(variants) > 1 else [])
         if len(ordered) > MOST_VARIANTS:
             rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
-            self._line((f"… and {len(ordered) - MOST_VARIANTS} other values on {_fold(rest)}", "dim"), indent=GUTTER)
+            self._line((f"… and {len(ordered) - MOST_VARIANTS} other values on {fold(rest)}", "dim"), indent=GUTTER)
+        if len(reasons) == 1 and (reason := reasons.pop()):
+            self._line(reason, indent=GUTTER)
         self._next(group)
         self._line("")
 
@@ -128,13 +133,38 @@ class Printer:
         if wanted:
             parts += [("   wanted ", "dim"), wanted]
         if hosts:
-            parts = [(f"{_fold(hosts)}: ", "bold"), *parts]
+            parts = [(f"{fold(hosts)}: ", "bold"), *parts]
         self._line(*parts, indent=GUTTER)
         if reason:
             self._line(reason, indent=GUTTER)
 
+    def _fleet(self, by_host: bool) -> None:
+        """What the comparison of the hosts found: who was compared within what, then what differs."""
+        compared = fleet_groups(self._results)
+        if not compared:
+            return
+        self._line(("between hosts", "bold"))
+        few = [host for hosts, comparisons, _ in compared.values() if not comparisons for host in hosts]
+        for name, (hosts, comparisons, agreed) in compared.items():
+            if comparisons:
+                alike = f"alike in {agreed} of {count(comparisons, 'comparison')}"
+                self._line((name, "bold"), f"  {count(len(hosts), 'host')} {fold(hosts, 60)}: {alike}", indent="  ")
+        if few:
+            told = (
+                "too few of a kind to tell who is odd: --reference HOST compares with one, --group-by groups otherwise"
+            )
+            self._line((f"{count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
+        self._line("")
+        for group in () if by_host else grouped(self._results):
+            if fleet.is_fleet(group.check):
+                self._group(group)
+
     def _next(self, group: Group) -> None:
         found = group.members[0][1]
+        if fleet.is_fleet(group.check):
+            self._line(("by hand  ", "dim"), found.manual, indent=GUTTER)
+            self._whole(("confirm  ", "dim"), (fleet.every()[group.check].confirm, "green"), indent=GUTTER)
+            return
         if found.fix:
             cost = "no disruption" if found.fix.disruption == "none" else f"disruption: {found.fix.disruption}"
             values = {show.value(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
@@ -177,7 +207,7 @@ class Printer:
                 ("waived  ", "dim"),
                 "  ",
                 (group.check, "bold"),
-                f"  {_fold(group.hosts)}: {group.members[0][1].reason}",
+                f"  {fold(group.hosts)}: {group.members[0][1].reason}",
             )
 
     def _unknown(self) -> None:
@@ -189,8 +219,8 @@ class Printer:
                     ids.add(found.check)
                     hosts.add(result.host)
         for reason, (ids, hosts) in sorted(reasons.items(), key=lambda item: -len(item[1][0])):
-            where = "" if self._single else f"  {_fold(hosts)}"
-            self._line(("unknown ", "magenta"), f"  {_count(len(ids), 'check')}{where}: {reason}")
+            where = "" if self._single else f"  {fold(hosts)}"
+            self._line(("unknown ", "magenta"), f"  {count(len(ids), 'check')}{where}: {reason}")
             self._line((_some(sorted(ids)), "dim"), indent=GUTTER)
 
     def _unreached(self) -> None:
@@ -204,15 +234,15 @@ class Printer:
             by_state.setdefault(state, []).append((message, hosts))
         for state, messages in by_state.items():
             everyone = [host for _, hosts in messages for host in hosts]
-            self._line((state, "bold magenta"), f"  {_fold(everyone)}")
+            self._line((state, "bold magenta"), f"  {fold(everyone)}")
             for message, hosts in messages[:MOST_VARIANTS]:
-                self._line(f"{_fold(hosts)}: " if len(messages) > 1 else "", show.plain(message), indent=GUTTER)
+                self._line(f"{fold(hosts)}: " if len(messages) > 1 else "", show.plain(message), indent=GUTTER)
 
     def _summary(self) -> None:
         summary = summarise(self._results)
         self._line("")
         self._line(*_totals(summary))
-        if summary.statuses.get("fail"):
+        if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
             self._line(
                 ("all fixes: ", "dim"),
                 (self._command("plan"), "green"),
@@ -222,7 +252,7 @@ class Printer:
 
 
 def _totals(summary: Summary) -> list[tuple[str, str] | str]:
-    parts: list[tuple[str, str] | str] = [(f"{_count(summary.reached, 'host')} audited", "bold")]
+    parts: list[tuple[str, str] | str] = [(f"{count(summary.reached, 'host')} audited", "bold")]
     if summary.reached < summary.hosts:
         parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
     parts.append(": ")
@@ -238,6 +268,26 @@ def _totals(summary: Summary) -> list[tuple[str, str] | str]:
         if summary.statuses.get(each)
     ]
     return [*parts, f" · {' · '.join(rest)}"] if rest else parts
+
+
+def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
+    """Group → its hosts, by how many comparisons they were held against each other, and in how many of these all agree."""
+    hosts: dict[str, list[str]] = {}
+    judged: dict[str, set[str]] = {}
+    differing: dict[str, set[str]] = {}
+    for result in results:
+        mine = [found for found in result.findings if isinstance(found, fleet.FleetFinding)]
+        if mine:
+            hosts.setdefault(mine[0].group, []).append(result.host)
+        for found in mine:
+            if found.compared:
+                judged.setdefault(found.group, set()).add(found.check)
+            if found.status in ("fail", "waived"):
+                differing.setdefault(found.group, set()).add(found.check)
+    return {
+        name: (hosts[name], len(judged.get(name, ())), len(judged.get(name, set()) - differing.get(name, set())))
+        for name in sorted(hosts, key=lambda each: (-len(hosts[each]), each))
+    }
 
 
 def _seen(found: Finding) -> str:
@@ -257,12 +307,12 @@ def _short(reason: str) -> str:
     return reason
 
 
-def _fold(hosts: Iterable[str], longest: int = 160) -> str:
+def fold(hosts: Iterable[str], longest: int = 160) -> str:
     text = show.plain(nodeset.fold(hosts), 4000)
     return text if len(text) <= longest else f"{text[:longest].rpartition(',')[0]},…"
 
 
-def _count(number: int, word: str) -> str:
+def count(number: int, word: str) -> str:
     return f"{number} {word}" if number == 1 else f"{number} {word}s"
 
 

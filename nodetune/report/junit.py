@@ -1,0 +1,90 @@
+"""An audit as JUnit XML: a suite a host, a case a check; red exactly where the exit code would be.
+
+There is no standard; this is what Jenkins' schema (xunit-plugin, junit-10.xsd), GitLab and junitparser all read:
+https://github.com/jenkinsci/xunit-plugin/tree/master/src/main/resources/org/jenkinsci/plugins/xunit/types/model/xsd
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import TextIO
+
+from nodetune.model import Check, Finding, HostResult
+from nodetune.outcome import at_least
+
+NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+"""Characters that no XML 1.0 document may hold, escaped or not (https://www.w3.org/TR/xml/#charsets)."""
+
+ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
+SPECIAL = re.compile("[" + "".join(ENTITIES) + "]")
+
+
+def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], fail_on: str = "medium") -> None:
+    """One host at a time. Findings below `fail_on` do not fail their case: they stand in its output."""
+    counted = () if fail_on == "never" else at_least(fail_on)
+    stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
+    stream.writelines(_suite(result, checks, counted) for result in results)
+    stream.write("</testsuites>\n")
+
+
+def _suite(result: HostResult, checks: Mapping[str, Check], counted: tuple[str, ...]) -> str:
+    if result.state != "ok":
+        message = f"{result.state}: {result.message}"
+        cases = [_case(result.host, "reached", _told("error", result.state, message, message))]
+    else:
+        cases = [
+            _case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted))
+            for found in result.findings
+        ]
+    count = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error", "skipped")}
+    head = (
+        f'<testsuite name="{escape(result.host)}" hostname="{escape(result.host)}" tests="{len(cases)}"'
+        f' failures="{count["failure"]}" errors="{count["error"]}" skipped="{count["skipped"]}"'
+        f' time="{result.seconds:.3f}">\n'
+    )
+    return f"{head}{''.join(cases)}</testsuite>\n"
+
+
+def _case(class_name: str, name: str, inside: str) -> str:
+    start = f'<testcase classname="{escape(class_name)}" name="{escape(name)}" time="0"'
+    return f"{start}>{inside}</testcase>\n" if inside else f"{start}/>\n"
+
+
+def _outcome(found: Finding, counted: tuple[str, ...]) -> str:
+    if found.status == "fail":
+        if found.severity in counted:
+            return _told("failure", found.severity, f"{found.title}: {found.observed}", _details(found))
+        return f"<system-out>{escape(_details(found))}</system-out>"
+    if found.status == "unknown" and found.severity in counted:
+        return _told("error", "unknown", found.reason, _details(found))
+    return "" if found.status == "pass" else _told("skipped", found.status, f"{found.status}: {found.reason}", "")
+
+
+def _details(found: Finding) -> str:
+    """What a person needs who sees only this case."""
+    rows = {
+        "severity": found.severity,
+        "observed": found.observed,
+        "wanted": found.wanted,
+        "because": found.reason,
+        "by hand": " ".join(found.manual.split()),
+        "next": f"nodetune explain {found.check}",
+    }
+    return "\n".join([found.title, *(f"{name}: {text}" for name, text in rows.items() if text)])
+
+
+def _told(kind: str, sort: str, message: str, text: str) -> str:
+    return f'<{kind} type="{escape(sort)}" message="{escape(message)}">{escape(text)}</{kind}>'
+
+
+def escape(text: str) -> str:
+    """Text for an element or an attribute; what XML cannot hold is shown by its number."""
+    printable = NOT_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return SPECIAL.sub(lambda found: ENTITIES[found[0]], printable)
+
+
+def area(found: Finding, checks: Mapping[str, Check]) -> str:
+    """The area of a finding's check; `site` for one that is not among them."""
+    check = checks.get(found.check)
+    return check.area if check and check.area else "site"

@@ -1,0 +1,150 @@
+"""An audit as Markdown (CommonMark with tables), for pull requests, job summaries and tickets.
+
+What comes from a host stands in code spans and nowhere else: there no markup, link, mention or HTML is recognised.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TextIO
+
+from nodetune import explain, nodeset, show
+from nodetune.model import SEVERITIES, Check, Finding, HostResult
+from nodetune.outcome import Summary, summarise
+from nodetune.report.text import Group, grouped
+
+MOST_VARIANTS = 6
+LONGEST = 300
+MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
+
+
+def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "") -> None:
+    """Worst first: a table of the findings, then each with why it matters and what to type next."""
+    kept: list[HostResult] = []
+    stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
+    groups = grouped(kept)
+    if groups:
+        stream.write("\n| severity | finding | what is wrong | hosts |\n| --- | --- | --- | --- |\n")
+        stream.writelines(_row(group) for group in groups)
+    stream.writelines(_section(group, checks.get(group.check), asked) for group in groups)
+    stream.write(_waived(grouped(kept, "waived")) + _unknown(kept) + _unreached(kept))
+
+
+def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[HostResult]:
+    """The results as they come, each then kept without its facts and what passed: thousands of hosts fit."""
+    for result in results:
+        yield result
+        told = tuple(found for found in result.findings if found.status in ("fail", "waived", "unknown"))
+        kept.append(replace(result, facts=None, findings=told))
+
+
+def code(text: str, longest: int = LONGEST) -> str:
+    """A code span of one line that holds `text`, whatever is in it."""
+    plain = " ".join(show.plain(text, longest).split()) or " "
+    fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
+    pad = " " if plain[0] == "`" or plain[-1] == "`" else ""
+    return f"{fence}{pad}{plain}{pad}{fence}"
+
+
+def cell(text: str) -> str:
+    """Text for the cell of a table, which a bar ends even in a code span (GitHub's specification, 4.10)."""
+    return text.replace("|", "\\|")
+
+
+def prose(text: str) -> str:
+    """Our own words as text: nothing in them is markup. Addresses stay as they are, for readers make links of them."""
+    words = " ".join(text.split()).split(" ")
+    return " ".join(word if word.startswith("https://") else MARKUP.sub(r"\\\1", word) for word in words)
+
+
+def _totals(summary: Summary) -> str:
+    failing = [f"**{summary.failing[each]} {each}**" for each in reversed(SEVERITIES) if summary.failing.get(each)]
+    words = {"pass": "passed", "skip": "not applicable", "unknown": "unknown", "waived": "waived"}
+    rest = [f"{summary.statuses[each]} {word}" for each, word in words.items() if summary.statuses.get(each)]
+    lost = f", **{summary.hosts - summary.reached} not reached**" if summary.reached < summary.hosts else ""
+    hosts = f"{summary.reached} host{'' if summary.reached == 1 else 's'} audited{lost}"
+    return f"{hosts}: {', '.join(failing) + ' findings' if failing else 'no findings'}" + "".join(
+        f" · {each}" for each in rest
+    )
+
+
+def _row(group: Group) -> str:
+    many = f"{len(group.hosts)}: " if len(group.hosts) > 1 else ""
+    hosts = f"{many}{code(nodeset.fold(group.hosts), 80)}"
+    cells = (group.severity, cell(code(group.check)), prose(group.title), cell(hosts))
+    return f"| {' | '.join(cells)} |\n"
+
+
+def _section(group: Group, check: Check | None, asked: str) -> str:
+    found = group.members[0][1]
+    lines = [f"\n## {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
+    lines += _variants(group)
+    told = explain.explain(check).sections if check else {}
+    if told.get("Why it matters"):
+        lines += ["", f"**Why it matters.** {prose(told['Why it matters'])}"]
+    lines += ["", f"**Next.** {_next(found, asked)}"]
+    if told.get("Sources"):
+        lines += ["", f"**Sources.** {prose(told['Sources'])}"]
+    return "\n".join(lines) + "\n"
+
+
+def _variants(group: Group) -> list[str]:
+    variants: dict[tuple[str, str, str], list[str]] = {}
+    for host, found in group.members:
+        variants.setdefault((found.observed, found.wanted, found.reason), []).append(host)
+    ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
+    lines = [_variant(*seen, hosts) for seen, hosts in ordered[:MOST_VARIANTS]]
+    if len(ordered) > MOST_VARIANTS:
+        rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
+        lines.append(f"- {len(ordered) - MOST_VARIANTS} other values on {code(nodeset.fold(rest), 160)}")
+    return lines
+
+
+def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> str:
+    against = f", wanted {code(wanted)}" if wanted else ""
+    because = f" ({code(reason)})" if reason else ""
+    return f"- {code(nodeset.fold(hosts), 160)}: observed {code(observed)}{against}{because}"
+
+
+def _next(found: Finding, asked: str) -> str:
+    if found.fix:
+        words = ("nodetune plan", asked, f"-s {found.check}")
+        return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {found.fix.disruption})"
+    by_hand = f"{prose(found.manual)} " if found.manual else ""
+    return f"{by_hand}{code(f'nodetune explain {found.check}')}"
+
+
+def _waived(groups: Sequence[Group]) -> str:
+    rows = [
+        f"- {code(group.check)} on {code(nodeset.fold(group.hosts), 160)}: {code(group.members[0][1].reason)}\n"
+        for group in groups
+    ]
+    return "".join(["\n## Waived\n\n", *rows]) if rows else ""
+
+
+def _unknown(results: Iterable[HostResult]) -> str:
+    reasons: dict[str, tuple[dict[str, None], dict[str, None]]] = {}
+    for result in results:
+        for found in result.findings:
+            if found.status == "unknown":
+                ids, hosts = reasons.setdefault(found.reason, ({}, {}))
+                ids[found.check] = hosts[result.host] = None
+    rows = [
+        f"- {', '.join(map(code, ids))} on {code(nodeset.fold(hosts), 160)}: {code(why)}\n"
+        for why, (ids, hosts) in reasons.items()
+    ]
+    return "".join(["\n## Not known\n\n", *rows]) if rows else ""
+
+
+def _unreached(results: Sequence[HostResult]) -> str:
+    causes: dict[tuple[str, str], list[str]] = {}
+    for each in results:
+        if each.state != "ok":
+            causes.setdefault((each.state, each.message.removeprefix(f"{each.host}: ")), []).append(each.host)
+    rows = [
+        f"- {code(nodeset.fold(hosts), 160)}: {code(state)}, {code(message)}\n"
+        for (state, message), hosts in causes.items()
+    ]
+    return "".join(["\n## Not reached\n\n", *rows]) if rows else ""

@@ -1,0 +1,78 @@
+"""An audit in Prometheus' text format, for node-exporter's textfile collector (no timestamps: it refuses them).
+
+https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TextIO
+
+from nodetune import __version__, show
+from nodetune.model import SEVERITIES, Check, HostResult
+from nodetune.report.junit import area
+
+STATUSES = ("pass", "fail", "unknown", "waived", "skip")
+HELP = {
+    "info": "The nodetune that made this audit.",
+    "timestamp_seconds": "When this audit ended.",
+    "reached": "1 for each host that was audited, 0 for each that was not, with its state.",
+    "checks": "Checks of the host by what they came to.",
+    "failing_checks": "Failing checks of the host by severity.",
+    "finding": "1 for each failing check of each host.",
+}
+Sample = tuple[str, Mapping[str, str], float]
+LONGEST_LABEL = 200
+ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
+
+
+def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], now: float | None = None) -> None:
+    """All samples of a metric stand together, as the format wants it: kept as lines, a few hundred bytes a host."""
+    lines: dict[str, list[str]] = {name: [] for name in HELP}
+    ended = time.time() if now is None else now
+    lines["info"].append(_line("info", {"version": __version__}, 1))
+    lines["timestamp_seconds"].append(_line("timestamp_seconds", {}, ended))
+    seen: Counter[str] = Counter()
+    for result in results:
+        host = label(result.host)
+        seen[host] += 1
+        own = host if seen[host] == 1 else f"{host} #{seen[host]}"  # the same series twice would void the whole file
+        for name, labels, value in samples(result, own, checks):
+            lines[name].append(_line(name, labels, value))
+    for name, told in lines.items():
+        if told:
+            stream.write(f"# HELP nodetune_audit_{name} {HELP[name]}\n# TYPE nodetune_audit_{name} gauge\n")
+            stream.writelines(told)
+
+
+def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Iterator[Sample]:
+    """(name, labels, value) of one host. Zeros are told, so that an alert can see that something is gone."""
+    yield "reached", {"host": host, "state": label(result.state)}, result.state == "ok"
+    if result.state != "ok":
+        return
+    statuses = Counter(found.status for found in result.findings)
+    failing = Counter(found.severity for found in result.failing())
+    for status in STATUSES:
+        yield "checks", {"host": host, "status": status}, statuses[status]
+    for severity in SEVERITIES:
+        yield "failing_checks", {"host": host, "severity": severity}, failing[severity]
+    for found in result.failing():
+        named = {"check": label(found.check), "area": label(area(found, checks)), "severity": found.severity}
+        yield "finding", {"host": host, **named}, 1
+
+
+def label(text: str) -> str:
+    """Text of a label made safe and short, not yet escaped."""
+    return show.plain(text, LONGEST_LABEL)
+
+
+def _line(name: str, labels: Mapping[str, str], value: float) -> str:
+    inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+    return f"nodetune_audit_{name}{f'{{{inside}}}' if inside else ''} {float(value):.15g}\n"
+
+
+def _escaped(text: str) -> str:
+    return re.sub(r'[\\"\n]', lambda found: ESCAPES[found[0]], text)
