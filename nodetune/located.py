@@ -52,6 +52,8 @@ def parse(text: str, file: str) -> Located:
     except yaml.MarkedYAMLError as problem:
         mark = problem.problem_mark or problem.context_mark
         raise BadFile(f"{file} line {mark.line + 1 if mark else 1}: not YAML: {problem.problem or problem}") from None
+    except BadFile:  # a ValueError, and our own words already
+        raise
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
         raise BadFile(f"{file}: not YAML: {str(problem).splitlines()[0]}") from None
     return Located(file, data, found.lines)

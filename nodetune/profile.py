@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune import checks, derived, expect, located, paths, sitechecks
+from nodetune import checks, derived, expect, fleet, located, paths, sitechecks, siteprovision
 from nodetune.located import BadFile, Located
 from nodetune.model import Check, HostFacts, Waiver, When
 from nodetune.view import Missing, Unreadable, View
@@ -22,7 +22,7 @@ from nodetune.view import Missing, Unreadable, View
 FOLDER = paths.bundled("profiles")
 PROBE = Path(__file__).parent / "probe"
 INTENT = "training"
-KEYS = {"about", "when", "checks", "add", "waivers", "profile"}
+KEYS = {"about", "when", "checks", "add", "waivers", "profile", "provision"}
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,7 @@ class Overlay:
     add: tuple[Check, ...] = ()
     waivers: tuple[Waiver, ...] = ()
     profile: tuple[str, ...] = ()
+    provision: siteprovision.Provision | None = None
 
 
 @dataclass(frozen=True)
@@ -80,8 +81,9 @@ def _overlay(file: Located, name: str) -> Overlay:
         _conditions(file),
         _overrides(file, known),
         added,
-        _waivers(file, known),
+        _waivers(file, known | set(fleet.every())),
         _names(file),
+        siteprovision.read(file),
     )
 
 

@@ -3,42 +3,20 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from nodetune import apply, playbook, runs, workflow
+from nodetune import apply, playbook, workflow
 from nodetune import plan as planning
 from nodetune.apply import NOT_APPLIED, PENDING, SKIPPED, Carried, Done
+from nodetune.field import Field, How, Tell
 from nodetune.fixes import FREE
 from nodetune.model import HostResult, Step
-from nodetune.playbook import Event, Outcome, Way
-from nodetune.runs import Run
+from nodetune.playbook import Outcome, Way
+from nodetune.runs import Run, past
 from nodetune.transport import Target
 from nodetune.workflow import Planning, Reach
-
-DRAIN_POLL_SECONDS = 15.0
-REBOOT_MORE_SECONDS = 900.0
-"""What asking for a reboot, and looking whether it happened, may take beside the wait itself."""
-
-MOST_PAST_RUNS = 20
-
-Tell = Callable[[Event], None]
-
-
-@dataclass(frozen=True)
-class How:
-    """What an apply may do: see the options of the same names on the command line."""
-
-    max_disruption: str = "new sessions"
-    reboot: bool = False
-    drain: bool = False
-    drain_seconds: float = 3600.0
-    reboot_seconds: float = 1800.0
-    assume_drained: bool = False
-    batch: str = ""
-    canary: int = 1
-    max_failures: int = 0
 
 
 @dataclass(frozen=True)
@@ -101,13 +79,20 @@ class Rollout:
         beside: Beside | None = None,
     ) -> None:
         self._beside = beside
-        self._targets = {target.name: target for target in targets}
-        self._choice, self._reach, self._how, self._run, self._tell = choice, reach, how, run, tell
+        self._field = Field(targets, reach, how, run, tell)
+        self._choice, self._reach, self._how, self._run = choice, reach, how, run
         self._after: dict[str, HostResult] = {}
         self._played: dict[str, Outcome] = {}
-        self._stopped = ""
-        self.left_drained: dict[str, str] = {}
+
+    @property
+    def left_drained(self) -> dict[str, str]:
         """Hosts that this run drained and could not give back, with the reason."""
+        return self._field.left_drained
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before it was done; empty where it did not."""
+        return self._field.stopped
 
     def apply(self, planned: Sequence[Planned]) -> list[Done]:
         """Do it, wave after wave, and say what each step came to. Raises apply.BadBatch before anything is done."""
@@ -115,7 +100,7 @@ class Rollout:
         done = [skipped for each in planned for skipped in each.skipped]
         failed: set[str] = set()
         for wave in apply.waves(sorted(by_host), self._how.canary, self._how.batch):
-            why = self._stopped or self._too_many(failed)
+            why = self._field.stopped or self._too_many(failed)
             if why:
                 done += [Done(step, NOT_APPLIED, why) for host in wave for step in by_host[host].todo]
                 continue
@@ -139,47 +124,26 @@ class Rollout:
 
     def _wave(self, planned: Sequence[Planned]) -> list[Done]:
         disturbed = [each.result.host for each in planned if each.disturbs]
-        ours, waits = self._drained(disturbed) if self._how.drain else ([], {})
+        ours, waits = self._field.drained(disturbed) if self._how.drain else ([], {})
         hosts = [each.result.host for each in planned]
-        if self._beside and not self._stopped:
-            self._stopped = self._beside.before(hosts)
-            if self._stopped:
-                self._give_back(ours)
-                return [Done(step, NOT_APPLIED, self._stopped) for each in planned for step in each.todo]
+        if self._beside and not self._field.stopped:
+            self._field.stopped = self._beside.before(hosts)
+            if self._field.stopped:
+                self._field.give_back(ours)
+                return [Done(step, NOT_APPLIED, self._field.stopped) for each in planned for step in each.todo]
         carried = self._carried_out(planned, waits)
         self._audit([host for host in hosts if carried[host].message == "" or carried[host].touched])
         done = self._outcomes(planned, carried)
         pending = sorted({each.step.host for each in done if each.outcome == PENDING})
-        if self._how.reboot and pending and not self._stopped:
-            lost = self._rebooted(pending)
+        if self._how.reboot and pending and not self._field.stopped:
+            lost = self._field.rebooted(pending)
             self._audit(pending)
             carried = {host: replace(each, message=lost.get(host, each.message)) for host, each in carried.items()}
             done = self._outcomes(planned, carried)
-        if self._beside and not self._stopped:
-            self._stopped = self._beside.after([host for host in hosts if carried[host].touched])
-        self._give_back(ours)
+        if self._beside and not self._field.stopped:
+            self._field.stopped = self._beside.after([host for host in hosts if carried[host].touched])
+        self._field.give_back(ours)
         return done
-
-    def _drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """Take hosts out of service and wait. Returns those that we drained, and host → why it is not free in the end."""
-        tries = {
-            "nodetune_drain_tries": max(1, round(self._how.drain_seconds / DRAIN_POLL_SECONDS)),
-            "nodetune_drain_delay": DRAIN_POLL_SECONDS,
-        }
-        outcomes = self._play("drain", hosts, dict.fromkeys(hosts, tries), self._how.drain_seconds + 600)
-        ours = [host for host, outcome in outcomes.items() if any(event.changed for event in outcome.results)]
-        return ours, {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
-
-    def _give_back(self, hosts: Sequence[str]) -> None:
-        """Resume what we drained; after an interruption nobody knows how far a host came, and it stays drained."""
-        if self._stopped:
-            self.left_drained |= dict.fromkeys(hosts, self._stopped)
-            return
-        for host, outcome in self._play("resume", hosts).items():
-            if not any(event.changed for event in outcome.results):
-                self.left_drained[host] = (
-                    outcome.message or "slurmd does not run there, or somebody else drained it since"
-                )
 
     def _carried_out(self, planned: Sequence[Planned], waits: Mapping[str, str]) -> dict[str, Carried]:
         """Run the changes; the record has them before this returns."""
@@ -187,7 +151,7 @@ class Rollout:
         for host, data in groups.items():
             self._run.save_changes(host, data)
         busy = [host for host, data in groups.items() if data]
-        take_over = own_runs_of_the_past(self._run)
+        take_over = past.over(self._run)
         given = {
             host: {
                 "nodetune_groups": groups[host],
@@ -196,31 +160,20 @@ class Rollout:
             }
             for host in busy
         }
-        outcomes = self._play("remediate", busy, given)
+        outcomes = self._field.play("remediate", busy, given)
         self._played |= outcomes
         return {host: _carried(outcomes.get(host, Outcome(host)), waits.get(host, "")) for host in groups}
 
     def _groups(self, planned: Planned, waits: str) -> list[dict[str, Any]]:
         """What disturbs work is refused on the host itself where a GPU is in use or a scheduler may send work."""
         return [
-            {**group.data(), "guard": {} if group.disruption in FREE else self._guard}
+            {**group.data(), "guard": {} if group.disruption in FREE else self._field.guard}
             for group in planned.built.groups
             if not waits or group.disruption in FREE
         ]
 
-    @property
-    def _guard(self) -> dict[str, bool]:
-        return _out_of_use(self._how.assume_drained)
-
-    def _rebooted(self, hosts: Sequence[str]) -> dict[str, str]:
-        """Reboot hosts that are still free. Host → why it was not rebooted, or did not come back."""
-        wait = self._how.reboot_seconds
-        given = {host: {"nodetune_reboot_seconds": round(wait), "nodetune_guard": self._guard} for host in hosts}
-        outcomes = self._play("reboot", hosts, given, wait + REBOOT_MORE_SECONDS)
-        return {host: f"reboot: {outcome.message}" for host, outcome in outcomes.items() if outcome.state != "ok"}
-
     def _audit(self, hosts: Sequence[str]) -> None:
-        targets = [self._targets[host] for host in hosts]
+        targets = [self._field.targets[host] for host in hosts]
         for result in workflow.audit_hosts(targets, self._choice, self._reach):
             self._after[result.host] = result
             told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
@@ -232,41 +185,6 @@ class Rollout:
             for each in planned
             for step in each.todo
         ]
-
-    def _play(
-        self,
-        name: str,
-        hosts: Sequence[str],
-        variables: Mapping[str, Mapping[str, Any]] | None = None,
-        seconds: float = playbook.SECONDS,
-    ) -> dict[str, Outcome]:
-        if not hosts:
-            return {}
-        given = {host: {"nodetune_run": self._run.id, **(variables or {}).get(host, {})} for host in hosts}
-        way = Way(self._reach.options, min(self._reach.forks, playbook.FORKS), seconds)
-        targets = [self._targets[host] for host in hosts]
-        outcomes = playbook.play(name, targets, given, way, Recorder(self._run, self._tell))
-        stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
-        self._stopped = self._stopped or stopped
-        return outcomes
-
-
-class Recorder:
-    """Hears the events of a play: keeps journal entries, differences and a line of each, then passes them on."""
-
-    def __init__(self, run: Run, tell: Tell) -> None:
-        self._run, self._tell = run, tell
-
-    def __call__(self, event: Event) -> None:
-        entries, diffs = playbook.objects(event.result.get("entries")), playbook.objects(event.result.get("diff"))
-        if entries:
-            self._run.add_entries(event.host, entries)
-        if diffs:
-            self._run.add_diffs(event.host, diffs)
-        if event.status != "started":
-            names = ("host", "task", "item", "status", "changed", "seconds", "message")
-            self._run.add_event({name: getattr(event, name) for name in names})
-        self._tell(event)
 
 
 def rehearse(planned: Sequence[Planned], targets: Iterable[Target], reach: Reach, tell: Tell) -> dict[str, Outcome]:
@@ -304,65 +222,3 @@ def interrupted(outcomes: Mapping[str, Outcome]) -> dict[str, list[dict[str, Any
     """Host → the runs that had not ended there when this one began: {"run", "did": [what each touched] …}."""
     found = {host: outcome.gathered("interrupted") for host, outcome in outcomes.items()}
     return {host: dead for host, dead in found.items() if dead}
-
-
-def _still_busy(outcome: Outcome) -> str:
-    """Why a drain did not come to its end: the jobs that run, or what went wrong."""
-    said = [str(event.result["busy"]) for event in outcome.results if event.result.get("busy")]
-    return said[-1] if said else f"drain: {outcome.message}"
-
-
-def own_runs_of_the_past(own: Run) -> dict[str, str]:
-    """Host → runs of this machine that are over, ended or not: where one still holds a lock, it may be taken over."""
-    past: dict[str, list[str]] = {}
-    for run in runs.listing(own.folder.parent):
-        for host in _hosts_if_over(run) if run.id != own.id else ():
-            past.setdefault(host, []).append(run.id)
-    return {host: " ".join(ids[:MOST_PAST_RUNS]) for host, ids in past.items()}
-
-
-@dataclass(frozen=True)
-class Rollback:
-    """How a run is taken back: `force` also overwrites what someone changed since."""
-
-    force: bool = False
-    assume_drained: bool = False
-
-
-def roll_back(
-    of: Run, targets: Sequence[Target], reach: Reach, how: Rollback, run: Run | None, tell: Tell
-) -> dict[str, Outcome]:
-    """Take back run `of` on hosts; `run` keeps the record (None: check mode, nothing is written)."""
-    past = own_runs_of_the_past(run) if run else {}
-    given = {
-        target.name: {
-            "nodetune_run": run.id if run else "rehearsal",
-            "nodetune_of": of.id,
-            "nodetune_entries": of.entries(target.name),
-            "nodetune_force": how.force,
-            **(_guard_of(of.changes(target.name), how) if run else {}),
-            "nodetune_take_over": past.get(target.name, ""),
-            "nodetune_controller": platform.node(),
-        }
-        for target in targets
-    }
-    way = Way(reach.options, min(reach.forks, playbook.FORKS), check=run is None)
-    return playbook.play("revert", targets, given, way, Recorder(run, tell) if run else tell)
-
-
-def _guard_of(groups: Any, how: Rollback) -> dict[str, Any]:
-    """Taking back what disturbed work disturbs it again. Which groups did something, the host knows best."""
-    disturb = [group.get("group") for group in playbook.objects(groups) if group.get("disruption") not in FREE]
-    return {"nodetune_guard": _out_of_use(how.assume_drained), "nodetune_guarded": disturb} if disturb else {}
-
-
-def _out_of_use(assume_drained: bool) -> dict[str, bool]:
-    """What must hold on a host where work is disturbed."""
-    return {"gpu_idle": True, "drained": not assume_drained}
-
-
-def _hosts_if_over(run: Run) -> list[str]:
-    try:
-        return run.hosts if run.state() in (runs.DONE, runs.INTERRUPTED) else []
-    except runs.BadRun:  # a folder that tells nothing holds no lock that we may break
-        return []

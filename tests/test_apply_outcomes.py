@@ -8,8 +8,10 @@ import pytest
 
 from nodetune import apply, factfile, rollout, runs, workflow
 from nodetune.apply import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, BadBatch, Carried, Done
+from nodetune.field import How
 from nodetune.model import DISRUPTIONS, Finding, Fix, HostResult, Step
 from nodetune.playbook import Event, Outcome
+from nodetune.runs import past
 
 HOSTS = [f"gpu{number}" for number in range(1, 11)]
 
@@ -145,7 +147,7 @@ class Waves(rollout.Rollout):
     """The order of waves and where it ends: what a wave does is tested on machines (tests/fleet)."""
 
     def __init__(self, run, failing, **how):
-        super().__init__([], None, None, rollout.How(**how), run, lambda _event: None)
+        super().__init__([], None, None, How(**how), run, lambda _event: None)
         self.failing, self.begun = failing, []
 
     def _wave(self, planned):
@@ -189,9 +191,9 @@ def test_a_lock_of_runs_of_the_past_may_be_taken_and_that_of_a_run_at_work_may_n
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["boot"] = "another"
     (killed.folder / "run.json").write_text(json.dumps(about))
-    past = rollout.own_runs_of_the_past(own)
-    assert set(past["gpu1"].split()) == {over.id, killed.id}
-    assert working.id not in past["gpu1"]
+    found = past.over(own)
+    assert set(found["gpu1"].split()) == {over.id, killed.id}
+    assert working.id not in found["gpu1"]
 
 
 def test_what_interrupted_runs_did_is_gathered_by_host():
@@ -209,6 +211,6 @@ def test_without_root_nothing_is_tried_and_the_way_to_root_is_said(uid, steps):
     facts = factfile.load(Path(__file__).parent / "machines" / "hgx-h200-untuned.json")
     facts = replace(facts, about={**facts.about, "uid": uid})
     judged = workflow.Judge(workflow.Planning(), "2026-11-01").result(facts)
-    planned = rollout.prepare(replace(judged, facts=facts), rollout.How())
+    planned = rollout.prepare(replace(judged, facts=facts), How())
     assert bool(planned.todo) == bool(planned.built.groups) == steps
     assert any("--become" in each.reason for each in planned.skipped) != steps

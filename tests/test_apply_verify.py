@@ -15,6 +15,7 @@ from nodetune import gain, rollout, runs, workflow
 from nodetune.apply import FIXED, NOT_APPLIED, PENDING, Done
 from nodetune.cli import group
 from nodetune.commands import _apply
+from nodetune.field import How
 from nodetune.gain import GONE, UNCHANGED, Gauge
 from nodetune.model import Absent, Fix, HostFacts, HostResult, Step
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
@@ -272,7 +273,7 @@ def rolled(tmp_path, monkeypatch, around, untouched=(), **how):
     answered(monkeypatch, around.said, untouched)
     run = runs.Run.create("apply", {}, list(STEPS), None, tmp_path)
     targets = records.targets(*STEPS)
-    rolling = rollout.Rollout(targets, None, Reach(), rollout.How(**how), run, lambda _event: None, around)
+    rolling = rollout.Rollout(targets, None, Reach(), How(**how), run, lambda _event: None, around)
     return {each.step.host: each for each in rolling.apply(planned())}
 
 
@@ -328,7 +329,7 @@ def test_slower_comes_before_an_end_state_that_was_not_reached_and_the_record_sa
     player = records.Player(**{host: times(records.whole(), late) for host in STEPS})
     made = gauge(how=player, **dict.fromkeys(STEPS, ()))
     stream = io.StringIO()
-    assert _apply.carry_out(work, rollout.How(canary=0), run, made, stream, "text") == code
+    assert _apply.carry_out(work, How(canary=0), run, made, stream, "text") == code
     assert run.about["exit"] == code
     assert ("SLOWER than before: 3 figures on gpu[1-3]" in stream.getvalue()) == (late is SLOW)
     assert "3 still failing" in stream.getvalue()

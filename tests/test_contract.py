@@ -18,7 +18,7 @@ CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
-    {"rollout", "proof", "gain", "export", "report", "slurm", "provision"},
+    {"rollout", "field", "rollback", "proof", "gain", "export", "report", "slurm", "provision"},
     {"workflow", "measuring", "launch", "srunstep"},
     {"inventory"},
     {"playbook"},

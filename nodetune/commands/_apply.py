@@ -14,6 +14,7 @@ from nodetune import apply, rollout, runs, show
 from nodetune import plan as planning
 from nodetune.apply import Done
 from nodetune.commands import _options, _run
+from nodetune.field import How, Tell
 from nodetune.gain import Gain, Gauge
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
@@ -54,7 +55,7 @@ class Work:
         ]
 
 
-def prepare(reach: Reach, choice: Choice, how: rollout.How) -> Work:
+def prepare(reach: Reach, choice: Choice, how: How) -> Work:
     """Audit the hosts, and decide what to do on each."""
     wide = Planning(choice.profiles, choice.site, choice.select, choice.ignore)
     targets = reach.targets()
@@ -90,7 +91,7 @@ def rehearse(work: Work, stream: TextIO, output_format: str) -> int:
     return NOT_REACHED if failed or any(problems.values()) else OK
 
 
-def begin(work: Work, how: rollout.How, given: Mapping[str, Any], root: Path | None) -> runs.Run:
+def begin(work: Work, how: How, given: Mapping[str, Any], root: Path | None) -> runs.Run:
     """Open the record of an apply, with all that is known before. Raises OSError."""
     options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
     run = runs.Run.create(
@@ -104,9 +105,7 @@ def begin(work: Work, how: rollout.How, given: Mapping[str, Any], root: Path | N
     return run
 
 
-def carry_out(
-    work: Work, how: rollout.How, run: runs.Run, gauge: Gauge | None, stream: TextIO, output_format: str
-) -> int:
+def carry_out(work: Work, how: How, run: runs.Run, gauge: Gauge | None, stream: TextIO, output_format: str) -> int:
     """Do it, record it, tell it."""
     code = NOT_REACHED
     try:
@@ -195,7 +194,7 @@ class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
         self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
         self._show = sys.stderr.isatty()
 
-    def __enter__(self) -> rollout.Tell:
+    def __enter__(self) -> Tell:
         return self._tell if self._show else silent
 
     def __exit__(self, *_: object) -> None:

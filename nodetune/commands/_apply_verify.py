@@ -10,10 +10,10 @@ import click
 from nodetune import apply, gain, measuring, show
 from nodetune.commands import _options
 from nodetune.commands._apply import Work
+from nodetune.field import How
 from nodetune.gain import Gauge
 from nodetune.proof import Proof
 from nodetune.report import verify_data
-from nodetune.rollout import How
 from nodetune.runs import Run
 from nodetune.verdict.suites import Wanted
 from nodetune.workflow import Choice

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune import rollout, runs
+from nodetune import rollback, runs
 from nodetune.commands import _apply, _options
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
 from nodetune.playbook import Outcome
@@ -23,14 +23,14 @@ KEPT = ("limit", "user", "become", "transport")
 def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: TextIO, output_format: str) -> int:
     """Take back the run that `given` names. Raises runs.BadRun, inventory.BadInventory."""
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
-    taking = rollout.Rollback(options.pop("force"), options.pop("assume_drained"))
+    taking = rollback.Rollback(options.pop("force"), options.pop("assume_drained"))
     of = runs.find(given, root)
     if of.state() == runs.RUNNING:
         raise runs.BadRun(f"run {of.id} still works: wait for it, or end it first")
     reach = _reach(of, options)
     targets = _targets(of, reach)
     if dry_run:
-        return _shown(rollout.roll_back(of, targets, reach, taking, None, _apply.silent), stream, output_format, None)
+        return _shown(rollback.roll_back(of, targets, reach, taking, None, _apply.silent), stream, output_format, None)
     _apply.confirm(f"Take back run {of.id} on {len(targets)} hosts?", yes)
     run = runs.Run.create(
         "rollback",
@@ -42,7 +42,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     code = NOT_REACHED
     try:
         with _apply.progress(len(targets)) as tell:
-            outcomes = rollout.roll_back(of, targets, reach, taking, run, tell)
+            outcomes = rollback.roll_back(of, targets, reach, taking, run, tell)
         code = _shown(outcomes, stream, output_format, run.id)
     finally:
         run.finish(code)

@@ -15,7 +15,8 @@ from nodetune.verdict.compare import FEWEST
 from nodetune.verdict.suites import SUITES, Wanted
 
 if TYPE_CHECKING:
-    from nodetune.rollout import How, Planned
+    from nodetune.field import How
+    from nodetune.rollout import Planned
 
 
 @click.command("apply")
@@ -124,9 +125,10 @@ def _wanted(verify: bool, suite: str | None, repeat: int | None) -> Wanted | Non
 
 
 def _how(options: dict[str, Any]) -> How:
-    from nodetune import apply, rollout
+    from nodetune import apply
+    from nodetune.field import How
 
-    how = rollout.How(
+    how = How(
         max_disruption=options.pop("max_disruption"),
         reboot=options.pop("reboot"),
         reboot_seconds=options.pop("reboot_wait") * 60,

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nodetune import playbook, rollout, runs, show
+from nodetune import playbook, show
+from nodetune.field import Recorder, Tell
 from nodetune.outcome import NOT_REACHED
 from nodetune.playbook import Outcome, Way
+from nodetune.runs import Run, past
 from nodetune.slurm import conf, program
 from nodetune.slurm.places import HOME
 from nodetune.transport import Target
@@ -35,7 +37,7 @@ class Answer:
 class Plays:
     """Ansible on the hosts of one command; `run` keeps the record (None: check mode)."""
 
-    def __init__(self, targets: Iterable[Target], reach: Reach, run: runs.Run | None, tell: rollout.Tell) -> None:
+    def __init__(self, targets: Iterable[Target], reach: Reach, run: Run | None, tell: Tell) -> None:
         self._targets = {target.name: target for target in targets}
         self._run, self._tell = run, tell
         self._way = Way(reach.options, min(reach.forks, playbook.FORKS), check=run is None)
@@ -57,13 +59,13 @@ class Plays:
         if self._run:
             for host, made in groups.items():
                 self._run.save_changes(host, list(made))
-        past = rollout.own_runs_of_the_past(self._run) if self._run else {}
+        over = past.over(self._run) if self._run else {}
         there = {"nodetune_archive": str(archive), "nodetune_archive_there": program.archive().there}
         given = {
             host: {
                 "nodetune_run": self._run.id if self._run else "rehearsal",
                 "nodetune_groups": list(made),
-                "nodetune_take_over": past.get(host, ""),
+                "nodetune_take_over": over.get(host, ""),
                 "nodetune_controller": platform.node(),
                 **(there if archive else {}),
             }
@@ -84,7 +86,7 @@ class Plays:
     def _play(self, name: str, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
         if not given:
             return {}
-        heard = rollout.Recorder(self._run, self._tell) if self._run else self._tell
+        heard = Recorder(self._run, self._tell) if self._run else self._tell
         return playbook.play(name, [self._targets[host] for host in given], given, self._way, heard)
 
     def code(self) -> int:

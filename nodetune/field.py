@@ -1,0 +1,131 @@
+"""The hosts of a run that changes them: played on by Ansible, taken out of service and given back, rebooted; all recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodetune import playbook
+from nodetune.playbook import Event, Outcome, Way
+from nodetune.runs import Run
+from nodetune.transport import Target
+from nodetune.workflow import Reach
+
+DRAIN_POLL_SECONDS = 15.0
+REBOOT_MORE_SECONDS = 900.0
+"""What asking for a reboot, and looking whether it happened, may take beside the wait itself."""
+
+Tell = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class How:
+    """What an apply may do: see the options of the same names on the command line."""
+
+    max_disruption: str = "new sessions"
+    reboot: bool = False
+    drain: bool = False
+    drain_seconds: float = 3600.0
+    reboot_seconds: float = 1800.0
+    assume_drained: bool = False
+    batch: str = ""
+    canary: int = 1
+    max_failures: int = 0
+
+
+class Field:
+    """The hosts of one run, worked on by Ansible: played on, taken out of service and given back, rebooted.
+
+    `tell` hears what Ansible does as it does it; `run` keeps the record.
+    """
+
+    def __init__(self, targets: Iterable[Target], reach: Reach, how: How, run: Run, tell: Tell) -> None:
+        self.targets = {target.name: target for target in targets}
+        self._reach, self._how, self._run, self._tell = reach, how, run, tell
+        self.stopped = ""
+        """Why everything must end, once it must (Ctrl-C)."""
+
+        self.left_drained: dict[str, str] = {}
+        """Hosts that this run drained and could not give back, with the reason."""
+
+    def play(
+        self,
+        name: str | Path,
+        hosts: Sequence[str],
+        variables: Mapping[str, Mapping[str, Any]] | None = None,
+        seconds: float = playbook.SECONDS,
+    ) -> dict[str, Outcome]:
+        """Run a playbook on some of the hosts. `variables` are those of each, beside the name of this run."""
+        if not hosts:
+            return {}
+        given = {host: {"nodetune_run": self._run.id, **(variables or {}).get(host, {})} for host in hosts}
+        way = Way(self._reach.options, min(self._reach.forks, playbook.FORKS), seconds)
+        targets = [self.targets[host] for host in hosts]
+        outcomes = playbook.play(name, targets, given, way, Recorder(self._run, self._tell))
+        stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
+        self.stopped = self.stopped or stopped
+        return outcomes
+
+    def drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Take hosts out of service and wait. Returns those that we drained, and host → why it is not free in the end."""
+        tries = {
+            "nodetune_drain_tries": max(1, round(self._how.drain_seconds / DRAIN_POLL_SECONDS)),
+            "nodetune_drain_delay": DRAIN_POLL_SECONDS,
+        }
+        outcomes = self.play("drain", hosts, dict.fromkeys(hosts, tries), self._how.drain_seconds + 600)
+        ours = [host for host, outcome in outcomes.items() if any(event.changed for event in outcome.results)]
+        return ours, {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
+
+    def give_back(self, hosts: Sequence[str]) -> None:
+        """Resume what we drained; after an interruption nobody knows how far a host came, and it stays drained."""
+        if self.stopped:
+            self.left_drained |= dict.fromkeys(hosts, self.stopped)
+            return
+        for host, outcome in self.play("resume", hosts).items():
+            if not any(event.changed for event in outcome.results):
+                self.left_drained[host] = (
+                    outcome.message or "slurmd does not run there, or somebody else drained it since"
+                )
+
+    @property
+    def guard(self) -> dict[str, bool]:
+        """What must hold on a host where work is disturbed."""
+        return out_of_use(self._how.assume_drained)
+
+    def rebooted(self, hosts: Sequence[str], guard: Mapping[str, bool] | None = None) -> dict[str, str]:
+        """Reboot hosts that are still free (`guard`: in another sense). Host → why it was not rebooted, or did not come back."""
+        wait, asked = self._how.reboot_seconds, self.guard if guard is None else dict(guard)
+        given = {host: {"nodetune_reboot_seconds": round(wait), "nodetune_guard": asked} for host in hosts}
+        outcomes = self.play("reboot", hosts, given, wait + REBOOT_MORE_SECONDS)
+        return {host: f"reboot: {outcome.message}" for host, outcome in outcomes.items() if outcome.state != "ok"}
+
+
+class Recorder:
+    """Hears the events of a play: keeps journal entries, differences and a line of each, then passes them on."""
+
+    def __init__(self, run: Run, tell: Tell) -> None:
+        self._run, self._tell = run, tell
+
+    def __call__(self, event: Event) -> None:
+        entries, diffs = playbook.objects(event.result.get("entries")), playbook.objects(event.result.get("diff"))
+        if entries:
+            self._run.add_entries(event.host, entries)
+        if diffs:
+            self._run.add_diffs(event.host, diffs)
+        if event.status != "started":
+            names = ("host", "task", "item", "status", "changed", "seconds", "message")
+            self._run.add_event({name: getattr(event, name) for name in names})
+        self._tell(event)
+
+
+def _still_busy(outcome: Outcome) -> str:
+    """Why a drain did not come to its end: the jobs that run, or what went wrong."""
+    said = [str(event.result["busy"]) for event in outcome.results if event.result.get("busy")]
+    return said[-1] if said else f"drain: {outcome.message}"
+
+
+def out_of_use(assume_drained: bool) -> dict[str, bool]:
+    """What must hold on a host where work is disturbed."""
+    return {"gpu_idle": True, "drained": not assume_drained}

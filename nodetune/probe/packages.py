@@ -1,0 +1,121 @@
+"""Packages: which manager, what is installed and who made it, whose the driver is, who uses its devices: `packages.*`.
+
+Asked for by name: `like.PATTERN` (packages to list in `installed`), `file.PATH` (whether it is there) and `module.NAME` (the
+kernel module's file and version).
+"""
+
+import os
+import re
+
+from . import read
+
+QUERY_SECONDS = 4
+APT, DNF = "/usr/bin/apt-get", "/usr/bin/dnf"
+RUNNING = "/proc/driver/nvidia/version"
+DEVICE = re.compile(r"/dev/nvidia(\d+|-uvm)$")
+SERVICES = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex", "nvsm_core", "dcgm-exporter")
+"""Who holds the devices open on an idle node: the driver's own services, by the 15 letters that the kernel keeps."""
+
+
+def collect(names, step):
+    step("the package manager")
+    manager = _manager()
+    yield "manager", read.value(manager) if manager else read.absent("neither apt nor dnf")
+    asked = {kind: [] for kind in ("like", "file", "module")}
+    for name in names:
+        kind, _, rest = name.partition(".")
+        if kind in asked and rest:
+            asked[kind].append(rest)
+    step("the list of installed packages")
+    yield "installed", _fact(_installed, manager, asked["like"])
+    for path in asked["file"]:
+        yield "file." + path, read.value(True) if read.exists(path) else read.absent()
+    for module in asked["module"]:
+        step("modinfo " + module)
+        yield "module." + module, _fact(_module, module)
+    step(RUNNING)
+    yield "running_driver", read.file_fact(RUNNING, _running)
+    step("who has the GPUs' devices open")
+    yield "device_users", _fact(_device_users)
+
+
+def _manager():
+    """The one that the system is made of: a Debian can have dnf as well."""
+    for name, tool, other in (("apt", APT, "dpkg-query"), ("dnf", DNF, "rpm")):
+        if read.exists(tool) and read.find_tool(other):
+            return name
+    return ""
+
+
+def _fact(reader, *given):
+    try:
+        return reader(*given)
+    except OSError as problem:
+        return read.unread(read.why(problem))
+
+
+def _installed(manager, patterns):
+    """{package: {version, maker}} of what is installed and like one of the patterns. Raises OSError."""
+    if not manager:
+        return read.absent("neither apt nor dnf")
+    if not patterns:
+        return read.value({})
+    if manager == "apt":
+        line = "${db:Status-Status}\\t${binary:Package}\\t${Version}\\t${Maintainer}\\n"
+        rows = _rows(["dpkg-query", "-W", "-f", line, "--"] + patterns)
+        rows = [row[1:] for row in rows if row[0] in ("installed", "half-configured", "unpacked", "triggers-pending")]
+    else:
+        line = "%{NAME}\\t%{EPOCHNUM}:%{VERSION}-%{RELEASE}\\t%{VENDOR} %{PACKAGER}\\n"
+        rows = _rows(["rpm", "-qa", "--qf", line] + patterns)
+    # multi-arch packages are shown with their architecture (libcuda1:amd64); rpm shows an epoch of 0 that nobody writes
+    known = {row[0].partition(":")[0]: row[1:] for row in reversed(rows) if len(row) == 3}
+    return read.value({name: {"version": re.sub("^0:", "", of[0]), "maker": of[1]} for name, of in known.items()})
+
+
+def _rows(command):
+    return [line.split("\t") for line in _output(command).splitlines()]
+
+
+def _output(command):
+    """What a query prints. dpkg-query fails where one of several patterns is like nothing: what it prints is right."""
+    shell = ["/bin/sh", "-c", '"$@" 2>/dev/null; [ $? -lt 2 ]', "sh"]
+    return read.run(shell + command, QUERY_SECONDS)
+
+
+def _module(name):
+    """What `modprobe` would load for the running kernel."""
+    tool = read.find_tool("modinfo")
+    if not tool:
+        return read.unread("modinfo is not installed (package kmod)")
+    fields = dict(re.findall(r"^(filename|version):\s+(.*)$", _output([tool, name]), re.M))
+    if "filename" not in fields:
+        return read.absent("the running kernel has no such module")
+    return read.value({"file": fields["filename"], "version": fields.get("version", "")})
+
+
+def _running(content):
+    """The version of the loaded driver, and whether it is the open one: `NVRM version: NVIDIA UNIX Open Kernel Module …`."""
+    found = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", content + "\n", re.M)
+    if not found:
+        raise ValueError(content)
+    return {"version": found.group(1), "open": "Open Kernel Module" in content}
+
+
+def _device_users():
+    """[[pid, name], …] that hold a GPU open, the driver's services left out: known even where NVML does not answer."""
+    if os.getuid() and not read.ROOT:
+        return read.unread("who uses the GPUs' devices: needs root (--become)")
+    found = []
+    for pid in filter(str.isdigit, read.names_in("/proc")):
+        name = read.text_or("/proc/{}/comm".format(pid))
+        if name not in SERVICES and _has_device(pid):
+            found.append([int(pid), name])
+    return read.value(found)
+
+
+def _has_device(pid):
+    folder = "{}/proc/{}/fd".format(read.ROOT, pid)
+    try:
+        return any(DEVICE.match(os.readlink(folder + "/" + each)) for each in os.listdir(folder))
+    except OSError:
+        return False  # it ended meanwhile

@@ -1,0 +1,291 @@
+"""What a host is to get, from its facts, the site file, the lock and the package data; or why it gets nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from nodetune import plan, show, workflow
+from nodetune.model import HostFacts
+from nodetune.provision import catalogue
+from nodetune.provision.catalogue import Catalogue, Needed
+from nodetune.provision.lock import Lock, Versions, upstream
+from nodetune.provision.seen import Refused, Seen
+from nodetune.siteprovision import Provision
+
+FACTS = frozenset(
+    {
+        *workflow.ALWAYS,
+        *plan.GPU_PROCESSES,
+        plan.NVML,
+        "gpu.driver_version",
+        "host.container",
+        "modules.loaded",
+        "packages.manager",
+        "packages.installed",
+        "packages.running_driver",
+        "packages.device_users",
+        "packages.module.nvidia",
+        "pci.devices",
+        "pci.gpus",
+    }
+)
+"""Beside catalogue.facts() and lock_facts()."""
+
+OWN_REPOSITORIES = ("tools", "time")
+"""Parts that hosts may have from their distribution's repositories, and whose versions need no lock; inbox RDMA is another."""
+
+TURING, BLACKWELL = 0x1E00, 0x2900
+"""The first PCI device IDs of these architectures (https://pci-ids.ucw.cz/read/PC/10de): the open kernel modules are for Turing
+and newer, the proprietary ones for what is older; Blackwell takes the open ones only
+(https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html).
+"""
+
+GRACE_HOPPER = ("2342", "2348")
+BLACKWELL_HGX = ("2901", "3182")
+"""B200 and B300 on HGX boards. Their NVSwitches are no PCI devices of the host, so the GPUs tell that they are there."""
+
+NVSWITCH_CLASS = "0680"
+NVIDIA = "10de"
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a host is to get, versions aside. `system` is a name of the package data, `choices` what its `when` asks for."""
+
+    host: str
+    system: str
+    arch: str
+    manager: str
+    repositories: tuple[Mapping[str, Any], ...]
+    parts: Mapping[str, Needed]
+    choices: Mapping[str, str]
+    gpus: int
+    branch: str = ""
+    family: tuple[str, ...] = ()
+
+    @property
+    def locked_as(self) -> str:
+        """Its name in a lock."""
+        return f"{self.system}-{self.arch}"
+
+    def packages(self) -> list[str]:
+        """The names of all parts."""
+        return [name for needed in self.parts.values() for name in needed.packages]
+
+    def variables(self) -> dict[str, Any]:
+        """What playbooks/versions.yml and provision.yml take."""
+        return {
+            "nodetune_system": self.system,
+            "nodetune_manager": self.manager,
+            "nodetune_repositories": [dict(each) for each in self.repositories],
+            "nodetune_parts": list(self.parts),
+            "nodetune_packages": {part: needed.data() for part, needed in self.parts.items()},
+            "nodetune_branch": self.branch,
+            "nodetune_family": list(self.family),
+            "nodetune_facts": {"gpus": self.gpus, "nvswitch": self.choices["fabric"] != "none"},
+            "nodetune_settings": dict(self.choices),
+        }
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What a host gets, with versions; `held` are those that it has now (what a failed upgrade goes back to)."""
+
+    wanted: Wanted
+    versions: Versions
+    held: Versions = field(default_factory=Versions)
+
+    @property
+    def host(self) -> str:
+        return self.wanted.host
+
+    @property
+    def driver(self) -> str:
+        """The version of the driver that is to run in the end; empty where this site has none."""
+        return self.versions.driver if "driver" in self.wanted.parts else ""
+
+    def changes(self) -> list[tuple[str, str, str]]:
+        """(package, version now, version wanted) of what will be installed or exchanged."""
+        wanted = self.versions.packages
+        names = [name for name in wanted if name in self.held.packages or name in self.wanted.packages()]
+        pairs = ((name, self.held.packages.get(name, ""), wanted[name]) for name in sorted(names))
+        return [(name, now, then) for name, now, then in pairs if now != then]
+
+    def variables(self) -> dict[str, Any]:
+        """What playbooks/provision.yml takes."""
+        return {
+            **self.wanted.variables(),
+            "nodetune_versions": dict(self.versions.packages),
+            "nodetune_driver": self.versions.driver,
+        }
+
+
+def lock_facts(lock: Lock) -> set[str]:
+    """The facts that tell which of the locked packages are installed."""
+    return {f"packages.like.{name}" for versions in lock.values() for name in versions.packages}
+
+
+def wanted(facts: HostFacts, site: Provision) -> Wanted:
+    """Everything but versions. Raises Refused."""
+    if facts.about.get("uid"):
+        raise Refused("installing takes root", "log in as root, or use --become (-b)")
+    seen = Seen(facts)
+    data, release, arch = _catalogue(seen), seen("host.os", {}), str(seen("host.arch", ""))
+    _not_a_container(seen)
+    gpus = _gpus(seen)
+    if "driver" in site.parts and int(site.branch) < data.oldest:
+        raise Refused(
+            f"the packages of branch {site.branch} are not known for {data.system}", f"take {data.oldest} or newer"
+        )
+    choices = {"modules": _modules(gpus, site), "build": site.build, "fabric": _fabric(seen, gpus), "rdma": site.rdma}
+    kernel = str(seen("host.kernel", ""))
+    named = (data.system, f"{release.get('id')}-{release.get('version')}")
+    return Wanted(
+        facts.host,
+        data.system,
+        arch,
+        data.manager,
+        tuple(each.data(data.manager) for each in site.repositories if each.serves(data.manager, named)),
+        {part: data.needed(part, choices, site.branch, kernel) for part in _parts(site, choices)},
+        choices,
+        len(gpus),
+        site.branch,
+        data.family,
+    )
+
+
+def decide(facts: HostFacts, site: Provision, lock: Lock) -> Decision:
+    """What this host gets. Raises Refused."""
+    found = wanted(facts, site)
+    seen = Seen(facts)
+    data = catalogue.load(found.system)
+    installed = seen("packages.installed", {})
+    _no_other_owner(seen, data, installed)
+    versions = _locked(found, lock)
+    return Decision(found, versions, _held(found, versions, installed))
+
+
+def _catalogue(seen: Seen) -> Catalogue:
+    release = seen("host.os", {})
+    system = catalogue.system_of(release)
+    if system not in catalogue.known():
+        name = show.plain(release.get("name") or system or "this system", 60)
+        raise Refused(f"{name} is not supported", f"package data is there for {', '.join(catalogue.known())}")
+    data, manager = catalogue.load(system), seen("packages.manager", "")
+    if manager != data.manager:
+        raise Refused(f"{system} should have {data.manager}, and has {manager or 'no package manager'}")
+    return data
+
+
+def _not_a_container(seen: Seen) -> None:
+    if seen("host.container", False):
+        raise Refused("this is a container", "provision the machine that it runs on")
+
+
+def _gpus(seen: Seen) -> list[str]:
+    """The PCI device IDs of the GPUs."""
+    devices = seen("pci.devices", {})
+    found = [str(devices.get(bdf, {}).get("device", "")) for bdf in seen("pci.gpus", [])]
+    if not found:
+        raise Refused("no NVIDIA GPU on the PCI bus", "look at lspci -d 10de: and at the cabling")
+    return found
+
+
+def _modules(gpus: Iterable[str], site: Provision) -> str:
+    """open or proprietary. Raises Refused where the site wants what the GPUs cannot do."""
+    numbers = [int(each or "0", 16) for each in gpus]
+    only_open = [each for each in gpus if int(each or "0", 16) >= BLACKWELL or each in GRACE_HOPPER]
+    too_old = [number for number in numbers if number < TURING]
+    if too_old and only_open:
+        raise Refused("GPUs that take the open kernel modules only sit beside ones that those do not drive")
+    if site.modules == "proprietary" and only_open:
+        raise Refused(f"GPU 10de:{only_open[0]} takes the open kernel modules only", "modules: auto")
+    if site.modules == "open" and too_old:
+        raise Refused(
+            f"GPU 10de:{too_old[0]:04x} is older than Turing: no open kernel module drives it", "modules: auto"
+        )
+    return ("proprietary" if too_old else "open") if site.modules == "auto" else site.modules
+
+
+def _fabric(seen: Seen, gpus: Iterable[str]) -> str:
+    """none, nvswitch, or nvlink5 (NVSwitch of Blackwell: it takes NVLSM as well)."""
+    devices = seen("pci.devices", {}).values()
+    if any(each.get("class") == NVSWITCH_CLASS and each.get("vendor") == NVIDIA for each in devices):
+        return "nvswitch"
+    return "nvlink5" if any(each in BLACKWELL_HGX for each in gpus) else "none"
+
+
+def _parts(site: Provision, choices: Mapping[str, str]) -> list[str]:
+    """Those of the site that this host has a use for."""
+    needless = {
+        "fabric-manager": choices["fabric"] == "none",
+        "nccl": bool(site.nccl),
+    }
+    return [part for part in site.parts if not needless.get(part)]
+
+
+def _no_other_owner(seen: Seen, data: Catalogue, installed: Mapping[str, Mapping[str, str]]) -> None:
+    """Two owners of one driver overwrite each other's files: whoever was first is left alone. Raises Refused."""
+    for other in data.others:
+        signs = [path for path in other.get("files", ()) if seen(f"packages.file.{path}", False)]
+        signs += [
+            name
+            for name, about in installed.items()
+            if _like(name, other.get("packages", ())) and str(other.get("maker", "")).lower() in _maker(about)
+        ]
+        if signs:
+            raise Refused(
+                f"the driver here is of another owner: {other['owner']} ({show.names(sorted(signs)[:4])})",
+                f"nothing was changed; to let nodetune have it, remove it first ({other['remove']}) and reboot",
+            )
+    ours = [name for name, about in installed.items() if _like(name, data.family) and data.ours in _maker(about)]
+    running, module = seen("packages.running_driver"), seen("packages.module.nvidia")
+    if (running or module) and not ours:
+        where = f"version {running['version']} is loaded" if running else str(module["file"])
+        raise Refused(
+            f"there is a driver that no package of NVIDIA's brought ({show.plain(where)})",
+            "nothing was changed; remove it as it was installed, and reboot",
+        )
+
+
+def _like(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for pattern in patterns)
+
+
+def _maker(about: Mapping[str, str]) -> str:
+    return str(about.get("maker", "")).lower()
+
+
+def _locked(found: Wanted, lock: Lock) -> Versions:
+    """The versions of this system. Raises Refused where the lock does not say all that must be of one version."""
+    versions = lock.get(found.locked_as)
+    again = f"nodetune lock -i {found.host} adds it"
+    if versions is None:
+        raise Refused(f"the lock has no versions for {found.locked_as}", again)
+    free = (*OWN_REPOSITORIES, *(("rdma",) if found.choices["rdma"] == "inbox" else ()))
+    locked = [part for part in found.parts if part not in free]
+    missing = [name for part in locked for name in found.parts[part].packages if name not in versions.packages]
+    if missing:
+        raise Refused(f"the lock has no version of {show.names(missing)} for {found.locked_as}", again)
+    if "driver" in found.parts and versions.driver.partition(".")[0] != found.branch:
+        raise Refused(
+            f"the lock has driver {versions.driver} and the site file wants branch {found.branch}",
+            "lock again, or change the branch",
+        )
+    return versions
+
+
+def _held(found: Wanted, versions: Versions, installed: Mapping[str, Mapping[str, str]]) -> Versions:
+    """What is installed now of the packages that are concerned."""
+    names = {*versions.packages, *found.packages()}
+    packages = {name: str(about["version"]) for name, about in installed.items() if name in names}
+    return Versions(_driver_of(found, packages), packages)
+
+
+def _driver_of(found: Wanted, packages: Mapping[str, str]) -> str:
+    """The driver's version by its first installed package."""
+    of_driver = found.parts["driver"].packages if "driver" in found.parts else ()
+    return next((upstream(packages[name]) for name in of_driver if name in packages), "")

@@ -1,0 +1,124 @@
+"""What became of each host at each stage: kept in the run's folder as provision.json (schema nodetune.provision/1)."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodetune import show
+from nodetune.outcome import NOT_REACHED, OK
+from nodetune.report.data import head
+from nodetune.runs import Run
+
+SCHEMA = "nodetune.provision/1"
+DONE, NOTHING, FAILED, NOT_BEGUN, LEFT_OUT = "done", "nothing to do", "failed", "not reached", "left out"
+STOPPED = "stopped by Ctrl-C"
+
+
+@dataclass(frozen=True)
+class Came:
+    """What one host came to at one stage. `code`: the exit code that a failure stands for."""
+
+    state: str = DONE
+    message: str = ""
+    code: int = OK
+    seconds: float = 0.0
+
+    @property
+    def ok(self) -> bool:
+        return self.state != FAILED
+
+
+Results = dict[str, Came]
+"""Host → what it came to."""
+
+
+def failed(message: str, code: int = NOT_REACHED) -> Came:
+    return Came(FAILED, show.plain(" ".join(message.split()), 600), code)
+
+
+class Record:
+    """Host → stage → what it came to; written down after every stage, so that a run that is killed has told all it knew."""
+
+    def __init__(
+        self, run: Run, hosts: Iterable[str], stages: Sequence[str], asked: str, upgrade: bool = False
+    ) -> None:
+        self._run, self.stages, self._asked, self._upgrade = run, tuple(stages), asked, upgrade
+        self.hosts: dict[str, dict[str, Came]] = {host: {} for host in hosts}
+
+    @property
+    def run(self) -> str:
+        return self._run.id
+
+    def note(self, stage: str, came: Mapping[str, Came]) -> None:
+        for host, each in came.items():
+            self.hosts[host][stage] = each
+            told = {"task": stage, "item": "", "status": each.state, "changed": each.state == DONE}
+            self._run.add_event({"host": host, **told, "message": each.message, "seconds": round(each.seconds, 3)})
+        self.save()
+
+    def save(self) -> None:
+        self._run.save("provision", self.document())
+
+    @property
+    def alive(self) -> list[str]:
+        """Hosts on which nothing has failed, in order."""
+        return [host for host, stages in self.hosts.items() if all(each.ok for each in stages.values())]
+
+    def broke_at(self, host: str) -> str:
+        """The stage that failed; empty where none did."""
+        return next((stage for stage, each in self.hosts[host].items() if not each.ok), "")
+
+    def again(self, host: str) -> str:
+        """What to type once the cause of a host's failure is gone."""
+        only = f" -l {shlex.quote(host)}" if len(self.hosts) > 1 else ""
+        return f"nodetune provision {self._asked}{only}{self._from(host)}"
+
+    def _from(self, host: str) -> str:
+        """An upgrade is begun anew where everything is as it was before; one that was cut short is gone on with."""
+        stage, back = self.broke_at(host), self.hosts[host].get("back")
+        if not self._upgrade:
+            return f" --from {stage}" if stage in self.stages[1:] else ""
+        as_before = stage in ("drain", "before") or (back is not None and back.state in (DONE, NOTHING))
+        return " --upgrade" if as_before else ""
+
+    def close(self, why: str = "") -> None:
+        """Say of every stage that was never begun that it was not; `why` stands where nothing failed before it."""
+        for host, stages in self.hosts.items():
+            broke = self.broke_at(host)
+            for stage in self.stages:
+                stages.setdefault(stage, Came(NOT_BEGUN, f"{broke} failed" if broke else why))
+        self.save()
+
+    @property
+    def code(self) -> int:
+        """The highest that any host came to."""
+        return max((each.code for stages in self.hosts.values() for each in stages.values()), default=OK)
+
+    def document(self) -> dict[str, Any]:
+        hosts = [
+            {
+                "name": host,
+                "stages": [{"stage": stage, **_data(stages[stage])} for stage in self.stages if stage in stages],
+                "next": self.again(host) if self.broke_at(host) else "",
+            }
+            for host, stages in self.hosts.items()
+        ]
+        return {**head(SCHEMA), "run": self.run, "hosts": hosts}
+
+
+def _data(came: Came) -> dict[str, Any]:
+    return {"state": came.state, "message": came.message, "seconds": round(came.seconds, 3)}
+
+
+class Clock:
+    """Seconds of the stage that is under way."""
+
+    def __init__(self) -> None:
+        self._start = time.monotonic()
+
+    def seconds(self) -> float:
+        return time.monotonic() - self._start

@@ -1,0 +1,48 @@
+#!/usr/bin/python
+"""Refuses to go on where the driver's kin is not of the driver's version."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_packages import held
+from ansible.module_utils.nodetune_packages.question import disagreeing
+
+DOCUMENTATION = """
+module: nodetune_agree
+short_description: Fail unless packages are of the driver's version
+description:
+  - With C(versions) those are looked at; else what is installed on this host. What is not there disagrees too.
+  - In check mode what is installed may disagree; C(changed) then tells that it would not after the run.
+options:
+  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
+  packages: {description: Names., type: list, elements: str, required: true}
+  driver: {description: The driver's own version., type: str, required: true}
+  versions: {description: Name to version., type: dict}
+"""
+
+
+def main():
+    options = {
+        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
+        "packages": {"type": "list", "elements": "str", "required": True},
+        "driver": {"type": "str", "required": True},
+        "versions": {"type": "dict"},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    given, locked = module.params, module.params["versions"]
+    try:
+        found = held.versions(given["manager"], given["packages"]) if locked is None else locked
+    except Problem as problem:
+        module.fail_json(msg=str(problem))
+    other = disagreeing(given["packages"], found, given["driver"])
+    if other and locked is not None:
+        advice = "they only work in one version, so nothing was installed; lock again (nodetune lock)"
+        module.fail_json(msg=f"driver {given['driver']} is to be installed with {', '.join(other)}: {advice}")
+    if other and not module.check_mode:
+        module.fail_json(
+            msg=f"driver {given['driver']} is wanted, and there is {', '.join(other)}: run role driver first"
+        )
+    module.exit_json(changed=bool(other))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+#!/usr/bin/python
+"""Installs packages of given versions in one transaction; in check mode it tells what that would do."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host import guard
+from ansible.module_utils.nodetune_host.problem import Problem, Stop
+from ansible.module_utils.nodetune_packages import manager
+from ansible.module_utils.nodetune_packages.question import Question
+
+DOCUMENTATION = """
+module: nodetune_packages
+short_description: Install packages together or not at all
+description:
+  - In check mode the site's repositories and the versions count as though they stood on the host already.
+  - C(steps) lists [name, version before, version after].
+options:
+  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
+  packages: {description: Names., type: list, elements: str, required: true}
+  versions: {description: Name to version; the names may be more than C(packages)., type: dict}
+  repositories: {description: The site's repositories with their keys., type: list, elements: dict}
+  replaces: {description: Patterns of installed packages that may be removed., type: list, elements: str}
+  guard: {description: What must hold where something would be exchanged (C(gpu_idle))., type: dict}
+"""
+
+
+def main():
+    options = {
+        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
+        "packages": {"type": "list", "elements": "str", "required": True},
+        "versions": {"type": "dict", "default": {}},
+        "repositories": {"type": "list", "elements": "dict", "default": [], "no_log": False},
+        "replaces": {"type": "list", "elements": "str", "default": []},
+        "guard": {"type": "dict", "default": {}},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    given = module.params
+    question = Question(
+        given["packages"],
+        given["versions"],
+        given["repositories"] if module.check_mode else None,
+        replaces=given["replaces"],
+    )
+    try:
+        of = manager(given["manager"])
+        if not module.check_mode:
+            of.prepare()
+        with of.asked(question) as (answer, _):
+            pass
+        if answer.steps and not module.check_mode:
+            guard.check(given["guard"])
+            of.carry_out(question)
+    except (Problem, Stop) as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=bool(answer.steps), steps=answer.steps, diff=answer.diff())
+
+
+if __name__ == "__main__":
+    main()

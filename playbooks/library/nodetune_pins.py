@@ -1,0 +1,31 @@
+#!/usr/bin/python
+"""Holds packages at given versions: nothing but a provision moves them."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_packages import manager, ownfiles
+
+DOCUMENTATION = """
+module: nodetune_pins
+short_description: Pin packages to versions
+options:
+  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
+  versions: {description: Name to version; none takes the pins away., type: dict, required: true}
+"""
+
+
+def main():
+    options = {
+        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
+        "versions": {"type": "dict", "required": True},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    try:
+        diff = ownfiles.put(manager(module.params["manager"]).pin_files(module.params["versions"]), module.check_mode)
+    except Problem as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=bool(diff), diff=diff)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,37 @@
+#!/usr/bin/python
+"""Makes the site's repositories known to the package manager, takes away those of an earlier provision, fetches the lists."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_packages import manager, ownfiles
+
+DOCUMENTATION = """
+module: nodetune_repositories
+short_description: Add the site's package repositories
+options:
+  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
+  repositories: {description: "Each has name, and under the manager's name where it is and C(key_text).",
+                 type: list, elements: dict, required: true}
+"""
+
+
+def main():
+    options = {
+        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
+        "repositories": {"type": "list", "elements": "dict", "required": True, "no_log": False},
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    of, repositories = manager(module.params["manager"]), module.params["repositories"]
+    try:
+        files = of.repository_files(repositories)
+        gone = {path: None for path in ownfiles.lying((of.SOURCES, of.KEYS)) if path not in files}
+        diff = ownfiles.put({**files, **gone}, module.check_mode)
+        if not module.check_mode:
+            of.refresh(repositories)
+    except Problem as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=bool(diff), diff=diff)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,55 @@
+#!/usr/bin/python
+"""Tells which versions this host would get from the site's repositories. Changes nothing."""
+
+from ansible.module_utils.basic import AnsibleModule
+from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_packages import manager
+from ansible.module_utils.nodetune_packages.question import Question, resolved
+
+DOCUMENTATION = """
+module: nodetune_versions
+short_description: Which versions would be installed?
+description:
+  - Resolves what would be installed on this host, with the site's repositories in a folder of their own.
+  - C(versions) has everything that comes from those repositories, dependencies too; C(driver) the driver's own version.
+options:
+  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
+  repositories: {description: The site's repositories with their keys., type: list, elements: dict, required: true}
+  packages: {description: Names., type: list, elements: str, required: true}
+  together: {description: Those of C(packages) that must be of one upstream version., type: list, elements: str}
+  branch: {description: Branch of the driver (580) or its whole version (580.159.04)., type: str, default: ""}
+  family: {description: Patterns of the names that C(branch) is for., type: list, elements: str}
+  replaces: {description: Patterns of installed packages that may be removed., type: list, elements: str}
+"""
+
+
+def main():
+    names = {"type": "list", "elements": "str", "default": []}
+    options = {
+        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
+        "repositories": {"type": "list", "elements": "dict", "required": True, "no_log": False},
+        "packages": {"type": "list", "elements": "str", "required": True},
+        "together": names,
+        "branch": {"type": "str", "default": ""},
+        "family": names,
+        "replaces": names,
+    }
+    module = AnsibleModule(options, supports_check_mode=True)
+    given = module.params
+    question = Question(
+        given["packages"],
+        repositories=given["repositories"],
+        branch=given["branch"],
+        family=given["family"],
+        together=given["together"],
+        replaces=given["replaces"],
+    )
+    try:
+        versions, driver = resolved(manager(given["manager"]), question)
+    except Problem as problem:
+        module.fail_json(msg=str(problem))
+    module.exit_json(changed=False, versions=versions, driver=driver)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Debian's and Ubuntu's packages, through apt-get."""
+
+import contextlib
+import re
+from urllib.parse import unquote
+
+from ansible.module_utils.nodetune_host import command
+from ansible.module_utils.nodetune_host.problem import Problem
+
+from . import held
+from .aptfiles import KEYS, SOURCES, pin_files, repository_files
+from .aptview import SECONDS_TO_ASK, refresh, run, view, why
+from .question import Answer, judge, no_package, no_version, upstream
+
+SECONDS_TO_INSTALL = 3600
+"""DKMS builds the modules of every installed kernel: some minutes each."""
+_OLD_CONFIG = ["--force-confdef", "--force-confold"]
+"""What a person changed in a configuration file stays; nobody is there to be asked."""
+SOLVE = ["--no-install-recommends", "--allow-downgrades", "--fix-broken"]
+
+
+@contextlib.contextmanager
+def asked(question):
+    """The answer to a question, and the options under which it was asked."""
+    with view(question) as options:
+        yield _answer(question, options), options
+
+
+def _answer(question, options):
+    if not question.wanted:
+        return Answer([])
+    _exist(question, options)
+    answer = Answer(_steps(run([*options, *SOLVE, "-s", "install", *_named(question)], SECONDS_TO_ASK)))
+    judge(question, answer)
+    return answer
+
+
+def _exist(question, options):
+    """Raises Problem when a package, or the version that is fixed, cannot be had."""
+    had = available(question.wanted, options)
+    there = held.versions("apt", question.wanted)
+    for name in question.wanted:
+        if not had.get(name) and name not in there:
+            raise Problem(no_package(name))
+        fixed = question.versions.get(name)
+        if fixed and fixed != there.get(name) and fixed not in had.get(name, []):
+            raise Problem(no_version(name, fixed, had.get(name, [])))
+
+
+def available(names, options):
+    """Name → the versions that can be had, newest first."""
+    status, out, err = command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK)
+    if status and "E: " in err:
+        raise Problem(why(out, err))
+    found = {}
+    for line in out.splitlines():
+        name, version, where = (part.strip() for part in line.split("|", 2))
+        if where.endswith("Packages") and version not in found.setdefault(name, []):
+            found[name].append(version)
+    return found
+
+
+def _named(question):
+    return [f"{name}={question.versions[name]}" if name in question.versions else name for name in question.wanted]
+
+
+def _steps(out):
+    steps = {}
+    for line in out.splitlines():
+        inst = re.match(r"Inst (\S+) (?:\[(\S+)\] )?\((\S+) ", line)
+        gone = re.match(r"(?:Remv|Purg) (\S+) \[(\S+)\]", line)
+        if inst:
+            steps[inst.group(1)] = (inst.group(2) or "", inst.group(3))
+        elif gone:
+            steps[gone.group(1)] = (gone.group(2), "")
+    return [(name, before, after) for name, (before, after) in steps.items() if before != after]
+
+
+def from_site(question, answer, options):
+    """Name → version of what the answer, or the host already, takes from the site's repositories."""
+    after = {name: version for name, _, version in answer.steps if version}
+    there = {name: version for name, version in _below(question.wanted, options).items() if name not in after}
+    every = [f"{name}={version}" for name, version in {**after, **there}.items()]
+    out = run([*options, *SOLVE, "-y", "--reinstall", "--print-uris", "install", *every], SECONDS_TO_ASK)
+    site = tuple(each["apt"]["uris"].rstrip("/") + "/" for each in question.repositories)
+    found = re.findall(r"^'(\S+)' (\S+?)_(\S+)_\S+\.deb ", out, re.MULTILINE)
+    return {name: unquote(version) for uri, name, version in found if unquote(uri).startswith(site)}
+
+
+def _below(names, options):
+    """Installed packages that these names, where they are installed, need: name → version."""
+    quiet = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
+    out = command.attempt(["apt-cache", *options, "depends", "--recurse", "--installed", *quiet, *names], 60)[1]
+    known = {line.partition(":")[0] for line in out.splitlines() if re.match(r"[a-z0-9]", line)}
+    return {name: version for name, version in held.versions("apt").items() if name in known}
+
+
+def common(question, options):
+    """The newest upstream version of the branch that all of `together` can be had in, or ""."""
+    had = available(question.together, options)
+    kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
+    first = had.get(question.together[0], []) if question.together else []
+    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
+
+
+def prepare():
+    """End what a transaction that was cut short left half done. What cannot be ended, the next one tries anew."""
+    if command.attempt(["dpkg", "--audit"])[1].strip():
+        tool = ["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", *_OLD_CONFIG, "--configure", "-a"]
+        command.attempt(tool, SECONDS_TO_INSTALL)
+
+
+def carry_out(question):
+    """Install what is wanted, in one transaction."""
+    keep = [word for option in _OLD_CONFIG for word in ("-o", f"Dpkg::Options::={option}")]
+    words = ["-y", "-q", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Use-Pty=0", *keep, *SOLVE]
+    try:
+        run([*words, "install", *_named(question)], SECONDS_TO_INSTALL)
+    except Problem as problem:
+        if "Failed to fetch" not in str(problem):
+            raise
+        run(["update", "-q"], SECONDS_TO_ASK)  # the host's own lists are older than its mirror
+        run([*words, "install", *_named(question)], SECONDS_TO_INSTALL)

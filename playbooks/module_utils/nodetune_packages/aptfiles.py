@@ -1,0 +1,43 @@
+"""What a provision writes for apt: the site's repositories, and pins. Pure."""
+
+import re
+
+from .question import HEADER
+
+SOURCES = "/etc/apt/sources.list.d"
+KEYS = "/etc/apt/keyrings"
+PINS = "/etc/apt/preferences.d/nodetune.pref"
+LEFT_ALONE = "/etc/apt/apt.conf.d/52nodetune"
+
+
+def repository_files(repositories, root=""):
+    """Path → text of the files that make the site's repositories known to apt."""
+    files = {}
+    for each in repositories:
+        apt, key = each["apt"], f"{root}{KEYS}/nodetune-{each['name']}.asc"
+        lines = ["Types: deb", f"URIs: {apt['uris']}", f"Suites: {apt['suites']}"]
+        lines += [f"Components: {apt['components']}"] if apt.get("components") else []
+        lines += [f"Signed-By: {key}"] if apt.get("key_text") else []
+        files[f"{root}{SOURCES}/nodetune-{each['name']}.sources"] = HEADER.format("") + "\n".join(lines) + "\n"
+        if apt.get("key_text"):
+            files[key] = apt["key_text"].strip() + "\n"
+    return files
+
+
+def pin_files(versions):
+    """Path → text of the files that hold these versions: apt installs no others, unattended upgrades move none."""
+    if not versions:
+        return {PINS: None, LEFT_ALONE: None}
+    pins = [pin(name, version) for name, version in sorted(versions.items())]
+    plain = (re.sub("[.+]", r"[\g<0>]", name) for name in sorted(versions))  # the names are patterns there
+    names = "".join(f'  "^{name}$";\n' for name in plain)
+    end = "; apt may then move these packages"
+    return {
+        # 1001: also back to an older version (apt_preferences(5))
+        PINS: HEADER.format(end) + "\n" + "\n".join(pins),
+        LEFT_ALONE: HEADER.format(end) + "Unattended-Upgrade::Package-Blacklist {\n" + names + "};\n",
+    }
+
+
+def pin(names, version):
+    return f"Package: {names}\nPin: version {version}\nPin-Priority: 1001\n"

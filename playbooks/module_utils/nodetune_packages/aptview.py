@@ -1,0 +1,172 @@
+"""How apt is asked: of the host as it is, or as though repositories and pins stood on it. It changes nothing."""
+
+import contextlib
+import glob
+import os
+import re
+import shutil
+import tempfile
+
+from ansible.module_utils.nodetune_host import command
+from ansible.module_utils.nodetune_host.problem import Problem
+
+from .aptfiles import PINS, SOURCES, pin, repository_files
+
+LISTS = "/var/lib/apt/lists"
+SECONDS_TO_ASK = 300
+GENTLY = [
+    *("-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20", "-o", "Acquire::Retries=1"),
+    *("-o", "APT::Update::Error-Mode=any", "-o", "APT::Get::List-Cleanup=0"),
+]
+"""A mirror that is away is an error here, and soon; the lists of other repositories stay."""
+
+
+@contextlib.contextmanager
+def view(question):
+    """apt's options under which it sees the host as the question wants it seen."""
+    if question.repositories is None:
+        yield []
+        return
+    with _folder() as folder:
+        for part in (SOURCES, os.path.dirname(PINS), LISTS + "/partial", "/cache/archives/partial"):
+            os.makedirs(folder + part, exist_ok=True)
+        _link(SOURCES, folder, lambda name: not name.startswith("nodetune-"))
+        _link(os.path.dirname(PINS), folder, lambda name: name != os.path.basename(PINS))
+        _link(LISTS, folder, lambda name: name not in ("lock", "partial", "auxfiles"))
+        site = repository_files(question.repositories, folder)
+        _write("", site)
+        _write("", {f"{folder}{PINS}": _asked_pins(question)})
+        options = _options(folder)
+        _update([*options, *_only_site(folder, site)], question.repositories)
+        if not _host_lists():
+            run([*options, "update", "-q"], SECONDS_TO_ASK)
+        yield options
+
+
+@contextlib.contextmanager
+def _folder():
+    folder = tempfile.mkdtemp(prefix="nodetune-apt-")
+    try:
+        os.chmod(folder, 0o755)
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _write(folder, files):
+    for path, text in files.items():
+        os.makedirs(os.path.dirname(folder + path), exist_ok=True)
+        with open(folder + path, "w", encoding="utf-8") as out:
+            out.write(text)
+
+
+def _link(source, folder, wanted):
+    for name in os.listdir(source) if os.path.isdir(source) else []:
+        if wanted(name):
+            os.symlink(f"{source}/{name}", f"{folder}{source}/{name}")
+
+
+def _asked_pins(question):
+    pins = [pin(name, version) for name, version in sorted(question.versions.items())]
+    if question.branch and question.family:
+        form = "-*" if question.branch.count(".") > 1 else ".*"
+        pins.append(pin(" ".join(question.family), question.branch + form))
+    return "\n".join(pins)
+
+
+def _options(folder):
+    """A file of options that is read after the host's own: the places are ours, and no program of the host's is run."""
+    places = {
+        "Dir::Etc::sourceparts": folder + SOURCES,
+        "Dir::Etc::preferencesparts": folder + os.path.dirname(PINS),
+        "Dir::State::lists": folder + LISTS,
+        "Dir::Cache": folder + "/cache",
+        "Debug::NoLocking": "1",
+        "APT::Sandbox::User": "root",  # the folder is root's
+    }
+    hooks = [f"APT::Update::{when}-Invoke{success};" for when in ("Pre", "Post") for success in ("", "-Success")]
+    text = "".join(f'{name} "{value}";\n' for name, value in places.items()) + "".join(
+        f"#clear {hook}\n" for hook in hooks
+    )
+    _write(folder, {"/apt.conf": text})
+    return ["-c", f"{folder}/apt.conf"]
+
+
+def _only_site(folder, site):
+    """The options that leave out the host's own repositories."""
+    own = f"{folder}/site"
+    os.mkdir(own)
+    for path in site:
+        if path.endswith(".sources"):
+            os.symlink(path, f"{own}/{os.path.basename(path)}")
+    return ["-o", f"Dir::Etc::sourceparts={own}", "-o", "Dir::Etc::sourcelist=/dev/null"]
+
+
+def refresh(repositories):
+    """Fetch the lists of the site's repositories; those of the host's own too, where there are none."""
+    with _folder() as folder:
+        _write(
+            folder, {path: text for path, text in repository_files(repositories).items() if path.startswith(SOURCES)}
+        )
+        _update(
+            ["-o", f"Dir::Etc::sourceparts={folder}{SOURCES}", "-o", "Dir::Etc::sourcelist=/dev/null"], repositories
+        )
+    if not _host_lists():
+        run(["update", "-q"], SECONDS_TO_ASK)
+
+
+def _host_lists(folder=LISTS):
+    return [path for path in glob.glob(f"{folder}/*") if os.path.isfile(path) and not path.endswith("/lock")]
+
+
+def _update(options, repositories):
+    status, _, err = attempt([*options, *GENTLY, "update", "-q"], SECONDS_TO_ASK)
+    told = [line for line in err.splitlines() if re.match(r"[EW]: (?!Target )", line)]
+    if status or any(re.search(r"GPG error|Failed to fetch|not signed", line) for line in told):
+        raise Problem(_unreachable(told, repositories))
+
+
+def _unreachable(told, repositories):
+    text = next((line[3:] for line in told if re.search(r"GPG|Failed to fetch|sign|Conflicting", line)), "")
+    text = text or next((line[3:] for line in told), "apt-get update failed without a message")
+    name = next((each["name"] for each in repositories if each["apt"]["uris"].rstrip("/") in text), "")
+    what = f"repository {name}: " if name else ""
+    if "Conflicting values set for option Signed-By" in text:
+        advice = "the host has it already under another file: remove that from /etc/apt/sources.list.d"
+    elif re.search(r"NO_PUBKEY|GPG|not signed|EXPKEYSIG|key", text):
+        advice = "is key: in the site file the key that signs this repository?"
+    else:
+        advice = "is its address in the site file right, and does this host reach it?"
+    return f"{what}{text.strip().rstrip('.')}: {advice}"
+
+
+def attempt(words, seconds):
+    # needrestart would ask, or restart services under running jobs
+    return command.attempt(
+        ["env", "DEBIAN_FRONTEND=noninteractive", "NEEDRESTART_SUSPEND=1", "apt-get", *words], seconds
+    )
+
+
+def run(words, seconds):
+    status, out, err = attempt(words, seconds)
+    if status:
+        raise Problem(why(out, err))
+    return out
+
+
+def why(out, err):
+    """apt's reason as one line."""
+    text = out + "\n" + err
+    broken = re.search(r"dpkg: error processing (?:package|archive) (\S+) .*\n\s*(.+)", text)
+    if broken:
+        return (
+            f"{broken.group(1)}: {broken.group(2).strip()}: see /var/log/apt/term.log there; running this again goes on"
+        )
+    unmet = re.search(r"unmet dependencies:\n((?: .*\n)+)", text)
+    if unmet:
+        lines = " ".join(unmet.group(1).split())
+        return f"these packages cannot be installed together: {lines[:400]}"
+    told = [line[3:] for line in err.splitlines() if line.startswith("E: ")]
+    if any("Conflicting values set for option Signed-By" in line for line in told):
+        return _unreachable([f"E: {line}" for line in told], [])
+    return f"apt-get failed: {(told or [command.last_line(text) or 'no message'])[0]}"

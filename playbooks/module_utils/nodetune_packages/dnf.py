@@ -1,0 +1,166 @@
+"""Packages of the RHEL family, through dnf 4's own library (python3-dnf).
+
+The library belongs to the system's Python: a module that runs in another has to start itself anew in that one.
+"""
+
+import contextlib
+import fnmatch
+
+from ansible.module_utils.nodetune_host.problem import Problem
+
+from .dnffiles import KEYS, OURS, SOURCES, pin_files, repository_files
+from .dnfview import refresh, view
+from .question import Answer, judge, no_package, no_version, upstream
+
+
+def version(package):
+    """Epoch, version and release as a lock has them: the epoch only where there is one."""
+    epoch = f"{package.epoch}:" if package.epoch else ""
+    return f"{epoch}{package.version}-{package.release}"
+
+
+@contextlib.contextmanager
+def asked(question):
+    """The answer to a question, and dnf's state with the transaction in it."""
+    if not question.wanted:
+        yield Answer([]), None
+        return
+    with view(question) as base:
+        _exist(question, base)
+        _restrict(question, base)
+        _solve(question, base)
+        answer = Answer(_steps(base.transaction))
+        judge(question, answer)
+        yield answer, base
+
+
+def _matching(base, name):
+    import dnf
+
+    return dnf.subject.Subject(name).get_best_query(base.sack)
+
+
+def _exist(question, base):
+    """Raises Problem when a package, or the version that is fixed, cannot be had."""
+    for name in question.wanted:
+        had = [version(package) for package in sorted(_matching(base, name), reverse=True)]
+        if not had:
+            raise Problem(no_package(name))
+        fixed = question.versions.get(name)
+        if fixed and fixed not in had:
+            raise Problem(no_version(name, fixed, list(dict.fromkeys(had))))
+
+
+def available(names, base):
+    """Name → the versions that can be had, newest first."""
+    found = {name: sorted(base.sack.query().available().filter(name=name), reverse=True) for name in names}
+    return {name: list(dict.fromkeys(version(each) for each in packages)) for name, packages in found.items()}
+
+
+def _restrict(question, base):
+    """Leave out every version but the fixed one; and of the driver's family, what is of another branch."""
+    query = base.sack.query().available()
+    out = [each for each in query.filter(name=list(question.versions)) if version(each) != question.versions[each.name]]
+    if question.branch and question.family:
+        kin = [each for each in query if any(fnmatch.fnmatch(each.name, form) for form in question.family)]
+        branched = {each.name for each in kin if question.fits_branch(version(each))}
+        out += [each for each in kin if each.name in branched and not question.fits_branch(version(each))]
+    if out:
+        base.sack.add_excludes(base.sack.query().filter(pkg=out))
+
+
+def _solve(question, base):
+    import dnf
+
+    try:
+        for name in question.wanted:
+            base.install(name)
+        _move(question, base)
+        base.resolve(allow_erasing=True)
+    except dnf.exceptions.Error as error:
+        text = " ".join(line.strip(" -") for line in str(error).splitlines() if line.strip())
+        raise Problem(f"these packages cannot be installed together: {text[:400]}") from None
+
+
+def _move(question, base):
+    """dnf leaves what is installed as it is: what is wanted, and what that needs, goes to its version up or down."""
+    for there in _below(question.wanted, base):
+        found = base.sack.query().available().filter(name=there.name, arch=there.arch).latest()
+        fixed = there.name in question.versions
+        for package in found:
+            if fixed and package > there:
+                base.package_upgrade(package)
+            elif fixed and package < there:
+                base.package_downgrade(package)
+
+
+def _steps(transaction):
+    before = {each.name: version(each) for each in transaction.remove_set}
+    after = {each.name: version(each) for each in transaction.install_set}
+    return [(name, before.get(name, ""), after.get(name, "")) for name in {**before, **after}]
+
+
+def from_site(question, answer, base):
+    """Name → version of what the answer, or the host already, takes from the site's repositories."""
+    new = {each.name: version(each) for each in base.transaction.install_set if each.repoid.startswith(OURS)}
+    gone = {name for name, _, _ in answer.steps}
+    ours = {each.name + " " + version(each) for each in base.sack.query().available() if each.repoid.startswith(OURS)}
+    held = {each.name: version(each) for each in _below(question.wanted, base) if each.name not in gone}
+    return {**{name: found for name, found in held.items() if f"{name} {found}" in ours}, **new}
+
+
+def _below(names, base):
+    """Installed packages that these names, where they are installed, need."""
+    host = base.sack.query().installed()
+    found, todo = {}, list(host.filter(name=list(names)))
+    while todo:
+        each = todo.pop()
+        if each.name not in found:
+            found[each.name] = each
+            todo += host.filter(provides=each.requires) if each.requires else []
+    return found.values()
+
+
+def common(question, base):
+    """The newest upstream version of the branch that all of `together` can be had in, or ""."""
+    had = available(question.together, base)
+    kinds = [{upstream(each) for each in had[name] if question.fits_branch(each)} for name in question.together]
+    first = had[question.together[0]] if question.together else []
+    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
+
+
+def prepare():
+    """Nothing: rpm takes back or ends what was cut short by itself."""
+
+
+def carry_out(question):
+    """Install what is wanted, in one transaction."""
+    import dnf
+
+    with asked(question) as (answer, base):
+        if not answer.steps:
+            return
+        try:
+            base.download_packages(list(base.transaction.install_set))
+            for package in base.transaction.install_set:
+                _trust(base, package)
+            base.do_transaction()
+        except dnf.exceptions.Error as error:
+            raise Problem(f"dnf failed: {' '.join(str(error).split())[:400]}") from None
+
+
+def _trust(base, package):
+    """Raises Problem when the package is not signed with its repository's key."""
+    import dnf
+
+    try:
+        result, message = base.package_signature_check(package)
+        if result == 1:
+            base.package_import_key(package)
+            result, message = base.package_signature_check(package)
+    except dnf.exceptions.Error as error:
+        result, message = 2, error
+    if result:
+        name = package.repoid.replace(OURS, "")
+        advice = "is key: in the site file the key that signs this repository?"
+        raise Problem(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")

@@ -1,0 +1,50 @@
+"""What a provision writes for dnf: the site's repositories, and pins."""
+
+from .question import HEADER
+
+SOURCES = "/etc/yum.repos.d"
+KEYS = "/etc/pki/rpm-gpg"
+PINS = "/etc/dnf/plugins/versionlock.list"
+BEGIN = "# begin: nodetune provision holds these versions; to take it back, remove the lines up to its end"
+END = "# end: nodetune provision"
+OURS = "nodetune-"
+"""What the names of the site's repositories begin with."""
+
+
+def repository_files(repositories, root=""):
+    """Path → text of the files that make the site's repositories known to dnf.
+
+    module_hotfixes: the lock says which version of which package is installed, and not the stream of a module, of which
+    RHEL 10 has none any more.
+    """
+    files = {}
+    for each in repositories:
+        given, key = each["dnf"], f"{root}{KEYS}/nodetune-{each['name']}.asc"
+        lines = [f"[{OURS}{each['name']}]", f"name={each['name']} (nodetune provision)", f"baseurl={given['baseurl']}"]
+        lines += ["enabled=1", "module_hotfixes=1", f"gpgcheck={int(bool(given.get('key_text')))}"]
+        lines += [f"gpgkey=file://{key}"] if given.get("key_text") else []
+        files[f"{root}{SOURCES}/{OURS}{each['name']}.repo"] = HEADER.format("") + "\n".join(lines) + "\n"
+        if given.get("key_text"):
+            files[key] = given["key_text"].strip() + "\n"
+    return files
+
+
+def pin_files(versions):
+    """Path → text of our lines in the list of dnf's versionlock plugin; they are a part of a file of others."""
+    lines = [f"{name}-{version if ':' in version else '0:' + version}.*" for name, version in sorted(versions.items())]
+    text = _others(read(PINS)) + ("\n".join([BEGIN, *lines, END]) + "\n" if lines else "")
+    return {PINS: text or None}
+
+
+def read(path):
+    try:
+        with open(path, encoding="utf-8") as source:
+            return source.read()
+    except OSError:
+        return ""
+
+
+def _others(text):
+    """A versionlock list without our part of it."""
+    head, begin, rest = text.partition(BEGIN + "\n")
+    return head + rest.partition(END + "\n")[2] if begin else text

@@ -1,0 +1,51 @@
+"""Files that a provision owns on a host: written whole, and only where they differ."""
+
+import glob
+import os
+import tempfile
+
+from ansible.module_utils.nodetune_host.problem import Problem, why
+
+
+def lying(folders):
+    """Paths of what provisions, this one or earlier ones, left in these folders."""
+    return [path for folder in folders for path in glob.glob(f"{folder}/nodetune-*")]
+
+
+def put(files, check):
+    """Write path → text (None: no such file) unless `check`; returns Ansible's diffs. Raises Problem."""
+    diffs = []
+    for path, text in sorted(files.items()):
+        before = _read(path)
+        if before != text:
+            diffs.append({"before_header": path, "after_header": path, "before": before or "", "after": text or ""})
+            if not check:
+                _write(path, text)
+    return diffs
+
+
+def _read(path):
+    try:
+        with open(path, encoding="utf-8", errors="replace") as source:
+            return source.read()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise Problem(f"{path} cannot be read: {why(error)}") from None
+
+
+def _write(path, text):
+    try:
+        if text is None:
+            os.unlink(path)
+            return
+        os.makedirs(os.path.dirname(path), mode=0o755, exist_ok=True)
+        handle, partial = tempfile.mkstemp(prefix=".nodetune-", dir=os.path.dirname(path))
+        with os.fdopen(handle, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        os.chmod(partial, 0o644)
+        os.replace(partial, path)
+    except OSError as error:
+        raise Problem(f"{path} cannot be written: {why(error)}") from None

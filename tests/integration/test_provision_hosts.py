@@ -1,0 +1,492 @@
+"""Provisioning through real Ansible over real sshds. The playbooks that touch packages are played by small ones of the same
+names, which keep each host's state in a folder; what a probe would find there is told from that state. (Real packages, on
+machines that boot: tests/fleet.)
+"""
+
+import json
+import os
+import signal
+import threading
+import time
+
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from nodetune import measuring, playbook, workflow
+from nodetune.cli import group
+from nodetune.model import Value
+from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
+from nodetune.provision import STAGES
+from nodetune.provision import lock as locks
+from nodetune.transport import Unreachable
+from nodetune.verdict.compare import FEWEST
+from tests import provisioning
+from tests import verify_records as records
+from tests.documents import valid
+from tests.provisioning import DRIVER, NEWER
+
+pytestmark = pytest.mark.timeout(300)
+
+PROVISION = """
+- hosts: all
+  gather_facts: false
+  vars: {place: "{{ lookup('env', 'ROOM') }}/{{ ansible_host }}"}
+  tasks:
+    - name: Hang
+      shell: "test ! -e {{ place }}/hang || { touch {{ place }}/hanging; sleep 600; }"
+      changed_when: false
+    - name: Repository
+      shell: "test ! -e {{ place }}/no-repository"
+      changed_when: false
+    - name: Packages
+      copy: {dest: "{{ place }}/installed.json", content: "{{ nodetune_versions | to_json }}"}
+    - name: Set up
+      shell: "test ! -e {{ place }}/no-setup && { test ! -e {{ place }}/hang-late || { touch {{ place }}/hanging; sleep 600; }; }"
+      changed_when: false
+    - name: Log
+      shell: "echo packages {{ nodetune_driver }} >> {{ place }}/log"
+      changed_when: false
+      when: not ansible_check_mode
+"""
+REBOOT = """
+- hosts: all
+  gather_facts: false
+  vars: {place: "{{ lookup('env', 'ROOM') }}/{{ ansible_host }}"}
+  tasks:
+    - name: Reboot
+      shell: "echo reboot >> {{ place }}/log; test -e {{ place }}/no-boot || cp {{ place }}/installed.json {{ place }}/booted.json"
+"""
+SLURM = """
+- hosts: all
+  gather_facts: false
+  vars: {{place: "{{{{ lookup('env', 'ROOM') }}}}/{{{{ ansible_host }}}}"}}
+  tasks:
+    - name: {name}
+      shell: "echo {name} >> {{{{ place }}}}/log; {do}"
+      register: done
+      changed_when: done.rc == 0
+      failed_when: false
+"""
+VERSIONS = """
+- hosts: all
+  gather_facts: false
+  tasks:
+    - name: Versions
+      told_versions: {packages: "{{ nodetune_packages }}", branch: "{{ nodetune_branch }}"}
+"""
+TOLD_VERSIONS = f"""
+from ansible.module_utils.basic import AnsibleModule
+module = AnsibleModule({{"packages": {{"type": "dict"}}, "branch": {{"type": "str"}}}})
+driver = module.params["branch"] if "." in module.params["branch"] else "{DRIVER}"
+names = [name for part in module.params["packages"].values() for name in part["packages"]]
+kin = [name for part in ("driver", "fabric-manager", "persistenced") for name in module.params["packages"][part]["packages"]]
+module.exit_json(changed=False, driver=driver, versions={{name: driver + "-1" if name in kin else "1.0-1" for name in names}})
+"""
+
+
+class Room:
+    """Hosts whose state is in files, and what is said of them."""
+
+    def __init__(self, folder, farm, monkeypatch):
+        self.folder, self.farm, self.hosts = folder, farm, {"gpu1": farm.good[0], "gpu2": farm.good[1]}
+        self.gone, self.figures, self.asked = set(), {}, []
+        self.runs = folder / "runs"
+        for address in self.hosts.values():
+            (folder / address).mkdir()
+        self._playbooks(monkeypatch)
+        monkeypatch.setenv("ROOM", str(folder))
+        monkeypatch.setenv("NODETUNE_RUNS", str(self.runs))
+        monkeypatch.setattr(workflow, "collect", self.collect)
+        monkeypatch.setattr(measuring, "measure", self.measure)
+        provisioning.site(folder)
+        locks.write(folder / "v.lock", self.lock(DRIVER))
+
+    def lock(self, driver):
+        return {"debian-12-x86_64": provisioning.locked(driver)}
+
+    def _playbooks(self, monkeypatch):
+        home = self.folder / "playbooks"
+        (home / "library").mkdir(parents=True)
+        (home / "library" / "told_versions.py").write_text(TOLD_VERSIONS)
+        texts = {
+            "provision": PROVISION,
+            "versions": VERSIONS,
+            "reboot": REBOOT,
+            "drain": SLURM.format(name="drain", do="touch {{ place }}/drained"),
+            "resume": SLURM.format(name="resume", do="rm {{ place }}/drained"),
+        }
+        for name, text in texts.items():
+            (home / f"{name}.yml").write_text(text)
+        monkeypatch.setattr(playbook, "_path", lambda name: home / f"{name}.yml")
+
+    def place(self, host):
+        return self.folder / self.hosts[host]
+
+    def mark(self, host, name):
+        (self.place(host) / name).touch()
+
+    def unmark(self, host, name):
+        (self.place(host) / name).unlink()
+
+    def log(self, host):
+        path = self.place(host) / "log"
+        return path.read_text().split("\n")[:-1] if path.exists() else []
+
+    def state(self, host, name):
+        path = self.place(host) / f"{name}.json"
+        return json.loads(path.read_text()) if path.exists() else None
+
+    def facts(self, host):
+        if host in self.gone:
+            return Unreachable("refused", "nothing listens on port 22")
+        installed, booted = self.state(host, "installed"), self.state(host, "booted")
+        rows = {name: {"version": of, "maker": provisioning.MAKER} for name, of in (installed or {}).items()}
+        if booted is None:
+            return provisioning.bare(host, packages__installed=Value(rows))
+        return provisioning.running(host, locks.upstream(booted["nvidia-driver-cuda"]), packages__installed=Value(rows))
+
+    def collect(self, targets, names, _reach):
+        self.asked.append(set(names))
+        yield from ((target, self.facts(target.name), 0.1) for target in targets)
+
+    def measure(self, targets, plan_for, reach):
+        wanted = {target.name: self.figures.get(target.name, [records.whole()]) for target in targets}
+        yield from records.Player(**wanted)(targets, plan_for, reach)
+
+    def inventory(self):
+        common = {
+            "ansible_user": self.farm.user,
+            "ansible_port": self.farm.port,
+            "ansible_python_interpreter": str(self.farm.bin / "python3"),
+            "ansible_ssh_common_args": f"-F {self.farm.config}",
+        }
+        hosts = {host: {"ansible_host": address} for host, address in self.hosts.items()}
+        path = self.folder / "hosts.yml"
+        path.write_text(yaml.safe_dump({"gpu": {"hosts": hosts, "vars": common}}))
+        return str(path)
+
+    def __call__(self, *words, code=OK):
+        """nodetune provision; its document."""
+        done = self.run("provision", "--lock", f"{self.folder}/v.lock", "--yes", "--format", "json", *words)
+        assert done.return_value == code, done.output
+        return valid("provision", done.stdout)
+
+    def run(self, command, *words):
+        common = ["-i", self.inventory(), "--site", f"{self.folder}/site.yml"]
+        return CliRunner().invoke(group, [command, *common, *words], standalone_mode=False, catch_exceptions=False)
+
+    def site(self, more):
+        provisioning.site(self.folder, provisioning.SITE + more)
+
+
+@pytest.fixture
+def room(tmp_path, farm, monkeypatch):
+    return Room(tmp_path, farm, monkeypatch)
+
+
+def states(told, host="gpu1"):
+    (found,) = [each for each in told["hosts"] if each["name"] == host]
+    return {each["stage"]: each["state"] for each in found["stages"]}
+
+
+def message(told, stage, host="gpu1"):
+    (found,) = [each for each in told["hosts"] if each["name"] == host]
+    return next(each["message"] for each in found["stages"] if each["stage"] == stage)
+
+
+def next_command(told, host="gpu1"):
+    return next(each["next"] for each in told["hosts"] if each["name"] == host)
+
+
+def record(room, told, name="provision"):
+    return json.loads((room.runs / told["run"] / f"{name}.json").read_text())
+
+
+WELL = {
+    "look": "done",
+    "packages": "done",
+    "reboot": "done",
+    "tune": "nothing to do",
+    "audit": "done",
+    "verify": "done",
+    "baseline": "left out",
+    "guard": "left out",
+    "join": "left out",
+}
+
+
+def test_bare_hosts_go_through_all_stages_in_order_and_a_second_run_has_nothing_to_do(room):
+    told = room()
+    assert list(states(told)) == list(STAGES)
+    assert states(told) == states(told, "gpu2") == WELL
+    assert room.log("gpu1") == [f"packages {DRIVER}", "reboot"]
+    assert record(room, told)["hosts"] == told["hosts"]
+    assert record(room, told, "run")["exit"] == OK
+    again = states(room())
+    assert (again["packages"], again["reboot"]) == ("nothing to do", "nothing to do")
+    assert room.log("gpu1").count("reboot") == 1
+
+
+def test_a_host_that_fails_stops_there_the_other_goes_on_and_the_next_command_brings_it_through(room):
+    room.mark("gpu1", "no-repository")
+    told = room(code=NOT_REACHED)
+    assert states(told, "gpu2") == WELL
+    assert list(states(told).values()) == ["done", "failed"] + ["not reached"] * 7
+    assert message(told, "packages").startswith("Repository: ")
+    words = next_command(told).split()
+    assert words[-4:] == ["-l", "gpu1", "--from", "packages"]
+    room.unmark("gpu1", "no-repository")
+    assert states(room(*words[-4:])) == WELL
+
+
+def test_a_driver_that_does_not_come_up_is_told_at_the_reboot(room):
+    room.mark("gpu1", "no-boot")
+    told = room(code=NOT_REACHED)
+    assert states(told)["reboot"] == "failed"
+    assert "after the boot: nouveau is loaded" in message(told, "reboot")
+    assert states(told, "gpu2") == WELL
+
+
+def test_a_host_that_is_not_reached_costs_only_itself(room):
+    room.gone.add("gpu2")
+    told = room(code=INCOMPLETE)
+    assert states(told) == WELL
+    assert message(told, "look", "gpu2") == "refused: nothing listens on port 22"
+
+
+def test_a_measurement_that_falls_short_keeps_a_host_out_of_service(room):
+    room.site("  join: slurm\n")
+    room.figures["gpu1"] = [records.whole(**{f"gpu_copy h2d GPU{gpu}": 20.0 for gpu in range(8)})]
+    told = room(code=TOO_SLOW)
+    assert states(told)["verify"] == "failed"
+    assert "gpu_copy h2d GPU0" in message(told, "verify")
+    assert states(told)["join"] == "not reached"
+    assert "resume" not in room.log("gpu1")
+
+
+@pytest.mark.parametrize("stage", ["packages", "reboot", "tune", "audit", "verify"])
+def test_interrupted_at_a_stage_the_record_is_whole_and_a_second_run_completes_it(room, stage, monkeypatch):
+    with interrupted_at(room, stage, monkeypatch):
+        told = room(code=NOT_REACHED)
+    assert states(told)[stage] == "failed"
+    assert "Ctrl-C" in message(told, stage)
+    after = STAGES[STAGES.index(stage) + 1 :]
+    assert {states(told)[each] for each in after} == {"not reached"}
+    assert record(room, told, "run")["ended"]
+    assert list(states(room()).values())[:6].count("failed") == 0
+
+
+class interrupted_at:  # noqa: N801  (used as a function)
+    """Ctrl-C while this stage is under way: a real signal during a play, an exception where nodetune itself waits."""
+
+    def __init__(self, room, stage, monkeypatch):
+        self.room, self.stage, self.patch = room, stage, monkeypatch
+        self.mark = {"packages": "hang", "set up": "hang-late"}.get(stage)
+
+    def __enter__(self):
+        if self.mark:
+            self.room.mark("gpu1", self.mark)
+            threading.Thread(target=self._signal, daemon=True).start()
+            return
+        where = {"verify": (measuring, "measure")}.get(self.stage, (workflow, "collect"))
+        # what the stages look at: look 1, reboot 2 and 3, tune 4, audit 5
+        self.left = {"verify": 1, "reboot": 2, "tune": 4, "audit": 5}[self.stage]
+        self.where, self.real = where, getattr(*where)
+        self.patch.setattr(*where, self._interrupting)
+
+    def _interrupting(self, *given):
+        self.left -= 1
+        if self.left == 0:
+            raise KeyboardInterrupt
+        yield from self.real(*given)
+
+    def _signal(self):
+        end = time.monotonic() + 60
+        while not (self.room.place("gpu1") / "hanging").exists() and time.monotonic() < end:
+            time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    def __exit__(self, *_):
+        if self.mark:
+            self.room.unmark("gpu1", self.mark)
+        else:
+            self.patch.setattr(*self.where, self.real)
+
+
+def test_only_one_stage_looks_and_does_that(room):
+    room()
+    told = states(room("--only", "verify"))
+    assert {stage for stage, state in told.items() if state != "left out"} == {"look", "verify"}
+
+
+def test_the_first_hosts_figures_become_the_baseline_and_later_ones_are_held_against_it(room):
+    room.site("  baseline: baselines/good.json\n")
+    assert states(room("-l", "gpu1"))["baseline"] == "done"
+    valid("baseline", (room.folder / "baselines" / "good.json").read_text())
+    slow = records.whole(**{f"gpu_copy h2d GPU{gpu}": 45.0 for gpu in range(8)})
+    room.figures["gpu2"] = [slow]
+    told = room("-l", "gpu2", code=TOO_SLOW)
+    assert states(told, "gpu2")["verify"] == "failed"
+    room.figures["gpu2"] = [records.whole()]
+    assert message(room("-l", "gpu2"), "baseline", "gpu2") == "held against good.json"
+
+
+def test_hosts_that_were_drained_for_it_are_resumed_and_one_that_failed_stays_drained(room):
+    room.mark("gpu1", "no-setup")
+    told = room("--drain", "slurm", code=NOT_REACHED)
+    assert room.log("gpu2") == ["drain", f"packages {DRIVER}", "reboot", "resume"]
+    assert room.log("gpu1") == ["drain"]
+    assert (room.place("gpu1") / "drained").exists()
+    assert states(told)["packages"] == "failed"
+
+
+def test_join_resumes_what_an_earlier_run_that_failed_had_drained(room):
+    room.site("  join: slurm\n")
+    room.mark("gpu1", "no-setup")
+    room("--drain", "slurm", "-l", "gpu1", code=NOT_REACHED)
+    room.unmark("gpu1", "no-setup")
+    told = room("-l", "gpu1")
+    assert states(told)["join"] == "done"
+    assert not (room.place("gpu1") / "drained").exists()
+
+
+def test_a_dry_run_shows_what_would_be_installed_and_changes_nothing(room):
+    done = room.run("provision", "--lock", f"{room.folder}/v.lock", "--dry-run")
+    assert done.return_value == OK, done.output
+    assert "gpu[1-2]  debian-12-x86_64, 8 GPUs, driver 580.159.04 (open)" in done.output
+    assert "nvidia-fabricmanager 580.159.04-1" in done.output
+    assert "+++" in done.output
+    assert room.state("gpu1", "installed") is None
+    assert not room.runs.exists()
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_begun(room):
+    with pytest.raises(Exception, match="--yes"):
+        room.run("provision", "--lock", f"{room.folder}/v.lock")
+    assert room.log("gpu1") == []
+
+
+# lock
+
+
+def test_a_lock_holds_what_the_hosts_would_get_and_lets_a_bare_host_be_provisioned(room):
+    room.folder.joinpath("v.lock").unlink()
+    done = room.run("lock", "-o", f"{room.folder}/v.lock")
+    assert done.return_value == OK, done.output
+    assert "debian-12-x86_64  driver 580.159.04" in done.output
+    found = locks.read(room.folder / "v.lock")["debian-12-x86_64"]
+    assert (found.driver, found.packages["nvidia-fabricmanager"]) == (DRIVER, f"{DRIVER}-1")
+    again = room.run("lock", "-o", f"{room.folder}/v.lock", "--check")
+    assert (again.return_value, "nothing is newer" in again.output) == (OK, True)
+    assert states(room()) == WELL
+
+
+def test_a_lock_may_be_of_an_older_driver_and_a_check_says_that_another_is_there(room):
+    done = room.run("lock", "-o", f"{room.folder}/v.lock", "--driver", "580.95.05")
+    assert done.return_value == OK, done.output
+    before = (room.folder / "v.lock").read_text()
+    checked = room.run("lock", "-o", f"{room.folder}/v.lock", "--check")
+    assert checked.return_value == NOT_REACHED
+    assert "580.95.05-1 → 580.159.04-1" in checked.output
+    assert (room.folder / "v.lock").read_text() == before
+
+
+def test_a_host_that_is_not_reached_is_named_and_the_lock_is_written_from_the_others(room):
+    room.gone.add("gpu2")
+    done = room.run("lock")
+    assert done.return_value == INCOMPLETE
+    assert "gpu2: refused: nothing listens on port 22" in done.stderr
+    assert "debian-12-x86_64:" in done.stdout
+
+
+# upgrade
+
+
+@pytest.fixture
+def old(room):
+    """Hosts that work with the older driver, and a lock with the newer one."""
+    room()
+    for host in room.hosts:
+        (room.place(host) / "log").unlink()
+    locks.write(room.folder / "v.lock", room.lock(NEWER))
+    return room
+
+
+SLOW = records.whole(**{"memory local node0": 340.0})
+
+
+def test_an_upgrade_goes_host_by_host_and_is_measured_before_and_after(old):
+    told = old("--upgrade", "--drain", "slurm")
+    well = {**dict.fromkeys(("look", "drain", "before", "packages", "reboot", "audit", "after", "resume"), "done")}
+    assert states(told) == states(told, "gpu2") == {**well, "back": "nothing to do"}
+    assert old.log("gpu1") == ["drain", f"packages {NEWER}", "reboot", "resume"]
+    assert locks.upstream(old.state("gpu2", "booted")["nvidia-driver-cuda"]) == NEWER
+    assert record(old, told, "held")["gpu1"]["driver"] == DRIVER
+    valid("verify", json.dumps(record(old, told, "before-verify")))
+    valid("verify", json.dumps(record(old, told, "after-verify")))
+    same = states(old("--upgrade"))
+    assert set(same.values()) == {"done", "nothing to do"}
+    assert same["packages"] == "nothing to do"
+
+
+def test_what_becomes_slower_is_taken_back_and_no_further_host_is_begun(old):
+    old.figures["gpu1"] = [*[records.whole()] * FEWEST, *[SLOW] * 2 * FEWEST, *[records.whole()] * FEWEST]
+    told = old("--upgrade", "--drain", "slurm", code=TOO_SLOW)
+    assert states(told)["after"] == "failed"
+    assert "memory local node0" in message(told, "after")
+    assert states(told)["back"] == "done"
+    assert message(told, "back") == f"driver {DRIVER} again; measured as before"
+    assert old.log("gpu1") == ["drain", f"packages {NEWER}", "reboot", f"packages {DRIVER}", "reboot", "resume"]
+    assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
+    assert old.log("gpu2") == []
+    assert message(told, "drain", "gpu2") == "not begun: the upgrade failed on gpu1"
+
+
+def test_a_driver_that_does_not_come_up_is_taken_back(old):
+    old.mark("gpu1", "no-boot")
+    told = old("--upgrade", code=NOT_REACHED)
+    assert "driver 580.159.04 is loaded, 580.178.04 is installed" in message(told, "reboot")
+    assert states(told)["back"] == "done"
+    assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
+
+
+def test_packages_that_were_refused_before_any_moved_need_no_way_back(old):
+    old.mark("gpu1", "no-repository")
+    told = old("--upgrade", "--drain", "slurm", code=NOT_REACHED)
+    assert states(told)["packages"] == "failed"
+    assert message(told, "back") == "no package had moved"
+    assert next_command(told).endswith("-l gpu1 --upgrade")
+    assert old.log("gpu1") == ["drain", "resume"]
+
+
+def test_packages_that_were_exchanged_in_part_are_taken_back(old):
+    old.mark("gpu1", "no-setup")
+    told = old("--upgrade", code=NOT_REACHED)
+    assert states(told)["packages"] == "failed"
+    assert states(told)["back"] == "failed"
+    assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
+
+
+def test_an_upgrade_that_was_cut_short_is_gone_on_with_by_a_provision(old, monkeypatch):
+    with interrupted_at(old, "set up", monkeypatch):
+        told = old("--upgrade", "--canary", "0", code=NOT_REACHED)
+    assert next_command(told, "gpu2").endswith("-l gpu2")
+    assert states(told, "gpu2")["back"] == "not reached"
+    assert old.state("gpu2", "installed") == dict(provisioning.locked(NEWER).packages)
+    again = old("--upgrade", "-l", "gpu2", code=NOT_REACHED)
+    assert "driver 580.178.04 is installed and 580.159.04 runs" in message(again, "look", "gpu2")
+    assert states(old("-l", "gpu2"), "gpu2")["reboot"] == "done"
+
+
+def test_a_host_that_cannot_be_measured_is_not_upgraded(old):
+    old.figures["gpu1"] = [[]]
+    told = old("--upgrade", code=INCOMPLETE)
+    assert "nothing could be measured, so nothing is upgraded" in message(told, "before")
+    assert old.log("gpu1") == []
+
+
+def test_a_bare_host_is_no_case_for_an_upgrade(room):
+    told = room("--upgrade", code=NOT_REACHED)
+    assert "provision this host without --upgrade" in message(told, "look")
+    assert room.log("gpu1") == []
