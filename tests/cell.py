@@ -20,7 +20,7 @@ for there in /proc /dev "$@"; do mkdir -p "root$there"; mount --rbind "$there" "
 rm -rf root/etc/apt/sources.list* root/var/lib/apt/lists/*  # nothing is fetched from anywhere but the tests' own repositories
 mkdir -p root/run root/etc/apt/sources.list.d
 echo ready
-exec sleep infinity
+exec cat > /dev/null  # ends with whoever holds its input, however that ends
 """
 
 PLAY = """
@@ -52,14 +52,13 @@ class Cell:
         self.place = self._folder.name
         seen = [path for path in dict.fromkeys(SEEN) if os.stat(path).st_dev != os.stat("/").st_dev]
         start = ["unshare", "--mount", "--propagation", "private", "sh", "-c", SET_UP, "cell", self.place, *seen]
-        self._holder = subprocess.Popen(start, stdout=subprocess.PIPE, text=True)
+        self._holder = subprocess.Popen(start, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         assert self._holder.stdout.readline() == "ready\n"
         return self
 
     def __exit__(self, *_):
         self._holder.kill()
-        self._holder.wait()
-        self._holder.stdout.close()
+        self._holder.communicate()
         self._folder.cleanup()
 
     def run(self, argv, text=None, check=True, env=None):
