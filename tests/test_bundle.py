@@ -12,7 +12,6 @@ from nodetune import audit, bundle, checks
 from nodetune.transport import Unreachable, frame, local
 
 OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
-VOLATILE = ("gpu", "irq", "tcp", "memory", "net", "xid", "services", "mounts", "block", "numa", "kernel", "cpu", "rdma")
 
 
 def probe(python, names, seconds=20.0):
@@ -27,13 +26,15 @@ def every_fact():
 
 
 def test_piped_and_imported_see_the_same(every_fact):
-    piped, said = probe(sys.executable, every_fact)
     imported = local.facts(bundle.families(every_fact), 20.0)
+    piped, said = probe(sys.executable, every_fact)
+    after = local.facts(bundle.families(every_fact), 20.0)["facts"]
     assert said == ""
     assert set(piped["facts"]) == set(imported["facts"])
     assert piped["failed"] == imported["failed"]
-    steady = {name for name in piped["facts"] if name.partition(".")[0] not in VOLATILE and name != "host.uptime_s"}
-    assert {name: piped["facts"][name] for name in steady} == {name: imported["facts"][name] for name in steady}
+    steady = {name: fact for name, fact in imported["facts"].items() if after.get(name) == fact}
+    assert len(steady) > len(after) / 2
+    assert {name: piped["facts"][name] for name in steady} == steady
 
 
 def test_no_collector_fails_on_this_machine(every_fact):
