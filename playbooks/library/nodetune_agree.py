@@ -33,7 +33,7 @@ def main():
         found = held.versions(given["manager"], given["packages"]) if locked is None else locked
     except Problem as problem:
         module.fail_json(msg=str(problem))
-    other = disagreeing(given["packages"], found, given["driver"])
+    other = disagreeing(sorted(given["packages"]), found, given["driver"])
     if other and locked is not None:
         advice = "they only work in one version, so nothing was installed; lock again (nodetune lock)"
         module.fail_json(msg=f"driver {given['driver']} is to be installed with {', '.join(other)}: {advice}")
