@@ -7,6 +7,8 @@ import pytest
 from nodetune_host import swap
 from nodetune_host.problem import Problem
 
+pytestmark = pytest.mark.xdist_group("swap")  # each looks at all that the machine swaps on
+
 OFF = {"change": "swap", "active": False}
 SBIN = os.environ | {"PATH": os.environ["PATH"] + ":/usr/sbin:/sbin"}
 
