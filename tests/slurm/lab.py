@@ -254,11 +254,14 @@ def _end(process):
 
 def _free_ports(count):
     """The first of `count` ports in a row that nothing listens on."""
-    for first in range(20000 + os.getpid() % 3000 * 4, 32700, count):  # below those that the kernel hands out
+    # below those that the kernel hands out, and far from those of a lab that starts at this moment in another worker
+    for first in range(20000 + os.getpid() % 120 * 100, 32700, count):
         try:
             for port in range(first, first + count):
                 with socket.socket() as probe:
-                    probe.bind(("127.0.0.1", port))
+                    probe.bind(
+                        ("", port)
+                    )  # as slurmd does: on every address, also those that sshds of other tests have
         except OSError:
             continue
         return first
