@@ -136,6 +136,35 @@ runs_folder = click.option(
     help="Where runs are recorded. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
 )
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask (needed where there is no terminal).")
+reboot_wait = click.option(
+    "--reboot-wait",
+    type=click.FloatRange(0.5, 1440),
+    default=30,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long to wait for a host that reboots.",
+)
+drain = click.option(
+    "--drain", type=click.Choice(["slurm"]), help="Drain nodes first, wait for their jobs, resume them after."
+)
+drain_wait = click.option(
+    "--drain-wait",
+    type=click.FloatRange(0, 10080),
+    default=60,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long to wait for jobs.",
+)
+assume_drained = click.option(
+    "--assume-drained", is_flag=True, help="Trust that no scheduler uses the hosts: do not ask it."
+)
+provision_site = click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Your site file: its key provision names repositories and parts.",
+)
 
 
 def choice(

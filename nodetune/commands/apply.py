@@ -32,26 +32,10 @@ if TYPE_CHECKING:
 @click.option("--dry-run", is_flag=True, help="Run Ansible in check mode and show the diff of every file and setting.")
 @_options.agree
 @click.option("--reboot", is_flag=True, help="Reboot hosts where something is only in force after the next boot.")
-@click.option(
-    "--reboot-wait",
-    type=click.FloatRange(0.5, 1440),
-    default=30,
-    show_default=True,
-    metavar="MINUTES",
-    help="How long to wait for a host that reboots.",
-)
-@click.option(
-    "--drain", type=click.Choice(["slurm"]), help="Drain nodes first, wait for their jobs, resume them after."
-)
-@click.option(
-    "--drain-wait",
-    type=click.FloatRange(0, 10080),
-    default=60,
-    show_default=True,
-    metavar="MINUTES",
-    help="How long to wait for jobs.",
-)
-@click.option("--assume-drained", is_flag=True, help="Trust that no scheduler uses the hosts: do not ask it.")
+@_options.reboot_wait
+@_options.drain
+@_options.drain_wait
+@_options.assume_drained
 @click.option("--batch", default="", metavar="N|N%", help="How many hosts are worked on at a time. Default: all.")
 @click.option(
     "--canary", type=click.IntRange(0), default=1, show_default=True, metavar="N", help="Hosts that go first, alone."

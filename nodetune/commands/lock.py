@@ -13,13 +13,7 @@ from nodetune.commands import _options
 
 @click.command("lock")
 @_options.hosts
-@click.option(
-    "--site",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="Your site file: its key provision names repositories and parts.",
-)
+@_options.provision_site
 @click.option("--driver", metavar="VERSION", help="Lock this driver (580.159.04) instead of the branch's newest.")
 @click.option(
     "-o",

@@ -21,13 +21,7 @@ from nodetune.provision import STAGES
     metavar="NAME",
     help="Profile to tune by (several stack up) instead of training.",
 )
-@click.option(
-    "--site",
-    type=click.Path(path_type=Path),
-    required=True,
-    metavar="FILE",
-    help="Your site file: its key provision names repositories and parts.",
-)
+@_options.provision_site
 @click.option(
     "--lock",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -40,26 +34,10 @@ from nodetune.provision import STAGES
 @click.option(
     "--upgrade", is_flag=True, help="Hosts that work: wave by wave, measured before and after, taken back if worse."
 )
-@click.option(
-    "--drain", type=click.Choice(["slurm"]), help="Drain nodes first, wait for their jobs, resume them after."
-)
-@click.option(
-    "--drain-wait",
-    type=click.FloatRange(0, 10080),
-    default=60,
-    show_default=True,
-    metavar="MINUTES",
-    help="How long to wait for jobs.",
-)
-@click.option(
-    "--reboot-wait",
-    type=click.FloatRange(0.5, 1440),
-    default=30,
-    show_default=True,
-    metavar="MINUTES",
-    help="How long to wait for a host that reboots.",
-)
-@click.option("--assume-drained", is_flag=True, help="Trust that no scheduler uses the hosts: do not ask it.")
+@_options.drain
+@_options.drain_wait
+@_options.reboot_wait
+@_options.assume_drained
 @click.option("--batch", default="", metavar="N|N%", help="With --upgrade: hosts at a time. Default: all.")
 @click.option(
     "--canary",

@@ -15,7 +15,7 @@ from nodetune.commands import _options
 @_options.hosts
 @click.option("--force", is_flag=True, help="Take back also what someone changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back; change nothing.")
-@click.option("--assume-drained", is_flag=True, help="Trust that no scheduler uses the hosts: do not ask it.")
+@_options.assume_drained
 @_options.agree
 @_options.runs_folder
 @_options.output_format

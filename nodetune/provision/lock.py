@@ -22,6 +22,7 @@ from typing import Any
 
 from nodetune import located
 from nodetune.located import BadFile, Located
+from nodetune.provision import whole
 
 SCHEMA = "nodetune.lock/1"
 SYSTEM = re.compile(r"[a-z]+-\d+(\.\d+)?-(x86_64|aarch64)")
@@ -161,12 +162,7 @@ def text(found: Lock) -> str:
 
 def write(path: Path, found: Lock) -> None:
     """Write a lock file whole. Raises OSError."""
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text(found), "utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    whole.write(path, text(found))
 
 
 def changes(old: Versions, new: Versions) -> list[tuple[str, str, str]]:

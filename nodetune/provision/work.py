@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from nodetune import rollout, runs, workflow
 from nodetune.field import Field, Tell
@@ -12,7 +11,7 @@ from nodetune.model import HostFacts
 from nodetune.outcome import INCOMPLETE
 from nodetune.proof import Measure, Proof, Prover
 from nodetune.proof import Tell as Hear
-from nodetune.provision import driver, judge, look
+from nodetune.provision import driver, judge, look, whole
 from nodetune.provision.look import Given, Looked
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Came, Results, failed
 from nodetune.provision.seen import Refused
@@ -201,7 +200,7 @@ class Work:
         if not document["figures"]:
             return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to keep", INCOMPLETE))
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, data.text(document))
+        whole.write(path, data.text(document))
         return dict.fromkeys(hosts, Came(DONE, f"written to {path}"))
 
     # guard, join
@@ -265,12 +264,3 @@ def _provisioned(run: Run) -> bool:
         return run.about.get("command") == "provision"
     except runs.BadRun:
         return False
-
-
-def _write(path: Path, text: str) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        partial.write_text(text, "utf-8")
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
