@@ -143,6 +143,11 @@ class Node:
             said, _ = child.communicate(timeout=LATEST)
         return Ended(child.returncode, said)
 
+    def python(self, code):
+        """Run this in the guard's interpreter, on the node."""
+        command = [*self.enter, PYTHON, "-I", "-S", "-c", code]
+        return subprocess.run(command, env=self.environment(), capture_output=True, text=True, check=True)
+
     def read(self, name):
         return (self.run_folder / name).read_text()
 

@@ -157,7 +157,8 @@ def test_without_a_word_from_slurm_nothing_is_held(bare, shell, environment):
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "> /dev/full"])
 @pytest.mark.parametrize("gpus", [None, "0"])
 def test_closed_or_full_standard_streams_change_nothing(bare, closed, gpus):
-    done = subprocess.run(["sh", "-c", f'"$0" {closed}', bare.prolog], env=bare.environment(gpus=gpus), check=False)
+    command = [*bare.enter, "sh", "-c", f'"$0" {closed}', bare.prolog]
+    done = subprocess.run(command, env=bare.environment(gpus=gpus), check=False)
     assert done.returncode == 0
     assert bare.read("heartbeat").split()[2] == ("pass" if gpus is None else "blind")
 

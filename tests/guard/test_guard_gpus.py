@@ -265,9 +265,7 @@ chosen = policy.load({str(node.policy)!r})
 names = [name for check in chosen.checks for name in check["facts"]]
 print(sorted(name for name in read.start(names, 20, 20, 20).finish().facts if name.startswith("gpu.")))
 """
-    done = subprocess.run(
-        [install.PYTHON, "-I", "-S", "-c", code], env=node.environment(), capture_output=True, text=True, check=True
-    )
+    done = node.python(code)
     assert "gpu.access" in done.stdout
     assert "gpu.uuid" not in done.stdout
     assert "gpu.nvlink_state" not in done.stdout
@@ -283,9 +281,7 @@ assert program.main(["prolog", *words]) == 1
 print(*sys.modules)
 """
     node.control("lost@0=1")
-    done = subprocess.run(
-        [install.PYTHON, "-I", "-S", "-c", code], env=node.environment(), capture_output=True, text=True, check=True
-    )
+    done = node.python(code)
     modules = done.stdout.splitlines()[-1].split()
     assert "nodetune.guard.decide" in modules, "it went the whole way"
     roots = {name.partition(".")[0] for name in modules}
@@ -304,9 +300,7 @@ from nodetune.guard import program
 assert program.main(["prolog", "--policy", {str(node.policy)!r}, "--run", {str(node.run_folder)!r}]) == 0
 print(*sorted(set(sys.modules) - before))
 """
-    done = subprocess.run(
-        [install.PYTHON, "-I", "-S", "-c", code], env=node.environment(), capture_output=True, text=True, check=True
-    )
+    done = node.python(code)
     own = {name for name in done.stdout.split() if name.startswith("nodetune")}
     assert own == {"nodetune", *(f"nodetune.guard{part}" for part in ("", ".cache", ".job", ".program", ".records"))}
     assert not {"json", "re", "typing", "dataclasses", "pathlib", "collections"} & set(done.stdout.split())
