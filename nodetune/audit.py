@@ -8,6 +8,7 @@ from typing import Any
 from nodetune import expect, show
 from nodetune.derived import lookup, raw_needs
 from nodetune.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
+from nodetune.once import FORMS, Verdicts
 from nodetune.siblings import agreed
 from nodetune.view import Missing, Unreadable, View, value_of
 
@@ -49,9 +50,12 @@ def judge(check: Check, host: HostFacts) -> Finding:
 class Prepared:
     """A check made ready to judge many hosts: what does not depend on the host is worked out once."""
 
-    def __init__(self, check: Check) -> None:
+    def __init__(self, check: Check, gates: bool = False) -> None:
         self.check = check
+        self._gates = gates
         self._declared = frozenset(declared(check))
+        self._verdicts = Verdicts(raw(self._declared))
+        self._said: dict[tuple[str, ...], Finding] = {}
         self._accept = None if check.accept is None else expect.as_predicate(check.accept)
         self._refers = bool(expect.refs(check.accept))
         self._sets_ref = bool(expect.refs(check.set))
@@ -63,7 +67,19 @@ class Prepared:
         ]
 
     def judge(self, host: HostFacts) -> Finding:
-        """The verdict on one host."""
+        """The verdict on one host: the same object for hosts with the same facts."""
+        return self._verdicts.of(host, self._judge_once)
+
+    def _judge_once(self, host: HostFacts) -> Finding:
+        """Different facts mostly lead to one of a few findings: equal ones become one object."""
+        found = self._judge(host)
+        words = found.status, found.observed, found.wanted, found.reason
+        if len(self._said) < FORMS:
+            self._said.setdefault(words, found)
+        known = self._said.get(words)
+        return known if known is not None and known == found else found
+
+    def _judge(self, host: HostFacts) -> Finding:
         view = View(host, self._declared, lookup)
         try:
             why_not = self._does_not_apply(view)
@@ -210,7 +226,8 @@ class Prepared:
     def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "", **more: Any) -> Finding:
         """A finding; its texts hold words of the host: made safe to print, and bounded, here for all checks."""
         observed, wanted, reason = (show.plain(text, LONGEST) for text in (observed, wanted, reason))
-        return Finding(self.check.id, status, self.check.severity, self._title, observed, wanted, reason, **more)
+        words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
+        return Finding(*words, gates=self._gates, **more)
 
     def _failing(self, view: View, observed: str, wanted: str, **more: Any) -> Finding:
         remedy, fix = self.check.remedy, None

@@ -9,7 +9,7 @@ import re
 import secrets
 import zlib
 from collections.abc import Iterable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from typing import Any
 PROBE = Path(__file__).parent / "probe"
 VERIFY = Path(__file__).parent / "verify"
 ALWAYS = ("__init__", "read", "main", "emit")
+NONCE = b"<nonce of this run>"
+"""Stands for it in a script that is kept; base64 has no such signs."""
 
 # Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
 _HEAD = """import sys, zlib, base64
@@ -92,9 +94,15 @@ def _imports(folder: Path, module: str) -> tuple[str, ...]:
 def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:
     """The script to pipe to `python3 -I -S -`, and the nonce that its answer carries."""
     nonce = secrets.token_hex(8)
-    given = f"ASKED = {json.dumps(dict(asked))}\nNONCE = {nonce!r}\nSECONDS = {seconds!r}\n"
+    return _probe_script(json.dumps(dict(asked)), seconds).replace(NONCE, nonce.encode("ascii")), nonce
+
+
+@lru_cache(maxsize=8)  # thousands of hosts are asked for the same
+def _probe_script(asked: str, seconds: float) -> bytes:
+    place = NONCE.decode("ascii")
+    given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
     entry = "from nodetune_probe import emit\nemit.emit(ASKED, NONCE, SECONDS)\n"
-    return _script(PROBE, with_imports(PROBE, (*ALWAYS, *asked)), nonce, given, entry), nonce
+    return _script(PROBE, with_imports(PROBE, (*ALWAYS, *json.loads(asked))), place, given, entry)
 
 
 def _script(folder: Path, modules: tuple[str, ...], nonce: str, given: str, entry: str) -> bytes:

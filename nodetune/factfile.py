@@ -11,10 +11,13 @@ from typing import Any, NoReturn
 
 from nodetune import show
 from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.once import Forms
 
 SCHEMA = "nodetune.facts/1"
 DEEPEST = 12
 LARGEST_FILE = 64 << 20
+FORMS = Forms()
+"""One object for equal facts of many hosts."""
 
 
 class BadFacts(ValueError):
@@ -28,7 +31,7 @@ def from_data(data: Any, host: str = "") -> HostFacts:
     schema = data.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise BadFacts(f"schema {show.plain(schema)!r} is not {SCHEMA!r}: written by another version")
-    facts = {show.plain(name): _fact(name, fact) for name, fact in data["facts"].items()}
+    facts = {show.plain(name): FORMS.of(name, fact, _fact) for name, fact in data["facts"].items()}
     about = data.get("about", {})
     if not isinstance(about, dict):
         raise BadFacts("`about` is not an object")

@@ -134,7 +134,8 @@ class Judge:
         names, reason = profile.matching(facts, given)
         if names not in self._resolved:
             chosen = profile.resolve(names, self._choice.site)
-            ready = [audit.Prepared(check) for check in chosen.checks if self._choice.wants(check)]
+            wanted = (check for check in chosen.checks if self._choice.wants(check))
+            ready = [audit.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
             self._resolved[names] = chosen, ready
         return *self._resolved[names], reason
 
@@ -144,8 +145,7 @@ class Judge:
             self._choice.census.add(facts)
         chosen, ready, reason = self._profile_of(facts)
         findings = audit.audit(ready, facts)
-        gated = (replace(found, gates=True) if found.check in chosen.gates else found for found in findings)
-        waived = waive.waive(gated, chosen.waivers, facts.host, self._today)
+        waived = waive.waive(findings, chosen.waivers, facts.host, self._today)
         return HostResult(
             facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds
         )

@@ -45,7 +45,7 @@ LAYERS = [
     {"fixes"},
     {"checks"},
     {"conditions", "derived", "nccl", "data"},
-    {"view", "expect", "remedies", "show", "siblings", "paths"},
+    {"view", "expect", "remedies", "show", "siblings", "paths", "once"},
     {"model"},
 ]
 PAYLOADS = ("probe", "verify")

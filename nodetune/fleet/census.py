@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from nodetune import show
@@ -15,6 +16,7 @@ from nodetune.fleet.groups import GPU, Grouping, Key
 from nodetune.fleet.judge import Entry, Judge, Numbers, Reference, apart_from_others
 from nodetune.fleet.seen import seen
 from nodetune.model import HostFacts, Unread
+from nodetune.once import Verdicts
 from nodetune.view import Missing, Unreadable, View
 
 
@@ -52,6 +54,7 @@ class Census:
         self.comparisons = tuple(every().values() if comparisons is None else comparisons)
         self._same = [each for each in self.comparisons if each.kind == "same"]
         self._apart = [each for each in self.comparisons if each.kind == "apart"]
+        self._verdicts = {each.id: Verdicts(each.needs) for each in self._same}
         self._grouping = Grouping(by)
         self._inventory: Mapping[str, tuple[str, ...]] = {}
         self._hosts: list[str] = []
@@ -80,9 +83,12 @@ class Census:
         self._hosts.append(host.host)
         self._keys.append(self._same_one(self._grouping.key(host, self._inventory.get(host.host, ()))))
         for comparison in self._same:
-            self._rows[comparison.id].append(self._same_one(_safely(comparison, host)))
+            self._rows[comparison.id].append(self._verdicts[comparison.id].of(host, partial(self._seen, comparison)))
         for comparison in self._apart:
             self._measure(comparison, host, number)
+
+    def _seen(self, comparison: Comparison, host: HostFacts) -> Entry:
+        return self._same_one(_safely(comparison, host))  # type: ignore[no-any-return]
 
     def _same_one(self, value: Any) -> Any:
         """One object for all equal ones: most hosts have the same, and it is kept once."""

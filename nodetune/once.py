@@ -1,0 +1,52 @@
+"""Most hosts of a fleet are alike: equal facts become one object, and what follows from the same facts is worked out once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+from nodetune.model import Fact, HostFacts
+
+FORMS = 64
+"""So many forms of one thing are kept; what differs on every host (serial numbers, temperatures) stops being kept there."""
+
+Result = TypeVar("Result")
+
+
+class Forms:
+    """Things by name and content: equal ones are made once."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, Any]] = {}
+
+    def of(self, name: str, data: Any, make: Callable[[str, Any], Result]) -> Result:
+        """What `make(name, data)` makes, or made of equal data before. `data` is JSON."""
+        forms = self._known.setdefault(name, {})
+        content = repr(data)  # unlike ==, it keeps 1, 1.0 and true apart
+        known: Result | None = forms.get(content)
+        if known is None:
+            known = make(name, data)
+            if len(forms) < FORMS:
+                forms[content] = known
+        return known
+
+
+class Verdicts:
+    """What was worked out from facts of these names. It must depend on nothing else of the host."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = tuple(sorted(names))
+        self._known: dict[tuple[int, ...], tuple[list[Fact | None], Any]] = {}
+
+    def of(self, host: HostFacts, work: Callable[[HostFacts], Result]) -> Result:
+        """What `work` says of the host, or said of one with the very same facts."""
+        facts = [*map(host.facts.get, self._names)]
+        key = tuple(map(id, facts))
+        known = self._known.get(key)
+        if known is not None:
+            said: Result = known[1]
+            return said
+        said = work(host)
+        if len(self._known) < FORMS and all(fact is not None for fact in facts):
+            self._known[key] = facts, said  # the facts are kept, so that no other object ever gets their identity
+        return said

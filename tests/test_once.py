@@ -1,0 +1,80 @@
+"""What is alike on many hosts is read, judged and kept once, and what differs never passes for it."""
+
+import copy
+import json
+
+import pytest
+
+from nodetune import audit, checks, factfile, once, paths, workflow
+from nodetune.model import HostFacts, Value
+from nodetune.once import Forms, Verdicts
+
+H200 = json.loads((paths.bundled("machines") / "h200-x4.json").read_text())
+
+
+def host(name="n1", **changes):
+    document = copy.deepcopy(H200)
+    document["facts"].update({key.replace("__", "."): fact for key, fact in changes.items()})
+    return factfile.from_data(document, name)
+
+
+def test_equal_facts_of_two_hosts_are_one_object():
+    first, second = host("a"), host("b")
+    assert all(first.facts[name] is second.facts[name] for name in first.facts)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], ["1"]), (0.0, -0.0)])
+def test_what_python_calls_equal_but_json_does_not_stays_apart(one, other):
+    read = [
+        factfile.from_data({"facts": {"once.test": {"value": each}}}).facts["once.test"].value for each in (one, other)
+    ]
+    assert [repr(each) for each in read] == [repr(one), repr(other)]
+
+
+def test_a_fact_that_differs_on_every_host_stops_being_kept():
+    forms = Forms()
+    for number in range(3 * once.FORMS):
+        assert forms.of("serial", {"value": number}, lambda _name, data: Value(data["value"])).value == number
+    assert len(forms._known["serial"]) == once.FORMS
+
+
+def test_a_verdict_is_worked_out_once_for_the_same_facts_and_anew_for_others():
+    worked = []
+
+    def work(seen):
+        worked.append(seen.host)
+        return seen.facts["a.b"].value
+
+    shared, verdicts = Value(1), Verdicts(["a.b"])
+    hosts = [HostFacts("n1", {"a.b": shared}), HostFacts("n2", {"a.b": shared}), HostFacts("n3", {"a.b": Value(2)})]
+    assert [verdicts.of(each, work) for each in hosts] == [1, 1, 2]
+    assert worked == ["n1", "n3"]
+
+
+def test_a_fact_that_is_not_there_is_never_taken_for_another_hosts():
+    check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
+    ready = audit.Prepared(check)
+    reasons = [f"reader {number} failed" for number in range(3)]
+    told = [ready.judge(HostFacts("n", {}, {"failed": {"sysctl": why}})).reason for why in reasons]
+    assert all(why in text for why, text in zip(reasons, told, strict=True))
+
+
+def test_many_hosts_are_judged_as_each_alone():
+    def others(number):
+        return {"sysctl__vm__swappiness": {"value": number % 7}, "host__uptime_s": {"value": 90_000.5 + number}}
+
+    together = workflow.Judge(workflow.Choice(), "2026-01-01")
+    for number in range(150):
+        facts = host(f"n{number}", **others(number))
+        if number % 10 == 0:
+            alone = workflow.Judge(workflow.Choice(), "2026-01-01").result(facts)
+            assert together.result(facts) == alone
+        else:
+            together.result(facts)
+
+
+def test_equal_findings_of_hosts_with_different_facts_are_one_object():
+    judge = workflow.Judge(workflow.Choice(select=("min-free-kbytes-excessive",)))
+    hosts = (host(memory__total_kb={"value": total}) for total in (2_100_000_000, 2_100_000_001))
+    (one,), (other,) = (judge.result(each).findings for each in hosts)
+    assert one is other and one.status in ("pass", "fail")
