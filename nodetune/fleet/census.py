@@ -6,10 +6,10 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from nodetune import show
-from nodetune.fleet import measures, verdicts
+from nodetune.fleet import groups, measures, verdicts
 from nodetune.fleet.comparisons import Comparison, every
 from nodetune.fleet.found import FleetFinding
 from nodetune.fleet.groups import GPU, Grouping, Key
@@ -36,6 +36,12 @@ class Column:
     values: array[float] = field(default_factory=lambda: array("d"))
     devices: list[str] = field(default_factory=list)
 
+    def add(self, host: int, found: Iterable[tuple[str, float]]) -> None:
+        for device, value in found:
+            self.hosts.append(host)
+            self.values.append(value)
+            self.devices.append(device)
+
 
 @dataclass
 class Group:
@@ -43,6 +49,14 @@ class Group:
 
     name: str
     members: list[int]
+
+
+class Row(NamedTuple):
+    """What is compared of one host: its group, what it has of each thing, and its numbers."""
+
+    key: Key
+    entries: tuple[Entry, ...]
+    numbers: tuple[Mapping[str, float], ...]
 
 
 class Census:
@@ -79,54 +93,49 @@ class Census:
 
     def add(self, host: HostFacts) -> None:
         """Take what is compared from the facts of one host."""
-        number = len(self._hosts)
-        self._hosts.append(host.host)
-        self._keys.append(self._same_one(self._grouping.key(host, self._inventory.get(host.host, ()))))
-        for comparison in self._same:
-            self._rows[comparison.id].append(self._verdicts[comparison.id].of(host, partial(self._seen, comparison)))
-        for comparison in self._apart:
-            self._measure(comparison, host, number)
+        self.take(host.host, self.row(host))
 
-    def _seen(self, comparison: Comparison, host: HostFacts) -> Entry:
-        return self._same_one(_safely(comparison, host))  # type: ignore[no-any-return]
+    def row(self, host: HostFacts) -> Row:
+        """What is compared, from the facts of one host."""
+        entries = (self._verdicts[each.id].of(host, partial(_safely, each)) for each in self._same)
+        numbers = (_measured(each, host) for each in self._apart)
+        return Row(self._grouping.key(host, self._inventory.get(host.host, ())), tuple(entries), tuple(numbers))
+
+    def take(self, host: str, row: Row) -> None:
+        """Keep the row of one host."""
+        number = len(self._hosts)
+        self._hosts.append(host)
+        self._keys.append(self._same_one(row.key))
+        for same, entry in zip(self._same, row.entries, strict=True):
+            self._rows[same.id].append(self._same_one(entry))
+        for apart, found in zip(self._apart, row.numbers, strict=True):
+            self._columns[apart.id].add(number, ((self._same_one(device), each) for device, each in found.items()))
 
     def _same_one(self, value: Any) -> Any:
         """One object for all equal ones: most hosts have the same, and it is kept once."""
         return self._known.setdefault(value, value)
-
-    def _measure(self, comparison: Comparison, host: HostFacts, number: int) -> None:
-        column = self._columns[comparison.id]
-        try:
-            found = measures.named(comparison.measure)(View(host, comparison.needs))
-        except (Missing, Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
-            return  # not known is not odd
-        for device, value in found.items():
-            column.hosts.append(number)
-            column.values.append(value)
-            column.devices.append(self._same_one(show.plain(device)))
 
     def findings(self) -> dict[str, list[tuple[FleetFinding, ...]]]:
         """host → the findings about it, once for each time that it was added. Raises BadReference."""
         if len(self._hosts) < 2 and not self._reference:
             return {}
         told: list[list[FleetFinding]] = [[] for _ in self._hosts]
-        groups, reference = self._groups(), self._reference_row()
+        compared, reference = self._groups(), self._reference_row()
         for comparison in self._same:
-            for group in groups:
+            for group in compared:
                 self._compare(comparison, group, reference, told)
         for comparison in self._apart:
-            self._stand_apart(comparison, groups, told)
+            self._stand_apart(comparison, compared, told)
         found: dict[str, list[tuple[FleetFinding, ...]]] = {}
         for host, findings in zip(self._hosts, told, strict=True):
             found.setdefault(host, []).append(tuple(findings))
         return found
 
     def _groups(self) -> list[Group]:
-        by_name: dict[str, Group] = {}
+        names, by_name = groups.names(self._keys), dict[str, Group]()
         for number, key in enumerate(self._keys):
-            name = self._grouping.name(key)
-            by_name.setdefault(name, Group(name, [])).members.append(number)
-        if self._keys and all(self._grouping.is_unread(key) for key in self._keys):
+            by_name.setdefault(names[key], Group(names[key], [])).members.append(number)
+        if self._keys and all(key.unread for key in self._keys):
             raise BadGroup(f"--group-by {self._grouping.by}: read on none of the {len(self._keys)} hosts")
         return list(by_name.values())
 
@@ -134,13 +143,13 @@ class Census:
         """The host to compare with; None without one. Raises BadReference for a host that was not there."""
         if isinstance(self._reference, HostFacts):
             rows = {each.id: _safely(each, self._reference) for each in self._same}
-            name = self._grouping.name(self._grouping.key(self._reference, ()))
-            return Reference(self._reference.host, name, rows)
+            key = self._grouping.key(self._reference, ())
+            return Reference(self._reference.host, groups.names([*self._keys, key])[key], rows)
         if self._reference is None:
             return None
         if self._reference in self._hosts:
             number = self._hosts.index(self._reference)
-            name = self._grouping.name(self._keys[number])
+            name = groups.names(self._keys)[self._keys[number]]
             return Reference(self._reference, name, {each.id: self._rows[each.id][number] for each in self._same})
         if self._reference in self._inventory:
             return Reference(self._reference, "", {})
@@ -156,16 +165,27 @@ class Census:
         for number in group.members:
             told[number].append(judge.verdict(rows[number]))
 
-    def _stand_apart(self, comparison: Comparison, groups: list[Group], told: list[list[FleetFinding]]) -> None:
-        column, of_host = self._columns[comparison.id], {each: group.name for group in groups for each in group.members}
-        numbers: dict[str, Numbers] = {group.name: [] for group in groups}
+    def _stand_apart(self, comparison: Comparison, compared: list[Group], told: list[list[FleetFinding]]) -> None:
+        column, of_host = (
+            self._columns[comparison.id],
+            {each: group.name for group in compared for each in group.members},
+        )
+        numbers: dict[str, Numbers] = {group.name: [] for group in compared}
         for number, device, value in zip(column.hosts, column.devices, column.values, strict=True):
             numbers[of_host[number]].append((number, device, value))
-        for group in groups:
+        for group in compared:
             found = apart_from_others(comparison, group.name, numbers[group.name])
             unknown = verdicts.skipped(comparison, group.name, "not known on this host, or not comparable now")
             for number in group.members:
                 told[number].append(found.get(number, unknown))
+
+
+def _measured(comparison: Comparison, host: HostFacts) -> dict[str, float]:
+    try:
+        found = measures.named(comparison.measure)(View(host, comparison.needs))
+    except (Missing, Unreadable, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
+        return {}  # not known is not odd
+    return {show.plain(device): value for device, value in found.items()}
 
 
 def _safely(comparison: Comparison, host: HostFacts) -> Entry:

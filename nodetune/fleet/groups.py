@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import NamedTuple
 
 from nodetune import show
 from nodetune.derived import lookup
@@ -10,11 +11,16 @@ from nodetune.model import Absent, Each, HostFacts, Value
 from nodetune.view import Missing, Unreadable, View
 
 WAYS = GPU, INVENTORY, ALL = "gpu", "inventory", "all"
-UNREAD = "unread"
 BY_GPU = ("gpu.names", "gpu.pci_device_id", "pci.gpus", "pci.devices", "host.virtual")
 
-Key = tuple[str, str, str]
-"""How a group is told, by what (GPU names or, where the driver does not answer, PCI device IDs), and what goes with it."""
+
+class Key(NamedTuple):
+    """What tells a host's group: GPU names or, where the driver does not answer, their PCI device IDs; what goes with it."""
+
+    name: str
+    ids: str = ""
+    more: str = ""
+    unread: bool = False
 
 
 class Grouping:
@@ -22,7 +28,6 @@ class Grouping:
 
     def __init__(self, by: str = GPU) -> None:
         self.by = by
-        self._models: dict[str, str] = {}
 
     def needs(self) -> tuple[str, ...]:
         """The facts that it looks at."""
@@ -31,39 +36,34 @@ class Grouping:
     def key(self, host: HostFacts, groups: Iterable[str]) -> Key:
         """The group of a host; its name is known when all hosts have been seen."""
         if self.by == ALL:
-            return "", "all hosts", ""
+            return Key("all hosts")
         if self.by == INVENTORY:
-            return "", "+".join(sorted(groups)) or "in no group", ""
-        return self._by_gpu(host) if self.by == GPU else self._by_fact(host)
-
-    def name(self, key: Key) -> str:
-        """The group's name, for people."""
-        kind, name, more = key
-        told = self._models.get(name, f"GPU {name}") if kind == "ids" else name
-        return f"{told} ({more})" if more else told
+            return Key("+".join(sorted(groups)) or "in no group")
+        return _by_gpu(host) if self.by == GPU else self._by_fact(host)
 
     def _by_fact(self, host: HostFacts) -> Key:
         fact = lookup(host, self.by)
         if isinstance(fact, Value):
-            return "", show.plain(f"{self.by} {show.value(fact.value)}", 200), ""
+            return Key(show.plain(f"{self.by} {show.value(fact.value)}", 200))
         if isinstance(fact, Each):
             values = {show.value(each.value) for each in fact.of.values() if isinstance(each, Value)}
-            return "", show.plain(f"{self.by} {' + '.join(sorted(values)) or 'none'}", 200), ""
-        return ("", f"{self.by} absent", "") if isinstance(fact, Absent) else (UNREAD, f"{self.by} unread", "")
+            return Key(show.plain(f"{self.by} {' + '.join(sorted(values)) or 'none'}", 200))
+        return Key(f"{self.by} absent") if isinstance(fact, Absent) else Key(f"{self.by} unread", unread=True)
 
-    def is_unread(self, key: Key) -> bool:
-        """Whether the fact to group by could not be read on that host."""
-        return key[0] == UNREAD
 
-    def _by_gpu(self, host: HostFacts) -> Key:
-        view = View(host, BY_GPU)
-        virtual = "virtual" if view.readable("host.virtual") is True else ""
-        names, ids = _distinct(view, "gpu.names"), _ids(view)
-        if names:
-            if ids:
-                self._models[ids] = names
-            return "names", names, virtual
-        return ("ids", ids, virtual) if ids else ("names", "no GPU", virtual)
+def names(keys: Iterable[Key]) -> dict[Key, str]:
+    """The groups' names, for people: GPUs that answered on some host name those of the same IDs that did not."""
+    known = list(keys)
+    models = {key.ids: key.name for key in known if key.ids and key.name}
+    told = {key: key.name or models.get(key.ids, f"GPU {key.ids}") for key in known}
+    return {key: f"{name} ({key.more})" if key.more else name for key, name in told.items()}
+
+
+def _by_gpu(host: HostFacts) -> Key:
+    view = View(host, BY_GPU)
+    virtual = "virtual" if view.readable("host.virtual") is True else ""
+    found, ids = _distinct(view, "gpu.names"), _ids(view)
+    return Key(found if found or ids else "no GPU", ids, virtual)
 
 
 def _distinct(view: View, name: str) -> str:
