@@ -9,13 +9,14 @@ import sys
 import time
 
 from nodetune import factfile, paths, workflow
+from nodetune.choice import Choice
 from nodetune.outcome import summarise
 
 
 def main() -> None:
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 1000
     documents = [path.read_text() for path in sorted(paths.bundled("machines").glob("*.json"))]
-    judge = workflow.Judge(workflow.Choice())
+    judge = workflow.Judge(Choice())
     judge.result(factfile.from_data(json.loads(documents[0])))
     start, results = time.process_time(), []
     parsing = 0.0

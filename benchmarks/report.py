@@ -16,6 +16,7 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from nodetune import checks, factfile, paths, workflow
+from nodetune.choice import Choice
 from nodetune.report import html
 from nodetune.report.html_data import Compact
 
@@ -64,7 +65,7 @@ def judged(files: list[Path], processes: int) -> Compact:
     return kept
 
 
-JUDGE = workflow.Judge(workflow.Choice())
+JUDGE = workflow.Judge(Choice())
 
 
 def _chunk(files: list[Path]) -> Compact:

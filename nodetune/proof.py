@@ -8,6 +8,7 @@ from typing import Any
 
 from nodetune import plan as planning
 from nodetune import workflow
+from nodetune.choice import ALWAYS
 from nodetune.model import HostFacts
 from nodetune.transport import Target, Unreachable
 from nodetune.transport.conversation import Ended
@@ -21,7 +22,7 @@ from nodetune.verdict.suites import Item, Wanted
 from nodetune.view import Unreadable
 from nodetune.workflow import Reach
 
-FACTS = {*machines.FACTS, planning.NVML, *planning.GPU_PROCESSES, *workflow.ALWAYS}
+FACTS = {*machines.FACTS, planning.NVML, *planning.GPU_PROCESSES, *ALWAYS}
 
 Plan = dict[str, Any]
 Event = Mapping[str, Any] | Ended

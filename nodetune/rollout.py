@@ -10,13 +10,14 @@ from typing import Any, Protocol
 from nodetune import apply, playbook, workflow
 from nodetune import plan as planning
 from nodetune.apply import NOT_APPLIED, PENDING, SKIPPED, Carried, Done
+from nodetune.choice import Planning
 from nodetune.field import Field, How, Tell
 from nodetune.fixes import FREE
 from nodetune.model import HostResult, Step
 from nodetune.playbook import Outcome, Way
 from nodetune.runs import Run, past
 from nodetune.transport import Target
-from nodetune.workflow import Planning, Reach
+from nodetune.workflow import Reach
 
 
 @dataclass(frozen=True)

@@ -3,98 +3,21 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
-from fnmatch import fnmatchcase
-from functools import cached_property
 from pathlib import Path
+from typing import TypeVar
 
-from nodetune import audit, bundle, checks, derived, expect, factfile, fleet, inventory, plan, profile, waive
+from nodetune import audit, bundle, factfile, fleet, inventory, profile, spread, waive
+from nodetune.choice import Choice
 from nodetune.located import BadFile
-from nodetune.model import Check, HostFacts, HostResult
+from nodetune.model import HostFacts, HostResult
 from nodetune.transport import Options, Target, Unreachable, fanout
 
-ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
 PROBE_SECONDS = 20.0
 
-
-@dataclass(frozen=True)
-class Choice:
-    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas.
-
-    With a census (see `comparing`), its hosts are compared with each other too.
-    """
-
-    profiles: tuple[str, ...] = ()
-    site: profile.Overlay | None = None
-    select: tuple[str, ...] = ()
-    ignore: tuple[str, ...] = ()
-    census: fleet.Census | None = None
-
-    def wants(self, check: Check) -> bool:
-        return self.wants_named(check.id, check.area)
-
-    def wants_named(self, *names: str) -> bool:
-        """Whether the patterns leave in what has these names (its id, its area)."""
-        return (not self.select or _matches(names, self.select)) and not _matches(names, self.ignore)
-
-    @cached_property
-    def candidates(self) -> tuple[Check, ...]:
-        """Every check that this run might judge on some host, whatever profile its facts lead to."""
-        added = self.site.add if self.site else ()
-        every = (*checks.load_all(), *added)
-        compared = self.census.comparisons if self.census else ()
-        known = [*((check.id, check.area) for check in every), *((each.id, fleet.AREA) for each in compared)]
-        for pattern in self.select:
-            if not any(_matches(names, [pattern]) for names in known):
-                raise BadFile(f"no check matches {pattern}: list them with: nodetune checks")
-        wanted = tuple(check for check in every if self.wants(check))
-        if not wanted and not compared:
-            raise BadFile(f"--ignore {', '.join(self.ignore)} leaves no check over")
-        return wanted
-
-    def judged(self) -> tuple[Check, ...]:
-        """The candidates, and what is compared between hosts."""
-        return (*self.candidates, *(each.as_check() for each in (self.census.comparisons if self.census else ())))
-
-    def facts(self) -> set[str]:
-        """The facts to collect: what the candidates need, and what chooses the profile."""
-        overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
-        chosen_by = {when.fact for overlay in overlays for when in overlay.when}
-        changed = set().union(
-            *(
-                expect.refs(change.get("accept")) | expect.refs(change.get("set"))
-                for overlay in overlays
-                for change in overlay.checks.values()
-                if isinstance(change, dict)
-            ),
-            set(),
-        )
-        compared = audit.raw(self._census().needs())
-        return audit.required_facts(self.candidates) | chosen_by | audit.raw(changed) | compared | set(ALWAYS)
-
-    def _census(self) -> fleet.Census:
-        """The one of this run; else what saved facts must hold so that they can be compared later."""
-        return self.census or fleet.Census(() if self.select else None)
-
-
-class Planning(Choice):
-    """A choice of checks that also asks for the facts that carrying out their fixes takes."""
-
-    def facts(self) -> set[str]:
-        return super().facts() | plan.facts_for(check.remedy.kind for check in self.candidates)
-
-
-def comparing(choice: Choice, by: str = fleet.GPU, reference: str | None = None) -> Choice:
-    """The same choice for hosts that are compared with each other too: within groups `by` (gpu, inventory, all or a
-    fact), with the majority or with a reference (a fact file, or one of the hosts). Raises BadFile or factfile.BadFacts.
-    """
-    known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
-    if by not in fleet.WAYS and not ("." in by and known):
-        raise BadFile(f"--group-by wants {', '.join(fleet.WAYS)} or the name of a fact: no fact is called {by!r}")
-    golden = factfile.load(Path(reference)) if reference and Path(reference).is_file() else reference
-    wanted = (each for each in fleet.every().values() if choice.wants_named(each.id, fleet.AREA))
-    return replace(choice, census=fleet.Census(wanted, by, golden))
+T = TypeVar("T")
 
 
 def compared(results: Iterable[HostResult], choice: Choice, today: str = "") -> list[HostResult]:
@@ -116,10 +39,6 @@ def _today() -> str:
     return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
-def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
-
-
 class Judge:
     """Turns the facts of hosts into findings; resolves each stack of overlays once."""
 
@@ -139,10 +58,15 @@ class Judge:
             self._resolved[names] = chosen, ready
         return *self._resolved[names], reason
 
+    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
+        """The audit of a host that was reached, without its facts; and what a census compares of it."""
+        if not probed.facts:
+            return probed, None
+        row = self._choice.census.row(probed.facts) if self._choice.census else None
+        return self.result(probed.facts, probed.seconds), row
+
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
-        """The audit of one host; a census takes from its facts what it needs."""
-        if self._choice.census:
-            self._choice.census.add(facts)
+        """The audit of one host."""
         chosen, ready, reason = self._profile_of(facts)
         findings = audit.audit(ready, facts)
         waived = waive.waive(findings, chosen.waivers, facts.host, self._today)
@@ -203,18 +127,21 @@ def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
 
 
 def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
-    """Probe and judge hosts, each yielded as it completes. Facts are let go once they are judged."""
-    return (replace(each, facts=None) for each in audit_keeping_facts(targets, choice, reach))
+    """Probe and judge hosts, each yielded as it completes: many of them in several processes. No facts are kept."""
+    _expect(targets, choice)
+    by_name = {target.name: target for target in targets}
+    share = replace(reach, forks=max(1, reach.forks // spread.processes(len(targets))))
+    return _judged_by(by_name, choice, lambda part: ((each.host, each) for each in probe_hosts(part, choice, share)))
 
 
 def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
-    """The same, and each result holds the facts that it was judged by."""
-    if choice.census:
-        choice.census.expect({target.name: target.groups for target in targets})
+    """The same in this process, and each result holds the facts that it was judged by."""
+    _expect(targets, choice)
     judge = Judge(choice)
     for probed in probe_hosts(targets, choice, reach):
-        judged = judge.result(probed.facts, probed.seconds) if probed.facts else probed
-        yield replace(judged, facts=probed.facts)
+        result, row = judge.judged(probed)
+        _take(choice, result, row)
+        yield replace(result, facts=probed.facts)
 
 
 def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
@@ -223,17 +150,59 @@ def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
     Raises factfile.BadFacts (the one file, or no file at all), located.BadFile (nothing selected) or OSError.
     """
     choice.facts()  # a selection that names nothing must not read as compliant
-    judge = Judge(choice)
     if not path.is_dir():
-        return iter([judge.result(factfile.load(path))])
-    return (_file_result(judge, each) for each in factfile.files(path))
+        result, row = Judge(choice).judged(_of_file(factfile.load(path)))
+        _take(choice, result, row)
+        return iter([result])
+    files = {each.stem: each for each in factfile.files(path)}
+    return _judged_by(files, choice, lambda part: ((each.stem, read(each)) for each in part))
 
 
-def _file_result(judge: Judge, path: Path) -> HostResult:
+def _expect(targets: list[Target], choice: Choice) -> None:
+    if choice.census:
+        choice.census.expect({target.name: target.groups for target in targets})
+
+
+def _take(choice: Choice, result: HostResult, row: fleet.Row | None) -> None:
+    if choice.census and row:
+        choice.census.take(result.host, row)
+
+
+Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
+
+
+def _judged_by(things: Mapping[str, T], choice: Choice, probe: Probe[T]) -> Generator[HostResult, None, None]:
+    """What `probe` makes of the things (by their names), judged, in several processes where they are many.
+
+    A census takes what it compares. What a process that died did not tell is a host that was not reached.
+    """
+    judge, count, left = Judge(choice), spread.processes(len(things)), set(things)
+
+    def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.Row | None], None, None]:
+        with closing(probe(list(part))) as probed:
+            for name, each in probed:
+                yield name, *judge.judged(each)
+
+    every = list(things.values())
+    with closing(spread.spread(spread.parts(every, count), work) if count > 1 else work(every)) as judged:
+        for name, result, row in judged:
+            left.discard(name)
+            _take(choice, result, row)
+            yield result
+    for name in sorted(left):
+        yield HostResult(name, "internal error", "the process that worked for this host ended early: run it again")
+
+
+def read(path: Path) -> HostResult:
+    """A fact file, unjudged; a bad one is a host that was not reached."""
     try:
-        return judge.result(factfile.load(path))
+        return _of_file(factfile.load(path))
     except (factfile.BadFacts, OSError) as problem:
         return HostResult(path.stem, "bad facts", str(problem))
+
+
+def _of_file(facts: HostFacts) -> HostResult:
+    return HostResult(facts.host, "ok", facts=facts)
 
 
 def by_name(results: Iterable[HostResult]) -> list[HostResult]:

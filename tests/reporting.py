@@ -1,6 +1,7 @@
 """Results for the tests of reports: findings as checks make them, and hosts that are not what they should be."""
 
 from nodetune import checks, factfile, workflow
+from nodetune.choice import Choice
 from nodetune.model import Finding, Fix, HostResult
 
 CHECKS = {check.id: check for check in checks.load_all()}
@@ -50,5 +51,5 @@ def hostile():
 
 def judged(*paths):
     """The audits of fact files."""
-    judge = workflow.Judge(workflow.Choice())
+    judge = workflow.Judge(Choice())
     return [judge.result(factfile.load(path)) for path in paths]

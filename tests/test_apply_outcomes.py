@@ -8,6 +8,7 @@ import pytest
 
 from nodetune import apply, factfile, rollout, runs, workflow
 from nodetune.apply import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, BadBatch, Carried, Done
+from nodetune.choice import Planning
 from nodetune.field import How
 from nodetune.model import DISRUPTIONS, Finding, Fix, HostResult, Step
 from nodetune.playbook import Event, Outcome
@@ -210,7 +211,7 @@ def test_what_interrupted_runs_did_is_gathered_by_host():
 def test_without_root_nothing_is_tried_and_the_way_to_root_is_said(uid, steps):
     facts = factfile.load(Path(__file__).parent / "machines" / "hgx-h200-untuned.json")
     facts = replace(facts, about={**facts.about, "uid": uid})
-    judged = workflow.Judge(workflow.Planning(), "2026-11-01").result(facts)
+    judged = workflow.Judge(Planning(), "2026-11-01").result(facts)
     planned = rollout.prepare(replace(judged, facts=facts), How())
     assert bool(planned.todo) == bool(planned.built.groups) == steps
     assert any("--become" in each.reason for each in planned.skipped) != steps

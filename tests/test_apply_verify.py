@@ -13,6 +13,7 @@ from click.testing import CliRunner
 
 from nodetune import gain, rollout, runs, workflow
 from nodetune.apply import FIXED, NOT_APPLIED, PENDING, Done
+from nodetune.choice import Planning
 from nodetune.cli import group
 from nodetune.commands import _apply
 from nodetune.field import How
@@ -24,7 +25,7 @@ from nodetune.report import apply_data, apply_gain, data
 from nodetune.transport import Unreachable
 from nodetune.verdict.compare import BETTER, FEWEST, SAME, WORSE
 from nodetune.verdict.suites import Wanted
-from nodetune.workflow import Planning, Reach
+from nodetune.workflow import Reach
 from tests import verify_records as records
 from tests.documents import valid
 from tests.verifying import alive, gone

@@ -19,7 +19,7 @@ EVERY = sorted(checks.catalogue())
 LAYERS = [
     {"cli", "commands", "__main__"},
     {"rollout", "field", "rollback", "proof", "gain", "export", "report", "slurm", "provision"},
-    {"workflow", "measuring", "launch", "srunstep"},
+    {"workflow", "spread", "measuring", "launch", "srunstep"},
     {"inventory"},
     {"playbook"},
     {"transport", "bundle", "hosts"},
@@ -32,6 +32,7 @@ LAYERS = [
         "profile",
         "sitechecks",
         "siteprovision",
+        "choice",
         "factfile",
         "explain",
         "located",

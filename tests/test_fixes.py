@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 
 from nodetune import factfile, fixes, plan, remedies
+from nodetune.choice import Choice
 from nodetune.fixes import swap_off
 from nodetune.fixes._own import read_settings
 from nodetune.model import Absent, Each, HostFacts, Unread, Value
-from nodetune.workflow import Choice, Judge
+from nodetune.workflow import Judge
 from tests.fixing import built, files, of_kind, refused
 from tests.fixing import step_of as step
 from tests.machines import build

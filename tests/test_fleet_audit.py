@@ -7,6 +7,7 @@ import pytest
 
 from benchmarks import fleet as synthetic
 from nodetune import factfile, fleet, workflow
+from nodetune.choice import Choice, comparing
 from nodetune.model import Unread, Value, Waiver
 from tests import documents
 from tests.test_cli import nodetune
@@ -96,7 +97,7 @@ def test_a_single_host_and_nothing_but_the_fleet_is_a_slip():
 
 
 def test_a_waiver_names_comparison_and_hosts(folder):
-    choice = workflow.comparing(workflow.Choice(select=("fleet-driver-differs",)))
+    choice = comparing(Choice(select=("fleet-driver-differs",)))
     waiver = Waiver("fleet-driver-differs", "gpu[003-004]", "canary", "ops", "2999-01-01")
     site = replace(workflow.profile.shipped()["base"], when=(), waivers=(waiver,))
     choice = replace(choice, site=site)
@@ -111,6 +112,6 @@ def test_two_files_of_one_host_are_two_hosts(tmp_path, folder):
     for number in range(5):
         (tmp_path / f"{number}.json").write_text((folder / "gpu000.json").read_text())
     (tmp_path / "odd.json").write_text((folder / "gpu003.json").read_text().replace('"gpu003"', '"gpu000"'))
-    choice = workflow.comparing(workflow.Choice(select=("fleet-driver-differs",)))
+    choice = comparing(Choice(select=("fleet-driver-differs",)))
     results = workflow.compared(workflow.audit_files(tmp_path, choice), choice)
     assert [each.findings[0].status for each in results] == ["pass"] * 5 + ["fail"]

@@ -3,7 +3,8 @@
 import pytest
 import yaml
 
-from nodetune import checks, explain, factfile, fleet, show, workflow
+from nodetune import checks, explain, factfile, fleet, show
+from nodetune.choice import Choice
 from nodetune.fleet import apart
 from nodetune.fleet import comparisons as catalogue
 from nodetune.model import SEVERITIES
@@ -253,7 +254,7 @@ def test_a_comparison_is_whole(name):
 
 def test_saved_facts_hold_all_that_is_compared():
     needed = {name for each in fleet.every().values() for name in each.needs}
-    assert needed <= workflow.Choice().facts()
+    assert needed <= Choice().facts()
 
 
 def test_each_entry_of_the_file_has_known_keys():

@@ -6,6 +6,7 @@ import json
 import pytest
 
 from nodetune import audit, checks, factfile, once, paths, workflow
+from nodetune.choice import Choice
 from nodetune.model import HostFacts, Value
 from nodetune.once import Forms, Verdicts
 
@@ -63,18 +64,18 @@ def test_many_hosts_are_judged_as_each_alone():
     def others(number):
         return {"sysctl__vm__swappiness": {"value": number % 7}, "host__uptime_s": {"value": 90_000.5 + number}}
 
-    together = workflow.Judge(workflow.Choice(), "2026-01-01")
+    together = workflow.Judge(Choice(), "2026-01-01")
     for number in range(150):
         facts = host(f"n{number}", **others(number))
         if number % 10 == 0:
-            alone = workflow.Judge(workflow.Choice(), "2026-01-01").result(facts)
+            alone = workflow.Judge(Choice(), "2026-01-01").result(facts)
             assert together.result(facts) == alone
         else:
             together.result(facts)
 
 
 def test_equal_findings_of_hosts_with_different_facts_are_one_object():
-    judge = workflow.Judge(workflow.Choice(select=("min-free-kbytes-excessive",)))
+    judge = workflow.Judge(Choice(select=("min-free-kbytes-excessive",)))
     hosts = (host(memory__total_kb={"value": total}) for total in (2_100_000_000, 2_100_000_001))
     (one,), (other,) = (judge.result(each).findings for each in hosts)
     assert one is other and one.status in ("pass", "fail")

@@ -13,6 +13,7 @@ import click
 from nodetune import apply, rollout, runs, show
 from nodetune import plan as planning
 from nodetune.apply import Done
+from nodetune.choice import Choice, Planning
 from nodetune.commands import _options, _run
 from nodetune.field import How, Tell
 from nodetune.gain import Gain, Gauge
@@ -22,7 +23,7 @@ from nodetune.playbook import Event
 from nodetune.report import apply_data, apply_gain, apply_text, data
 from nodetune.runs.diffs import unified
 from nodetune.transport import Target
-from nodetune.workflow import Choice, Planning, Reach
+from nodetune.workflow import Reach
 
 
 @dataclass(frozen=True)

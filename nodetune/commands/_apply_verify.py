@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import click
 
 from nodetune import apply, gain, measuring, show
+from nodetune.choice import Choice
 from nodetune.commands import _options
 from nodetune.commands._apply import Work
 from nodetune.field import How
@@ -16,7 +17,6 @@ from nodetune.proof import Proof
 from nodetune.report import verify_data
 from nodetune.runs import Run
 from nodetune.verdict.suites import Wanted
-from nodetune.workflow import Choice
 
 
 def gauge(wanted: Wanted, work: Work, run: Run) -> Gauge:

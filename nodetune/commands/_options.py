@@ -9,9 +9,10 @@ from typing import Any, TypeVar
 import click
 
 from nodetune import paths, profile
+from nodetune.choice import Choice
 from nodetune.model import SEVERITIES
 from nodetune.transport import Options
-from nodetune.workflow import Choice, Reach
+from nodetune.workflow import Reach
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -12,6 +12,7 @@ from typing import Any, TextIO
 import click
 
 from nodetune import apply, measuring, nodeset, playbook, profile, runs, show
+from nodetune.choice import Choice, Planning
 from nodetune.commands import _apply, _options
 from nodetune.field import How
 from nodetune.gain import Gauge
@@ -28,7 +29,7 @@ from nodetune.report import apply_data, apply_text, data, provision_text
 from nodetune.runs.diffs import unified
 from nodetune.siteprovision import Provision
 from nodetune.verdict.compare import FEWEST
-from nodetune.workflow import Choice, Planning, Reach
+from nodetune.workflow import Reach
 
 WAY = ("limit", "user", "become", "transport")
 """Options that a rollback takes again from the record."""

@@ -11,9 +11,10 @@ from typing import TextIO
 import click
 
 from nodetune import workflow
+from nodetune.choice import Choice
 from nodetune.model import HostResult
 from nodetune.transport import Target
-from nodetune.workflow import Choice, Reach
+from nodetune.workflow import Reach
 
 
 def results(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostResult]:

@@ -18,6 +18,7 @@ from typing import Any
 import click
 
 from nodetune import launch, measuring, nodeset, proof, show
+from nodetune.choice import Choice
 from nodetune.commands import _options, _run
 from nodetune.outcome import INCOMPLETE, OK, TOO_SLOW
 from nodetune.proof import Proof, Tell
@@ -27,7 +28,7 @@ from nodetune.verdict import compare as comparing
 from nodetune.verdict.figures import OF_PAIRS
 from nodetune.verdict.machine import UNKNOWN
 from nodetune.verdict.suites import Wanted
-from nodetune.workflow import Choice, Reach
+from nodetune.workflow import Reach
 
 ROOM = 1 << 20
 """Bytes that a result needs at least where it is written to."""

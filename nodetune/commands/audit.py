@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from nodetune import fleet, workflow
+from nodetune.choice import Choice, comparing
 from nodetune.commands import _options, _reports, _run
 from nodetune.outcome import exit_code, summarise
-from nodetune.workflow import Choice
 
 
 def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +37,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _compared(choice: Choice, group_by: str, reference: str | None, no_fleet: bool) -> Choice:
     if not no_fleet:
-        return workflow.comparing(choice, group_by, reference)
+        return comparing(choice, group_by, reference)
     if reference:
         raise click.UsageError("--reference compares hosts, which --no-fleet leaves out: give one of them")
     return choice

@@ -11,11 +11,12 @@ import click
 
 from nodetune import factfile, workflow
 from nodetune import plan as planning
+from nodetune.choice import Choice, Planning
 from nodetune.commands import _options, _run
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
 from nodetune.plan import Built
-from nodetune.workflow import Choice, Planning, Reach
+from nodetune.workflow import Reach
 
 
 @click.command("plan")
@@ -69,15 +70,7 @@ def _saved(path: Path) -> list[HostResult]:
     if not path.is_dir():
         facts = factfile.load(path)
         return [HostResult(facts.host, "ok", facts=facts)]
-    return workflow.by_name(_loaded(each) for each in factfile.files(path))
-
-
-def _loaded(path: Path) -> HostResult:
-    try:
-        facts = factfile.load(path)
-    except (factfile.BadFacts, OSError) as problem:
-        return HostResult(path.stem, "bad facts", str(problem))
-    return HostResult(facts.host, "ok", facts=facts)
+    return workflow.by_name(map(workflow.read, factfile.files(path)))
 
 
 def _built(probed: Iterable[HostResult]) -> tuple[list[HostResult], dict[str, Built]]:

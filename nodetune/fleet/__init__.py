@@ -1,6 +1,6 @@
 """Facts of many hosts → what differs between hosts that should be alike, and which stand apart. Pure."""
 
-from nodetune.fleet.census import BadGroup, BadReference, Census
+from nodetune.fleet.census import BadGroup, BadReference, Census, Row
 from nodetune.fleet.comparisons import AREA, Comparison, every, is_fleet
 from nodetune.fleet.found import FleetFinding
 from nodetune.fleet.groups import GPU, WAYS
@@ -14,6 +14,7 @@ __all__ = [
     "Census",
     "Comparison",
     "FleetFinding",
+    "Row",
     "every",
     "is_fleet",
 ]

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from typing import Any
 
-from nodetune import plan, show, workflow
+from nodetune import plan, show
+from nodetune.choice import ALWAYS
 from nodetune.model import HostFacts
 from nodetune.provision import catalogue
 from nodetune.provision.catalogue import Catalogue, Needed
@@ -17,7 +18,7 @@ from nodetune.siteprovision import Provision
 
 FACTS = frozenset(
     {
-        *workflow.ALWAYS,
+        *ALWAYS,
         *plan.GPU_PROCESSES,
         plan.NVML,
         "gpu.driver_version",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune import workflow
+from nodetune.choice import Planning
 from nodetune.field import How
 from nodetune.model import HostFacts
 from nodetune.provision import catalogue, decide, judge
@@ -16,7 +17,7 @@ from nodetune.provision.record import DONE, Came
 from nodetune.provision.seen import Refused
 from nodetune.siteprovision import Provision
 from nodetune.transport import Target, Unreachable
-from nodetune.workflow import Planning, Reach
+from nodetune.workflow import Reach
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,10 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from nodetune.choice import Choice
 from nodetune.guard import drains
 from nodetune.model import Absent, HostFacts, Value
 from nodetune.slurm.places import POLICY, RUN
-from nodetune.workflow import Choice
 
 HEARTBEAT, BLIND = f"{RUN}/heartbeat", f"{RUN}/blind"
 NOTES = (f"{RUN}/{drains.NOTE}", f"{drains.KEPT}/{drains.NOTE}")

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune import profile
+from nodetune.choice import Choice
 from nodetune.derived import lookup
 from nodetune.guard import policy as on_node
 from nodetune.model import Finding, HostResult
@@ -15,7 +16,6 @@ from nodetune.slurm import gres, install, policy, program
 from nodetune.slurm.places import POLICY, SERVICE, UNITS
 from nodetune.slurm.plays import Answer
 from nodetune.view import View
-from nodetune.workflow import Choice
 
 FACTS = ("own.files", "slurm.present", "slurm.config")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")

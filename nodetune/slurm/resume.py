@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune import show
+from nodetune.choice import Choice
 from nodetune.guard import drains, judge
 from nodetune.guard import policy as on_node
 from nodetune.guard.program import Blind
@@ -18,7 +19,6 @@ from nodetune.model import Finding, HostFacts, HostResult
 from nodetune.outcome import FINDINGS, INCOMPLETE, OK
 from nodetune.slurm import left
 from nodetune.slurm.places import POLICY
-from nodetune.workflow import Choice
 
 STAYS, MAY, BACK = "stays", "may come back", "back"
 

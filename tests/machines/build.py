@@ -20,6 +20,7 @@ from unittest import mock
 import yaml
 
 from nodetune import bundle, factfile, workflow
+from nodetune.choice import Choice, Planning
 from nodetune.probe import read, services
 from tests import fake_pynvml
 from tests.machines.plant import Host
@@ -63,7 +64,7 @@ def describe(name):
 def collect(name):
     """The facts that the probe would bring from the machine."""
     machine, facts = describe(name), {}
-    asked = bundle.families(workflow.Planning().facts())
+    asked = bundle.families(Planning().facts())
     with tempfile.TemporaryDirectory() as root, ExitStack() as stack:
         machine.host.write(root)
         for patch in _patches(machine, name, root):
@@ -143,7 +144,7 @@ def _unit(machine, unit):
 
 def findings(facts):
     """What the audit says of the machine: the failing checks with what they saw, and those without a verdict."""
-    result = workflow.Judge(workflow.Choice(), TODAY).result(facts)
+    result = workflow.Judge(Choice(), TODAY).result(facts)
     failing = sorted((each for each in result.findings if each.status == "fail"), key=lambda each: each.check)
     unknown = sorted(each.check for each in result.findings if each.status == "unknown")
     told = {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune import nodeset, runs, workflow
+from nodetune.choice import Choice
 from nodetune.commands import _options, _run
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
@@ -19,7 +20,7 @@ from nodetune.slurm.difference import Difference
 from nodetune.slurm.nodes import Guarding, Installed, Node
 from nodetune.slurm.plays import Plays
 from nodetune.transport import Target
-from nodetune.workflow import Choice, Reach
+from nodetune.workflow import Reach
 
 WAY = ("inventory", "limit", "user", "become", "transport")
 """Options that a rollback takes again from the record."""

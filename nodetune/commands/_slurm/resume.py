@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from nodetune.choice import Choice
 from nodetune.commands import _options, _run
 from nodetune.guard import drains
 from nodetune.guard.scontrol import Node, Refused, Slurm
@@ -19,7 +20,7 @@ from nodetune.report import slurm_data, slurm_text
 from nodetune.slurm import cluster
 from nodetune.slurm import resume as decisions
 from nodetune.slurm.resume import BACK, MAY, STAYS, Drained, Fate
-from nodetune.workflow import Choice, Reach
+from nodetune.workflow import Reach
 
 
 @click.command("resume")
