@@ -75,7 +75,7 @@ class Farm:
 
     def address(self):
         self._used += 1
-        return f"127.0.1.{self._used}"
+        return f"127.0.{1 + self._used // 250}.{self._used % 250 + (self._used >= 250)}"
 
     def start(self, hosts, *options, prefix=()):
         """Serve `hosts` (address → lines of sshd_config that hold for it) in as few processes as sshd can."""
