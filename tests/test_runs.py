@@ -287,3 +287,55 @@ def test_a_rollback_goes_where_it_is_told_to_and_else_where_the_run_went(tmp_pat
     assert "none of these hosts is of run" in str(elsewhere.exception)
     told = CliRunner().invoke(group, [*asked, "-l", "gpu02"])
     assert "gpu02" in str(told.exception)
+
+
+STAGES = [
+    {"stage": "look", "state": "done", "message": "open driver 580.1", "seconds": 1.0},
+    {"stage": "packages", "state": "failed", "message": "no space left on /var", "seconds": 2.0},
+    {"stage": "reboot", "state": "not reached", "message": "packages failed", "seconds": 0.0},
+]
+WELL = [{**each, "state": "done", "message": ""} for each in STAGES]
+
+
+def provisioned(root):
+    run = Run.create("provision", {}, ["gpu1", "gpu2"], "new", root)
+    hosts = [
+        {"name": "gpu1", "stages": WELL, "next": ""},
+        {"name": "gpu2", "stages": STAGES, "next": "nodetune provision -i new -l gpu2 --from packages"},
+    ]
+    document = {"schema": "nodetune.provision/1", "nodetune": "0", "time": 1, "run": run.id, "hosts": hosts}
+    run.save("provision", document)
+    run.save("held", {"gpu1": {"system": "debian-12-x86_64", "driver": "", "packages": {}}})
+    run.finish(4)
+    return run
+
+
+def test_a_provision_is_shown_stage_by_stage_with_what_to_type_next(root):
+    run = provisioned(root)
+    shown = CliRunner().invoke(group, ["runs", "show", run.id, "--runs", str(root)])
+    assert shown.exit_code == 0
+    lines = shown.output.splitlines()
+    assert any(line.split() == ["packages", "failed", "gpu2", "no", "space", "left", "on", "/var"] for line in lines)
+    assert any(line.split() == ["reboot", "done", "gpu1"] for line in lines)
+    assert "not reached" not in shown.output, "what follows from the failure is not told again"
+    assert "packages failed; once that is mended: nodetune provision -i new -l gpu2 --from packages" in shown.output
+    assert "No plan is recorded" not in shown.output
+
+
+def test_a_provision_as_data_has_its_stages_and_what_was_held(root):
+    run = provisioned(root)
+    shown = CliRunner().invoke(group, ["runs", "show", run.id, "--runs", str(root), "--format", "json"])
+    document = valid("run-record", shown.output)
+    assert [each["name"] for each in document["provision"]["hosts"]] == ["gpu1", "gpu2"]
+    assert document["held"]["gpu1"]["system"] == "debian-12-x86_64"
+
+
+@pytest.mark.parametrize(
+    "nasty", [[], {"hosts": 3}, {"hosts": [{"stages": [[], {"stage": []}], "name": {}, "next": [HOSTILE]}]}]
+)
+def test_a_torn_record_of_a_provision_is_shown_as_far_as_it_goes(root, nasty):
+    run = Run.create("provision", {}, ["gpu1"], "new", root)
+    run.save("provision", nasty)
+    shown = CliRunner().invoke(group, ["runs", "show", run.id, "--runs", str(root)])
+    assert shown.exit_code == 0
+    assert "\x1b" not in shown.output

@@ -98,7 +98,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     if output_format == "json":
         stream.write(data.text(record.document()))
     else:
-        provision_text.print_record(stream, record)
+        provision_text.print_record(stream, record.document())
         apply_text.print_drained(stream, drained)
     return code
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TextIO
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
 
 from nodetune import nodeset, show
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock, Versions, changes
-from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, Came, Record
+from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, Came
 from nodetune.report.text import Lines, console
 from nodetune.siteprovision import Provision
 
@@ -38,28 +38,45 @@ def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
         out.line(f"and {len(moved) - MOST_PACKAGES} more", indent="    ")
 
 
-def print_record(stream: TextIO, record: Record) -> None:
-    """Stage by stage; what failed with its next command; where the record is."""
+def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
+    """What a provision came to (see provision.record): stages, what failed with its next command, where the record is."""
     out = Lines(console(stream))
-    for stage in record.stages:
-        alike: dict[tuple[str, str], list[str]] = {}
-        for host, stages in record.hosts.items():
-            if stage in stages and not _follows(record, host, stage):
-                alike.setdefault((stages[stage].state, stages[stage].message), []).append(host)
-        for (state, message), hosts in alike.items():
-            where = "" if len(record.hosts) == 1 else f"{nodeset.fold(hosts)}  "
-            out.line((f"{stage:<9} ", "bold"), (f"{state:<14}", STYLE[state]), where, message)
-    broken = [host for host in record.hosts if record.broke_at(host)]
-    for host in broken:
-        out.whole((f"{host}: {record.broke_at(host)} failed; once that is mended: ", ""), (record.again(host), "green"))
-    well = len(record.hosts) - len(broken)
-    out.line((f"{well} of {len(record.hosts)} hosts went through", "bold"))
-    out.whole(("run ", ""), (record.run, "bold"), (f"; what it did: nodetune runs show {record.run}", ""))
+    hosts = list(_objects(document.get("hosts")))
+    print_stages(out, hosts)
+    broken = [each for each in hosts if each.get("next")]
+    well = len(hosts) - len(broken)
+    out.line((f"{well} of {len(hosts)} hosts went through", "bold"))
+    run = show.plain(document.get("run") or "")
+    out.whole(("run ", ""), (run, "bold"), (f"; what it did: nodetune runs show {run}", ""))
 
 
-def _follows(record: Record, host: str, stage: str) -> bool:
-    """Whether it only says again that an earlier stage failed."""
-    return bool(record.broke_at(host)) and record.hosts[host][stage].state == NOT_BEGUN
+def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
+    """Stage by stage, hosts that came to the same together; then what failed, with what to type next."""
+    alike: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for host in hosts:
+        broke = _broke_at(host)
+        for each in _objects(host.get("stages")):
+            state, message = show.plain(each.get("state") or ""), show.plain(each.get("message") or "", 700)
+            if not (broke and state == NOT_BEGUN):  # it only says again that an earlier stage failed
+                named = alike.setdefault(show.plain(each.get("stage") or ""), {})
+                named.setdefault((state, message), []).append(show.plain(host.get("name") or ""))
+    for stage, found in alike.items():
+        for (state, message), names in found.items():
+            where = "" if len(hosts) == 1 else f"{nodeset.fold(names)}  "
+            out.line((f"{stage:<9} ", "bold"), (f"{state:<14}", STYLE.get(state, "")), where, message)
+    for host in hosts:
+        if host.get("next"):
+            name, command = show.plain(host.get("name") or ""), show.plain(host["next"], 1000)
+            out.whole((f"{name}: {_broke_at(host)} failed; once that is mended: ", ""), (command, "green"))
+
+
+def _objects(document: Any) -> Iterator[Mapping[str, Any]]:
+    return (each for each in document if isinstance(each, dict)) if isinstance(document, list) else iter(())
+
+
+def _broke_at(host: Mapping[str, Any]) -> str:
+    failed = (each for each in _objects(host.get("stages")) if each.get("state") == FAILED)
+    return show.plain(next((each.get("stage") for each in failed), ""))
 
 
 WORDS = {

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune import nodeset, show
+from nodetune.report.provision_text import print_stages
 from nodetune.report.text import Lines, console
 from nodetune.runs import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, BadRun, Run
 
@@ -93,15 +94,33 @@ def print_run(stream: TextIO, run: Run, diff: bool) -> None:
     out.line(f"hosts {nodeset.fold(run.hosts)}", indent="  ")
     out.whole((str(run.folder), "dim"), indent="  ")
     out.line("")
-    plan = run.document("plan")
-    planned = plan.get("steps") if isinstance(plan, dict) else None
-    _print_steps(out, list(_rows(run.document("outcomes"))) or list(_rows(planned)))
-    _print_measured(out, run)
+    provisioned = run.document("provision")
+    if isinstance(provisioned, dict):
+        _print_provisioned(out, run, provisioned)
+    else:
+        _print_planned(out, run)
     if diff:
         for host in run.about["hosts"]:
             _print_diff(out, host, run.diff(host))
     elif any(run.diff(host) for host in run.about["hosts"]):
         out.whole(("what it changed: ", "dim"), (f"nodetune runs show {run.id} --diff", "green"))
+
+
+def _print_provisioned(out: Lines, run: Run, document: Mapping[str, Any]) -> None:
+    """Of a provision or upgrade: the stages, the steps of its apply where there was one, and what was measured."""
+    print_stages(out, list(_rows(document.get("hosts"))))
+    steps = list(_rows(run.document("outcomes")))
+    if steps:
+        out.line("")
+        _print_steps(out, steps)
+    _print_measured(out, run)
+
+
+def _print_planned(out: Lines, run: Run) -> None:
+    plan = run.document("plan")
+    planned = plan.get("steps") if isinstance(plan, dict) else None
+    _print_steps(out, list(_rows(run.document("outcomes"))) or list(_rows(planned)))
+    _print_measured(out, run)
 
 
 def _rows(document: Any) -> Iterator[Mapping[str, Any]]:
@@ -126,7 +145,8 @@ def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
 
 def _print_measured(out: Lines, run: Run) -> None:
     """The results of --verify: one where the run ended before the second."""
-    paths = [str(run.folder / f"{name}.json") for name in MEASURED if run.document(name) is not None]
+    found = [name for name in (*MEASURED, "verify") if run.document(name) is not None]
+    paths = [str(run.folder / f"{name}.json") for name in found]
     if len(paths) == len(MEASURED):
         out.whole(("what it brought: ", "dim"), (shlex.join(["nodetune", "verify", "--compare", *paths]), "green"))
     elif paths:

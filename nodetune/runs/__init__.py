@@ -3,6 +3,8 @@
     run.json            command, options (no passwords), hosts, inventory, when, by whom, which process, exit code
     plan.json           the plan; before.json and after.json: the audits around it; outcomes.json: what became of each step
     before-verify.json, after-verify.json   what was measured around it (--verify)
+    provision.json      what each host came to at each stage; held.json: the versions that it had before;
+    audit.json, verify.json, back-verify.json   the audit and the measurements of a provision, and those after going back
     events.jsonl        what happened, in order
     facts/HOST.json     what was read before; changes/HOST.json: what was to be done; diffs/HOST.diff: what that changed
     entries/HOST.jsonl  the host's journal, as it came in
@@ -36,7 +38,8 @@ RUNNING, DONE, INTERRUPTED, ELSEWHERE, UNREADABLE = "running", "done", "interrup
 """`elsewhere`: not ended, and begun on another machine that shares this folder: only that one can tell."""
 
 MEASURED = ("before-verify", "after-verify")
-DOCUMENTS = ("plan", "before", "after", "outcomes", *MEASURED)
+PROVISIONED = ("provision", "held", "audit", "verify", "back-verify")
+DOCUMENTS = ("plan", "before", "after", "outcomes", *MEASURED, *PROVISIONED)
 
 _ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{4}")
 _LONGEST_NAME = 60
