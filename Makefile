@@ -29,9 +29,9 @@ docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 -m 'not fleet'
+	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15
 
-fleet: $(VENV)/ready-dev apt  ## the tests on virtual machines: apply, rollback, faults, measurements between two (root, QEMU)
+fleet: $(VENV)/ready-dev apt  ## of these the tests on virtual machines: apply, rollback, faults, measurements between two (root, QEMU)
 	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadgroup --durations=15
 
 wheel: $(VENV)/ready-dev

@@ -8,13 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
-
-if TYPE_CHECKING:
-    from nodetune.pytest_plugin.cases import Case
-    from nodetune.pytest_plugin.items import HostItems
 
 OPTIONS = {
     "inventory": "an inventory or hosts, as nodetune audit -i; without it testinfra's hosts, else this host",
@@ -22,7 +18,7 @@ OPTIONS = {
     "facts": "judge saved facts (file or folder) instead of connecting",
     "user": "log in as this user",
     "site": "your site's overrides, checks and waivers",
-    "fail-on": "findings of this severity and above fail (default: medium); below they are expected failures",
+    "fail-on": "findings of this severity and above fail (default: medium); those below are expected failures",
 }
 SEVERAL = {
     "profile": "profile to judge by (may be repeated)",
@@ -33,11 +29,11 @@ FLAGS = {
     "become": "read as root, through sudo",
     "accept-new-host-keys": "trust the key of a host that is seen for the first time",
 }
-CASES = pytest.StashKey["list[Case]"]()
-TAKEN = "nodetune_taken"
-"""Where node ids stand that were given as arguments; an option, because those reach the workers of xdist."""
+CASES = pytest.StashKey[Any]()
+WANTED = pytest.StashKey[list[str]]()
+"""The node ids among the arguments; empty: all."""
 
-_ID = re.compile(r"(?:.*/)?(nodetune\[.*)")
+_ID = re.compile(r"(?:\.\./)*(nodetune\[.*)")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -62,66 +58,53 @@ def pytest_configure(config: pytest.Config) -> None:
         if given:
             raise pytest.UsageError(f"--nodetune-{given[0]} without --nodetune does nothing: add --nodetune")
         return
-    from nodetune.pytest_plugin import cases
+    from nodetune.pytest_plugin import cases, items
 
     for name, told in cases.markers():
         config.addinivalue_line("markers", f"{name}: {told}")
-    _take_ids(config)
+    config.pluginmanager.register(items.Naming(config))
+    wanted = {arg: found[1] for arg in config.args if (found := _ID.fullmatch(arg))}
+    config.stash[WANTED] = list(wanted.values())
+    config.args = [arg for arg in config.args if arg not in wanted]  # pytest would look for files of these names
 
 
-def _take_ids(config: pytest.Config) -> None:
-    """Keep node ids of ours among the arguments: they are no files that pytest could find."""
-    found = {arg: match[1] for arg in config.args if (match := _ID.fullmatch(arg))}
-    if found:
-        setattr(config.option, TAKEN, list(found.values()))
-    if getattr(config.option, TAKEN, None):
-        config.args = [arg for arg in config.args if arg not in found and (found or not _is_worker(config))]
-
-
-def _is_worker(config: pytest.Config) -> bool:
-    return hasattr(config, "workerinput")
-
-
-def cases_of(config: pytest.Config) -> list[Case]:
-    """What the audit came to: audited once, by the process that the user started. Raises pytest.UsageError."""
+def _cases(config: pytest.Config) -> Any:
+    """What the audit came to: made once, by the process that the user started. Raises pytest.UsageError."""
     from nodetune.pytest_plugin import cases
 
     if CASES not in config.stash:
-        handed = config.workerinput["nodetune"] if _is_worker(config) else None
-        config.stash[CASES] = cases.unpacked(handed) if handed is not None else cases.audited(config)
+        handed = getattr(config, "workerinput", {}).get("nodetune")
+        config.stash[CASES] = cases.audited(config) if handed is None else cases.unpacked(handed)
     return config.stash[CASES]
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session: pytest.Session) -> None:
-    """With xdist: audit before its workers, and threads, are started."""
+    """With xdist: audit before it starts threads and workers (a large audit parts in several processes)."""
     config = session.config
-    if config.getoption("nodetune") and config.getoption("dist", "no") != "no" and not _is_worker(config):
-        cases_of(config)
+    if config.getoption("nodetune") and config.getoption("dist", "no") != "no":
+        _cases(config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Hand a worker of xdist what is to be told, so that all of them tell the same, and no host is asked twice."""
+    """Hand a worker of xdist what to tell: all must have the same items, and no host is asked twice."""
     if node.config.getoption("nodetune"):
         from nodetune.pytest_plugin import cases
 
-        node.workerinput["nodetune"] = cases.packed(cases_of(node.config))
+        node.workerinput["nodetune"] = cases.packed(_cases(node.config))
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_make_collect_report(collector: pytest.Collector) -> Generator[None, Any, None]:
-    """What the session consists of: files, and hosts."""
+    """A session consists of files, and of hosts."""
     outcome = yield
     if isinstance(collector, pytest.Session) and collector.config.getoption("nodetune"):
+        from nodetune.pytest_plugin import items
+
         report = outcome.get_result()
-        report.result = [*report.result, *_hosts(collector)]
-
-
-def _hosts(session: pytest.Session) -> list[HostItems]:
-    from nodetune.pytest_plugin import items
-
-    return items.hosts(session, cases_of(session.config), getattr(session.config.option, TAKEN, ()))
+        hosts = items.hosts(collector, _cases(collector.config), collector.config.stash[WANTED])
+        report.result = [*report.result, *hosts]
 
 
 @pytest.hookimpl(hookwrapper=True, tryfirst=True)
@@ -132,12 +115,3 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> Generator[None, N
         items[:] = [item for item in items if item not in kept]
     yield
     items += kept
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """In a JUnit file a host is a class and a check a case of it."""
-    if report.nodeid.startswith("nodetune["):
-        from nodetune.pytest_plugin import items
-
-        items.name_for_junit(report)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import astuple, dataclass
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from nodetune.model import SEVERITIES, Check, Finding, HostResult
 from nodetune.outcome import at_least
+from nodetune.pytest_plugin import FLAGS, OPTIONS, SEVERAL, option
 
 CHECKS = Path(__file__).parents[1] / "checks"
 REACHED = "reached"
@@ -19,16 +22,16 @@ REACHED = "reached"
 
 @dataclass(frozen=True)
 class Case:
-    """One item: its outcome (passed, failed, error, skipped, xfailed) and what is told with it.
+    """One item, its outcome (passed, failed, error, skipped, xfailed), and what is told with it.
 
-    An `error` is what the exit code 3 of an audit stands for: nothing is known that a verdict could rest on.
+    An error is what makes an audit exit with 3: nothing is known that a verdict could rest on.
     """
 
     host: str
     name: str
     outcome: str
     text: str
-    marks: tuple[str, ...]
+    marks: tuple[str, ...] = ()
 
 
 def markers() -> list[tuple[str, str]]:
@@ -36,13 +39,13 @@ def markers() -> list[tuple[str, str]]:
     areas = sorted(each.name for each in CHECKS.iterdir() if each.is_dir() and each.name[0] not in "._")
     return [
         ("nodetune", "a check of nodetune on a host"),
-        *((severity, f"nodetune: findings of severity {severity}") for severity in reversed(SEVERITIES)),
+        *((severity, f"nodetune: checks whose finding is of severity {severity}") for severity in reversed(SEVERITIES)),
         *((area, f"nodetune: checks of the area {area}") for area in (*areas, "fleet", "site")),
     ]
 
 
 def packed(cases: Iterable[Case]) -> list[tuple[Any, ...]]:
-    """Plain values, for a worker of xdist."""
+    """Plain values, which a worker of xdist can be handed."""
     return [astuple(case) for case in cases]
 
 
@@ -51,22 +54,131 @@ def unpacked(handed: Iterable[tuple[Any, ...]]) -> list[Case]:
 
 
 def audited(config: pytest.Config) -> list[Case]:
-    """Audit, as `nodetune audit` does with the same options. Raises pytest.UsageError for a mistake in these."""
+    """Audit as `nodetune audit` with the same options does. Raises pytest.UsageError for a mistake in these."""
     import click
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of the libraries below; -W error is meant for the user's own tests
-        try:
-            return _audit(arguments(config))
-        except click.ClickException as problem:
-            _refuse(problem.format_message())
-        except (ValueError, OSError) as problem:
-            from nodetune import cli
+    from nodetune import factfile, fleet, hosts, located
 
-            if not cli.is_for_users(problem):
-                raise
-            _refuse(cli.text(problem))
+    mistakes = (factfile.BadFacts, fleet.BadGroup, fleet.BadReference, hosts.BadInventory, located.BadFile)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the libraries below: a user's -W error is meant for the user's code
+        try:
+            return _audited(_arguments(config))
+        except click.ClickException as problem:
+            _refuse(problem.format_message().replace("'--", "'--nodetune-"))
+        except mistakes as problem:
+            _refuse(str(problem))
+        except OSError as problem:
+            _refuse(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))
 
 
 def _refuse(message: str) -> NoReturn:
     raise pytest.UsageError(f"nodetune: {' '.join(message.split())}")
+
+
+def _arguments(config: pytest.Config) -> list[str]:
+    """The arguments of `nodetune audit` that pytest's stand for."""
+    given = [f"--{name}={option(config, name)}" for name in OPTIONS if option(config, name) is not None]
+    given += [f"--{name}={each}" for name in SEVERAL for each in option(config, name)]
+    given += [f"--{name}" for name in FLAGS if option(config, name)]
+    if option(config, "inventory") is None and option(config, "facts") is None:
+        given += _of_testinfra(config)
+    return given
+
+
+def _of_testinfra(config: pytest.Config) -> list[str]:
+    """Its hosts as ours, as far as they are reached by SSH; `--ansible-inventory` is what molecule gives."""
+    named, inventory = config.getoption("hosts", None), config.getoption("ansible_inventory", None)
+    sudo = ["--become"] if config.getoption("sudo", None) else []
+    if inventory:
+        return [f"--inventory={inventory}", *sudo]
+    if not named:
+        return []
+    found = [re.fullmatch(r"(?:(?:ssh|safe-ssh|paramiko)://([^?/]+)|(local)://)", each) for each in named.split(",")]
+    if not all(found) or config.getoption("ssh_config", None) or config.getoption("ssh_identity_file", None):
+        _refuse(f"how to reach --hosts={named} is not understood here: give --nodetune-inventory too")
+    return ["--inventory=" + ",".join(each[1] or "localhost" for each in found if each), *sudo]
+
+
+def _audited(arguments: list[str]) -> list[Case]:
+    from nodetune import workflow
+    from nodetune.choice import comparing
+    from nodetune.commands import _options, audit
+
+    given = audit.command.make_context("nodetune audit", arguments).params
+    fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
+    reach = _options.reach(given)
+    choice = comparing(_options.choice(given["profiles"], site, given["select"], given["ignore"]))
+    asked = _options.as_typed(reach, path, choice, site)
+    found = workflow.audit_files(path, choice) if path else workflow.audit_hosts(reach.targets(), choice, reach)
+    results = workflow.by_name(workflow.compared(found, choice))
+    return list(told(results, Telling({check.id: check for check in choice.judged()}, fail_on, asked)))
+
+
+def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:
+    """The cases of all hosts. Of two that have one name (facts of several days) the second is NAME#2."""
+    seen: Counter[str] = Counter()
+    for result in results:
+        seen[result.host] += 1
+        host = result.host if seen[result.host] == 1 else f"{result.host}#{seen[result.host]}"
+        if result.state == "ok":
+            yield from (telling.case(host, found) for found in result.findings)
+        else:
+            yield telling.unreached(host, result)
+
+
+@dataclass(frozen=True)
+class Telling:
+    """Turns findings into cases: the checks by id, the least severity that fails, the options of proposed commands."""
+
+    checks: Mapping[str, Check]
+    fail_on: str
+    asked: str
+
+    def unreached(self, host: str, result: HostResult) -> Case:
+        from nodetune import show
+
+        return Case(host, REACHED, "error", show.plain(f"{result.state}: {result.message}"))
+
+    def case(self, host: str, found: Finding) -> Case:
+        check = self.checks.get(found.check)
+        marks = found.severity, (check.area if check else "") or "site"
+        return Case(host, found.check, *self._outcome(found), marks)
+
+    def _outcome(self, found: Finding) -> tuple[str, str]:
+        counts = self.fail_on != "never" and found.severity in at_least(self.fail_on)
+        match found.status:
+            case "pass":
+                return "passed", ""
+            case "fail" if counts:
+                return "failed", self._text(found)
+            case "fail":
+                below = f"{found.severity}, below --nodetune-fail-on {self.fail_on}"
+                return "xfailed", f"{below}: observed {found.observed}, wanted {found.wanted}"
+            case "unknown" if counts:
+                return "error", self._text(found)
+        return "xfailed" if found.status == "waived" else "skipped", f"{found.status}: {found.reason}"
+
+    def _text(self, found: Finding) -> str:
+        """What a person needs who sees only this item."""
+        rows = {
+            "observed": found.observed or ("unknown" if found.status == "unknown" else ""),
+            "wanted": found.wanted,
+            "because": found.reason,
+            "why": self._why(found),
+            "by hand": " ".join(found.manual.split()),
+            "next": self._next(found),
+        }
+        head = f"{found.severity}: {found.title}"
+        return "\n".join([head, *(f"  {name:<8}  {text}" for name, text in rows.items() if text)])
+
+    def _why(self, found: Finding) -> str:
+        from nodetune import explain
+
+        check = self.checks.get(found.check)
+        return explain.explain(check).sections.get("Why it matters", "") if check else ""
+
+    def _next(self, found: Finding) -> str:
+        if found.fix:
+            return " ".join(part for part in ("nodetune plan", self.asked, f"-s {found.check}") if part)
+        return f"nodetune explain {found.check}"
