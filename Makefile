@@ -22,7 +22,7 @@ lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe nodetune/verify
+	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe nodetune/verify nodetune/pull/deposit.py
 	$(BIN)/vermin --target=3.7- --no-tips --violations --eval-annotations playbooks
 
 docs: $(VENV)/ready-dev

@@ -10,17 +10,17 @@ from __future__ import annotations
 import math
 import os
 import shlex
-import subprocess
 import tempfile
 from collections.abc import Callable, Generator, Sequence
 from pathlib import Path
 from typing import Any
 
-from nodetune import bundle, measuring, nodeset
+from nodetune import bundle, measuring
 from nodetune.srunstep import Step
-from nodetune.transport import Target, Unreachable
+from nodetune.transport import Target, Unreachable, srun
 from nodetune.transport.conversation import Ended
 from nodetune.transport.dialogue import STARTER
+from nodetune.transport.slurm import allocated
 from nodetune.workflow import Reach
 
 STARTING_SECONDS = 60.0
@@ -28,10 +28,7 @@ STARTING_SECONDS = 60.0
 
 Event = dict[str, Any] | Ended
 
-
-def allocated() -> list[str]:
-    """The nodes of the allocation that this runs in, in Slurm's order; none outside of one."""
-    return nodeset.unfold(os.environ.get("SLURM_JOB_NODELIST", ""))
+__all__ = ["allocated", "command", "measure"]
 
 
 def measure(
@@ -48,7 +45,7 @@ def measure(
         order = Path(folder) / "hosts"
         order.write_text("".join(f"{host}\n" for host in whole["hosts"]), "utf-8")
         try:
-            process = start(command(targets, order), order)
+            process = srun.start(command(targets, order), {"SLURM_HOSTFILE": str(order)})
         except OSError as problem:
             gone = Unreachable("unsupported", f"srun cannot be run: {problem.strerror}: is this a node of the cluster?")
             yield from ((target, Ended(gone, 0.0)) for target in targets)
@@ -91,23 +88,11 @@ def command(targets: Sequence[Target], order: Path) -> list[str]:
     """The srun that starts one Python a node, in the order of the file. Pinning and memory are the measurements' own affair."""
     count, pythons = len(targets), {target.python for target in targets}
     python = pythons.pop() if len(pythons) == 1 else "python3"
-    options = ["--label", "--distribution=arbitrary", f"--nodelist={order}", f"--nodes={count}", f"--ntasks={count}"]
-    options += ["--cpu-bind=none", "--mem=0", "--mpi=none", "--kill-on-bad-exit=0", "--job-name=nodetune-verify"]
+    options = ["--distribution=arbitrary", f"--nodelist={order}", f"--nodes={count}", f"--ntasks={count}"]
+    options += [*srun.OPTIONS, "--job-name=nodetune-verify"]
     if "SLURM_JOB_ID" in os.environ:
         options.append("--overlap")
     else:
         options += ["--exclusive", f"--immediate={STARTING_SECONDS:.0f}"]
     return ["srun", *options, python, "-I", "-S", *shlex.split(STARTER)]
 
-
-def start(words: Sequence[str], order: Path) -> subprocess.Popen[bytes]:
-    """Raises OSError."""
-    return subprocess.Popen(
-        words,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**os.environ, "SLURM_HOSTFILE": str(order)},
-        bufsize=0,
-        start_new_session=True,
-    )

@@ -11,10 +11,19 @@ import sys
 import threading
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import closing, suppress
+from dataclasses import dataclass
 from typing import IO, Any, TypeVar
 
 Part = TypeVar("Part")
 Work = Callable[[Sequence[Part]], Generator[Any, None, None]]
+
+
+@dataclass(frozen=True)
+class Raised:
+    """What went wrong in a process."""
+
+    problem: Exception
+
 
 ENOUGH = 100
 """Fewer things than this are not worth a process."""
@@ -35,9 +44,9 @@ def parts(things: Sequence[Part], count: int) -> list[Sequence[Part]]:
 def spread(hands: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, None, None]:
     """All that `work` yields for each hand, as it comes, each hand in a process of its own.
 
-    What is yielded is pickled; what one process yields several times is one object here too. A process that dies costs
-    what it has not yielded: whoever waits for that must count. Call it before any thread is started; closing the
-    generator ends the processes.
+    What is yielded is pickled; what one process yields several times is one object here too. What `work` raises is
+    raised here. A process that dies costs what it has not yielded: whoever waits for that must count. Call it before any
+    thread is started; closing the generator ends the processes.
     """
     said: queue.SimpleQueue[Any] = queue.SimpleQueue()
     ended = object()
@@ -52,6 +61,8 @@ def spread(hands: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, 
             message = said.get()
             if message is ended:
                 left -= 1
+            elif isinstance(message, Raised):
+                raise message.problem
             else:
                 yield message
     finally:
@@ -89,10 +100,16 @@ def _fork(hand: Sequence[Part], work: Work[Part], others: Iterable[IO[bytes]]) -
 
 def _tell(yielded: Generator[Any, None, None], pipe: IO[bytes]) -> None:
     told = pickle.Pickler(pipe, pickle.HIGHEST_PROTOCOL)  # one for all: it writes an object that it knows as a number
-    with closing(yielded):
-        for each in yielded:
-            told.dump(each)
-            pipe.flush()
+    try:
+        with closing(yielded):
+            for each in yielded:
+                told.dump(each)
+                pipe.flush()
+    except BrokenPipeError:
+        raise
+    except Exception as problem:  # noqa: BLE001  (the parent raises it)
+        told.dump(Raised(problem))
+        pipe.flush()
 
 
 def _listen(pipe: IO[bytes], said: queue.SimpleQueue[Any], ended: object) -> None:

@@ -6,14 +6,16 @@ import datetime
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
-from nodetune import audit, bundle, factfile, fleet, inventory, profile, spread, waive
+from nodetune import audit, bundle, factfile, fleet, inventory, profile, pull, spread, waive
 from nodetune.choice import Choice
+from nodetune.kept import Kept
 from nodetune.located import BadFile
 from nodetune.model import HostFacts, HostResult
-from nodetune.transport import Options, Target, Unreachable, fanout
+from nodetune.transport import Options, Target, Unreachable, fanout, slurm
 
 PROBE_SECONDS = 20.0
 
@@ -87,6 +89,8 @@ class Reach:
     become: bool = False
     become_password: str | None = None
     user: str | None = None
+    via: str = "ssh"
+    kept: Kept | None = None
 
     def targets(self) -> list[Target]:
         """The hosts of this run. Raises inventory.BadInventory."""
@@ -111,27 +115,40 @@ def collect(
     asked = bundle.families(names)
     given = reach.options.seconds
     seconds = min(max(PROBE_SECONDS, given / 2), given)
-
+    if reach.via == "slurm":
+        return slurm.collect(targets, *bundle.script(asked, seconds), reach.options)
     return fanout.collect(
         targets, lambda _target: bundle.script(asked, seconds), reach.options, reach.forks, reach.transport, asked=asked
     )
 
 
 def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
-    """The facts of hosts, unjudged, each yielded as it completes."""
-    for target, facts, seconds in collect(targets, choice.facts(), reach):
+    """The facts of hosts, unjudged, each yielded as it completes; those that are kept are not asked for again."""
+    names, left = choice.facts(), []
+    for target in targets:
+        known = reach.kept.known(target.name, names) if reach.kept else None
+        if known:
+            yield HostResult(target.name, "ok", facts=known)
+        else:
+            left.append(target)
+    for target, facts, seconds in collect(left, names, reach) if left else ():
         if isinstance(facts, Unreachable):
             yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
-        else:
-            yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
+            continue
+        if reach.kept:
+            reach.kept.keep(facts, names)
+        yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
 
 
 def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
     """Probe and judge hosts, each yielded as it completes: many of them in several processes. No facts are kept."""
     _expect(targets, choice)
     by_name = {target.name: target for target in targets}
-    share = replace(reach, forks=max(1, reach.forks // spread.processes(len(targets))))
-    return _judged_by(by_name, choice, lambda part: ((each.host, each) for each in probe_hosts(part, choice, share)))
+    count = 1 if reach.via == "slurm" else spread.processes(len(targets))  # one srun is for all hosts
+    share = replace(reach, forks=max(1, reach.forks // count))
+    return _judged_by(
+        by_name, choice, lambda part: ((each.host, each) for each in probe_hosts(part, choice, share)), count
+    )
 
 
 def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
@@ -144,18 +161,29 @@ def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> 
         yield replace(result, facts=probed.facts)
 
 
-def audit_files(path: Path, choice: Choice) -> Iterator[HostResult]:
+def audit_files(
+    path: Path, choice: Choice, rules: pull.Rules | None = None, targets: list[Target] | None = None
+) -> Iterator[HostResult]:
     """Judge saved facts: a file, or every *.json of a folder, where a bad one is a host that was not reached.
 
-    Raises factfile.BadFacts (the one file, or no file at all), located.BadFile (nothing selected) or OSError.
+    With targets: the files of these hosts, and which of them left none. Raises factfile.BadFacts (the one file, or no
+    file at all), located.BadFile (nothing selected) or OSError.
     """
     choice.facts()  # a selection that names nothing must not read as compliant
+    held = rules or pull.Rules()
     if not path.is_dir():
-        result, row = Judge(choice).judged(_of_file(factfile.load(path)))
+        result, row = Judge(choice).judged(held.aged(factfile.load(path), path))
         _take(choice, result, row)
         return iter([result])
-    files = {each.stem: each for each in factfile.files(path)}
-    return _judged_by(files, choice, lambda part: ((each.stem, read(each)) for each in part))
+    _expect(targets or [], choice)
+    found, without = pull.whose(factfile.files(path), None if targets is None else [each.name for each in targets])
+    judged = _judged_by(
+        {host: (host, file) for host, file in found.items()},
+        choice,
+        lambda part: ((host, held.read(file, host)) for host, file in part),
+        spread.processes(len(found)),
+    )
+    return chain((pull.missing(host, path) for host in without), judged)
 
 
 def _expect(targets: list[Target], choice: Choice) -> None:
@@ -171,12 +199,14 @@ def _take(choice: Choice, result: HostResult, row: fleet.Row | None) -> None:
 Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
 
 
-def _judged_by(things: Mapping[str, T], choice: Choice, probe: Probe[T]) -> Generator[HostResult, None, None]:
-    """What `probe` makes of the things (by their names), judged, in several processes where they are many.
+def _judged_by(
+    things: Mapping[str, T], choice: Choice, probe: Probe[T], count: int
+) -> Generator[HostResult, None, None]:
+    """What `probe` makes of the things (by their names), judged, in `count` processes.
 
     A census takes what it compares. What a process that died did not tell is a host that was not reached.
     """
-    judge, count, left = Judge(choice), spread.processes(len(things)), set(things)
+    judge, left = Judge(choice), set(things)
 
     def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.Row | None], None, None]:
         with closing(probe(list(part))) as probed:
@@ -194,7 +224,9 @@ def _judged_by(things: Mapping[str, T], choice: Choice, probe: Probe[T]) -> Gene
 
 
 def read(path: Path) -> HostResult:
-    """A fact file, unjudged; a bad one is a host that was not reached."""
+    """A fact file of any age, unjudged; a bad one is a host that was not reached."""
+    if not path.is_file():
+        return HostResult(path.stem, "bad facts", f"{path}: not a file")  # a pipe would never end
     try:
         return _of_file(factfile.load(path))
     except (factfile.BadFacts, OSError) as problem:

@@ -17,12 +17,13 @@ PACKAGE = Path(nodetune.__file__).parent
 CASES = Path(__file__).parent / "cases"
 EVERY = sorted(checks.catalogue())
 LAYERS = [
-    {"cli", "commands", "__main__"},
+    {"cli", "commands", "__main__", "pytest_plugin"},
     {"rollout", "field", "rollback", "proof", "gain", "export", "report", "slurm", "provision"},
     {"workflow", "spread", "measuring", "launch", "srunstep"},
     {"inventory"},
     {"playbook"},
-    {"transport", "bundle", "hosts"},
+    {"kept"},
+    {"transport", "bundle", "hosts", "pull"},
     {"guard"},
     {
         "audit",
@@ -46,7 +47,7 @@ LAYERS = [
     {"fixes"},
     {"checks"},
     {"conditions", "derived", "nccl", "data"},
-    {"view", "expect", "remedies", "show", "siblings", "paths", "once"},
+    {"view", "expect", "remedies", "show", "siblings", "paths", "once", "whole"},
     {"model"},
 ]
 PAYLOADS = ("probe", "verify")

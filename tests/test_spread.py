@@ -46,6 +46,17 @@ def test_a_process_that_dies_costs_only_what_it_had_not_said():
     assert sorted(spread.spread([[1, 2, 3], [4, 5, 6, 7]], work)) == [1, 2, 3, 4, 5]
 
 
+def test_what_goes_wrong_in_a_process_is_raised_here():
+    def work(part):
+        yield part[0]
+        raise OSError(28, "No space left on device", "/full/x")
+
+    running = spread.spread([[1]], work)
+    assert next(running) == 1
+    with pytest.raises(OSError, match="No space left on device: '/full/x'"):
+        next(running)
+
+
 def test_closing_ends_every_process_and_what_it_holds_open(tmp_path):
     def work(part):
         try:

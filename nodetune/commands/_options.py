@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -10,11 +11,25 @@ import click
 
 from nodetune import paths, profile
 from nodetune.choice import Choice
+from nodetune.commands import _complete
 from nodetune.model import SEVERITIES
 from nodetune.transport import Options
 from nodetune.workflow import Reach
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def span(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+    """A time such as 90s, 30m, 2h or 1d → seconds."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", given)
+    if not found:
+        raise click.BadParameter(f"{given!r} is no time: write 90s, 30m, 2h or 1d")
+    return int(found[1]) * _UNITS[found[2]]
 
 
 def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
@@ -31,9 +46,16 @@ hosts = _stack(
         "-i",
         "--inventory",
         metavar="INV",
+        shell_complete=_complete.inventory,
         help="An inventory: a name under inventories/, a path, or hosts such as gpu[001-128],login1. Without it: this host.",
     ),
-    click.option("-l", "--limit", metavar="PATTERN", help="Only these hosts: Ansible patterns or a node set."),
+    click.option(
+        "-l",
+        "--limit",
+        metavar="PATTERN",
+        shell_complete=_complete.limit,
+        help="Only these hosts: Ansible patterns or a node set.",
+    ),
     click.option("--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Hosts at a time."),
     click.option(
         "--timeout",
@@ -58,6 +80,15 @@ hosts = _stack(
     ),
 )
 
+via = click.option(
+    "--via",
+    "probed_via",
+    type=click.Choice(["ssh", "slurm"]),
+    default="ssh",
+    show_default=True,
+    help="What starts the probe; slurm is srun, in an allocation without -i on all its nodes.",
+)
+
 judging = _stack(
     click.option(
         "-p",
@@ -65,6 +96,7 @@ judging = _stack(
         "profiles",
         multiple=True,
         metavar="NAME",
+        shell_complete=_complete.profiles,
         help="Profile to judge by (several stack up) instead of training; what the facts call for (vm, grace …) is added.",
     ),
     click.option(
@@ -74,8 +106,17 @@ judging = _stack(
 
 selection = _stack(
     judging,
-    click.option("-s", "--select", multiple=True, metavar="ID", help="Only these checks or areas (shell patterns)."),
-    click.option("--ignore", multiple=True, metavar="ID", help="Not these checks or areas."),
+    click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="ID",
+        shell_complete=_complete.selected,
+        help="Only these checks or areas (shell patterns).",
+    ),
+    click.option(
+        "--ignore", multiple=True, metavar="ID", shell_complete=_complete.selected, help="Not these checks or areas."
+    ),
 )
 
 
@@ -96,6 +137,7 @@ saved_facts = click.option(
     type=click.Path(path_type=Path),
     callback=_saved,
     metavar="FILE|DIR",
+    shell_complete=_complete.saved_facts,
     help="Judge saved facts instead of connecting.",
 )
 fail_on = click.option(
@@ -178,6 +220,9 @@ def choice(
 
 def reach(options: dict[str, Any]) -> Reach:
     """The host options as a Reach; takes them out of `options`. Asks for the sudo password where that was wanted."""
+    by = options.pop("probed_via", "ssh")
+    if by == "slurm":
+        _as_slurm_can(options)
     ask = options.pop("ask_become_pass")
     password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
     return Reach(
@@ -189,7 +234,31 @@ def reach(options: dict[str, Any]) -> Reach:
         become=options.pop("become") or ask,
         become_password=password,
         user=options.pop("user"),
+        via=by,
     )
+
+
+def _as_slurm_can(options: dict[str, Any]) -> None:
+    """Without an inventory the nodes of the allocation are meant, else of all nodes those that the limit leaves.
+
+    Raises click.UsageError, slurm.BadSlurm and hosts.BadInventory.
+    """
+    from nodetune import hosts as patterns
+    from nodetune import nodeset
+    from nodetune.transport import slurm
+
+    for name, typed in (("user", "-u"), ("ask_become_pass", "-K")):
+        if options[name]:
+            raise click.UsageError(f"{typed} holds for SSH only: srun starts the probe as the user who runs nodetune")
+    slurm.check()
+    if options["inventory"] is None:
+        nodes = slurm.allocated() or (slurm.every() if options["limit"] else [])
+        if not nodes:
+            raise click.UsageError(
+                "--via slurm: this is no allocation: name the nodes with -i or -l, or run it in salloc or sbatch"
+            )
+        limit, options["limit"] = options["limit"], None
+        options["inventory"] = nodeset.fold(patterns.pick(limit, nodes, {}) if limit else nodes)
 
 
 def as_typed(reach_to: Reach | None, facts_path: Path | None, choose: Choice, site: Path | None) -> str:

@@ -3,32 +3,35 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TextIO
 
 import click
 
-from nodetune import workflow
+from nodetune import pull, whole, workflow
 from nodetune.choice import Choice
 from nodetune.model import HostResult
 from nodetune.transport import Target
 from nodetune.workflow import Reach
 
 
-def results(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostResult]:
-    """Audit saved facts or hosts. After Ctrl-C: what is known so far."""
+def results(facts_path: Path | None, reach: Reach, choice: Choice, max_age: int | None = None) -> list[HostResult]:
+    """Audit saved facts (`max_age`: seconds) or hosts. After Ctrl-C: what is known so far."""
     if facts_path:
-        return workflow.by_name(workflow.audit_files(facts_path, choice))
+        hosts = reach.targets() if reach.inventory else None
+        rules = pull.Rules(max_age, named=hosts is not None)
+        return workflow.by_name(workflow.audit_files(facts_path, choice, rules, hosts))
     targets = reach.targets()
     return _taken(workflow.audit_hosts(targets, choice, reach), targets)
 
 
-def probed(reach: Reach, choice: Choice) -> list[HostResult]:
-    """The facts of hosts, with progress; in the order of their names."""
+def probed(reach: Reach, choice: Choice, each: Callable[[HostResult], HostResult]) -> list[HostResult]:
+    """What `each` makes of the facts of every host as it answers, with progress; in the order of their names."""
     targets = reach.targets()
-    return _taken(workflow.probe_hosts(targets, choice, reach), targets)
+    with closing(workflow.probe_hosts(targets, choice, reach)) as running:
+        return _taken((each(result) for result in running), targets)
 
 
 def with_facts(targets: list[Target], choice: Choice, reach: Reach) -> list[HostResult]:
@@ -39,12 +42,14 @@ def with_facts(targets: list[Target], choice: Choice, reach: Reach) -> list[Host
 def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
     """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
+    failed = 0
     show = sys.stderr.isatty() and len(targets) > 1
     try:
         for result in running:
             kept.append(result)
+            failed += result.state != "ok"
             if show:
-                _count(kept, len(targets))
+                _count(len(kept), failed, len(targets))
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
         known = {result.host for result in kept}
@@ -57,9 +62,8 @@ def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]
     return workflow.by_name(kept)
 
 
-def _count(kept: Sequence[HostResult], total: int) -> None:
-    failed = sum(each.state != "ok" for each in kept)
-    click.echo(f"\r{len(kept)} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+def _count(known: int, failed: int, total: int) -> None:
+    click.echo(f"\r{known} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
 
 
 @contextmanager
@@ -74,13 +78,8 @@ def output_stream(path: Path | None) -> Iterator[TextIO]:
         with path.open("w", encoding="utf-8", errors="backslashreplace") as stream:
             yield stream
         return
-    partial = path.with_name(f".{path.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8", errors="backslashreplace") as stream:
-            yield stream
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
+    with whole.stream(path) as stream:
+        yield stream
 
 
 def print_audit(found: Sequence[HostResult], output_format: str, stream: TextIO, by_host: bool, asked: str) -> None:

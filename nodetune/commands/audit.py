@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,10 @@ import click
 from nodetune import fleet, workflow
 from nodetune.choice import Choice, comparing
 from nodetune.commands import _options, _reports, _run
+from nodetune.kept import Kept
 from nodetune.outcome import exit_code, summarise
+
+KEPT_MINUTES = 60
 
 
 def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -43,9 +47,46 @@ def _compared(choice: Choice, group_by: str, reference: str | None, no_fleet: bo
     return choice
 
 
+def _aging(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say where facts are kept, and for how long they stand for a host."""
+    for option in (
+        click.option(
+            "--max-age",
+            callback=_options.span,
+            metavar="TIME",
+            help="How old facts may be (90s, 30m, 2h, 1d). With --facts: a host whose facts are older was not reached;"
+            " default: as facts that nodes renew say themselves (nodetune pull), others at any age. With --keep:"
+            f" a host whose facts are older is asked again; default: {KEPT_MINUTES}m.",
+        ),
+        click.option(
+            "--keep",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Keep each host's facts there as it answers, and do not ask hosts again whose facts are there: an"
+            " audit that was interrupted goes on where it was.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _kept(keep: Path | None, max_age: int | None, facts_path: Path | None) -> Kept | None:
+    """Where facts are kept. Raises click.UsageError, OSError."""
+    if keep and facts_path:
+        raise click.UsageError("--facts asks no host, so that there is nothing to --keep: give one of them")
+    if max_age and not (keep or facts_path):
+        raise click.UsageError("--max-age is about saved facts: give --facts or --keep")
+    if not keep:
+        return None
+    keep.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return Kept(keep, max_age or KEPT_MINUTES * 60)
+
+
 @click.command("audit")
 @_options.hosts
+@_options.via
 @_options.saved_facts
+@_aging
 @_options.selection
 @click.option(
     "--by", "by", type=click.Choice(["finding", "host"]), default="finding", show_default=True, help="Group the report."
@@ -71,19 +112,22 @@ def command(
     nodetune audit -i prod -l 'gpu[001-064]'    hosts of an inventory
     nodetune audit --facts node.json            saved facts; no host is touched
     nodetune audit -i prod --reference gpu001   what is unlike on that host, which is known to be good
+    nodetune audit -i prod --keep facts/        thousands of hosts: stopped, it goes on where it was
 
     Several hosts are compared with each other too: versions, settings, links and counters that differ between hosts
     that should be alike.
 
     Nothing is changed on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
-    reach, site = _options.reach(options), options["site"]
+    max_age: int | None = options.pop("max_age")
+    kept = _kept(options.pop("keep"), max_age, facts_path)
+    reach, site = replace(_options.reach(options), kept=kept), options["site"]
     compare = {name: options.pop(name) for name in ("group_by", "reference", "no_fleet")}
     choice = _compared(_options.choice(**options), **compare)
     asked = _options.as_typed(reach, facts_path, choice, site)
     about = _reports.About({check.id: check for check in choice.judged()}, asked, fail_on)
     write = _reports.writer(output_format, about, output, since)
-    results = workflow.compared(_run.results(facts_path, reach, choice), choice)
+    results = workflow.compared(_run.results(facts_path, reach, choice, max_age), choice)
     with _run.output_stream(output) as stream:
         if write:
             write(results, stream)

@@ -8,15 +8,11 @@ from typing import Any
 import click
 
 from nodetune import checks, fleet, profile
-from nodetune.commands import _options
+from nodetune.commands import _complete, _options
 
 
 @click.command("explain")
-@click.argument(
-    "check_id",
-    metavar="ID",
-    shell_complete=lambda _c, _p, begun: [each for each in checks.catalogue() if each.startswith(begun)],
-)
+@click.argument("check_id", metavar="ID", shell_complete=_complete.check_id)
 @_options.judging
 def command(check_id: str, **options: Any) -> None:
     """Teach one check: why it matters, how to confirm it by hand, what the fix does."""

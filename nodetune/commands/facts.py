@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-from nodetune import factfile, workflow
+from nodetune import factfile, whole
 from nodetune.commands import _options, _run
+from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
 
 
 @click.command("facts")
 @_options.hosts
+@_options.via
 @_options.selection
 @click.option(
     "-o",
@@ -27,22 +30,35 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect the facts of hosts and save them, for `nodetune audit --facts` anywhere."""
     reach = _options.reach(options)
     choice = _options.choice(**options)
-    results = _run.probed(reach, choice)
-    if output:
-        output.mkdir(parents=True, exist_ok=True)
-    taken: set[str] = set()
-    for result in workflow.by_name(results):
-        if result.facts is None:
+    saved = Saved(output, anonymous)
+    results = _run.probed(reach, choice, saved.take)
+    for result in results:
+        if result.state != "ok":
             click.echo(f"{result.host}: {result.state}: {result.message}", err=True)
-            continue
-        facts = factfile.anonymous(result.facts) if anonymous else result.facts
-        if output is None:
-            click.echo(factfile.dump(facts), nl=False)
-            continue
-        name = factfile.file_name(facts.host, taken)
-        taken.add(name)
-        with _run.output_stream(output / name) as stream:
-            stream.write(factfile.dump(facts))
+        elif result.facts:
+            click.echo(factfile.dump(result.facts), nl=False)
     if output:
-        click.echo(f"{len(taken)} fact files in {output}", err=True)
-    return OK if all(result.facts for result in results) else INCOMPLETE
+        click.echo(f"{len(saved.names)} fact files in {output}", err=True)
+    return OK if all(result.state == "ok" for result in results) else INCOMPLETE
+
+
+class Saved:
+    """Writes the facts of each host as it answers: what came before a run was stopped is there, and memory stays small."""
+
+    def __init__(self, folder: Path | None, anonymous: bool) -> None:
+        self._folder, self._anonymous = folder, anonymous
+        self.names: set[str] = set()
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def take(self, result: HostResult) -> HostResult:
+        """The result, without its facts where they have been written. Raises OSError."""
+        if result.facts is None:
+            return result
+        facts = factfile.anonymous(result.facts) if self._anonymous else result.facts
+        if self._folder is None:
+            return replace(result, facts=facts)
+        name = factfile.file_name(facts.host, self.names)
+        self.names.add(name)
+        whole.write(self._folder / name, factfile.dump(facts))
+        return replace(result, facts=None)

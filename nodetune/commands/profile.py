@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from nodetune import expect, paths, profile, show
+from nodetune.commands import _complete
 
 
 @click.group("profile")
@@ -16,7 +17,7 @@ def command() -> None:
 
 
 @command.command("show")
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=_complete.profiles)
 @click.option("--site", type=click.Path(path_type=Path), metavar="FILE", help="With your site's file on top.")
 def show_profile(names: tuple[str, ...], site: Path | None) -> None:
     """List the profiles, or show what those named change."""

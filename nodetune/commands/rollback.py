@@ -7,11 +7,11 @@ from typing import Any
 
 import click
 
-from nodetune.commands import _options
+from nodetune.commands import _complete, _options
 
 
 @click.command("rollback")
-@click.argument("run")
+@click.argument("run", shell_complete=_complete.run)
 @_options.hosts
 @click.option("--force", is_flag=True, help="Take back also what someone changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be taken back; change nothing.")

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from nodetune import runs
-from nodetune.commands import _options
+from nodetune.commands import _complete, _options
 
 
 @click.group("runs", invoke_without_command=True)
@@ -35,7 +35,7 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
 
 
 @command.command("show")
-@click.argument("run")
+@click.argument("run", shell_complete=_complete.run)
 @_options.runs_folder
 @click.option("--diff", is_flag=True, help="Also every difference that the run made in files and settings.")
 @_options.output_format

@@ -20,9 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune import located
+from nodetune import located, whole
 from nodetune.located import BadFile, Located
-from nodetune.provision import whole
 
 SCHEMA = "nodetune.lock/1"
 SYSTEM = re.compile(r"[a-z]+-\d+(\.\d+)?-(x86_64|aarch64)")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune import rollout, runs, workflow
+from nodetune import rollout, runs, whole, workflow
 from nodetune.field import Field, Tell
 from nodetune.model import HostFacts
 from nodetune.outcome import INCOMPLETE
 from nodetune.proof import Measure, Proof, Prover
 from nodetune.proof import Tell as Hear
-from nodetune.provision import driver, judge, look, whole
+from nodetune.provision import driver, judge, look
 from nodetune.provision.look import Given, Looked
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Came, Results, failed
 from nodetune.provision.seen import Refused

@@ -79,7 +79,7 @@ def _refuse(message: str) -> NoReturn:
 def _arguments(config: pytest.Config) -> list[str]:
     """The arguments of `nodetune audit` that pytest's stand for."""
     given = [f"--{name}={option(config, name)}" for name in OPTIONS if option(config, name) is not None]
-    given += [f"--{name}={each}" for name in SEVERAL for each in option(config, name)]
+    given += [f"--{name}={each}" for name in SEVERAL for text in option(config, name) for each in text.split(",")]
     given += [f"--{name}" for name in FLAGS if option(config, name)]
     if option(config, "inventory") is None and option(config, "facts") is None:
         given += _of_testinfra(config)
@@ -157,7 +157,9 @@ class Telling:
                 return "xfailed", f"{below}: observed {found.observed}, wanted {found.wanted}"
             case "unknown" if counts:
                 return "error", self._text(found)
-        return "xfailed" if found.status == "waived" else "skipped", f"{found.status}: {found.reason}"
+            case "waived":
+                return "xfailed", f"waived: {found.reason}"
+        return "skipped", f"unknown: {found.reason}" if found.status == "unknown" else found.reason
 
     def _text(self, found: Finding) -> str:
         """What a person needs who sees only this item."""

@@ -1,0 +1,103 @@
+"""What a node runs: one script of the depositing half and the very probe that an audit over SSH pipes; and its folder."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodetune import __version__, bundle, paths
+
+DEPOSIT = Path(__file__).parent / "deposit.py"
+PROGRAM = "/opt/nodetune/pull/collect"
+UNITS = "/etc/systemd/system"
+SERVICE, TIMER = "nodetune-pull.service", "nodetune-pull.timer"
+LOCK = "/run/nodetune-pull.lock"
+FILES = {PROGRAM: "0755", f"{UNITS}/{SERVICE}": "0644", f"{UNITS}/{TIMER}": "0644"}
+"""What is put on a node, with its mode."""
+
+PROBE_SECONDS = 60.0
+"""Longer than over SSH, where somebody waits: the collector yields to what the node is for."""
+
+MOST_SECONDS = 300
+SHORTEST, LONGEST = 60, 7 * 86400
+NONCE = "0" * 16
+"""Of a pipe that nobody else writes to. A fixed one: the same choice gives the same script, byte for byte."""
+
+_PATH = re.compile(r"(/[A-Za-z0-9_.+@:,=~-]+)+/?")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.IGNORECASE)
+
+
+class BadPull(ValueError):
+    """A setting that cannot be: one line."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where facts go and how often (seconds: at least so often), who writes them, by which Python. Raises BadPull."""
+
+    folder: str
+    every: int
+    user: str = ""
+    python: str = "/usr/bin/python3"
+    lock: str = LOCK
+
+    def __post_init__(self) -> None:
+        for name, path in (("--dir", self.folder), ("--python", self.python)):
+            if not _PATH.fullmatch(path) or ".." in path.split("/"):
+                raise BadPull(f"{name} {path!r}: give a whole path such as /shared/nodetune/facts, without blanks")
+        if self.user and not _USER.fullmatch(self.user):
+            raise BadPull(f"--user {self.user!r} is no name of a user")
+        if not SHORTEST <= self.every <= LONGEST:
+            raise BadPull("--every wants a time from 1m to 7d")
+
+
+def script(names: Iterable[str], settings: Settings) -> bytes:
+    """The collector of these facts, to be run by `python3 -I -S`."""
+    probe, nonce = bundle.script(bundle.families(names), PROBE_SECONDS)
+    about = {"every": settings.every, "nodetune": __version__}
+    given = (settings.folder, settings.user, about, NONCE, PROBE_SECONDS, settings.lock)
+    head = (
+        f"#!{settings.python} -IS\n# Written by nodetune {__version__}: collects this node's facts into"
+        f" {settings.folder}. To take it away: the uninstall beside the install that put it here.\n"
+    )
+    call = f"\n\ndeposit{given!r}\n\n"
+    return head.encode() + DEPOSIT.read_bytes() + call.encode() + probe.replace(nonce.encode(), NONCE.encode())
+
+
+def folder(names: Iterable[str], settings: Settings) -> dict[str, tuple[bytes, str]]:
+    """What `nodetune pull bundle` writes: path below its folder → content, mode."""
+    known = {
+        "settings": settings,
+        "program": PROGRAM,
+        "service": SERVICE,
+        "timer": TIMER,
+        "units": UNITS,
+        "most": MOST_SECONDS,
+        "half": settings.every // 2,
+        "files": FILES,
+    }
+    texts = {
+        PROGRAM: script(names, settings),
+        f"{UNITS}/{SERVICE}": _rendered("pull-service.j2", known),
+        f"{UNITS}/{TIMER}": _rendered("pull-timer.j2", known),
+    }
+    tools = {name: (_rendered(f"pull-{name}.sh.j2", known), "0755") for name in ("install", "uninstall")}
+    return {**{f"files{path}": (texts[path], mode) for path, mode in FILES.items()}, **tools}
+
+
+def _rendered(template: str, known: dict[str, Any]) -> bytes:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(  # noqa: S701  (no HTML is made here)
+        loader=FileSystemLoader(paths.shared("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["quote"] = lambda text: shlex.quote(str(text))
+    return made.get_template(template).render(**known).encode()

@@ -1,0 +1,80 @@
+"""What pytest collects: a collector for each host, and in it an item for each case."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import Any
+
+import pytest
+
+from nodetune.pytest_plugin.cases import REACHED, Case
+
+
+class CheckItem(pytest.Item):
+    """One check on one host: tells what the audit found."""
+
+    def __init__(self, *, case: Case, **more: Any) -> None:
+        super().__init__(**more)
+        self._case = case
+        self.not_reached = case.name == REACHED
+        for mark in ("nodetune", *case.marks):
+            self.add_marker(mark)
+        if case.outcome == "skipped":
+            self.add_marker(pytest.mark.skip(reason=case.text))
+
+    def setup(self) -> None:
+        """Where nothing is known, pytest is to say ERROR, not FAILED."""
+        if self._case.outcome == "error":
+            pytest.fail(self._case.text, pytrace=False)
+
+    def runtest(self) -> None:
+        if self._case.outcome == "xfailed":
+            pytest.xfail(self._case.text)  # does nothing with --runxfail
+        if self._case.outcome in ("failed", "xfailed"):
+            pytest.fail(self._case.text, pytrace=False)
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """No traceback: pytest would make one, which nobody sees, of each expected failure."""
+        expected = isinstance(excinfo.value, pytest.xfail.Exception)
+        return self._case.text if expected else super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[Any, int, str]:
+        """Where it is from (in place of a file, its host), the line that pytest wants of a skipped item, and its title."""
+        return self.path, 0, self.nodeid
+
+
+class HostItems(pytest.Collector):
+    """The items of one host."""
+
+    def __init__(self, *, cases: Sequence[Case], **more: Any) -> None:
+        super().__init__(**more)
+        self._cases = cases
+
+    def collect(self) -> Iterator[CheckItem]:
+        for case in self._cases:
+            yield CheckItem.from_parent(self, name=case.name, case=case)
+
+
+def hosts(session: pytest.Session, cases: Iterable[Case], ids: Sequence[str]) -> list[HostItems]:
+    """The collectors of a session. With ids: of these items and hosts only. Raises pytest.UsageError for one unknown."""
+    chosen = [case for case in cases if not ids or any(_means(each, case) for each in ids)]
+    for each in ids:
+        if not any(_means(each, case) for case in chosen):
+            raise pytest.UsageError(f"not found: {each} (all: pytest --nodetune --collect-only -q)")
+    return [
+        HostItems.from_parent(
+            session, name=_id(host), nodeid=_id(host), path=session.path / _id(host), cases=list(group)
+        )
+        for host, group in groupby(chosen, key=lambda case: case.host)
+    ]
+
+
+def _id(host: str) -> str:
+    return f"nodetune[{host}]"
+
+
+def _means(wanted: str, case: Case) -> bool:
+    """Whether a node id is that of the item or of its host; one of a host that was not reached cannot be told apart."""
+    host = _id(case.host)
+    return wanted in (host, f"{host}::{case.name}") or (case.name == REACHED and wanted.startswith(f"{host}::"))

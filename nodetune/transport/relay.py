@@ -1,0 +1,108 @@
+"""Runs on each node of a Slurm step: one command, what it reads, and what comes of it as lines that srun can label.
+
+Python 3.6, and nothing of nodetune is there. This and the plan (JSON) come in the environment, in parts because the kernel
+takes no longer strings: what srun reads from its standard input reaches no task before every node answers. On standard output: `NONCE KIND DATA`, KIND being o (output), e (errors), with base64 of what was said, or x
+(ended) with its exit status. The end of standard input, or of the time, ends the command.
+"""
+
+import base64
+import json
+import os
+import select
+import signal
+import subprocess
+import time
+
+PLACE = "NODETUNE_STEP_"
+CHUNK = 600
+"""Bytes of output in a line. srun --label breaks lines of more than 1024 bytes in two."""
+
+
+def plan():
+    """What to do; gone from the environment of what is started."""
+    parts = []
+    while PLACE + str(len(parts)) in os.environ:
+        parts.append(os.environ.pop(PLACE + str(len(parts))))
+    return json.loads("".join(parts))
+
+
+class Relay:
+    """One command at work."""
+
+    def __init__(self, given, command):
+        self.nonce = given["nonce"]
+        self.left = given["most"]
+        self.end = time.monotonic() + given["seconds"]
+        self.child = subprocess.Popen(
+            ["/bin/sh", "-c", command],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
+            start_new_session=True,
+        )
+        self.input = self.child.stdin
+        self.pipes = {self.child.stdout.fileno(): "o", self.child.stderr.fileno(): "e"}
+        self.to_send = given["script"].encode("ascii")
+        os.set_blocking(self.input.fileno(), False)
+
+    def say(self, kind, text):
+        line = "{} {} {}\n".format(self.nonce, kind, text).encode("ascii")
+        while line:
+            line = line[os.write(1, line) :]
+
+    def carry(self):
+        """Until the command has ended and said all. True when it did so by itself."""
+        while self.pipes:
+            over = self.child.poll() is not None
+            wait = min(0.2 if over else 1.0, self.end - time.monotonic())
+            if wait <= 0 or self.left < 0:
+                return False
+            ready, room, _ = select.select([0] + list(self.pipes), [self.input] if self.to_send else [], [], wait)
+            if room:
+                self.send()
+            if 0 in ready and not os.read(0, 4096):
+                return False
+            for handle in ready:
+                self.take(handle)
+            if over and not ready:  # a child of it may hold its pipes
+                return True
+        return True
+
+    def send(self):
+        try:
+            self.to_send = self.to_send[os.write(self.input.fileno(), self.to_send) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want to hear more; what it has printed says why
+            self.to_send = b""
+        if not self.to_send:
+            self.input.close()
+
+    def take(self, handle):
+        if handle not in self.pipes:
+            return
+        data = os.read(handle, 1 << 16)
+        self.left -= len(data)
+        for at in range(0, len(data), CHUNK):
+            self.say(self.pipes[handle], base64.b64encode(data[at : at + CHUNK]).decode("ascii"))
+        if not data:
+            del self.pipes[handle]
+
+    def close(self, ended):
+        if not ended:
+            try:
+                os.killpg(self.child.pid, signal.SIGKILL)
+            except OSError:  # another user's: it ends when its time is over, at the latest with the step
+                return
+        self.say("x", self.child.wait())
+
+
+def main():
+    given = plan()
+    relay = Relay(given, given["others"].get(os.environ.get("SLURMD_NODENAME"), given["command"]))
+    relay.close(relay.carry())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+"""An audit that keeps facts asks no host twice, and goes on where it was stopped."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from nodetune import factfile
+from nodetune.cli import group
+from nodetune.kept import Kept
+from nodetune.model import HostFacts, Value
+
+
+@pytest.fixture
+def here(tmp_path):
+    """An inventory of three names for this machine, and of one that cannot be reached."""
+    hosts = {name: {"ansible_connection": "local"} for name in ("a1", "a2", "a3")} | {"gone": {"ansible_host": "-x"}}
+    path = tmp_path / "hosts.json"
+    path.write_text(json.dumps({"all": {"hosts": hosts}}))
+    return path
+
+
+def audited(inventory, folder, *more):
+    words = ["audit", "-i", str(inventory), "-s", "max-map-count-low", "--keep", str(folder), "--format", "json", *more]
+    done = CliRunner().invoke(group, words)
+    assert done.exit_code in (0, 1, 3), done.output
+    return {each["name"]: each for each in json.loads(done.stdout)["hosts"]}
+
+
+def changed(path, **told):
+    """Make a kept file say something that the host does not, so that its use shows."""
+    document = json.loads(path.read_text())
+    document["facts"]["sysctl.vm.max_map_count"] = {"value": 7}
+    document["about"].update(told)
+    path.write_text(json.dumps(document))
+
+
+def observed(host):
+    return [each["observed"] for each in host["findings"] if each["check"] == "max-map-count-low"]
+
+
+def test_hosts_whose_facts_are_kept_are_not_asked_again_and_the_others_are(here, tmp_path):
+    folder = tmp_path / "kept" / "deep"
+    first = audited(here, folder)
+    assert sorted(each.name for each in folder.iterdir()) == ["a1.json", "a2.json", "a3.json"]
+    changed(folder / "a1.json")
+    (folder / "a2.json").unlink()
+    second = audited(here, folder)
+    assert observed(second["a1"]) == ["7"], "kept facts were used"
+    assert observed(second["a2"]) == observed(first["a2"]) != ["7"], "what was missing was asked for"
+    assert (folder / "a2.json").exists()
+    assert second["gone"]["state"] == first["gone"]["state"] == "unresolved"
+
+
+@pytest.mark.parametrize(("age", "used"), [(30, True), (3700, False)])
+def test_facts_that_are_too_old_are_asked_for_again(here, tmp_path, age, used):
+    folder = tmp_path / "kept"
+    audited(here, folder)
+    changed(folder / "a1.json", time=time.time() - age)
+    assert (observed(audited(here, folder)["a1"]) == ["7"]) is used
+
+
+def test_how_old_they_may_be_is_the_users_to_say(here, tmp_path):
+    folder = tmp_path / "kept"
+    audited(here, folder)
+    changed(folder / "a1.json", time=time.time() - 30)
+    assert observed(audited(here, folder, "--max-age", "20s")["a1"]) != ["7"]
+
+
+@pytest.mark.parametrize("torn", ["", "{", "[]", '{"facts": {}}'])
+def test_a_torn_file_is_asked_for_again(here, tmp_path, torn):
+    folder = tmp_path / "kept"
+    audited(here, folder)
+    (folder / "a1.json").write_text(torn)
+    assert audited(here, folder)["a1"]["state"] == "ok"
+    assert factfile.load(folder / "a1.json").facts
+
+
+def test_facts_that_hold_less_than_is_asked_for_now_do_not_do(tmp_path):
+    kept = Kept(tmp_path, 3600)
+    kept.keep(HostFacts("n1", {"a.b": Value(1), "a.c": Value(1)}, {"time": time.time()}), ["a.b", "a.c"])
+    assert kept.known("n1", ["a.b"])
+    assert kept.known("n1", ["a.b", "c.d"]) is None
+
+
+def test_what_a_host_was_asked_for_and_did_not_know_is_no_reason_to_ask_again(tmp_path):
+    kept = Kept(tmp_path, 3600)
+    kept.keep(HostFacts("n1", {"a.b": Value(1)}, {"time": time.time()}), ["gpu.names", "a.b"])
+    assert kept.known("n1", ["a.b", "gpu.names"])
+
+
+def test_hosts_whose_names_lead_to_one_file_do_not_get_each_others_facts(tmp_path):
+    kept = Kept(tmp_path, 3600)
+    kept.keep(HostFacts("a/b", {"a.b": Value(1)}, {"time": time.time()}), ["a.b"])
+    assert kept.known("a/b", ["a.b"]).host == "a/b"
+    assert kept.known("a_b", ["a.b"]) is None
+
+
+def test_a_folder_that_cannot_be_written_is_one_line(here, tmp_path):
+    if os.geteuid() == 0:
+        (tmp_path / "file").write_text("")
+        folder = tmp_path / "file" / "kept"
+    else:
+        folder = tmp_path / "closed" / "kept"
+        folder.parent.mkdir(mode=0o500)
+    words = [sys.executable, "-m", "nodetune", "audit", "-i", here, "--keep", folder]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert "kept" in done.stderr
+    assert "file" in done.stderr or "closed" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [(["--facts", "h200-x4", "--keep", "x"], "--keep"), (["--max-age", "1h"], "give --facts or --keep")],
+)
+def test_options_that_contradict_are_told(words, says, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(group, ["audit", *words])
+    assert (done.exit_code, says in done.stderr) == (2, True)
