@@ -3,7 +3,7 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld slurmd slurm-client munge gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev chromium chromium-driver $(shell cat tests/packages/packages.txt)
+APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld slurmd slurm-client munge gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev chromium chromium-driver zsh fish $(shell cat tests/packages/packages.txt)
 APT_FLEET := $(shell cat tests/fleet/packages.txt)
 BIN := $(VENV)/bin
 

@@ -95,4 +95,3 @@ def command(targets: Sequence[Target], order: Path) -> list[str]:
     else:
         options += ["--exclusive", f"--immediate={STARTING_SECONDS:.0f}"]
     return ["srun", *options, python, "-I", "-S", *shlex.split(STARTER)]
-

@@ -17,9 +17,12 @@ HOSTS = "gpu:\n  hosts: {gpu001: {}, gpu002: {}}\nlogin:\n  hosts: {login1: {}}\
 
 @pytest.fixture(scope="module")
 def command(tmp_path_factory):
-    """A folder for PATH with a nodetune that is the one under test."""
+    """A folder for PATH with a nodetune that is the one under test; how long it waits can be told."""
     folder = tmp_path_factory.mktemp("bin")
-    (folder / "nodetune").write_text(f'#!/bin/sh\nexec {sys.executable} -m nodetune "$@"\n')
+    (folder / "nodetune").write_text(
+        f"#!{sys.executable}\nimport os\nfrom nodetune import cli\nfrom nodetune.commands import _complete\n"
+        "_complete.LONGEST = float(os.environ['LONGEST'])\ncli.main()\n"
+    )
     (folder / "nodetune").chmod(0o755)
     return folder
 
@@ -31,6 +34,7 @@ def here(tmp_path, command, monkeypatch):
     monkeypatch.setenv("PATH", f"{command}:{os.environ['PATH']}")
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
     monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("LONGEST", "90")  # a machine that is busy with tests is slow
     (tmp_path / "runs" / RUN).mkdir(parents=True)
     (tmp_path / "inventories" / "prod").mkdir(parents=True)
     (tmp_path / "inventories" / "prod" / "hosts.yml").write_text(HOSTS)
@@ -110,7 +114,8 @@ def test_what_cannot_be_completed_is_left_alone_without_a_word(here, shell, word
     assert shell("nodetune", "audit", *words.split()) == []
 
 
-def test_an_inventory_that_takes_long_is_not_waited_for(here):
+def test_an_inventory_that_takes_long_is_not_waited_for(here, monkeypatch):
+    monkeypatch.setenv("LONGEST", "15")
     slow = here / "slow.sh"
     slow.write_text("#!/bin/sh\ntouch started\nwhile ! [ -e stop ]; do sleep 0.2; done\n")
     slow.chmod(0o755)

@@ -12,53 +12,58 @@ import select
 import signal
 import subprocess
 import time
+from typing import Any
 
 PLACE = "NODETUNE_STEP_"
 CHUNK = 600
 """Bytes of output in a line. srun --label breaks lines of more than 1024 bytes in two."""
 
 
-def plan():
+def plan() -> Any:
     """What to do; gone from the environment of what is started."""
-    parts = []
+    parts: Any = []
     while PLACE + str(len(parts)) in os.environ:
         parts.append(os.environ.pop(PLACE + str(len(parts))))
     return json.loads("".join(parts))
 
 
+def started(command: str) -> Any:
+    return subprocess.Popen(
+        ["/bin/sh", "-c", command],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+    )
+
+
 class Relay:
     """One command at work."""
 
-    def __init__(self, given, command):
+    def __init__(self, given: Any, command: str) -> None:
         self.nonce = given["nonce"]
         self.left = given["most"]
         self.end = time.monotonic() + given["seconds"]
-        self.child = subprocess.Popen(
-            ["/bin/sh", "-c", command],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            bufsize=0,
-            start_new_session=True,
-        )
+        self.child = started(command)
         self.input = self.child.stdin
         self.pipes = {self.child.stdout.fileno(): "o", self.child.stderr.fileno(): "e"}
         self.to_send = given["script"].encode("ascii")
         os.set_blocking(self.input.fileno(), False)
 
-    def say(self, kind, text):
-        line = "{} {} {}\n".format(self.nonce, kind, text).encode("ascii")
+    def say(self, kind: str, text: str) -> None:
+        line = f"{self.nonce} {kind} {text}\n".encode("ascii")
         while line:
             line = line[os.write(1, line) :]
 
-    def carry(self):
+    def carry(self) -> bool:
         """Until the command has ended and said all. True when it did so by itself."""
         while self.pipes:
             over = self.child.poll() is not None
             wait = min(0.2 if over else 1.0, self.end - time.monotonic())
             if wait <= 0 or self.left < 0:
                 return False
-            ready, room, _ = select.select([0] + list(self.pipes), [self.input] if self.to_send else [], [], wait)
+            ready, room, _ = select.select([0, *self.pipes], [self.input] if self.to_send else [], [], wait)
             if room:
                 self.send()
             if 0 in ready and not os.read(0, 4096):
@@ -69,7 +74,7 @@ class Relay:
                 return True
         return True
 
-    def send(self):
+    def send(self) -> None:
         try:
             self.to_send = self.to_send[os.write(self.input.fileno(), self.to_send) :]
         except BlockingIOError:
@@ -79,7 +84,7 @@ class Relay:
         if not self.to_send:
             self.input.close()
 
-    def take(self, handle):
+    def take(self, handle: int) -> None:
         if handle not in self.pipes:
             return
         data = os.read(handle, 1 << 16)
@@ -89,16 +94,16 @@ class Relay:
         if not data:
             del self.pipes[handle]
 
-    def close(self, ended):
+    def close(self, ended: bool) -> None:
         if not ended:
             try:
                 os.killpg(self.child.pid, signal.SIGKILL)
             except OSError:  # another user's: it ends when its time is over, at the latest with the step
                 return
-        self.say("x", self.child.wait())
+        self.say("x", str(self.child.wait()))
 
 
-def main():
+def main() -> None:
     given = plan()
     relay = Relay(given, given["others"].get(os.environ.get("SLURMD_NODENAME"), given["command"]))
     relay.close(relay.carry())

@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 
 from nodetune import factfile, nodeset, show
@@ -27,8 +28,8 @@ from nodetune.transport import Options, Target, Unreachable, srun
 from nodetune.transport.relay import PLACE
 from nodetune.transport.talk import Talk
 
-ROOM_SECONDS = 30
-"""How long salloc may wait for a node that has a core to give."""
+ROOM_SECONDS = 60
+"""How long salloc may wait for a node that has a core to give. The backfill scheduler looks every 30 s (bf_interval)."""
 
 STARTING_SECONDS = 60.0
 """What salloc may take besides, for what a site does on its nodes before a job."""
@@ -239,15 +240,22 @@ class _Plan:
         given = {"nonce": nonce, "seconds": self.seconds, "most": self._most, "command": usual, "others": others}
         text = json.dumps({**given, "script": script.decode("ascii")})
         parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
-        asked = {f"SALLOC_{name}": os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ}
-        relay = (Path(__file__).parent / "relay.py").read_text("utf-8")
-        self.environment = {**asked, RELAY: relay, **{f"{PLACE}{number}": part for number, part in enumerate(parts)}}
-        python = Counter(target.python for target in targets).most_common(1)[0][0]
+        asked = {
+            f"SALLOC_{name}": os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ
+        }
+        self.environment = {**asked, RELAY: _relay(), **{f"{PLACE}{number}": part for number, part in enumerate(parts)}}
+        pythons = Counter(target.python for target in targets)
+        python = max(pythons, key=lambda each: (pythons[each], each == "python3"))
         self.program = [*shlex.split(python), "-I", "-S", "-c", f"import os; exec(os.environ.pop({RELAY!r}))"]
 
     def talk(self, name: str) -> Talk:
         """Raises Unreachable (unsupported)."""
         return Talk(self.targets[name], self._script, self.nonce, self._most)
+
+
+@cache
+def _relay() -> str:
+    return (Path(__file__).parent / "relay.py").read_text("utf-8")
 
 
 TASKS = (*srun.OPTIONS, "--overlap", "--export=ALL", "--propagate=NONE")

@@ -166,7 +166,9 @@ class Step:
     def _never_began(self, host: str, how: str) -> Told:
         self.not_started = True
         number = list(self.hosts or ()).index(host)
-        yield from self.gone(number, "unreachable", f"srun could not start a task there: {how}: does its slurmd answer?")
+        yield from self.gone(
+            number, "unreachable", f"srun could not start a task there: {how}: does its slurmd answer?"
+        )
 
     def gone(self, number: int, state: str, message: str) -> Told:
         if number not in self._ended and number < len(self.hosts or ()):
