@@ -7,7 +7,7 @@ APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld 
 APT_FLEET := $(shell cat tests/fleet/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint unit fleet wheel docs clean
+.PHONY: try test lint unit fleet wheel docs site clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -22,11 +22,14 @@ lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
-	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe nodetune/verify nodetune/pull/deposit.py
+	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe nodetune/verify nodetune/pull/deposit.py nodetune/transport/relay.py
 	$(BIN)/vermin --target=3.7- --no-tips --violations --eval-annotations playbooks
 
 docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
+
+site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
+	$(BIN)/python -m mkdocs build --strict
 
 unit: $(VENV)/ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15

@@ -266,6 +266,8 @@ def as_typed(reach_to: Reach | None, facts_path: Path | None, choose: Choice, si
     import shlex
 
     words: list[str] = []
+    if reach_to and reach_to.via == "slurm":
+        words += ["--via", "slurm"]
     if facts_path:
         bundled = facts_path.parent == paths.bundled("machines")
         words += ["--facts", facts_path.stem if bundled else str(facts_path)]

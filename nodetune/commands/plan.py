@@ -21,6 +21,7 @@ from nodetune.workflow import Reach
 
 @click.command("plan")
 @_options.hosts
+@_options.via
 @_options.saved_facts
 @_options.selection
 @click.option("--files", is_flag=True, help="Show every file whole, as it would be written.")

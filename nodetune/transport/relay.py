@@ -1,8 +1,9 @@
 """Runs on each node of a Slurm step: one command, what it reads, and what comes of it as lines that srun can label.
 
 Python 3.6, and nothing of nodetune is there. This and the plan (JSON) come in the environment, in parts because the kernel
-takes no longer strings: what srun reads from its standard input reaches no task before every node answers. On standard output: `NONCE KIND DATA`, KIND being o (output), e (errors), with base64 of what was said, or x
-(ended) with its exit status. The end of standard input, or of the time, ends the command.
+takes no longer strings: what srun reads from its standard input reaches no task before every node answers. On standard
+output: `NONCE KIND DATA`, KIND being b (begun), o (output) or e (errors) with base64 of what was said, or x (ended) with the
+exit status. The end of standard input, or of the time, ends the command.
 """
 
 import base64
@@ -106,6 +107,7 @@ class Relay:
 def main() -> None:
     given = plan()
     relay = Relay(given, given["others"].get(os.environ.get("SLURMD_NODENAME"), given["command"]))
+    relay.say("b", "-")
     relay.close(relay.carry())
 
 

@@ -314,6 +314,8 @@ class Step(srun.Step):
             yield from self.gone(number, problem.state, problem.message)
 
     def _line(self, number: int, kind: bytes, data: bytes) -> srun.Told:
+        if kind == b"b":
+            return
         talk = self._talk(number)
         if kind == b"x":
             yield from self._answer(number, talk, data)

@@ -105,12 +105,21 @@ class Step:
         while self.hosts is None or len(self._ended) < len(self.hosts):
             left = self._since + self._seconds - time.monotonic()
             if left <= 0:
-                yield from self._all_gone("deadline", f"srun was not done within {self._seconds:.0f} s{self.said()}")
+                yield from self._overdue()
                 return
             if not open_ones:
                 yield from self._all_gone("dropped", f"srun has ended{self.said()}")
                 return
             yield from self._round(open_ones, min(left, 1.0))
+
+    def _overdue(self) -> Told:
+        """A slurmd that hangs keeps those from starting, too, to whom it should have passed the order on."""
+        for number in range(len(self.hosts or ())):
+            text = f"its task was not done within {self._seconds:.0f} s"
+            if number not in self._begun:
+                who = "does slurmd there hang, or that of a node which passes orders on (TreeWidth)?"
+                text = f"its task had not begun after {self._seconds:.0f} s: {who}"
+            yield from self.gone(number, "deadline", text + self.said())
 
     def _round(self, open_ones: dict[int, IO[bytes]], wait: float) -> Told:
         given = self._pipes()[0]
