@@ -47,7 +47,8 @@ LAYERS = [
     {"fixes"},
     {"checks"},
     {"conditions", "derived", "nccl", "data"},
-    {"view", "expect", "remedies", "show", "siblings", "paths", "once", "whole"},
+    {"view", "expect", "remedies", "show", "siblings", "templates"},
+    {"paths", "once", "whole"},
     {"model"},
 ]
 PAYLOADS = ("probe", "verify")

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from functools import cache
 from typing import Any
 
-from nodetune import paths
+from nodetune import templates
 from nodetune.fixes import Host, Unfixable
-
-SETTINGS = "# settings: "
+from nodetune.templates import SETTINGS
 
 
 def read_settings(text: str) -> dict[str, Any]:
@@ -26,22 +24,9 @@ def read_settings(text: str) -> dict[str, Any]:
     return {}
 
 
-@cache
-def _templates() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    loader = FileSystemLoader(paths.shared("templates"))
-    made = Environment(  # noqa: S701  (no HTML is made here)
-        loader=loader, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True
-    )
-    made.filters["line"] = lambda settings: SETTINGS + json.dumps(settings, sort_keys=True)
-    return made
-
-
 def render(template: str, settings: Mapping[str, Any], **more: Any) -> str:
     """The text of an own file from templates/NAME. The settings are data: what is in them is never a template."""
-    text: str = _templates().get_template(template).render(settings=settings, **more)
-    return text
+    return templates.render(template, settings=settings, **more)
 
 
 def own_file(host: Host, path: str, template: str, settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:

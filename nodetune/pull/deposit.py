@@ -121,7 +121,6 @@ def _become(user: str) -> None:
 
 def _write(folder: str, name: str, content: bytes) -> None:
     """The whole content under the host's name, or what was there before. No link is followed below the folder."""
-    os.umask(0o027)
     where = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     partial = f".{name}.{boot}.partial"  # two hosts that go by one name do not share this one
@@ -140,6 +139,8 @@ def _write(folder: str, name: str, content: bytes) -> None:
 
 def _put(there: int, content: bytes) -> None:
     """Write and close: a file server may say only at the close that there was no room."""
+    with suppress(OSError):  # not every file system keeps modes
+        os.fchmod(there, 0o640)
     try:
         while content:
             content = content[os.write(there, content) :]

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from nodetune import __version__, bundle, paths
+from nodetune import __version__, bundle, templates
 
 DEPOSIT = Path(__file__).parent / "deposit.py"
 PROGRAM = "/opt/nodetune/pull/collect"
@@ -82,22 +80,10 @@ def folder(names: Iterable[str], settings: Settings) -> dict[str, tuple[bytes, s
     }
     texts = {
         PROGRAM: script(names, settings),
-        f"{UNITS}/{SERVICE}": _rendered("pull-service.j2", known),
-        f"{UNITS}/{TIMER}": _rendered("pull-timer.j2", known),
+        f"{UNITS}/{SERVICE}": templates.render("pull-service.j2", **known).encode(),
+        f"{UNITS}/{TIMER}": templates.render("pull-timer.j2", **known).encode(),
     }
-    tools = {name: (_rendered(f"pull-{name}.sh.j2", known), "0755") for name in ("install", "uninstall")}
+    tools = {
+        name: (templates.render(f"pull-{name}.sh.j2", **known).encode(), "0755") for name in ("install", "uninstall")
+    }
     return {**{f"files{path}": (texts[path], mode) for path, mode in FILES.items()}, **tools}
-
-
-def _rendered(template: str, known: dict[str, Any]) -> bytes:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(  # noqa: S701  (no HTML is made here)
-        loader=FileSystemLoader(paths.shared("templates")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["quote"] = lambda text: shlex.quote(str(text))
-    return made.get_template(template).render(**known).encode()

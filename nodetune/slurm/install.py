@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import math
 import re
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any
 
-from nodetune import fixes, paths
+from nodetune import fixes, templates
 from nodetune.slurm import conf, policy, program
 from nodetune.slurm.places import ARCHIVES, CHECK, ETC, HOME, HOOKS, OPT, POLICY, RUN, SERVICE, TIMER, UNITS
 
@@ -67,8 +65,8 @@ def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _scripts(wanted: Wanted, made: program.Archive) -> list[dict[str, Any]]:
     known = {**_known(wanted, made), "off": list(wanted.policy["off"])}
-    entry = _render("guard-entry.sh.j2", known)
-    texts = {**dict.fromkeys(HOOKS, entry), "taskprolog": _render("guard-taskprolog.sh.j2", known)}
+    entry = templates.render("guard-entry.sh.j2", **known)
+    texts = {**dict.fromkeys(HOOKS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
     return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
 
 
@@ -83,33 +81,13 @@ def _known(wanted: Wanted, made: program.Archive) -> dict[str, Any]:
     }
 
 
-@cache
-def _templates() -> Any:
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    made = Environment(  # noqa: S701  (no HTML is made here)
-        loader=FileSystemLoader(paths.shared("templates")),
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["quote"] = lambda text: shlex.quote(str(text))
-    return made
-
-
-def _render(template: str, known: Mapping[str, Any]) -> str:
-    text: str = _templates().get_template(template).render(**known)
-    return text
-
-
 def _timer(wanted: Wanted, made: program.Archive) -> list[dict[str, Any]]:
     """No reload of systemd, which can take the GPUs away from running containers: it reads a new unit when it is started."""
     known = {**_known(wanted, made), "home": HOME, "textfile": wanted.textfile}
     return [
-        _file(f"{HOME}/{CHECK}", _render("guard-check.sh.j2", known), "0755"),
-        _file(f"{UNITS}/{SERVICE}", _render("guard-service.j2", known)),
-        _file(f"{UNITS}/{TIMER}", _render("guard-timer.j2", known)),
+        _file(f"{HOME}/{CHECK}", templates.render("guard-check.sh.j2", **known), "0755"),
+        _file(f"{UNITS}/{SERVICE}", templates.render("guard-service.j2", **known)),
+        _file(f"{UNITS}/{TIMER}", templates.render("guard-timer.j2", **known)),
         {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
     ]
 

@@ -14,6 +14,7 @@ import signal
 import socket
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -266,3 +267,39 @@ def _free_ports(count):
             continue
         return first
     raise AssertionError("no free ports")
+
+
+class Running:
+    """Starts nodetune beside a cluster; `end` ends what still runs."""
+
+    def __init__(self, cluster, folder):
+        self._cluster, self._folder = cluster, folder
+        self._processes = []
+
+    def start(self, *words, within=(), **more):
+        environment = {**self._cluster.environment, "COLUMNS": "160", "HOME": str(self._folder), **more}
+        self._processes.append(
+            subprocess.Popen(
+                [*within, sys.executable, "-m", "nodetune", *map(str, words)],
+                env=environment,
+                cwd=self._folder,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                text=True,
+                start_new_session=True,
+            )
+        )
+        return self._processes[-1]
+
+    def end(self):
+        for process in self._processes:
+            if process.poll() is None:
+                os.killpg(process.pid, signal.SIGKILL)
+            process.communicate()
+
+
+def ended(process, seconds):
+    """Exit code, standard output and standard error."""
+    out, errors = process.communicate(timeout=seconds)
+    return process.returncode, out, errors

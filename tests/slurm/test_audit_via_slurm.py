@@ -64,35 +64,13 @@ def well(cluster, node):
 @pytest.fixture
 def nodetune(cluster, tmp_path):
     """Starts nodetune; ended when the test is."""
-    running = []
-
-    def start(*words, within=(), **more):
-        environment = {**cluster.environment, "COLUMNS": "160", "HOME": str(tmp_path), **more}
-        running.append(
-            subprocess.Popen(
-                [*within, sys.executable, "-m", "nodetune", *map(str, words)],
-                env=environment,
-                cwd=tmp_path,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        )
-        return running[-1]
-
-    yield start
-    for process in running:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    running = lab.Running(cluster, tmp_path)
+    yield running.start
+    running.end()
 
 
 def ended(process):
-    """Exit code, standard output and standard error."""
-    out, errors = process.communicate(timeout=LONG)
-    return process.returncode, out, errors
+    return lab.ended(process, LONG)
 
 
 def audited(process):

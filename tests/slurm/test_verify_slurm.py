@@ -1,11 +1,9 @@
 """`nodetune verify --via slurm` as a user meets it: on the nodes of a real Slurm, none of which SSH reaches."""
 
 import json
-import os
 import re
 import signal
 import subprocess
-import sys
 
 import lab
 import pytest
@@ -34,36 +32,17 @@ def cluster(place):
 @pytest.fixture
 def verify(cluster, tmp_path):
     """Starts `nodetune verify --via slurm`, in an allocation of both nodes unless told otherwise; ended when the test is."""
-    running = []
+    running = lab.Running(cluster, tmp_path)
 
     def start(*arguments, within=("salloc", "--quiet", "--nodes=2", "--ntasks-per-node=2")):
-        words = [*within, sys.executable, "-m", "nodetune", "verify", "--via", "slurm", *map(str, arguments)]
-        environment = {**cluster.environment, "COLUMNS": "160", "HOME": str(tmp_path)}
-        running.append(
-            subprocess.Popen(
-                words,
-                env=environment,
-                cwd=tmp_path,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-                start_new_session=True,
-            )
-        )
-        return running[-1]
+        return running.start("verify", "--via", "slurm", *arguments, within=within)
 
     yield start
-    for process in running:
-        if process.poll() is None:
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+    running.end()
 
 
 def ended(process):
-    """Exit code, standard output and standard error."""
-    out, errors = process.communicate(timeout=LONG)
-    return process.returncode, out, errors
+    return lab.ended(process, LONG)
 
 
 def on(cluster, node, *command):
