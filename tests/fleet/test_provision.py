@@ -325,7 +325,9 @@ def test_a_lock_names_one_version_for_driver_and_fabric_manager(locked):
 
 
 def test_a_lock_in_which_driver_and_fabric_manager_differ_is_refused_with_its_line(refused):
-    assert re.search(rf"differing\.lock line \d+: {FABRIC_MANAGER} is {NEW}-1 and the driver {OLD}", refused.lock.complained)
+    assert re.search(
+        rf"differing\.lock line \d+: {FABRIC_MANAGER} is {NEW}-1 and the driver {OLD}", refused.lock.complained
+    )
 
 
 def test_where_fabric_manager_lags_behind_nothing_is_locked_and_nothing_installed(nodetune, refused):
