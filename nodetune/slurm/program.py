@@ -15,7 +15,19 @@ import nodetune
 from nodetune import bundle, paths
 from nodetune.slurm.places import ARCHIVES, HOME
 
-MODULES = ("__init__", "audit", "conditions", "derived", "expect", "model", "remedies", "show", "siblings", "view")
+MODULES = (
+    "__init__",
+    "audit",
+    "conditions",
+    "derived",
+    "expect",
+    "model",
+    "once",
+    "remedies",
+    "show",
+    "siblings",
+    "view",
+)
 FOLDERS = ("checks", "data", "guard", "nccl", "probe")
 FOLDER = re.compile(re.escape(HOME) + r"/[\w.+-]+-[0-9a-f]{16}")
 
