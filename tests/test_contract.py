@@ -12,6 +12,7 @@ import yaml
 import nodetune
 from nodetune import audit, checks, derived, expect, explain, plan, remedies, sitechecks
 from nodetune.model import DISRUPTIONS, SEVERITIES, Check, Remedy
+from nodetune.slurm import program
 
 PACKAGE = Path(nodetune.__file__).parent
 CASES = Path(__file__).parent / "cases"
@@ -274,3 +275,22 @@ def test_every_document_that_others_may_read_has_a_published_schema():
     sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     made = set(re.findall(r'"nodetune\.([a-z-]+)/\d+"', sources)) - NOT_FOR_OTHERS
     assert made <= {path.stem for path in (PACKAGE / "schemas").glob("*.json")}
+
+
+def test_the_guards_program_holds_every_module_that_one_of_it_imports():
+    files = program.files()
+    known = {name.removesuffix(".py").removesuffix("/__init__").replace("/", ".") for name in files}
+    for name, source in files.items():
+        if name.startswith("nodetune/"):
+            tree = ast.parse(source.read_text())
+            missing = {module for module in _imported_of_ours(tree) if module not in known}
+            assert not missing, f"{name} imports {missing}: see MODULES and FOLDERS of nodetune/slurm/program.py"
+
+
+def _imported_of_ours(tree):
+    """Modules of nodetune that are imported, as far as their names tell modules from what is in them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "nodetune":
+            inside = [f"{node.module}.{each.name}" for each in node.names]
+            modules = [each for each in inside if (PACKAGE.parent / f"{each.replace('.', '/')}.py").exists()]
+            yield from modules or [node.module]
