@@ -175,7 +175,8 @@ def audit_files(
         result, row = Judge(choice).judged(held.aged(factfile.load(path), path))
         _take(choice, result, row)
         return iter([result])
-    _expect(targets or [], choice)
+    if targets is not None:
+        _expect(targets, choice)
     found, without = pull.whose(factfile.files(path), None if targets is None else [each.name for each in targets])
     judged = _judged_by(
         {host: (host, file) for host, file in found.items()},

@@ -27,6 +27,7 @@ ROOT_ONLY = "n03"
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(bool(lab.missing()), reason=lab.missing()),
+    pytest.mark.xdist_group("audit-via-slurm"),  # one cluster, of which nodes are stopped and killed
 ]
 
 
@@ -98,15 +99,16 @@ def reached(found):
     return sorted(set(found) - set(missed))
 
 
-def slurmd(node):
-    """The process of a node's slurmd."""
-    return int(subprocess.run(["pgrep", "-f", f"^\\S*slurmd -D -N {node} "], capture_output=True, text=True).stdout)
+def slurmd(cluster, node):
+    """The process of a node's slurmd; other tests have clusters with nodes of the same names."""
+    words = ["pgrep", "-f", f"^\\S*slurmd -D -N {node} -f {cluster.conf}"]
+    return int(subprocess.run(words, capture_output=True, text=True).stdout)
 
 
 @contextlib.contextmanager
-def stopped(node):
+def stopped(cluster, node):
     """A node whose slurmd takes connections and never answers."""
-    process = slurmd(node)
+    process = slurmd(cluster, node)
     os.kill(process, signal.SIGSTOP)
     try:
         yield
@@ -164,7 +166,7 @@ def test_outside_of_an_allocation_the_nodes_that_the_limit_leaves_are_audited_at
     assert (code, errors) == (0, "")
     assert "3 hosts audited" in out
     assert re.search(r"n\[01-02,04\]  profile ", out)
-    assert "nodetune plan -i 'n[01-02,04]' -s " in out
+    assert "nodetune plan --via slurm -i 'n[01-02,04]' -s " in out
 
 
 def test_in_an_allocation_its_nodes_are_audited_and_others_named(nodetune):
@@ -220,8 +222,8 @@ def test_in_an_allocation_a_node_that_went_down_is_named_and_a_draining_one_audi
         cluster.run("scancel", job)
 
 
-def test_a_node_whose_slurmd_never_answers_costs_the_others_nothing():
-    with stopped("n03"):
+def test_a_node_whose_slurmd_never_answers_costs_the_others_nothing(cluster):
+    with stopped(cluster, "n03"):
         found = probed(["n01", "n02", "n03"], seconds=12)
     assert reached(found) == ["n01", "n02"]
     assert found["n03"].state == "deadline"
@@ -230,7 +232,7 @@ def test_a_node_whose_slurmd_never_answers_costs_the_others_nothing():
 
 def test_what_srun_ends_because_another_node_cannot_start_has_a_second_chance(cluster):
     slow = planted(cluster, "n01", 'case "$*" in *RELAY*) ;; *) sleep 20 ;; esac; exec python3 "$@"')
-    os.kill(slurmd("n04"), signal.SIGKILL)
+    os.kill(slurmd(cluster, "n04"), signal.SIGKILL)
     try:
         found = probed([slow, "n02", "n03", "n04"], seconds=90)
     finally:
