@@ -94,15 +94,15 @@ def _imports(folder: Path, module: str) -> tuple[str, ...]:
 def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:
     """The script to pipe to `python3 -I -S -`, and the nonce that its answer carries."""
     nonce = secrets.token_hex(8)
-    return _probe_script(json.dumps(dict(asked)), seconds).replace(NONCE, nonce.encode("ascii")), nonce
+    return _probe_script(PROBE, json.dumps(dict(asked)), seconds).replace(NONCE, nonce.encode("ascii")), nonce
 
 
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same
-def _probe_script(asked: str, seconds: float) -> bytes:
+def _probe_script(folder: Path, asked: str, seconds: float) -> bytes:
     place = NONCE.decode("ascii")
     given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
     entry = "from nodetune_probe import emit\nemit.emit(ASKED, NONCE, SECONDS)\n"
-    return _script(PROBE, with_imports(PROBE, (*ALWAYS, *json.loads(asked))), place, given, entry)
+    return _script(folder, with_imports(folder, (*ALWAYS, *json.loads(asked))), place, given, entry)
 
 
 def _script(folder: Path, modules: tuple[str, ...], nonce: str, given: str, entry: str) -> bytes:
