@@ -7,7 +7,7 @@ APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld 
 APT_FLEET := $(shell cat tests/fleet/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint unit fleet wheel docs site clean
+.PHONY: try test lint unit machines fleet wheel docs site clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -16,7 +16,7 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h200-x4 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/machines/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint docs unit wheel  ## everything that CI runs
+test: $(VENV)/ready-dev apt lint docs unit machines wheel  ## everything that CI runs
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
@@ -33,6 +33,9 @@ site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
 
 unit: $(VENV)/ready-dev
 	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 -m 'not fleet'
+
+machines: $(VENV)/ready-dev apt  ## what CI runs on virtual machines: all but the story of provisioning, which takes as long again
+	$(SUDO) $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 -m fleet --ignore=tests/fleet/test_provision.py
 
 fleet: $(VENV)/ready-dev apt  ## all tests on virtual machines: provision, apply, rollback, faults, measurements between two (root, QEMU)
 	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadgroup --durations=15
