@@ -79,45 +79,96 @@ def test_promtool_finds_nothing_wrong_with_the_sample_alerts():
     assert not re.search("lint|error", done.stdout + done.stderr)
 
 
+def reached(hosts):
+    return {f'nodetune_audit_reached{{host="{number}",state="ok"}}': "1x3000" for number in range(hosts)}
+
+
+def swapped(hosts):
+    """That many hosts with the same finding."""
+    finding = 'nodetune_audit_finding{{host="{}",check="swap-on",area="memory",severity="high"}}'
+    return {finding.format(number): "1x3000" for number in range(hosts)}
+
+
+HIGH = 'nodetune_audit_failing_checks{host="a",severity="high"}'
+CRITICAL = {"host": "a", "check": "nvlink-down", "area": "gpu"}
+
+
+FIRING = [
+    pytest.param(
+        "NodetuneCriticalFinding",
+        CRITICAL,
+        {'nodetune_audit_finding{host="a",check="nvlink-down",area="gpu",severity="critical"}': "1x3000"},
+        {'nodetune_audit_finding{host="a",check="nvlink-down",area="gpu",severity="high"}': "1x3000"},
+        id="a critical finding",
+    ),
+    pytest.param("NodetuneHighFindings", {"host": "a"}, {HIGH: "2x3000"}, {HIGH: "0x3000"}, id="high findings"),
+    pytest.param(
+        "NodetuneHighFindings",
+        {"host": "a"},
+        {HIGH: "0x2800 2x139"},
+        {HIGH: "0x2920 2x19"},  # for 20 minutes: not yet
+        id="high findings that stay",
+    ),
+    pytest.param(
+        "NodetuneFindingOnManyHosts",
+        {"check": "swap-on", "area": "memory"},
+        {**reached(40), **swapped(5)},
+        {**reached(40), **swapped(4)},  # a tenth, not more
+        id="a finding on more than a tenth of the fleet",
+    ),
+    pytest.param(
+        "NodetuneFindingOnManyHosts",
+        {"check": "swap-on", "area": "memory"},
+        {**reached(10), **swapped(4)},
+        {**reached(10), **swapped(3)},  # of a few hosts three are not many
+        id="a finding on more than three hosts",
+    ),
+    pytest.param(
+        "NodetuneHostNotReached",
+        {"host": "a", "state": "refused"},
+        {'nodetune_audit_reached{host="a",state="refused"}': "0x3000"},
+        {'nodetune_audit_reached{host="a",state="ok"}': "1x3000"},
+        id="a host that refuses",
+    ),
+    pytest.param(
+        "NodetuneAuditStale",
+        {},
+        {"nodetune_audit_timestamp_seconds": "0x3000"},
+        {"nodetune_audit_timestamp_seconds": "0+60x3000"},
+        id="no audit for two days",
+    ),
+]
+"""Alert, labels, series on which it fires, and the like on which it does not."""
+
+
 @promtool
-@pytest.mark.parametrize(
-    ("alert", "series", "labels", "bad", "good"),
-    [
-        (
-            "NodetuneCriticalFinding",
-            'nodetune_audit_finding{host="a",check="nvlink-down",area="gpu",severity="critical"}',
-            {"host": "a", "check": "nvlink-down", "area": "gpu", "severity": "critical"},
-            "1x3000",
-            "0x3000",
-        ),
-        (
-            "NodetuneHostNotReached",
-            'nodetune_audit_reached{host="a",state="refused"}',
-            {"host": "a", "state": "refused"},
-            "0x3000",
-            "1x3000",
-        ),
-        ("NodetuneAuditStale", "nodetune_audit_timestamp_seconds", {}, "0x3000", "0+60x3000"),
-    ],
-)
-def test_a_sample_alert_fires_on_its_fault_and_not_without(alert, series, labels, bad, good, tmp_path):
+@pytest.mark.parametrize(("alert", "labels", "bad", "good"), FIRING)
+def test_a_sample_alert_fires_on_its_fault_and_not_without(alert, labels, bad, good, tmp_path):
     rules = yaml.safe_load(RULES.read_text())
     every = {rule["alert"]: rule for group in rules["groups"] for rule in group["rules"]}
     for rule in every.values():
         del rule["annotations"]  # words, filled in from the labels: not what is tested here
     (tmp_path / "rules.yml").write_text(yaml.safe_dump(rules))
-    expected = {**labels, **every[alert]["labels"]}
+    severity = {"severity": every[alert]["labels"]["severity"]}
 
-    def case(values, alerts):
+    def case(series, alerts):
         told = [{"exp_labels": each} for each in alerts]
         return {
             "interval": "1m",
-            "input_series": [{"series": series, "values": values}],
+            "input_series": [{"series": name, "values": values} for name, values in series.items()],
             "alert_rule_test": [{"eval_time": "49h", "alertname": alert, "exp_alerts": told}],
         }
 
-    test = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": [case(bad, [expected]), case(good, [])]}
+    cases = [case(bad, [{**labels, **severity}]), case(good, [])]
+    test = {"rule_files": ["rules.yml"], "evaluation_interval": "1m", "tests": cases}
     path = tmp_path / "test.yml"
     path.write_text(yaml.safe_dump(test))
     done = subprocess.run(["promtool", "test", "rules", str(path)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_every_sample_alert_is_seen_to_fire():
+    rules = yaml.safe_load(RULES.read_text())
+    assert {each.values[0] for each in FIRING} == {
+        rule["alert"] for group in rules["groups"] for rule in group["rules"]
+    }
