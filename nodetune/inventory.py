@@ -135,7 +135,8 @@ class _Reader:
         self._path = path
         self._error = AnsibleError
         self._loader = DataLoader()
-        self._loader.set_basedir(str(path if path.is_dir() else path.parent))
+        folder = path if path.is_dir() else path.parent
+        self._loader.set_basedir(str(folder.absolute()))  # of "." Ansible keeps for good where that was at first
         try:
             self._unlock()
             self._inventory = _strict_manager(said)(loader=self._loader, sources=[str(path.absolute())])

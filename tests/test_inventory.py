@@ -262,6 +262,15 @@ def test_an_ini_inventory_with_old_variable_names(write):
     assert (b.groups, b.python) == (("g", "h"), "python3")
 
 
+def test_variables_beside_an_inventory_are_not_those_of_a_folder_that_was_current_before(write, tmp_path, monkeypatch):
+    write("hosts.ini", "[gpu]\na\n")
+    write("group_vars/gpu.yml", "ansible_user: groupie\n")
+    assert targets("hosts.ini")[0].user == "groupie"
+    write("other/hosts.ini", "[gpu]\na\n")
+    monkeypatch.chdir(tmp_path / "other")
+    assert targets("hosts.ini")[0].user is None
+
+
 def test_group_and_host_variables_beside_the_inventory(write):
     write("hosts.ini", "[gpu]\na\nb\n")
     write("group_vars/gpu.yml", "ansible_user: groupie\n")

@@ -198,12 +198,12 @@ def test_a_missing_tool_is_a_skip(host):
 
 
 def test_the_environment_of_the_plan_reaches_the_measurement(host, monkeypatch):
-    monkeypatch.setenv("NODETUNE_REMOVED", "x")
-    monkeypatch.setenv("NODETUNE_KEPT", "kept")
-    source = "import os\ndef measure(options, report):\n    report.result('x', [1], 's', env={k: v for k, v in os.environ.items() if k.startswith('NODETUNE_')})\n"
-    asked = plan("planted", env={"NODETUNE_SET": "1", "NODETUNE_REMOVED": None})
+    monkeypatch.setenv("PLANTED_REMOVED", "x")
+    monkeypatch.setenv("PLANTED_KEPT", "kept")
+    source = "import os\ndef measure(options, report):\n    report.result('x', [1], 's', env={k: v for k, v in os.environ.items() if k.startswith('PLANTED_')})\n"
+    asked = plan("planted", env={"PLANTED_SET": "1", "PLANTED_REMOVED": None})
     (record,) = host(asked, planted=source).all().records()
-    assert record["about"]["env"] == {"NODETUNE_SET": "1", "NODETUNE_KEPT": "kept"}
+    assert record["about"]["env"] == {"PLANTED_SET": "1", "PLANTED_KEPT": "kept"}
 
 
 def sleeping(host, marker):
