@@ -122,6 +122,13 @@ def test_collected_facts_can_be_judged_anywhere(tmp_path):
     assert len(json.loads(saved.stdout)["hosts"][0]["findings"]) > 200
 
 
+def test_facts_wanted_in_a_file_are_refused_with_what_to_type(tmp_path):
+    done = nodetune("facts", "-o", tmp_path / "node.json")
+    assert done.returncode == 2
+    assert f"nodetune facts > {tmp_path}/node.json" in " ".join(done.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_an_output_file_appears_whole(tmp_path):
     done = nodetune("audit", "--facts", MACHINE, "--format", "json", "-o", tmp_path / "out.json", "--fail-on", "never")
     assert done.stdout == ""

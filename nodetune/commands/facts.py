@@ -14,6 +14,14 @@ from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
 
 
+def _folder(_context: click.Context, _parameter: click.Parameter, output: Path | None) -> Path | None:
+    if output and output.suffix == ".json":
+        raise click.BadParameter(
+            f"{output} would be a folder, with a file for each host; one host: nodetune facts > {output}"
+        )
+    return output
+
+
 @click.command("facts")
 @_options.hosts
 @_options.via
@@ -22,6 +30,7 @@ from nodetune.outcome import INCOMPLETE, OK
     "-o",
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
+    callback=_folder,
     metavar="DIR",
     help="Write one file a host there. Without it: standard output.",
 )
@@ -38,7 +47,7 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
         elif result.facts:
             click.echo(factfile.dump(result.facts), nl=False)
     if output:
-        click.echo(f"{len(saved.names)} fact files in {output}", err=True)
+        click.echo(f"{len(saved.names)} fact file{'s' * (len(saved.names) != 1)} in {output}", err=True)
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE
 
 
