@@ -10,8 +10,10 @@ from . import command
 from .problem import Problem
 
 SECONDS = 60
-SETTLE_SECONDS = 1
-"""A service of Type=simple counts as started once it was forked; many that cannot work end within this time."""
+SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
+"""A service of Type=simple counts as started once it was forked; many that cannot work end within this time. A host that
+is busy is slow at starting as well as at ending: there it is as long as the start took, several times over.
+"""
 STARTED = ("active", "reloading", "activating", "refreshing")
 MISSING = "not-found"
 SWITCHABLE = ("enabled", "enabled-runtime", "disabled", "masked", "masked-runtime", MISSING)
@@ -121,11 +123,13 @@ def _systemctl(verb, unit, runtime=False):
 def _start(unit):
     if _show(unit)["ActiveState"] in ("active", "reloading"):
         return
+    begun = time.monotonic()
     try:
         _systemctl("start", unit)
     except Problem as problem:
         raise Problem(f"{unit}: it does not start: {last_words(unit) or problem}") from None
-    deadline = time.monotonic() + SETTLE_SECONDS
+    took = time.monotonic() - begun
+    deadline = time.monotonic() + min(MOST_SETTLE_SECONDS, max(SETTLE_SECONDS, 4 * took))
     while time.monotonic() < deadline:
         now = _show(unit)
         if now["ActiveState"] == "failed" or now["SubState"] == "auto-restart":
