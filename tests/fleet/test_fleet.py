@@ -75,6 +75,7 @@ def test_governors_can_be_changed(machine):
 
 
 def test_no_unit_failed(machine):
+    assert machine.ssh("systemctl --failed --no-legend --plain").stdout == ""
     assert machine.ssh("systemctl is-system-running", check=False).stdout == "running\n"
 
 

@@ -14,6 +14,7 @@ SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
 """A service of Type=simple counts as started once it was forked; many that cannot work end within this time. A host that
 is busy is slow at starting as well as at ending: there it is as long as the start took, several times over.
 """
+WORDS_SECONDS = 2
 STARTED = ("active", "reloading", "activating", "refreshing")
 MISSING = "not-found"
 SWITCHABLE = ("enabled", "enabled-runtime", "disabled", "masked", "masked-runtime", MISSING)
@@ -138,10 +139,28 @@ def _start(unit):
 
 
 def last_words(unit):
-    """The last line that the unit said since it was last started, or systemd about it."""
-    start = command.run(["systemctl", "show", "--value", "-p", "InvocationID", "--", unit]).strip()
-    for match in ("_SYSTEMD_INVOCATION_ID=" + start, "INVOCATION_ID=" + start) if start else ("--unit=" + unit,):
-        lines = command.run(["journalctl", match, "--since=-2min", "-n", "3", "-o", "cat", "-q"]).splitlines()
-        if lines:
-            return lines[-1][:300]
-    return ""
+    """The last line that the unit said since it was last started, or systemd about it.
+
+    The journal may not have taken its own words in yet when systemd has told of its end; and of a process that ended at once
+    it may know the unit and no longer the invocation.
+    """
+    names = "InvocationID,InactiveExitTimestampMonotonic"
+    asked = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()
+    told = dict(line.split("=", 1) for line in asked if "=" in line)
+    start, begun = told.get("InvocationID"), int(told.get("InactiveExitTimestampMonotonic") or 0) / 1e6
+    if not start:
+        return _last_line("--since=-2min", "--unit=" + unit)
+    since = "--since=@{:.0f}".format(time.time() - (time.monotonic() - begun) - 0.5)
+    own = [since, "_SYSTEMD_INVOCATION_ID=" + start, "+", "_SYSTEMD_UNIT=" + unit]
+    deadline = time.monotonic() + WORDS_SECONDS
+    while True:
+        said = _last_line(*own)
+        if said or time.monotonic() > deadline:
+            return said or _last_line("--since=-2min", "INVOCATION_ID=" + start)
+        command.attempt(["journalctl", "--sync"])
+        time.sleep(0.2)
+
+
+def _last_line(*match):
+    lines = command.run(["journalctl", *match, "-n", "3", "-o", "cat", "-q"]).splitlines()
+    return lines[-1][:300] if lines else ""
