@@ -19,7 +19,7 @@ from typing import Any
 
 import yaml
 
-from nodetune import bundle, nodeset, paths, show
+from nodetune import bundle, nodeset, paths, show, whole
 from nodetune.fixes import Group
 from nodetune.fixes._own import merge
 from nodetune.plan import Built, alike
@@ -44,19 +44,31 @@ def write(folder: Path, built: Mapping[str, Built]) -> str:
     if folder.exists() and any(folder.iterdir()):
         raise BadExport(f"{folder} is not empty: give --export a new folder, or empty it first")
     folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _fill(folder, sets)
+    except BaseException:
+        for each in folder.iterdir():  # half an export is none, and the next try wants an empty folder
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        raise
+    hosts = sum(len(hosts) for _, _, hosts in sets)
+    return f"{folder}: {_many(len(sets), 'set')} of changes for {_many(hosts, 'host')}; see README.md"
+
+
+def _fill(folder: Path, sets: Sequence[Set]) -> None:
     for each in sets:
         _files(folder, each, alone=len(sets) == 1)
     _role(folder / "role", sets)
     _put(folder / "apply.yml", APPLY)
     _put(folder / "README.md", _readme(sets))
-    return (
-        f"{folder}: {len(sets)} set(s) of changes for {sum(len(hosts) for _, _, hosts in sets)} host(s); see README.md"
-    )
+
+
+def _many(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, "utf-8")
+    whole.write(path, text)
 
 
 # --- plain files
@@ -105,7 +117,8 @@ def _changes(groups: Iterable[Group]) -> Iterable[Change]:
 def _role(role: Path, sets: Sequence[Set]) -> None:
     playbooks = paths.shared("playbooks")
     for part in ("library", "module_utils"):
-        shutil.copytree(playbooks / part, role / part, ignore=shutil.ignore_patterns("__pycache__", ".*"))
+        for source in (playbooks / part).rglob("*.py"):
+            _put(role / source.relative_to(playbooks), source.read_text("utf-8"))
     _put(role / "module_utils" / "pynvml.py", bundle.pynvml_source())
     for name in TASKS:
         more = REMEMBER if name == "change.yml" else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
@@ -119,15 +120,29 @@ def _no_constant(name: str) -> NoReturn:
 
 
 def load(path: Path) -> HostFacts:
-    """Read one fact file; a document without a host name gets the file's. Raises BadFacts or OSError."""
-    if path.stat().st_size > LARGEST_FILE:
-        raise BadFacts(f"{path}: larger than {show.size(LARGEST_FILE)}")
-    data = parse(path.read_bytes(), str(path))
+    """Read one fact file; a document without a host name gets the file's. Raises BadFacts."""
+    try:
+        if path.stat().st_size > LARGEST_FILE:
+            raise BadFacts(f"{path}: larger than {show.size(LARGEST_FILE)}")
+        content = path.read_bytes()
+    except OSError as problem:
+        raise BadFacts(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    data = parse(content, str(path))
     try:
         named = isinstance(data, dict) and data.get("host")
         return from_data(data, "" if named else show.plain(path.stem))
     except BadFacts as problem:
         raise BadFacts(f"{path}: {problem}") from None
+
+
+def load_regular(path: Path) -> HostFacts:
+    """One of a folder's files: never a pipe or a device, which might not end. Raises BadFacts."""
+    try:
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise BadFacts(f"{path}: not a file")
+    except OSError as problem:
+        raise BadFacts(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    return load(path)
 
 
 def files(folder: Path) -> list[Path]:

@@ -5,11 +5,15 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
-from nodetune import factfile, whole
-from nodetune.model import HostFacts
-from nodetune.pull import Rules
+from nodetune import factfile, pull, whole
+from nodetune.model import HostFacts, HostResult
+from nodetune.transport import Target
+
+ASKED = ".asked-{}"
+"""Beside the facts: the names that were asked for, by their digest. A host need not know all of them."""
 
 
 @dataclass(frozen=True)
@@ -18,27 +22,47 @@ class Kept:
 
     folder: Path
     oldest: float
+    via: str = "ssh"
 
-    def known(self, host: str, names: Iterable[str]) -> HostFacts | None:
-        """The facts of a host, if all of these are there and young enough; whatever is wrong with the file, None."""
-        path = self._path(host)
+    def known(self, target: Target, names: Iterable[str]) -> HostResult | None:
+        """The facts of a host, unjudged, if all of these are there, read by the same user, and young enough.
+
+        None whatever is wrong with the file.
+        """
+        path = self._path(target.name)
         try:
-            facts = factfile.load(path)
-        except (factfile.BadFacts, OSError):
+            facts = factfile.load_regular(path)
+        except factfile.BadFacts:
             return None
-        asked = set(names)
-        holds = facts.about.get("asked") == _digest(asked) or asked <= facts.facts.keys()
-        return Rules(self.oldest).aged(facts, path).facts if holds and facts.host == host else None
+        there = facts.facts.keys() | _names(self.folder / ASKED.format(facts.about.get("asked")))
+        rules = pull.Rules(self.oldest)
+        aged = rules.aged(facts, path)
+        if facts.host != target.name or facts.about.get("as") != self._reader(target) or not set(names) <= there:
+            return None
+        return HostResult(facts.host, "ok", f"facts kept {rules.age(facts)} ago", facts=facts) if aged.facts else None
 
-    def keep(self, facts: HostFacts, names: Iterable[str]) -> None:
+    def keep(self, target: Target, facts: HostFacts, names: Iterable[str]) -> None:
         """Write down what a host answered when it was asked for these. Raises OSError."""
-        told = {**facts.about, "asked": _digest(names)}
-        whole.write(self._path(facts.host), factfile.dump(HostFacts(facts.host, facts.facts, told)))
+        text = "".join(f"{name}\n" for name in sorted(names))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        asked = self.folder / ASKED.format(digest)
+        if not asked.exists():
+            whole.write(asked, text)
+        told = {**facts.about, "asked": digest, "as": self._reader(target)}
+        whole.write(self._path(target.name), factfile.dump(HostFacts(target.name, facts.facts, told)))
+
+    def _reader(self, target: Target) -> str:
+        """Who reads, and on which way: another user may see more, or less."""
+        return f"{self.via} {target.user or ''} {target.become_user if target.become else ''}".rstrip()
 
     def _path(self, host: str) -> Path:
         return self.folder / factfile.file_name(host, set())
 
 
-def _digest(names: Iterable[str]) -> str:
-    """A host need not know all that it is asked for: what was asked shows by this alone."""
-    return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()[:16]
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """None where the file is gone or unreadable: then what the host told is all that counts."""
+    try:
+        return frozenset(path.read_text("utf-8").split())
+    except (OSError, ValueError):
+        return frozenset()

@@ -15,6 +15,7 @@ from nodetune.choice import Choice
 from nodetune.kept import Kept
 from nodetune.located import BadFile
 from nodetune.model import HostFacts, HostResult
+from nodetune.saved import Saved
 from nodetune.transport import Options, Target, Unreachable, fanout, slurm
 
 PROBE_SECONDS = 20.0
@@ -65,7 +66,7 @@ class Judge:
         if not probed.facts:
             return probed, None
         row = self._choice.census.row(probed.facts) if self._choice.census else None
-        return self.result(probed.facts, probed.seconds), row
+        return replace(self.result(probed.facts, probed.seconds), message=probed.message), row
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """The audit of one host."""
@@ -126,9 +127,9 @@ def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
     """The facts of hosts, unjudged, each yielded as it completes; those that are kept are not asked for again."""
     names, left = choice.facts(), []
     for target in targets:
-        known = reach.kept.known(target.name, names) if reach.kept else None
+        known = reach.kept.known(target, names) if reach.kept else None
         if known:
-            yield HostResult(target.name, "ok", facts=known)
+            yield known
         else:
             left.append(target)
     for target, facts, seconds in collect(left, names, reach) if left else ():
@@ -136,7 +137,7 @@ def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
             yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
             continue
         if reach.kept:
-            reach.kept.keep(facts, names)
+            reach.kept.keep(target, facts, names)
         yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
 
 
@@ -161,30 +162,28 @@ def audit_keeping_facts(targets: list[Target], choice: Choice, reach: Reach) -> 
         yield replace(result, facts=probed.facts)
 
 
-def audit_files(
-    path: Path, choice: Choice, rules: pull.Rules | None = None, targets: list[Target] | None = None
-) -> Iterator[HostResult]:
-    """Judge saved facts: a file, or every *.json of a folder, where a bad one is a host that was not reached.
+def audit_files(saved: Saved, choice: Choice, rules: pull.Rules | None = None) -> Iterator[HostResult]:
+    """Judge saved facts: a file, or those of a folder, where a bad or missing one is a host that was not reached.
 
-    With targets: the files of these hosts, and which of them left none. Raises factfile.BadFacts (the one file, or no
-    file at all), located.BadFile (nothing selected) or OSError.
+    Raises factfile.BadFacts (the one file, or no file at all), BadInventory (not these hosts), located.BadFile (nothing
+    selected) or OSError.
     """
     choice.facts()  # a selection that names nothing must not read as compliant
-    held = rules or pull.Rules()
-    if not path.is_dir():
-        result, row = Judge(choice).judged(held.aged(factfile.load(path), path))
+    held = rules or pull.Rules(named=saved.targets is not None)
+    if not saved.is_folder:
+        result, row = Judge(choice).judged(held.aged(saved.facts(), saved.path))
         _take(choice, result, row)
         return iter([result])
-    if targets is not None:
-        _expect(targets, choice)
-    found, without = pull.whose(factfile.files(path), None if targets is None else [each.name for each in targets])
+    if saved.targets is not None:
+        _expect(saved.targets, choice)
+    found, without = saved.files()
     judged = _judged_by(
         {host: (host, file) for host, file in found.items()},
         choice,
         lambda part: ((host, held.read(file, host)) for host, file in part),
         spread.processes(len(found)),
     )
-    return chain((pull.missing(host, path) for host in without), judged)
+    return chain((pull.missing(host, saved.path) for host in without), judged)
 
 
 def _expect(targets: list[Target], choice: Choice) -> None:
@@ -224,13 +223,18 @@ def _judged_by(
         yield HostResult(name, "internal error", "the process that worked for this host ended early: run it again")
 
 
-def read(path: Path) -> HostResult:
-    """A fact file of any age, unjudged; a bad one is a host that was not reached."""
-    if not path.is_file():
-        return HostResult(path.stem, "bad facts", f"{path}: not a file")  # a pipe would never end
+def saved_facts(saved: Saved) -> list[HostResult]:
+    """The same facts of any age, unjudged, in the order of the hosts' names. Raises factfile.BadFacts, BadInventory."""
+    if not saved.is_folder:
+        return [_of_file(saved.facts())]
+    found, without = saved.files()
+    return by_name([*map(_read, found.values()), *(pull.missing(host, saved.path) for host in without)])
+
+
+def _read(path: Path) -> HostResult:
     try:
-        return _of_file(factfile.load(path))
-    except (factfile.BadFacts, OSError) as problem:
+        return _of_file(factfile.load_regular(path))
+    except factfile.BadFacts as problem:
         return HostResult(path.stem, "bad facts", str(problem))
 
 

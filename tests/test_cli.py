@@ -129,6 +129,41 @@ def test_facts_wanted_in_a_file_are_refused_with_what_to_type(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def saved(folder, *names):
+    """Facts of hosts that are alike, a file each."""
+    folder.mkdir()
+    document = json.loads((paths.bundled("machines") / f"{MACHINE}.json").read_text())
+    for name in names:
+        (folder / f"{name}.json").write_text(json.dumps({**document, "host": name}))
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("options", "meant"),
+    [
+        (["-l", "gpu[1-2]"], ["gpu1", "gpu2"]),
+        (["-i", "gpu[2-3]"], ["gpu2", "gpu3"]),
+        (["-i", "gpu[1-3]", "-l", "!gpu1"], ["gpu2", "gpu3"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_of_saved_facts_those_count_that_inventory_and_limit_mean(command, options, meant, tmp_path):
+    folder = saved(tmp_path / "facts", "gpu1", "gpu2", "gpu3")
+    told = json.loads(nodetune(command, "--facts", folder, "--format", "json", *options).stdout)
+    hosts = {each["host"] for each in told["steps"]} if command == "plan" else {each["name"] for each in told["hosts"]}
+    assert sorted(hosts) == meant
+
+
+@pytest.mark.parametrize("options", [["-l", "gpu7"], ["-i", "gpu7"]])
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_saved_facts_of_another_host_than_is_meant_are_refused(command, options, tmp_path):
+    path = saved(tmp_path / "facts", "gpu1") / "gpu1.json"
+    done = nodetune(command, "--facts", path, *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "gpu1" in done.stderr
+    assert "gpu7" in done.stderr
+
+
 def test_an_output_file_appears_whole(tmp_path):
     done = nodetune("audit", "--facts", MACHINE, "--format", "json", "-o", tmp_path / "out.json", "--fail-on", "never")
     assert done.stdout == ""

@@ -21,6 +21,7 @@ LAYERS = [
     {"cli", "commands", "__main__", "pytest_plugin"},
     {"rollout", "field", "rollback", "proof", "gain", "export", "report", "slurm", "provision"},
     {"workflow", "spread", "measuring", "launch", "srunstep"},
+    {"saved"},
     {"inventory"},
     {"playbook"},
     {"kept"},

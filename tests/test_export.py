@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -74,7 +75,7 @@ def test_hosts_that_are_alike_share_a_set_and_others_have_their_own(tmp_path):
         **built("z", swappiness("z", 1)),
     }
     told = export.write(tmp_path / "out", work)
-    assert "2 set(s) of changes for 3 host(s)" in told
+    assert "2 sets of changes for 3 hosts" in told
     assert sorted(path.name for path in (tmp_path / "out" / "files").iterdir()) == ["set-1", "set-2"]
     readme = (tmp_path / "out" / "README.md").read_text()
     assert "## set-1: gpu[01-02]" in readme
@@ -184,3 +185,14 @@ def test_the_command_writes_the_folder_beside_the_plan_and_never_twice(tmp_path)
 
 def test_the_command_shows_every_file_on_request():
     assert "net.ipv4.tcp_slow_start_after_idle = 0" in nodetune_plan("--files").stdout
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a full disk takes root")
+def test_an_export_that_does_not_fit_leaves_nothing_and_names_the_file(tmp_path):
+    script = (
+        f"mount -t tmpfs -o size=64k none {tmp_path}"
+        f" && {sys.executable} -m nodetune plan --facts h200-x4 --export {tmp_path}/out; echo $?; ls -A {tmp_path}/out"
+    )
+    done = subprocess.run(["unshare", "-m", "sh", "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.stdout == "2\n"
+    assert re.fullmatch(rf"nodetune: {tmp_path}/out/\S+: No space left on device\n", done.stderr), done.stderr

@@ -9,6 +9,7 @@ from benchmarks import fleet as synthetic
 from nodetune import factfile, fleet, workflow
 from nodetune.choice import Choice, comparing
 from nodetune.model import Unread, Value, Waiver
+from nodetune.saved import Saved
 from tests import documents
 from tests.test_cli import nodetune
 
@@ -101,7 +102,7 @@ def test_a_waiver_names_comparison_and_hosts(folder):
     waiver = Waiver("fleet-driver-differs", "gpu[003-004]", "canary", "ops", "2999-01-01")
     site = replace(workflow.profile.shipped()["base"], when=(), waivers=(waiver,))
     choice = replace(choice, site=site)
-    results = workflow.compared(workflow.audit_files(folder, choice), choice, "2026-11-21")
+    results = workflow.compared(workflow.audit_files(Saved(folder), choice), choice, "2026-11-21")
     status = {each.host: each.findings[0].status for each in results}
     assert status["gpu003"] == "waived"
     assert status["gpu007"] == "fail"
@@ -113,5 +114,5 @@ def test_two_files_of_one_host_are_two_hosts(tmp_path, folder):
         (tmp_path / f"{number}.json").write_text((folder / "gpu000.json").read_text())
     (tmp_path / "odd.json").write_text((folder / "gpu003.json").read_text().replace('"gpu003"', '"gpu000"'))
     choice = comparing(Choice(select=("fleet-driver-differs",)))
-    results = workflow.compared(workflow.audit_files(tmp_path, choice), choice)
+    results = workflow.compared(workflow.audit_files(Saved(tmp_path), choice), choice)
     assert [each.findings[0].status for each in results] == ["pass"] * 5 + ["fail"]

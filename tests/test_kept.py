@@ -13,6 +13,7 @@ from nodetune import factfile
 from nodetune.cli import group
 from nodetune.kept import Kept
 from nodetune.model import HostFacts, Value
+from nodetune.transport import Target
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def observed(host):
 def test_hosts_whose_facts_are_kept_are_not_asked_again_and_the_others_are(here, tmp_path):
     folder = tmp_path / "kept" / "deep"
     first = audited(here, folder)
-    assert sorted(each.name for each in folder.iterdir()) == ["a1.json", "a2.json", "a3.json"]
+    assert sorted(each.name for each in folder.glob("*.json")) == ["a1.json", "a2.json", "a3.json"]
     changed(folder / "a1.json")
     (folder / "a2.json").unlink()
     second = audited(here, folder)
@@ -80,24 +81,53 @@ def test_a_torn_file_is_asked_for_again(here, tmp_path, torn):
     assert factfile.load(folder / "a1.json").facts
 
 
+def keeping(folder, host, facts, names, **target):
+    """A folder that holds these facts of a host."""
+    kept = Kept(folder, 3600)
+    kept.keep(Target(host, **target), HostFacts(host, dict.fromkeys(facts, Value(1)), {"time": time.time()}), names)
+    return kept
+
+
 def test_facts_that_hold_less_than_is_asked_for_now_do_not_do(tmp_path):
-    kept = Kept(tmp_path, 3600)
-    kept.keep(HostFacts("n1", {"a.b": Value(1), "a.c": Value(1)}, {"time": time.time()}), ["a.b", "a.c"])
-    assert kept.known("n1", ["a.b"])
-    assert kept.known("n1", ["a.b", "c.d"]) is None
+    kept = keeping(tmp_path, "n1", ["a.b", "a.c"], ["a.b", "a.c"])
+    assert kept.known(Target("n1"), ["a.b"])
+    assert kept.known(Target("n1"), ["a.b", "c.d"]) is None
 
 
 def test_what_a_host_was_asked_for_and_did_not_know_is_no_reason_to_ask_again(tmp_path):
-    kept = Kept(tmp_path, 3600)
-    kept.keep(HostFacts("n1", {"a.b": Value(1)}, {"time": time.time()}), ["gpu.names", "a.b"])
-    assert kept.known("n1", ["a.b", "gpu.names"])
+    kept = keeping(tmp_path, "n1", ["a.b"], ["gpu.names", "a.b", "a.c"])
+    assert kept.known(Target("n1"), ["a.b", "gpu.names"])
+    assert kept.known(Target("n1"), ["gpu.names"])
 
 
 def test_hosts_whose_names_lead_to_one_file_do_not_get_each_others_facts(tmp_path):
-    kept = Kept(tmp_path, 3600)
-    kept.keep(HostFacts("a/b", {"a.b": Value(1)}, {"time": time.time()}), ["a.b"])
-    assert kept.known("a/b", ["a.b"]).host == "a/b"
-    assert kept.known("a_b", ["a.b"]) is None
+    kept = keeping(tmp_path, "a/b", ["a.b"], ["a.b"])
+    assert kept.known(Target("a/b"), ["a.b"]).host == "a/b"
+    assert kept.known(Target("a_b"), ["a.b"]) is None
+
+
+@pytest.mark.parametrize("other", [{"become": True}, {"user": "root"}, {"become": True, "become_user": "x"}])
+def test_what_another_user_has_read_is_asked_for_again(tmp_path, other):
+    kept = keeping(tmp_path, "n1", ["a.b"], ["a.b"])
+    assert kept.known(Target("n1"), ["a.b"])
+    assert kept.known(Target("n1", **other), ["a.b"]) is None
+    assert keeping(tmp_path, "n1", ["a.b"], ["a.b"], **other).known(Target("n1"), ["a.b"]) is None
+
+
+def test_what_came_on_another_way_is_asked_for_again(tmp_path):
+    keeping(tmp_path, "n1", ["a.b"], ["a.b"])
+    assert Kept(tmp_path, 3600, via="slurm").known(Target("n1"), ["a.b"]) is None
+
+
+def test_a_narrower_audit_is_satisfied_by_the_facts_of_a_whole_one_and_leaves_them(here, tmp_path):
+    folder = tmp_path / "kept"
+    words = ["audit", "-i", str(here), "-l", "a1", "--no-fleet", "--keep", str(folder), "--fail-on", "never"]
+    CliRunner().invoke(group, words)
+    whole = (folder / "a1.json").read_text()
+    narrow = CliRunner().invoke(group, [*words, "-s", "memory"])
+    assert narrow.exit_code in (0, 3), narrow.output
+    assert "a1 was not asked again: facts kept" in narrow.stderr
+    assert (folder / "a1.json").read_text() == whole
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(here, tmp_path):

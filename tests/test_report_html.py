@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -38,9 +39,9 @@ in_browser = [
 ]
 
 
-def written(results, before=None, asked="-i prod"):
+def written(results, before=None, asked="-i prod", measured=None):
     stream = io.StringIO()
-    html.write(results, stream, CHECKS, asked, before)
+    html.write(results, stream, CHECKS, asked, before, measured)
     return stream.getvalue()
 
 
@@ -63,9 +64,9 @@ class Page:
     def __init__(self, driver, folder):
         self.driver, self._folder = driver, folder
 
-    def open(self, results, before=None, width=1280, scheme="light", fragment=""):
+    def open(self, results, before=None, width=1280, scheme="light", fragment="", measured=None):
         path = self._folder / "page.html"
-        path.write_text(written(results, before), "utf-8", "backslashreplace")
+        path.write_text(written(results, before, measured=measured), "utf-8", "backslashreplace")
         device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
         scheme = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -101,20 +102,29 @@ class Page:
         return [each["request"]["url"] for each in sent]
 
 
-@pytest.fixture(scope="module")
-def driver(tmp_path_factory):
+@contextmanager
+def browser(profile):
+    """A Chromium that keeps what it has in the folder."""
     from selenium import webdriver
     from selenium.webdriver.chrome.service import Service
 
     options = webdriver.ChromeOptions()
     options.binary_location = BROWSER
-    for flag in [*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('profile')}"]:
+    for flag in [*FLAGS, f"--user-data-dir={profile}"]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     found = webdriver.Chrome(options=options, service=Service(DRIVER))
     found.set_page_load_timeout(PATIENCE)
-    yield found
-    found.quit()
+    try:
+        yield found
+    finally:
+        found.quit()
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ import pytest
 
 from nodetune import factfile, paths, spread, workflow
 from nodetune.choice import Choice, comparing
+from nodetune.saved import Saved
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="works in one process elsewhere")
 
@@ -114,7 +115,7 @@ def folder(tmp_path):
 
 def audited(folder):
     choice = comparing(Choice(select=("max-map-count-low", "fleet-*")))
-    return workflow.compared(workflow.by_name(workflow.audit_files(folder, choice)), choice, "2026-01-01")
+    return workflow.compared(workflow.by_name(workflow.audit_files(Saved(folder), choice)), choice, "2026-01-01")
 
 
 def test_an_audit_says_the_same_in_several_processes(folder, monkeypatch):

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from nodetune import paths, profile
+from nodetune import paths, profile, whole
 from nodetune.choice import Choice
 from nodetune.commands import _complete
 from nodetune.model import SEVERITIES
@@ -163,10 +163,27 @@ since = click.option(
     metavar="FILE",
     help="Mark what is new and what is gone since an earlier audit: its HTML page or its JSON (--format html).",
 )
+measured = click.option(
+    "--measured",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Draw what nodetune verify --format json measured, too; several for several parts of the fleet (--format html).",
+)
+
+
+def _writable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """The path, tried before hosts are worked for. Raises OSError."""
+    if path:
+        whole.check(path)
+    return path
+
+
 output = click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
+    callback=_writable,
     metavar="FILE",
     help="Write there instead of to standard output.",
 )

@@ -13,6 +13,7 @@ import click
 from nodetune import pull, whole, workflow
 from nodetune.choice import Choice
 from nodetune.model import HostResult
+from nodetune.saved import Saved
 from nodetune.transport import Target
 from nodetune.workflow import Reach
 
@@ -20,11 +21,12 @@ from nodetune.workflow import Reach
 def results(facts_path: Path | None, reach: Reach, choice: Choice, max_age: int | None = None) -> list[HostResult]:
     """Audit saved facts (`max_age`: seconds) or hosts. After Ctrl-C: what is known so far."""
     if facts_path:
-        hosts = reach.targets() if reach.inventory else None
-        rules = pull.Rules(max_age, named=hosts is not None)
-        return workflow.by_name(workflow.audit_files(facts_path, choice, rules, hosts))
+        rules = pull.Rules(max_age, named=reach.inventory is not None)
+        return workflow.by_name(workflow.audit_files(Saved(facts_path, reach.inventory, reach.limit), choice, rules))
     targets = reach.targets()
-    return _taken(workflow.audit_hosts(targets, choice, reach), targets)
+    found = _taken(workflow.audit_hosts(targets, choice, reach), targets)
+    _tell_kept([each for each in found if each.state == "ok" and each.message], len(found))
+    return found
 
 
 def probed(reach: Reach, choice: Choice, each: Callable[[HostResult], HostResult]) -> list[HostResult]:
@@ -60,6 +62,13 @@ def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]
         if show:
             click.echo("\r\033[K", nl=False, err=True)
     return workflow.by_name(kept)
+
+
+def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
+    """That some hosts were not asked: who has mended one since would wonder."""
+    if kept:
+        who = f"{kept[0].host} was" if of == 1 else f"{len(kept)} of {of} hosts were"
+        click.echo(f"{who} not asked again: {kept[0].message} (--keep; younger ones only: --max-age)", err=True)
 
 
 def _count(known: int, failed: int, total: int) -> None:

@@ -70,7 +70,7 @@ def _aging(function: Callable[..., Any]) -> Callable[..., Any]:
     return function
 
 
-def _kept(keep: Path | None, max_age: int | None, facts_path: Path | None) -> Kept | None:
+def _kept(keep: Path | None, max_age: int | None, facts_path: Path | None, via: str) -> Kept | None:
     """Where facts are kept. Raises click.UsageError, OSError."""
     if keep and facts_path:
         raise click.UsageError("--facts asks no host, so that there is nothing to --keep: give one of them")
@@ -79,7 +79,7 @@ def _kept(keep: Path | None, max_age: int | None, facts_path: Path | None) -> Ke
     if not keep:
         return None
     keep.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return Kept(keep, max_age or KEPT_MINUTES * 60)
+    return Kept(keep, max_age or KEPT_MINUTES * 60, via)
 
 
 @click.command("audit")
@@ -95,6 +95,7 @@ def _kept(keep: Path | None, max_age: int | None, facts_path: Path | None) -> Ke
 @_options.fail_on
 @_options.audit_format
 @_options.since
+@_options.measured
 @_options.output
 def command(
     facts_path: Path | None,
@@ -102,6 +103,7 @@ def command(
     fail_on: str,
     output_format: str,
     since: Path | None,
+    measured: tuple[Path, ...],
     output: Path | None,
     **options: Any,
 ) -> int:
@@ -120,13 +122,13 @@ def command(
     Nothing is changed on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
     max_age: int | None = options.pop("max_age")
-    kept = _kept(options.pop("keep"), max_age, facts_path)
-    reach, site = replace(_options.reach(options), kept=kept), options["site"]
+    keep, reach, site = options.pop("keep"), _options.reach(options), options["site"]
+    reach = replace(reach, kept=_kept(keep, max_age, facts_path, reach.via))
     compare = {name: options.pop(name) for name in ("group_by", "reference", "no_fleet")}
     choice = _compared(_options.choice(**options), **compare)
     asked = _options.as_typed(reach, facts_path, choice, site)
-    about = _reports.About({check.id: check for check in choice.judged()}, asked, fail_on)
-    write = _reports.writer(output_format, about, output, since)
+    about = _reports.About({check.id: check for check in choice.judged()}, asked, fail_on, since, measured)
+    write = _reports.writer(output_format, about, output)
     results = workflow.compared(_run.results(facts_path, reach, choice, max_age), choice)
     with _run.output_stream(output) as stream:
         if write:

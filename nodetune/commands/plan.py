@@ -9,13 +9,14 @@ from typing import Any
 
 import click
 
-from nodetune import factfile, workflow
 from nodetune import plan as planning
+from nodetune import workflow
 from nodetune.choice import Choice, Planning
 from nodetune.commands import _options, _run
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
 from nodetune.plan import Built
+from nodetune.saved import Saved
 from nodetune.workflow import Reach
 
 
@@ -62,16 +63,8 @@ def _probed(facts_path: Path | None, reach: Reach, choice: Choice) -> list[HostR
     if facts_path is None:
         return _run.with_facts(reach.targets(), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    judge = workflow.Judge(wide)
-    return [replace(judge.result(each.facts), facts=each.facts) if each.facts else each for each in _saved(facts_path)]
-
-
-def _saved(path: Path) -> list[HostResult]:
-    """The facts of a file, or of every file of a folder. Raises factfile.BadFacts where there is none."""
-    if not path.is_dir():
-        facts = factfile.load(path)
-        return [HostResult(facts.host, "ok", facts=facts)]
-    return workflow.by_name(map(workflow.read, factfile.files(path)))
+    judge, saved = workflow.Judge(wide), workflow.saved_facts(Saved(facts_path, reach.inventory, reach.limit))
+    return [replace(judge.result(each.facts), facts=each.facts) if each.facts else each for each in saved]
 
 
 def _built(probed: Iterable[HostResult]) -> tuple[list[HostResult], dict[str, Built]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import stat
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -39,10 +38,8 @@ class Rules:
     def read(self, path: Path, host: str) -> HostResult:
         """A file of a folder, unjudged, as that of a host. A bad or stale one is a host that was not reached."""
         try:
-            if not stat.S_ISREG(path.stat().st_mode):
-                return HostResult(host, "bad facts", f"{path}: not a file")  # a pipe would never end
-            facts = factfile.load(path)
-        except (factfile.BadFacts, OSError) as problem:
+            facts = factfile.load_regular(path)
+        except factfile.BadFacts as problem:
             return HostResult(host, "bad facts", str(problem))
         strict = self.named or self.oldest is not None or "every" in facts.about
         if strict and factfile.file_name(facts.host, set()) != path.name:
@@ -53,6 +50,11 @@ class Rules:
         """The facts of a host, unless they are too old to stand for it."""
         state, message = self._age(facts.about, path)
         return HostResult(facts.host, state, message, facts=None if message else facts)
+
+    def age(self, facts: HostFacts) -> str:
+        """How old facts are that have passed."""
+        collected = facts.about.get("time")
+        return _span(max(0, self.now - collected)) if _is_number(collected) else "some time"
 
     def _age(self, about: Mapping[str, object], path: Path) -> tuple[str, str]:
         """A state, and why it is not ok."""

@@ -104,13 +104,15 @@ def _audited(arguments: list[str]) -> list[Case]:
     from nodetune import workflow
     from nodetune.choice import comparing
     from nodetune.commands import _options, audit
+    from nodetune.saved import Saved
 
     given = audit.command.make_context("nodetune audit", arguments).params
     fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
     reach = _options.reach(given)
     choice = comparing(_options.choice(given["profiles"], site, given["select"], given["ignore"]))
     asked = _options.as_typed(reach, path, choice, site)
-    found = workflow.audit_files(path, choice) if path else workflow.audit_hosts(reach.targets(), choice, reach)
+    saved = Saved(path, reach.inventory, reach.limit) if path else None
+    found = workflow.audit_files(saved, choice) if saved else workflow.audit_hosts(reach.targets(), choice, reach)
     results = workflow.by_name(workflow.compared(found, choice))
     return list(told(results, Telling({check.id: check for check in choice.judged()}, fail_on, asked)))
 

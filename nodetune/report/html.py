@@ -8,15 +8,18 @@ import html
 import json
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from nodetune import show
 from nodetune.model import Check, HostResult
 from nodetune.report.html_data import Compact, compact
 from nodetune.report.html_since import Before
 
+if TYPE_CHECKING:
+    from nodetune.report.html_measured import Measured
+
 PAGE = Path(__file__).parent / "page"
-SCRIPTS = ("model.js", "show.js", "map.js", "views.js", "main.js")
+SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "views.js", "main.js")
 """In the order in which they are joined."""
 
 
@@ -26,13 +29,15 @@ def write(
     checks: Mapping[str, Check],
     asked: str = "",
     before: Before | None = None,
+    measured: Measured | None = None,
 ) -> None:
     """Results are taken one by one and let go; the page is written at the end."""
-    write_page(compact(results, checks, before), stream, asked)
+    write_page(compact(results, checks, before), stream, asked, measured)
 
 
-def write_page(kept: Compact, stream: TextIO, asked: str = "") -> None:
-    """The page of what was kept."""
+def write_page(kept: Compact, stream: TextIO, asked: str = "", measured: Measured | None = None) -> None:
+    """The page of what was kept, and of what was measured besides."""
+    data = {**kept.document(show.plain(asked)), "measured": measured.document() if measured else None}
     style = (PAGE / "page.css").read_text("utf-8")
     script = "".join((PAGE / name).read_text("utf-8") for name in SCRIPTS)
     parts = {
@@ -40,7 +45,7 @@ def write_page(kept: Compact, stream: TextIO, asked: str = "") -> None:
         "title": html.escape(f"nodetune audit: {kept.title()}"),
         "style": style,
         "script": script,
-        "data": embedded(kept.document(show.plain(asked))),
+        "data": embedded(data),
     }
     frame = (PAGE / "page.html").read_text("utf-8")
     for piece in frame.split("{{"):  # not one big text: the data may be megabytes

@@ -29,17 +29,18 @@ def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
     for name in ("", "measurement", "of", "median", *(("from-to",) if wide else ()), "expected", "of limit"):
         # what a measurement is called may take two lines; a verdict or a figure that is cut off says nothing
         table.add_column(name, no_wrap=name != "measurement", justify="right" if name == "median" else "left")
-    for rows in _rows(verdicts):
+    for rows in grouped(verdicts):
         table.add_row(*_cells(rows, wide))
     if verdicts:
         out.print(table)
 
 
-def title(figure: Figure) -> str:
-    """The measurement and its metric, with what tells it from others of the same name."""
+def title(figure: Figure, sized: bool = True) -> str:
+    """The measurement and its metric, with what tells it from others of the same name; without the size if so wished."""
     about = figure.about
     name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
-    size = f" {show.size(figures.size(figure))}" if figure.measurement == "nccl" and figures.size(figure) else ""
+    told = sized and figure.measurement == "nccl" and figures.size(figure)
+    size = f" {show.size(figures.size(figure))}" if told else ""
     over = f" over {show.plain(about['network'], 20)}" if about.get("network") else ""
     return f"{name}{_variant(figure)}{size}{over}"
 
@@ -60,23 +61,21 @@ def _variant(figure: Figure) -> str:
     return f" {', '.join(told)}" if told else ""
 
 
-def _rows(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
     """Verdicts that share a line: same measurement, metric and conditions; a collective's sizes together."""
-    found: dict[tuple[object, ...], list[Verdict]] = {}
+    found: dict[tuple[str, ...], list[Verdict]] = {}
     for each in verdicts:
-        figure = each.figure
-        conditions = {
-            key: value for key, value in figures.conditions(figure).items() if key not in ("size", "numa_node")
-        }
-        family = (
-            re.sub(r"\d+", "", figure.subject) if figure.subject.startswith(("GPU", "cpu", "node")) else figure.subject
-        )
-        if family.startswith("node") and len(set(figure.subject.split("→"))) == 1:
-            family = "node"
-        found.setdefault(
-            (figure.measurement, figure.metric, family, figure.unit, repr(sorted(conditions.items()))), []
-        ).append(each)
+        found.setdefault(kind(each.figure), []).append(each)
     return list(found.values())
+
+
+def kind(figure: Figure) -> tuple[str, ...]:
+    """What makes figures share a line."""
+    conditions = {key: value for key, value in figures.conditions(figure).items() if key not in ("size", "numa_node")}
+    family = re.sub(r"\d+", "", figure.subject) if figure.subject.startswith(("GPU", "cpu", "node")) else figure.subject
+    if family.startswith("node") and len(set(figure.subject.split("→"))) == 1:
+        family = "node"
+    return figure.measurement, figure.metric, family, figure.unit, repr(sorted(conditions.items()))
 
 
 def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:

@@ -1,4 +1,4 @@
-// The address says which page is shown: #/, #/findings?area=gpu, #/check/ID, #/host/NAME, #/search/WORDS.
+// The address says which page is shown: #/, #/findings?area=gpu, #/check/ID, #/host/NAME, #/measurements, #/search/WORDS.
 
 const main = document.getElementById("main");
 const field = document.getElementById("search");
@@ -13,6 +13,7 @@ function route() {
     hosts: () => hostsPage(new URLSearchParams(query)),
     check: () => found(checks.find((check) => check.id === name), checkPage),
     host: () => found(hostOf.get(name), hostPage),
+    measurements: () => found(measured, () => measurementsPage(new URLSearchParams(query))),
     search: () => searchPage(name),
   };
   return [kind, Object.hasOwn(pages, kind) ? pages[kind]() : found()];
@@ -92,13 +93,14 @@ window.addEventListener("beforeprint", () => {
     extra = h("div", {class: "paper"}, failing.slice(0, 100).map((check) => h("section", {class: "leaf"}, checkPage(check))));
     main.append(extra);
   }
-  for (const details of main.querySelectorAll("details:not(.hosts):not([open])")) details.open = true;
+  for (const details of main.querySelectorAll("details:not(.hosts, .figures, [open])")) details.open = true;
 });
 window.addEventListener("afterprint", () => {
   if (extra) extra.remove();
   extra = null;
 });
 
+if (!measured) document.querySelector('nav a[href="#/measurements"]').remove();
 if (hosts.length === 1) document.querySelector('nav a[href="#/hosts"]').remove();
 document.querySelector("footer").textContent = `nodetune ${data.nodetune} · ${date(data.time)} · this page loads and sends nothing`;
 window.addEventListener("hashchange", () => draw(true));

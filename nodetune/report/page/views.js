@@ -19,6 +19,7 @@ function overview() {
     ...heading(verdict()),
     h("p", {class: "lead"}, summary()),
     distribution(),
+    measuredLine(),
     since && changes(),
     section("What to look at first", first.length ? checkTable(first) : h("p", {}, "No check fails on any host."),
       failing.length > first.length && h("p", {}, h("a", {href: "#/findings"}, `All ${plural(failing.length, "finding")}`))),
@@ -182,11 +183,13 @@ function tally(host) {
 }
 
 function searchPage(words) {
-  const [someChecks, someHosts] = [matchingChecks(words), matchingHosts(words)];
+  const [someChecks, someHosts, figures] = [matchingChecks(words), matchingHosts(words), matchingFigures(words)];
+  const also = measured ? `, ${plural(figures.length, "measurement")} that fell short` : "";
   return [
     h("h1", {tabindex: -1}, "Search"),
-    h("p", {class: "count"}, told(`${plural(someChecks.length, "finding")} and ${plural(someHosts.length, "host")} with “${words}”`)),
+    h("p", {class: "count"}, told(`${plural(someChecks.length, "finding")} and ${plural(someHosts.length, "host")}${also} with “${words}”`)),
     someChecks.length ? section("Findings", checkTable(someChecks, 50)) : null,
+    figures.length ? section("Measurements that fell short", shortTable(figures.map((each) => [each]), 50)) : null,
     someHosts.length ? section("Hosts", hostTable(someHosts, 100)) : null,
   ];
 }
@@ -261,6 +264,7 @@ function hostPage(host) {
       h("li", {}, linkToCheck(check), " ", h("span", {class: "quiet"}, {pass: "passes now", skip: "does not apply any more", waived: "is waived now"}[now] || now))))) : null,
     unknown.length ? section("Could not be judged", h("ul", {class: "plain"}, unknown.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
     waived.length ? section("Waived", h("ul", {class: "plain"}, waived.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
+    measuredOn(host),
     host.reached ? rest(host) : null,
   ];
 }
@@ -284,7 +288,7 @@ function findingOf(host, found) {
 function rest(host) {
   const skipped = new Map(data.skipped[host.skipped]), told = new Set(host.told.map((found) => found.check));
   const passed = data.judged[host.judged].filter((each) => !skipped.has(each) && !told.has(checks[each]));
-  const list = (title, rows) => rows.length && h("details", {}, h("summary", {}, title), h("ul", {class: "plain columns"}, rows));
+  const list = (title, rows) => rows.length > 0 && h("details", {}, h("summary", {}, title), h("ul", {class: "plain columns"}, rows));
   return section("Everything else",
     list(`${plural(passed.length, "check")} passed`, passed.map((each) => h("li", {title: checks[each].title}, checks[each].id))),
     list(`${plural(skipped.size, "check")} not applicable`, [...skipped].map(([each, reason]) => h("li", {}, checks[each].id, " ", h("span", {class: "quiet"}, text(reason))))),
