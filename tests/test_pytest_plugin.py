@@ -290,6 +290,7 @@ def test_a_host_that_is_not_reached_is_one_error_whatever_is_selected(run, more)
     [
         (["--nodetune-limit=x"], "ERROR: --nodetune-limit without --nodetune does nothing: add --nodetune"),
         (["--nodetune", "--nodetune-facts=nowhere"], "ERROR: nodetune: *'--nodetune-facts': no such file or folder: nowhere *"),
+        (["--nodetune", MACHINE, "--nodetune-limit=gpu7"], "ERROR: nodetune: --limit: no host or group matches 'gpu7': *"),
         (["--nodetune", "--nodetune-fail-on=bad"], "ERROR: nodetune: *'--nodetune-fail-on': 'bad' is not one of*"),
         (["--nodetune", "--nodetune-select=nope"], "ERROR: nodetune: no check matches nope*"),
         (["--nodetune", "--nodetune-profile=nope"], "ERROR: nodetune: no profile is called 'nope'*"),
