@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -41,10 +42,11 @@ class Choice:
         added = self.site.add if self.site else ()
         every = (*checks.load_all(), *added)
         compared = self.census.comparisons if self.census else ()
-        known = [*((check.id, check.area) for check in every), *((each.id, fleet.AREA) for each in compared)]
+        known = {name for check in every for name in (check.id, check.area)}
         for pattern in self.select:
-            if not any(_matches(names, [pattern]) for names in known):
-                raise BadFile(f"no check matches {pattern}: list them with: nodetune checks")
+            _known(pattern, known | {name for each in compared for name in (each.id, fleet.AREA)})
+        for pattern in self.ignore:  # site checks and comparisons may be left out of a run that has none
+            _known(pattern, known | {"site", fleet.AREA, *fleet.every()})
         wanted = tuple(check for check in every if self.wants(check))
         if not wanted and not compared:
             raise BadFile(f"--ignore {', '.join(self.ignore)} leaves no check over")
@@ -92,6 +94,14 @@ def comparing(choice: Choice, by: str = fleet.GPU, reference: str | None = None)
     golden = factfile.load(Path(reference)) if reference and Path(reference).is_file() else reference
     wanted = (each for each in fleet.every().values() if choice.wants_named(each.id, fleet.AREA))
     return replace(choice, census=fleet.Census(wanted, by, golden))
+
+
+def _known(pattern: str, names: Iterable[str]) -> None:
+    """Raises BadFile for a pattern that no id or area matches."""
+    if not _matches(names, [pattern]):
+        near = get_close_matches(pattern, list(names), 3)
+        hint = f"did you mean {' or '.join(near)}? List all with" if near else "list them with"
+        raise BadFile(f"no check matches {pattern}: {hint}: nodetune checks")
 
 
 def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:

@@ -56,7 +56,10 @@ class Change:
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities moved beside them."""
+    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities moved beside them.
+
+    `bad`: hosts whose facts cannot be read on a side, each with the reasons; they are not compared.
+    """
 
     of: str
     lost: tuple[str, ...] = ()
@@ -66,28 +69,49 @@ class Diff:
     compared: int = 0
     readings: int = 0
     rebooted: tuple[str, ...] = ()
+    bad: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         return bool(self.lost or self.added or self.states or self.changes)
 
 
-def facts(before: Mapping[str, HostFacts], after: Mapping[str, HostFacts], every: bool = False) -> Diff:
+@dataclass(frozen=True)
+class Side:
+    """The facts of hosts, and the hosts whose facts cannot be read, with the reasons."""
+
+    hosts: Mapping[str, HostFacts]
+    bad: Mapping[str, str] = field(default_factory=dict)
+
+    def state(self, host: str) -> str:
+        return "bad facts" if host in self.bad else "ok" if host in self.hosts else "missing"
+
+
+def facts(before: Side, after: Side, every: bool = False) -> Diff:
     """The facts of hosts then and now. One host on each side is compared whatever it is called.
 
     Readings (and between two hosts, what identifies them) are counted only, unless `every`.
     """
-    pairs = _pairs(before, after)
+    sides = before, after
+    bad = sorted(before.bad.keys() | after.bad.keys())
+    alone = not bad and len(before.hosts) == len(after.hosts) == 1
+    old_names, new_names = (side.hosts.keys() - set(bad) for side in sides)
+    pairs = (
+        _alone(before, after)
+        if alone
+        else [(before.hosts[each], after.hosts[each]) for each in sorted(old_names & new_names)]
+    )
     found = [(change, old, new) for old, new in pairs for change in _of_host(old, new)]
     kept = [change for change, old, new in found if every or not _moves(change, old.host != new.host)]
-    alone = len(before) == len(after) == 1
     return Diff(
         "facts",
-        () if alone else tuple(sorted(before.keys() - after.keys())),
-        () if alone else tuple(sorted(after.keys() - before.keys())),
+        () if alone else tuple(sorted(old_names - new_names)),
+        () if alone else tuple(sorted(new_names - old_names)),
+        {host: (before.state(host), after.state(host)) for host in bad},
         changes=tuple(kept),
         compared=len(pairs),
         readings=len(found) - len(kept),
         rebooted=tuple(new.host for old, new in pairs if old.host == new.host and _booted(old) != _booted(new)),
+        bad={host: tuple(side.bad[host] for side in sides if host in side.bad) for host in bad},
     )
 
 
@@ -96,10 +120,8 @@ def _booted(host: HostFacts) -> Any:
     return fact.value if isinstance(fact, Value) else None
 
 
-def _pairs(before: Mapping[str, HostFacts], after: Mapping[str, HostFacts]) -> list[tuple[HostFacts, HostFacts]]:
-    if len(before) == len(after) == 1:
-        return [(next(iter(before.values())), next(iter(after.values())))]
-    return [(before[host], after[host]) for host in sorted(before.keys() & after.keys())]
+def _alone(before: Side, after: Side) -> list[tuple[HostFacts, HostFacts]]:
+    return [(next(iter(before.hosts.values())), next(iter(after.hosts.values())))]
 
 
 def _moves(change: Change, two_hosts: bool) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -17,6 +18,8 @@ from nodetune.once import Forms
 SCHEMA = "nodetune.facts/1"
 DEEPEST = 12
 LARGEST_FILE = 64 << 20
+LONGEST_NAME = 100
+"""Bytes of a file's name that a host's name may take; a file system has 255 for all of it."""
 FORMS = Forms()
 """One object for equal facts of many hosts."""
 
@@ -163,7 +166,10 @@ def dump(facts: HostFacts) -> str:
 
 def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
     """A file name for a host that cannot leave its folder, whatever the host is called."""
-    safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".")[:100] or "host"
+    safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".") or "host"
+    if len(safe.encode()) > LONGEST_NAME:
+        digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        safe = f"{safe.encode()[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest}"
     name, count = f"{safe}.json", 1
     while name in taken:
         count += 1

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune import hosts, paths, show
+from nodetune import hosts, inventoryscript, paths, show
 from nodetune.hosts import BadInventory
 from nodetune.transport import Target, local
 
@@ -337,11 +337,12 @@ def _strict_manager(said: list[str]) -> Any:
             heard = len(said)
             constants.INVENTORY_ENABLED = [name for name in enabled if name.rpartition(".")[2] not in _unfit(path)]
             try:
-                parsed = bool(super().parse_source(source, cache=cache))
+                with inventoryscript.watched(_short(path)) as programs:
+                    parsed = bool(super().parse_source(source, cache=cache))
             finally:
                 constants.INVENTORY_ENABLED = enabled
             if not parsed:
-                raise BadInventory(f"{_short(path)}{_line(path)}: {_reason(said[heard:])}")
+                raise BadInventory(f"{_short(path)}{_why(path, said[heard:], programs)}")
             return parsed
 
     return Strict
@@ -379,6 +380,28 @@ def _reason(said: list[str]) -> str:
     text = re.split(r" Failed to parse inventory with| Origin: | <<< | The error appears| Syntax Error while", text)[0]
     text = text.removeprefix("Failed to parse inventory: ")
     return show.plain(text, 300)
+
+
+def _why(path: Path, said: list[str], programs: inventoryscript.Watch) -> str:
+    """Where and why no plugin could read a file, as what follows its name."""
+    if programs.given_up:
+        return f": {programs.given_up}"
+    reason = _reason(said)
+    number, text = _open_bracket(path) if "to unpack" in reason else (0, "")
+    if number:
+        return f" line {number}: {show.plain(text, 60)!r} lacks a bracket: write [group], or host[01:16]"
+    if programs.last_words and programs.last_words not in reason:
+        reason = f"{reason.rstrip('.')}; it said: {programs.last_words}"
+    return f"{_line(path)}: {reason}"
+
+
+def _open_bracket(path: Path) -> tuple[int, str]:
+    """Line and text of the first section or host of an INI inventory that has a bracket too few or too many."""
+    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
+        text = line.strip() if line.lstrip().startswith("[") else f"{line} ".split(" ")[0]
+        if text[:1] not in ("#", ";") and text.count("[") != text.count("]"):
+            return number, text
+    return 0, ""
 
 
 def _line(path: Path) -> str:

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 import os
 import shlex
-import tempfile
 from collections.abc import Callable, Generator, Sequence
-from pathlib import Path
 from typing import Any
 
 from nodetune import bundle, measuring
@@ -41,11 +39,9 @@ def measure(
     """
     whole = plans_of(targets, plan_for)
     script, nonce = bundle.measuring(whole)
-    with tempfile.TemporaryDirectory(prefix="nodetune-") as folder:
-        order = Path(folder) / "hosts"
-        order.write_text("".join(f"{host}\n" for host in whole["hosts"]), "utf-8")
+    with srun.host_file(whole["hosts"]) as (order, handle):
         try:
-            process = srun.start(command(targets, order), {"SLURM_HOSTFILE": str(order)})
+            process = srun.start(command(targets, order), {"SLURM_HOSTFILE": order}, [handle])
         except OSError as problem:
             gone = Unreachable("unsupported", f"srun cannot be run: {problem.strerror}: is this a node of the cluster?")
             yield from ((target, Ended(gone, 0.0)) for target in targets)
@@ -84,7 +80,7 @@ def seconds_of(whole: measuring.Plan) -> float:
     return STARTING_SECONDS + max(map(math.fsum, waits))
 
 
-def command(targets: Sequence[Target], order: Path) -> list[str]:
+def command(targets: Sequence[Target], order: str) -> list[str]:
     """The srun that starts one Python a node, in the order of the file. Pinning and memory are the measurements' own affair."""
     count, pythons = len(targets), {target.python for target in targets}
     python = pythons.pop() if len(pythons) == 1 else "python3"

@@ -64,14 +64,24 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]
     if not isinstance(node, yaml.MappingNode):
-        return loader.construct_object(node)
+        return _scalar(loader, node, found)
     data: dict[Any, Any] = {}
     for key_node, value_node in node.value:
         if not isinstance(key_node, yaml.ScalarNode):
             raise yaml.MarkedYAMLError(problem="a key is a single word", problem_mark=key_node.start_mark)
-        key = loader.construct_object(key_node, deep=True)
+        key = _scalar(loader, key_node, found)
         found.lines[(*path, key)] = key_node.start_mark.line + 1
         if key in data:
             found.fail(f"{key!r} stands twice: keep one", *path, key)
         data[key] = _convert(loader, value_node, (*path, key), found)
     return data
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.Node, found: Located) -> Any:
+    """Raises BadFile for what has the form of a date (or a number) and is none."""
+    try:
+        return loader.construct_object(node)
+    except ValueError as problem:
+        kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
+        where = f"{found.file} line {node.start_mark.line + 1}"
+        raise BadFile(f"{where}: {str(node.value)[:40]!r} is no {kind}: {problem}") from None

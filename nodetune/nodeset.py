@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from functools import cache, lru_cache
+from functools import lru_cache
 
-from ClusterShell.NodeSet import NodeSet, NodeSetException
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 MOST = 65536
 """A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
@@ -29,7 +29,7 @@ def _fold(hosts: tuple[str, ...]) -> str:
 
 def _folded(names: list[str]) -> str:
     try:
-        return str(NodeSet.fromlist(names, resolver=None))
+        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
     except (NodeSetException, ValueError, OverflowError):
         return ",".join(sorted(names))
 
@@ -42,7 +42,7 @@ def unfold(text: str) -> list[str]:
     if count > MOST:
         raise ValueError(f"{text!r} names {count} hosts: at most {MOST} are possible")
     try:
-        return list(NodeSet(text, resolver=None))
+        return list(NodeSet(text, resolver=RESOLVER_NOGROUP))  # this machine's groups are not the fleet's
     except (NodeSetException, ValueError) as problem:
         raise ValueError(f"{text!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
 
@@ -50,12 +50,3 @@ def unfold(text: str) -> list[str]:
 def _length(piece: str) -> int:
     found = re.fullmatch(r"\s*(\d{1,18})-(\d{1,18})(?:/(\d{1,9}))?\s*", piece)
     return max(1, (int(found[2]) - int(found[1])) // max(1, int(found[3] or 1)) + 1) if found else 1
-
-
-@cache
-def expand(text: str) -> frozenset[str]:
-    """The hosts that a node set names; the text itself, split at commas, when it is none (or names too many)."""
-    try:
-        return frozenset(unfold(text))
-    except ValueError:
-        return frozenset(part.strip() for part in text.split(","))

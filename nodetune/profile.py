@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune import checks, derived, expect, fleet, located, paths, sitechecks, siteprovision
+from nodetune import checks, derived, expect, fleet, located, paths, sitechecks, siteprovision, waive
 from nodetune.located import BadFile, Located
 from nodetune.model import Check, HostFacts, Waiver, When
 from nodetune.view import Missing, Unreadable, View
@@ -97,7 +97,14 @@ def _names(file: Located) -> tuple[str, ...]:
     names = [given] if isinstance(given, str) else given
     if not isinstance(names, list) or not all(isinstance(each, str) for each in names):
         file.fail("profile wants a name or a list of names", "profile")
+    for number, name in enumerate(names):
+        if name not in shipped():
+            file.fail(_no_profile(name), "profile", number)
     return tuple(names)
+
+
+def _no_profile(name: str) -> str:
+    return _unknown(name, shipped(), "profile") + f"; there are: {', '.join(shipped())}"
 
 
 def _conditions(file: Located) -> tuple[When, ...]:
@@ -196,10 +203,16 @@ def _waiver(file: Located, number: int, given: Any, known: Iterable[str]) -> Wai
         )
     if not isinstance(given["id"], str) or given["id"] not in known:
         file.fail(_unknown(given["id"], known, "check"), "waivers", number, "id")
-    until = given["until"]
+    hosts, until = given["hosts"], given["until"]
+    if not isinstance(hosts, str):
+        file.fail("hosts wants a text such as gpu[001-004],login*", "waivers", number, "hosts")
+    try:
+        waive.read(hosts)
+    except ValueError as problem:
+        file.fail(f"hosts: {problem}", "waivers", number, "hosts")
     if not isinstance(until, datetime.date):
         file.fail("until wants a date such as 2027-01-31", "waivers", number, "until")
-    return Waiver(given["id"], str(given["hosts"]), str(given["reason"]), str(given["owner"]), until.isoformat())
+    return Waiver(given["id"], hosts, str(given["reason"]), str(given["owner"]), until.isoformat())
 
 
 def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
@@ -235,7 +248,7 @@ def named(names: Iterable[str]) -> tuple[str, ...]:
     stack = ["base", *names]
     for name in stack:
         if name not in shipped():
-            raise BadFile(_unknown(name, shipped(), "profile") + f"; there are: {', '.join(shipped())}")
+            raise BadFile(_no_profile(name))
     return tuple(stack)
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 from fnmatch import fnmatchcase
+from functools import cache
 
 from nodetune import nodeset
 from nodetune.model import Finding, Waiver
@@ -31,6 +33,23 @@ def _joined(*parts: str) -> str:
 
 
 def covers(pattern: str, host: str) -> bool:
-    """Whether a waiver's `hosts` (a node set, or shell patterns, comma-separated) names the host."""
-    shell = (part.strip() for part in pattern.split(",") if "*" in part or "?" in part)  # [01-16] is a node set's
-    return host in nodeset.expand(pattern) or any(fnmatchcase(host, part) for part in shell)
+    """Whether a waiver's `hosts` names the host. Raises ValueError as `read` does."""
+    names, shell = read(pattern)
+    return host in names or any(fnmatchcase(host, part) for part in shell)
+
+
+@cache
+def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
+    """The host names and the shell patterns of a waiver's `hosts`: node sets and such patterns, comma-separated.
+
+    Raises ValueError for what is neither, which would waive nothing, in silence.
+    """
+    parts = [part.strip() for part in re.split(r",(?![^\[]*\])", pattern) if part.strip()]
+    shell = tuple(part for part in parts if "*" in part or "?" in part)  # [01-16] is a node set's
+    for part in shell:
+        if re.search(r"[]\[~!&^\s]", re.sub(r"\[[^]\[]+\]", "", part)):
+            raise ValueError(f"{part!r} is no shell pattern: write it as in login* or gpu[0-3]?")
+    names = frozenset(nodeset.unfold(",".join(part for part in parts if part not in shell)))
+    if not names and not shell:
+        raise ValueError(f"{pattern!r} names no host: write it as in gpu[001-128,200] or login*")
+    return names, shell

@@ -16,7 +16,7 @@ def host(facts, name="a"):
 def changes(before, after, every=False):
     return [
         (each.kind, each.what, each.subject, each.before, each.after)
-        for each in diff.facts({"a": host(before)}, {"a": host(after)}, every).changes
+        for each in diff.facts(diff.Side({"a": host(before)}), diff.Side({"a": host(after)}), every).changes
     ]
 
 
@@ -89,14 +89,13 @@ def test_a_field_of_a_record_can_be_a_reading():
 def test_serial_numbers_count_on_one_host_and_not_between_two():
     before, after = ({"gpu.serial": {"value": each}} for each in ("1", "2"))
     assert changes(before, after)
-    assert not diff.facts({"a": host(before)}, {"b": host(after, "b")}).changes
+    assert not diff.facts(diff.Side({"a": host(before)}), diff.Side({"b": host(after, "b")})).changes
 
 
 def test_folders_are_compared_host_by_host_and_folded():
     one, two = {"f.x": {"value": 1}}, {"f.x": {"value": 2}}
-    found = diff.facts(
-        {name: host(one, name) for name in ("a", "b", "c")}, {name: host(two, name) for name in ("b", "c", "d")}
-    )
+    before, after = {name: host(one, name) for name in "abc"}, {name: host(two, name) for name in "bcd"}
+    found = diff.facts(diff.Side(before), diff.Side(after))
     assert (found.lost, found.added, found.compared) == (("a",), ("d",), 2)
     ((_, hosts, _),) = diff.folded(found.changes)
     assert hosts == ["b", "c"]
@@ -104,7 +103,7 @@ def test_folders_are_compared_host_by_host_and_folded():
 
 def test_a_reboot_in_between_is_told():
     before, after = ({"host.boot_id": {"value": each}} for each in ("1", "2"))
-    assert diff.facts({"a": host(before)}, {"a": host(after)}).rebooted == ("a",)
+    assert diff.facts(diff.Side({"a": host(before)}), diff.Side({"a": host(after)})).rebooted == ("a",)
 
 
 def finding(check, status="fail", observed="1", **more):

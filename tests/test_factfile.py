@@ -5,7 +5,7 @@ import json
 import jsonschema
 import pytest
 
-from nodetune import factfile, paths
+from nodetune import factfile, paths, whole
 from nodetune.factfile import BadFacts
 from nodetune.model import Absent, Each, HostFacts, Unread, Value
 
@@ -83,6 +83,21 @@ def test_a_host_name_cannot_leave_the_folder(host):
     assert not name.startswith(".")
     assert "\x00" not in name
     assert len(name) < 120
+
+
+@pytest.mark.parametrize("host", ["計" * 100, "é" * 51, "\U0001f680" + "x" * 300, "節" * 5000, "\ud800" * 200])
+def test_a_fact_file_can_be_written_whatever_the_length_of_the_hosts_name_in_bytes(tmp_path, host):
+    taken = {factfile.file_name(host, set())}
+    path = tmp_path / factfile.file_name(host, taken)
+    whole.write(path, "{}")
+    assert [each.name for each in tmp_path.iterdir()] == [path.name]
+
+
+def test_long_names_that_differ_at_their_end_have_files_that_differ_and_always_the_same_ones():
+    first, second = factfile.file_name("計" * 100 + "1", set()), factfile.file_name("計" * 100 + "2", set())
+    assert first != second
+    assert first == factfile.file_name("計" * 100 + "1", {second})
+    assert factfile.file_name("g" * 100, set()) == "g" * 100 + ".json"
 
 
 def test_two_hosts_never_share_a_file():

@@ -1,6 +1,7 @@
 """Which hosts a command is about: names, node sets, limits, and Ansible inventories of every kind."""
 
 import os
+import pty
 import subprocess
 import sys
 import warnings
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune import hosts, inventory
+from nodetune import hosts, inventory, inventoryscript
 from nodetune.inventory import BadInventory, targets
 
 SOURCE = str(Path(inventory.__file__).parent.parent)
@@ -359,7 +360,9 @@ def test_a_vault_is_opened_with_the_password_file_that_ansible_would_use(write, 
         ("scalar.yml", "hello\n", "scalar.yml"),
         ("aws_ec2.yml", "plugin: amazon.aws.aws_ec2\n", "unknown plugin"),
         ("bad.ini", "[a]\nx foo bar\n", "Expected key=value"),
-        ("section.ini", "[a\nx\n", "section.ini"),
+        ("section.ini", "[a\nx\n", "section.ini line 1: '[a' lacks a bracket"),
+        ("vars.ini", "[a]\nx\n# [\n[a:vars\nb=1\n", "vars.ini line 4: '[a:vars' lacks a bracket"),
+        ("range.ini", "[a]\ngpu[001:003 ansible_user=x\n", "range.ini line 2: 'gpu[001:003' lacks a bracket"),
         ("empty.ini", "", "lists no host"),
         ("undefined.ini", '[a]\nh1 ansible_host="{{ nope }}"\n', "host h1: "),
         ("port.ini", "[a]\nh1 ansible_port=abc\n", "host h1: "),
@@ -379,6 +382,68 @@ def test_a_script_that_fails_is_not_read_as_a_list_of_hosts(write):
     assert "nventory script" in refused("./dynamic")
     write("chatty", "#!/bin/sh\necho hello\n", 0o755)
     refused("./chatty")
+
+
+@pytest.mark.parametrize("ending", ["exit 3", "echo hello", "exit 0"])
+def test_the_last_words_of_a_script_that_fails_are_part_of_the_error(write, capfd, ending):
+    write("dynamic", f"#!/bin/sh\necho first >&2; echo boo >&2; {ending}\n", 0o755)
+    assert refused("./dynamic").startswith("dynamic: ")
+    assert refused("./dynamic").endswith("; it said: boo")
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_a_script_that_works_complains_of_is_no_error(write):
+    write("dynamic", '#!/bin/sh\necho boo >&2; echo \'{"gpu": {"hosts": ["d1"]}, "_meta": {"hostvars": {}}}\'\n', 0o755)
+    assert names("./dynamic") == ["d1"]
+
+
+def test_a_script_that_hangs_is_given_up_by_name_and_bound_and_nothing_of_it_is_left(write, tmp_path, monkeypatch):
+    monkeypatch.setattr(inventoryscript, "SILENT", 0.1)
+    monkeypatch.setattr(inventoryscript, "LONGEST", 1.5)
+    write("dynamic", "#!/bin/sh\ntrap '' TERM\necho $$ > pids; sleep 97 & echo $! >> pids; wait\n", 0o755)
+    assert refused("./dynamic") == "dynamic: did not answer within 1.5 s: try it by hand with --list"
+    assert [pid for pid in (tmp_path / "pids").read_text().split() if alive(pid)] == []
+
+
+def alive(pid):
+    """Whether a process is there; one that has ended and that nobody has heard yet is not."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+LISTED = """#!/bin/sh
+while [ ! -e go ]; do sleep 0.1; done
+echo '{"gpu": {"hosts": ["d1"]}, "_meta": {"hostvars": {}}}'
+"""
+
+
+def test_on_a_terminal_it_is_said_that_a_slow_script_is_waited_for(write, tmp_path):
+    write("dynamic", LISTED, 0o755)
+    ours, theirs = pty.openpty()
+    with listing(theirs) as running:
+        os.close(theirs)
+        shown = b""
+        while b"waiting for the inventory dynamic (at most 300 s)" not in shown:
+            shown += os.read(ours, 1000)
+        (tmp_path / "go").touch()
+        assert running.communicate(timeout=120)[0] == b"['d1']\n"
+    assert os.read(ours, 1000).endswith(b"\r\x1b[K")
+
+
+def test_elsewhere_a_slow_script_is_waited_for_in_silence(write, tmp_path):
+    write("dynamic", f"#!/bin/sh\nsleep {inventoryscript.SILENT + 1}; touch go\n{LISTED}", 0o755)
+    with listing(subprocess.PIPE) as running:
+        assert running.communicate(timeout=120) == (b"['d1']\n", b"")
+
+
+def listing(errors):
+    """A process that prints the hosts of ./dynamic."""
+    code = "from nodetune.inventory import targets; print([each.name for each in targets('./dynamic')])"
+    words = [sys.executable, "-W", "ignore", "-c", code]
+    environment = {**os.environ, "PYTHONPATH": SOURCE}
+    return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors)
 
 
 def test_one_broken_file_of_a_folder_is_not_passed_over(write):

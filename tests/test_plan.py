@@ -115,7 +115,7 @@ def test_hosts_that_get_the_same_are_folded():
     text = shown(found, built(found))
     assert "gpu[01-02]  swappiness-high" in text
     assert text.count("restart docker.service") == 1
-    assert "4 steps on 2 hosts; 1 findings are for a person" in text
+    assert "4 steps on 2 hosts; 1 finding is for a person" in text
 
 
 def test_what_else_a_plan_runs_and_what_is_to_know_stands_below_its_disruption():
@@ -132,7 +132,7 @@ def test_a_step_that_no_change_can_do_is_told_with_the_reason_and_not_counted():
     text = shown(found, work)
     assert "not by us  shm-small" in text
     assert "no docker.service" in text
-    assert "1 steps on 1 hosts; 2 findings are for a person" in text
+    assert "1 step on 1 host; 2 findings are for a person" in text
 
 
 def test_every_file_is_shown_whole_where_that_is_wanted():

@@ -82,6 +82,20 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
             "line 2: until wants a date",
         ),
         (
+            "waivers:\n  - id: numa-balancing-on\n    hosts: gpu[1\n    reason: r\n    owner: o\n    until: 2030-01-01\n",
+            "line 3: hosts: 'gpu[1' is no node set",
+        ),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: [a, b], reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: hosts wants a text such as gpu[001-004],login*",
+        ),
+        (
+            "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-02-30\n",
+            "line 6: '2025-02-30' is no date: day is out of range for month",
+        ),
+        ("about: x\nprofile: nope\n", "line 2: no profile is called 'nope'; there are: base, "),
+        ("profile:\n  - vm\n  - inferense\n", "line 3: no profile is called 'inferense': did you mean 'inference'?"),
+        (
             "waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
             "line 2: no check is called 'nope'",
         ),
@@ -171,6 +185,10 @@ def test_of_two_waivers_for_one_check_the_longer_counts():
         ("gpu[1,3],login*", "login2", True),
         ("gpu[1,3],login*", "gpu3", True),
         ("gpu?", "gpu7", True),
+        ("gpu[1,3],login[!1]*", "gpu3", True),
+        ("gpu[1,3],login[!1]*", "login1", False),
+        ("gpu[1-9]!gpu3,login*", "gpu3", False),
+        ("gpu1, gpu[5-6],", "gpu6", True),
     ],
 )
 def test_a_waiver_names_hosts_by_node_set_or_shell_pattern(pattern, host, covered):
@@ -224,6 +242,31 @@ def test_shipped_profiles_hold_nothing_that_only_a_site_file_may_say():
         assert not (overlay.profile or overlay.waivers or overlay.add), overlay.name
 
 
-def test_a_waiver_covers_hosts_with_long_numbers_and_a_slip_of_the_keyboard_covers_none():
+def test_a_waiver_covers_hosts_with_long_numbers():
     assert waive.covers("node[123456-123460]", "node123457")
-    assert not waive.covers("gpu[1-99999999]", "gpu5")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "gpu[1",
+        "gpu1]",
+        "login*,gpu[1",
+        "gpu[1*",
+        "gpu[1-99999999]",
+        "gpu[a-c]",
+        "gpu*!gpu3",
+        "~gpu.*",
+        "a* b*",
+        "",
+        ",",
+    ],
+)
+def test_a_waiver_whose_hosts_cannot_be_read_is_refused_rather_than_waiving_nothing(pattern):
+    with pytest.raises(ValueError, match="write it as in|are possible"):
+        waive.read(pattern)
+
+
+def test_a_group_of_this_machines_cluster_shell_is_no_host_of_a_waiver():
+    assert not waive.covers("@all,gpu1", "example4")
+    assert waive.covers("all", "all")

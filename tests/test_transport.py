@@ -1,7 +1,10 @@
 """What transports share: known hosts, the shape of a configuration, what is said over a login, hosts side by side."""
 
 import base64
+import contextlib
 import os
+import re
+import socket
 import threading
 import time
 import zlib
@@ -10,7 +13,7 @@ import pytest
 
 from nodetune import bundle
 from nodetune.model import HostFacts
-from nodetune.transport import STATES, Options, Target, Unreachable, become, fanout, frame, hostkeys, local
+from nodetune.transport import STATES, Options, Target, Unreachable, become, fanout, frame, hostkeys, local, srun, wire
 from nodetune.transport.lifeline import Lifeline
 from nodetune.transport.settings import Resolver, Settings, Shape, config_files
 from nodetune.transport.talk import KEPT_ERRORS, Talk
@@ -382,6 +385,36 @@ def command(pid):
             return stream.read()
     except OSError:
         return b""
+
+
+@contextlib.contextmanager
+def unanswering():
+    """A port that takes connections for others: its queue is full, so that the kernel leaves new ones unanswered."""
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            other = held.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(("deadline", "most"), [(0.6, 10.0), (30.0, 0.7)])
+def test_a_port_that_does_not_answer_is_told_with_the_time_that_it_was_given(deadline, most):
+    with unanswering() as port, pytest.raises(Unreachable) as caught:
+        wire.tcp(Settings("gpu1", "127.0.0.1", port), Target("gpu1"), Lifeline(deadline), most)
+    said = re.search(r"did not answer within (\S+) s: is the host up", caught.value.message)
+    assert caught.value.state == "unreachable"
+    assert float(said[1]) < 10
+
+
+def test_srun_is_given_its_hosts_in_their_order_and_nothing_of_that_is_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with srun.host_file(["n02", "n01"]) as (path, handle):
+        reader = srun.start(["/bin/sh", "-c", 'cat "$ORDER" "$ORDER"; ls -A "$TMPDIR"'], {"ORDER": path}, [handle])
+    assert reader.communicate() == (b"n02\nn01\n" * 2, b"")
 
 
 def test_sudo_is_left_out_by_whoever_is_that_user_already():

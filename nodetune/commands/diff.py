@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import click
 from nodetune import diff, factfile, show
 from nodetune.commands import _options, _run
 from nodetune.model import HostFacts
+from nodetune.outcome import INCOMPLETE
 from nodetune.report.data import AUDIT_SCHEMA
 
 SAME, DIFFERENT = 0, 1
@@ -32,7 +33,8 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
     nodetune diff monday.json friday.json                audits (nodetune audit --format json): what is new and gone
 
     A fact that was not read, or not collected, on one side is shown as such and never as a change of its value.
-    Exit code: 0 the same, 1 different, 2 usage.
+    A file of a folder that cannot be read, or of a host that has another file there, is named, and the others compared.
+    Exit code: 0 the same, 1 different, 2 usage, 3 incomplete: hosts could not be compared for such files.
     """
     found = _compared(_read(before), _read(after), every)
     with _run.output_stream(output) as stream:
@@ -44,31 +46,24 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
             from nodetune.report import diff_text
 
             diff_text.print_diff(stream, found, show.plain(before), show.plain(after))
-    return DIFFERENT if found else SAME
+    return INCOMPLETE if found.bad else DIFFERENT if found else SAME
 
 
 def _compared(before: Any, after: Any, every: bool) -> diff.Diff:
-    facts = isinstance(before, Facts), isinstance(after, Facts)
-    if all(facts):
-        return diff.facts(before.hosts, after.hosts, every)
-    if any(facts):
+    if isinstance(before, diff.Side) and isinstance(after, diff.Side):
+        return diff.facts(before, after, every)
+    if isinstance(before, diff.Side) or isinstance(after, diff.Side):
         raise click.UsageError("one of the two holds facts, the other an audit: give two of a kind")
     if every:
         raise click.UsageError("--all is about readings among facts: audits have none")
     return diff.audits(before, after)
 
 
-class Facts:
-    """The hosts of a fact file or of a folder of them."""
-
-    def __init__(self, hosts: Mapping[str, HostFacts]) -> None:
-        self.hosts = hosts
-
-
 def _read(path: Path) -> Any:
     """Facts, or an audit document. Raises factfile.BadFacts, diff.BadDocument or OSError."""
     if path.is_dir():
-        return Facts({facts.host: facts for facts in map(factfile.load, factfile.files(path))})
+        return _folder(path)
+    _check_is_file(path)
     if path.stat().st_size > LARGEST:
         raise diff.BadDocument(f"{path}: larger than {show.size(LARGEST)}")
     data = factfile.parse(path.read_bytes(), str(path))
@@ -77,4 +72,29 @@ def _read(path: Path) -> Any:
     if isinstance(data, dict) and "hosts" in data and "facts" not in data:
         raise diff.BadDocument(f"{path}: schema {show.plain(data.get('schema'))!r} is not {AUDIT_SCHEMA!r}")
     facts = factfile.load(path)
-    return Facts({facts.host: facts})
+    return diff.Side({facts.host: facts})
+
+
+def _folder(path: Path) -> diff.Side:
+    """The hosts of a folder. Raises factfile.BadFacts where it holds no fact file at all."""
+    hosts: dict[str, HostFacts] = {}
+    files: dict[str, list[str]] = {}
+    bad: dict[str, str] = {}
+    for file in factfile.files(path):
+        try:
+            facts = factfile.load_regular(file)
+        except factfile.BadFacts as problem:
+            bad[show.plain(file.stem)] = str(problem)
+            continue
+        hosts[facts.host] = facts
+        files.setdefault(facts.host, []).append(file.name)
+    for host, names in files.items():
+        if len(names) > 1:  # which of them is meant only a person knows
+            bad[host] = f"{path}: {', '.join(names)} each hold its facts: take all but one away"
+    return diff.Side({host: facts for host, facts in hosts.items() if host not in bad}, bad)
+
+
+def _check_is_file(path: Path) -> None:
+    """Raises factfile.BadFacts for what may never end, as a pipe."""
+    if not stat.S_ISREG(path.stat().st_mode):
+        raise factfile.BadFacts(f"{path}: not a file")

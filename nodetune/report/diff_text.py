@@ -7,7 +7,8 @@ from typing import TextIO
 
 from nodetune import show
 from nodetune.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
-from nodetune.report.text import STYLE, Lines, console, count, fold
+from nodetune.report.lines import STYLE, Lines, console
+from nodetune.report.text_hosts import count, fold, named, unreached
 
 SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UNREAD: ("?", "magenta")}
 """Of facts; a colour alone would say nothing on paper."""
@@ -35,16 +36,20 @@ def _hosts(lines: Lines, diff: Diff) -> None:
     for names, word, style in ((diff.lost, "lost", "bold magenta"), (diff.added, "added", "bold")):
         if names:
             lines.line((f"{count(len(names), 'host')} {word}: ", style), fold(names))
+    unreached(lines, [("bad facts", host, why) for host, told in diff.bad.items() for why in told])
     states: dict[tuple[str, str], list[str]] = {}
     for host, state in diff.states.items():
-        states.setdefault(state, []).append(host)
+        if host not in diff.bad:
+            states.setdefault(state, []).append(host)
     for (was, now), hosts in states.items():
         told = "reached again" if now == "ok" else "not reached any more" if was == "ok" else "not reached, otherwise"
         lines.line(
-            (f"{told}: ", "bold magenta"), fold(hosts), f" ({show.plain(was)}{f' → {show.plain(now)}' * (now != 'ok')})"
+            (f"{told}: ", "bold magenta"),
+            named(hosts),
+            f" ({show.plain(was)}{f' → {show.plain(now)}' * (now != 'ok')})",
         )
     if diff.rebooted:
-        lines.line(("rebooted in between: ", "bold"), fold(diff.rebooted))
+        lines.line(("rebooted in between: ", "bold"), named(diff.rebooted))
 
 
 def _facts(lines: Lines, diff: Diff) -> None:
@@ -86,9 +91,11 @@ def _facts_summary(lines: Lines, diff: Diff, every: Sequence[Folded]) -> None:
     counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
     told = ", ".join(counts) or "nothing differs"
     over = f" on {count(diff.compared, 'host')}" if diff.compared != 1 else ""
-    lines.line((f"{told}{over}", "bold"))
+    left = f"; {count(len(diff.bad), 'host')} not compared" if diff.bad else ""
+    lines.line((f"{told}{over}{left}", "bold"))
     if diff.readings:
-        lines.line(f"{diff.readings} readings and names beside that (temperatures, counters, serial numbers …): --all")
+        others = f"{count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
+        lines.line(f"{others} beside that (temperatures, counters, serial numbers …): --all")
 
 
 def _number(every: Iterable[Folded], kind: str) -> int:
@@ -116,7 +123,7 @@ def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
     change = changes[0]
     hosts = [each.host for each in changes]
     severity = (f"{change.severity:<8}", STYLE[change.severity])
-    lines.line((f"{WORDS[kind]:<8}", KINDS[kind]), " ", severity, "  ", (change.what, "bold"), f"  {fold(hosts)}")
+    lines.line((f"{WORDS[kind]:<8}", KINDS[kind]), " ", severity, "  ", (change.what, "bold"), f"  {named(hosts)}")
     lines.line(show.plain(change.title), indent=" " * 19)
     variants = folded(changes)
     for each, mine, _ in variants[:MOST]:
@@ -124,5 +131,5 @@ def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
         lines.line((where, "bold"), f"{each.before} → {each.after}", indent=" " * 19)
     if len(variants) > MOST:
         rest = [host for _, mine, _ in variants[MOST:] for host in mine]
-        lines.line((f"… and {len(variants) - MOST} others on {fold(rest)}", "dim"), indent=" " * 19)
+        lines.line((f"… and {count(len(variants) - MOST, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
     lines.line("")

@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any, TextIO
 
-from nodetune import nodeset, show
+from nodetune import show
 from nodetune.fixes import Group
 from nodetune.model import DISRUPTIONS, Finding, HostResult, Step
 from nodetune.plan import Built, sorted_out
-from nodetune.report.text import Lines, console
+from nodetune.report.lines import Lines, console
+from nodetune.report.text_hosts import count, named, unreached
 
 Words = Callable[[Group], Iterable[str]]
 """What a group does, said in texts that are equal where hosts are alike."""
@@ -52,12 +53,11 @@ class Printer:
                 self._disruption(disruption, same)
         self._cannot(cannot)
         self._by_hand(by_hand)
-        for result in self._results:
-            if result.state != "ok":
-                self._out.line((result.state, "magenta"), f"  {show.plain(result.host)}: {show.plain(result.message)}")
+        unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
         changed = len({step.host for step in doable})
         left = len(by_hand) + len({step.check for step, _ in cannot})
-        self._out.line(f"{len(doable)} steps on {changed} hosts; {left} findings are for a person.{ending}")
+        told = f"{count(left, 'finding')} {'is' if left == 1 else 'are'} for a person"
+        self._out.line(f"{count(len(doable), 'step')} on {count(changed, 'host')}; {told}.{ending}")
 
     def _disruption(self, disruption: str, steps: list[Step]) -> None:
         self._out.line((f"disruption: {disruption}", "bold"))
@@ -127,12 +127,12 @@ class Printer:
 
     def _by_hand(self, by_hand: Mapping[str, tuple[Finding, list[str]]]) -> None:
         for check, (finding, hosts) in by_hand.items():
-            where = "" if len(self._results) == 1 else f"  {nodeset.fold(hosts)}"
+            where = "" if len(self._results) == 1 else f"  {named(hosts)}"
             self._out.line(("by hand  ", "yellow"), (check, "bold"), where)
             self._out.line(finding.manual or f"nodetune explain {check}", indent="         ")
 
     def _where(self, hosts: list[str]) -> str:
-        return "" if len(self._results) == 1 else f"{nodeset.fold(hosts)}  "
+        return "" if len(self._results) == 1 else f"{named(hosts)}  "
 
 
 def _target(step: Step) -> str:

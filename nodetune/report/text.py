@@ -3,94 +3,66 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import TextIO
 
 from rich.console import Console
-from rich.text import Text
 
-from nodetune import fleet, nodeset, show
-from nodetune.model import SEVERITIES, Finding, HostResult
-from nodetune.outcome import Summary, summarise
+from nodetune import fleet, show
+from nodetune.model import SEVERITIES, HostResult
+from nodetune.outcome import summarise
+from nodetune.report.groups import Group, fleet_groups, grouped, seen
+from nodetune.report.lines import STYLE, Lines, console
+from nodetune.report.text_hosts import CUT, FEW, MOST_REASONS, WHOLE, count, fold, named, unreached
+from nodetune.report.totals import compliant, totals
 
-STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+__all__ = ["STYLE", "Group", "Lines", "Printer", "console", "grouped"]
+
 MOST_VARIANTS = 6
+MOST_WHOLE = 3
+"""Where no more findings are shown than this, their hosts are all named."""
+
+MOST_FULL = 10
+"""Where more findings are shown of more than a few hosts, each is told in short: what is to be done stands elsewhere."""
+
+SHORT_VARIANTS = {"critical": 3, "high": 3}
+"""How many values are shown in short; of other severities one."""
+
+LESSER = ("low", "info")
+"""In short, these are a line each."""
+
 GUTTER = " " * 10
-
-
-@dataclass(frozen=True)
-class Group:
-    """One failing check over the hosts that fail it."""
-
-    check: str
-    severity: str
-    title: str
-    members: tuple[tuple[str, Finding], ...]
-
-    @property
-    def hosts(self) -> list[str]:
-        return [host for host, _ in self.members]
-
-
-def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
-    """Findings of one status by check: worst severity first, then those on most hosts."""
-    by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
-    for result in results:
-        for found in result.findings:
-            if found.status == status:
-                by_check.setdefault((found.check, found.severity), []).append((result.host, found))
-    groups = [
-        Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
-    ]
-    return sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -len(group.members), group.check))
-
-
-class Lines:
-    """Writes lines of styled parts, each wrapped under its own indent."""
-
-    def __init__(self, console: Console) -> None:
-        self._console = console
-
-    def line(self, *parts: tuple[str, str] | str, indent: str = "") -> None:
-        """One logical line. A part is a text, or a text with its style."""
-        line = Text()
-        for part in parts:
-            text, style = (part, "") if isinstance(part, str) else part
-            line.append(text, style)
-        for wrapped in line.wrap(self._console, max(40, self._console.width - len(indent) - 1)):
-            wrapped.rstrip()
-            self._console.print(Text(indent).append_text(wrapped), soft_wrap=True)
-
-    def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
-        """One line that is never broken."""
-        line = Text(indent)
-        for text, style in parts:
-            line.append(text, style)
-        self._console.print(line, soft_wrap=True)
+NARROWEST = 30
+"""A shorter rest of a line holds no list of hosts."""
 
 
 class Printer:
     """Prints one audit to a console."""
 
     def __init__(self, console: Console, results: Sequence[HostResult], asked: str = "") -> None:
-        self._line, self._whole = Lines(console).line, Lines(console).whole
+        self._out = Lines(console)
+        self._line, self._whole = self._out.line, self._out.whole
         self._results = results
         self._asked = asked
         self._single = len(results) == 1
+        self._groups = grouped(results)
+        self._brief = len(results) > FEW and len(self._groups) > MOST_FULL
+        self._cut = self._brief
+        self._last: set[str] = set()
 
     def audit(self, by_host: bool = False) -> None:
         """The whole report."""
         self._heading()
         if by_host:
             self._by_host()
+            self._compared()
         else:
-            for group in grouped(self._results):
-                if not fleet.is_fleet(group.check):
-                    self._group(group)
-        self._fleet(by_host)
+            worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
+            self._each(group for group in worse if not fleet.is_fleet(group.check))
+            self._compared()
+            self._each(group for group in worse if fleet.is_fleet(group.check))
+            self._lesser()
         self._waived()
         self._unknown()
-        self._unreached()
+        unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
         self._summary()
 
     def _heading(self) -> None:
@@ -100,46 +72,91 @@ class Printer:
                 profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
         for (name, reason), hosts in profiles.items():
             because = f" ({show.plain(reason)})" if reason else ""
-            self._line((fold(hosts), "bold"), f"  profile {name}{because}")
+            self._line((named(hosts, self._out.room() // 2), "bold"), f"  profile {name}{because}")
         self._line("")
+
+    def _each(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            self._group(group)
 
     def _group(self, group: Group) -> None:
-        head: list[tuple[str, str] | str] = [
-            (f"{group.severity:<8}", STYLE[group.severity]),
-            "  ",
-            (group.check, "bold"),
-        ]
-        if not self._single:
-            head.append(f"  {fold(group.hosts)}")
-        self._line(*head)
+        self._head(group)
         self._line(group.title, indent=GUTTER)
-        variants: dict[tuple[str, str, str], list[str]] = {}
-        for host, found in group.members:
-            variants.setdefault((_seen(found), found.wanted, found.reason), []).append(host)
-        ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
-        reasons = {reason for _, _, reason in variants}
-        for (seen, wanted, reason), hosts in ordered[:MOST_VARIANTS]:
-            self._variant(seen, wanted, reason if len(reasons) > 1 else "", hosts if len(variants) > 1 else [])
-        if len(ordered) > MOST_VARIANTS:
-            rest = [host for _, hosts in ordered[MOST_VARIANTS:] for host in hosts]
-            self._line((f"… and {len(ordered) - MOST_VARIANTS} other values on {fold(rest)}", "dim"), indent=GUTTER)
-        if len(reasons) == 1 and (reason := reasons.pop()):
-            self._line(reason, indent=GUTTER)
-        self._next(group)
+        self._values(group)
+        if not self._brief:
+            self._next(group)
+        elif group.severity in SHORT_VARIANTS:
+            self._next_in_short(group)
         self._line("")
 
-    def _variant(self, seen: str, wanted: str, reason: str, hosts: list[str]) -> None:
-        parts: list[tuple[str, str] | str] = [("observed ", "dim"), seen]
+    def _values(self, group: Group) -> None:
+        """What was seen on which hosts: the commonest first."""
+        variants: dict[tuple[str, str, str], list[str]] = {}
+        for host, found in group.members:
+            variants.setdefault((seen(found), found.wanted, found.reason), []).append(host)
+        ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
+        reasons = {reason for _, _, reason in variants}
+        most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS
+        for (observed, wanted, reason), hosts in ordered[:most]:
+            where = self._share(hosts, len(group.members)) if len(variants) > 1 else ""
+            self._variant(observed, wanted, reason if len(reasons) > 1 else "", where)
+        if left := ordered[most:]:
+            where = self._share([host for _, hosts in left for host in hosts], len(group.members))
+            self._line((f"… and {count(len(left), 'other value')} on {where}", "dim"), indent=GUTTER)
+        if len(reasons) == 1 and (reason := reasons.pop()):
+            self._line(reason, indent=GUTTER)
+
+    def _head(self, group: Group) -> None:
+        """What is wrong, how badly, and where: the hosts beside it, or where these do not fit, below it."""
+        head = (f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")
+        if self._single:
+            self._line(*head)
+            return
+        room = self._out.room() - len(GUTTER) - len(group.check) - 2
+        every = len(self._groups) <= MOST_WHOLE
+        where = self._where(group.hosts, WHOLE if every else self._out.room(GUTTER))
+        if len(where) > room >= NARROWEST and not every:
+            where = self._where(group.hosts, room)
+        if len(where) <= room:
+            self._line(*head, f"  {where}")
+        else:
+            self._line(*head)
+            self._line(where, indent=GUTTER)
+        self._last = set(group.hosts)
+
+    def _where(self, hosts: list[str], longest: int) -> str:
+        """Hosts, unless they are those of the finding above."""
+        if len(hosts) > FEW and set(hosts) == self._last:
+            return f"the same {len(hosts)} hosts"
+        where = named(hosts, longest)
+        self._cut |= CUT in where
+        return where
+
+    def _share(self, hosts: list[str], among: int) -> str:
+        """Which of the hosts of a finding: by name, unless they are many and most, or this is told in short."""
+        if len(hosts) > FEW and len(hosts) * 2 > among:
+            return f"{len(hosts)} of {among} hosts"
+        return f"{len(hosts)} hosts" if len(hosts) > FEW and self._brief else named(hosts, 60)
+
+    def _lesser(self) -> None:
+        """What matters less, each in a line."""
+        if self._brief and (groups := [group for group in self._groups if group.severity in LESSER]):
+            for group in groups:
+                self._head(group)
+            self._line("")
+
+    def _variant(self, observed: str, wanted: str, reason: str, where: str) -> None:
+        parts: list[tuple[str, str] | str] = [("observed ", "dim"), observed]
         if wanted:
             parts += [("   wanted ", "dim"), wanted]
-        if hosts:
-            parts = [(f"{fold(hosts)}: ", "bold"), *parts]
+        if where:
+            parts = [(f"{where}: ", "bold"), *parts]
         self._line(*parts, indent=GUTTER)
         if reason:
             self._line(reason, indent=GUTTER)
 
-    def _fleet(self, by_host: bool) -> None:
-        """What the comparison of the hosts found: who was compared within what, then what differs."""
+    def _compared(self) -> None:
+        """Who was compared within what."""
         compared = fleet_groups(self._results)
         if not compared:
             return
@@ -148,16 +165,15 @@ class Printer:
         for name, (hosts, comparisons, agreed) in compared.items():
             if comparisons:
                 alike = f"alike in {agreed} of {count(comparisons, 'comparison')}"
-                self._line((name, "bold"), f"  {count(len(hosts), 'host')} {fold(hosts, 60)}: {alike}", indent="  ")
+                counted = f"  {count(len(hosts), 'host')} "
+                room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
+                self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
         if few:
             told = (
                 "too few of a kind to tell who is odd: --reference HOST compares with one, --group-by groups otherwise"
             )
             self._line((f"{count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
         self._line("")
-        for group in () if by_host else grouped(self._results):
-            if fleet.is_fleet(group.check):
-                self._group(group)
 
     def _next(self, group: Group) -> None:
         found = group.members[0][1]
@@ -176,6 +192,10 @@ class Printer:
             self._line(("by hand  ", "dim"), found.manual.strip(), indent=GUTTER)
         self._type(f"nodetune explain {found.check}")
 
+    def _next_in_short(self, group: Group) -> None:
+        fixable = any(found.fix for _, found in group.members)
+        self._type(self._command("plan", f"-s {group.check}") if fixable else f"nodetune explain {group.check}")
+
     def _type(self, command: str) -> None:
         """What to type next, on one line however narrow the screen: it is there to be copied."""
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
@@ -188,15 +208,14 @@ class Printer:
             if result.state != "ok":
                 continue
             failing = sorted(result.failing(), key=lambda found: -SEVERITIES.index(found.severity))
-            self._line(
-                (show.plain(result.host), "bold underline"), f"  {len(failing)} findings" if failing else "  compliant"
-            )
+            told = count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
+            self._line((show.plain(result.host), "bold underline"), f"  {told}")
             for found in failing:
                 reason = f" ({found.reason})" if found.reason else ""
                 wanted = f", wanted {found.wanted}" if found.wanted else ""
                 self._line(
                     (f"{found.severity:<8}", STYLE[found.severity]),
-                    f"  {found.check}: {_seen(found)}{wanted}{reason}",
+                    f"  {found.check}: {seen(found)}{wanted}{reason}",
                     indent="  ",
                 )
             self._line("")
@@ -207,7 +226,7 @@ class Printer:
                 ("waived  ", "dim"),
                 "  ",
                 (group.check, "bold"),
-                f"  {fold(group.hosts)}: {group.members[0][1].reason}",
+                f"  {named(group.hosts)}: {group.members[0][1].reason}",
             )
 
     def _unknown(self) -> None:
@@ -218,30 +237,21 @@ class Printer:
                     ids, hosts = reasons.setdefault(_short(found.reason), (set(), set()))
                     ids.add(found.check)
                     hosts.add(result.host)
-        for reason, (ids, hosts) in sorted(reasons.items(), key=lambda item: -len(item[1][0])):
-            where = "" if self._single else f"  {fold(hosts)}"
+        ordered = sorted(reasons.items(), key=lambda item: -len(item[1][0]))
+        most = MOST_REASONS if len(self._results) > FEW else len(ordered)
+        for reason, (ids, hosts) in ordered[:most]:
+            where = "" if self._single else f"  {named(sorted(hosts), 60)}"
             self._line(("unknown ", "magenta"), f"  {count(len(ids), 'check')}{where}: {reason}")
             self._line((_some(sorted(ids)), "dim"), indent=GUTTER)
-
-    def _unreached(self) -> None:
-        states: dict[tuple[str, str], list[str]] = {}
-        for result in self._results:
-            if result.state != "ok":
-                message = result.message.removeprefix(f"{result.host}: ").replace(result.host, "the host")
-                states.setdefault((result.state, message), []).append(result.host)
-        by_state: dict[str, list[tuple[str, list[str]]]] = {}
-        for (state, message), hosts in states.items():
-            by_state.setdefault(state, []).append((message, hosts))
-        for state, messages in by_state.items():
-            everyone = [host for _, hosts in messages for host in hosts]
-            self._line((state, "bold magenta"), f"  {fold(everyone)}")
-            for message, hosts in messages[:MOST_VARIANTS]:
-                self._line(f"{fold(hosts)}: " if len(messages) > 1 else "", show.plain(message), indent=GUTTER)
+        if rest := ordered[most:]:
+            left = count(len({check for _, (ids, _) in rest for check in ids}), "check")
+            told = f"  … and {count(len(rest), 'more reason')} ({left}): --format json names them all"
+            self._line(("unknown ", "magenta"), (told, "dim"))
 
     def _summary(self) -> None:
         summary = summarise(self._results)
         self._line("")
-        self._line(*_totals(summary))
+        self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
         if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
             self._line(
                 ("all fixes: ", "dim"),
@@ -249,54 +259,9 @@ class Printer:
                 ("   why: ", "dim"),
                 ("nodetune explain ID", "green"),
             )
-
-
-def _totals(summary: Summary) -> list[tuple[str, str] | str]:
-    parts: list[tuple[str, str] | str] = [(f"{count(summary.reached, 'host')} audited", "bold")]
-    if summary.reached < summary.hosts:
-        parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
-    parts.append(": ")
-    failing = [
-        (f"{summary.failing[each]} {each}", STYLE[each]) for each in reversed(SEVERITIES) if summary.failing.get(each)
-    ]
-    for number, part in enumerate(failing):
-        parts += [", ", part] if number else [part]
-    parts.append(" findings" if failing else "no findings")
-    rest = [
-        f"{summary.statuses[each]} {word}"
-        for each, word in (("pass", "passed"), ("skip", "not applicable"), ("unknown", "unknown"), ("waived", "waived"))
-        if summary.statuses.get(each)
-    ]
-    return [*parts, f" · {' · '.join(rest)}"] if rest else parts
-
-
-def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
-    """Group → its hosts, by how many comparisons they were held against each other, and in how many of these all agree."""
-    hosts: dict[str, list[str]] = {}
-    judged: dict[str, set[str]] = {}
-    differing: dict[str, set[str]] = {}
-    for result in results:
-        mine = [found for found in result.findings if isinstance(found, fleet.FleetFinding)]
-        if mine:
-            hosts.setdefault(mine[0].group, []).append(result.host)
-        for found in mine:
-            if found.compared:
-                judged.setdefault(found.group, set()).add(found.check)
-            if found.status in ("fail", "waived"):
-                differing.setdefault(found.group, set()).add(found.check)
-    return {
-        name: (hosts[name], len(judged.get(name, ())), len(judged.get(name, set()) - differing.get(name, set())))
-        for name in sorted(hosts, key=lambda each: (-len(hosts[each]), each))
-    }
-
-
-def _seen(found: Finding) -> str:
-    if found.odd and len(found.odd) < found.siblings:
-        named = "" if set(found.odd) == set(found.subjects) else f": {show.names(list(found.odd))}"
-        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.siblings}{named})"
-    if found.subjects and found.siblings == len(found.subjects) > 1:
-        return f"all {found.siblings}: {found.observed}"
-    return found.observed
+        if self._cut:
+            whole = self._command("audit", "-s ID")
+            self._line(("one in full: ", "dim"), (whole, "green"), ("   all: ", "dim"), ("--format json", "green"))
 
 
 def _short(reason: str) -> str:
@@ -307,19 +272,5 @@ def _short(reason: str) -> str:
     return reason
 
 
-def fold(hosts: Iterable[str], longest: int = 160) -> str:
-    text = show.plain(nodeset.fold(hosts), 4000)
-    return text if len(text) <= longest else f"{text[:longest].rpartition(',')[0]},…"
-
-
-def count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def _some(names: list[str], most: int = 8) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
-
-
-def console(stream: TextIO) -> Console:
-    """A console: colour only on terminals, NO_COLOR respected; nothing in a text is ever taken for markup."""
-    return Console(file=stream, highlight=False, markup=False, emoji=False)

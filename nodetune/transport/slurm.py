@@ -12,21 +12,21 @@ import json
 import math
 import os
 import shlex
-import shutil
 import subprocess
-import tempfile
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 
-from nodetune import factfile, nodeset, show
+from nodetune import factfile, nodeset
 from nodetune.model import HostFacts
-from nodetune.transport import Options, Target, Unreachable, srun
+from nodetune.transport import Options, Target, Unreachable, sinfo, srun
 from nodetune.transport.relay import PLACE
+from nodetune.transport.sinfo import BadSlurm, Node, allocated, check, every
 from nodetune.transport.talk import Talk
+
+__all__ = ["BadSlurm", "allocated", "check", "collect", "every"]
 
 ROOM_SECONDS = 60
 """How long salloc may wait for a node that has a core to give. The backfill scheduler looks every 30 s (bf_interval)."""
@@ -44,104 +44,8 @@ LONGEST_PART = 60_000
 ASKED_BY_SRUN = ("ACCOUNT", "CONSTRAINT", "GPUS_PER_NODE", "GRES", "PARTITION", "QOS", "RESERVATION", "WCKEY")
 """Variables of srun, with SLURM_ before them, that salloc calls SALLOC_…."""
 
-GONE = ("down", "fail", "no_resp", "power", "reboot", "unk", "future")
-CLOSED = ("drain", "inval", "block")
-"""How the states of nodes begin (sinfo %T) that run nothing, and that begin nothing new."""
-
-ASLEEP = tuple("*~#!%")
-"""How they end where a node does not answer, or has no power: https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES"""
-
 Outcome = tuple[Target, HostFacts | Unreachable, float]
 Found = Generator[Outcome, None, None]
-
-
-class BadSlurm(ValueError):
-    """What keeps srun from being used at all: one line that says what, and what to do."""
-
-
-def allocated() -> list[str]:
-    """The nodes of the allocation that this runs in, in Slurm's order; none outside of one."""
-    return nodeset.unfold(os.environ.get("SLURM_JOB_NODELIST", ""))
-
-
-def every() -> list[str]:
-    """All nodes that Slurm knows, in its order. Raises BadSlurm."""
-    check()
-    try:
-        return list(states())
-    except Unreachable as problem:
-        raise BadSlurm(problem.message) from None
-
-
-def check() -> None:
-    """Raises BadSlurm where srun is not installed."""
-    missing = [tool for tool in ("srun", "salloc", "sinfo") if shutil.which(tool) is None]
-    if missing:
-        raise BadSlurm(f"--via slurm: {', '.join(missing)} cannot be found: run it on a node of the cluster")
-
-
-@dataclass(frozen=True)
-class Node:
-    """What sinfo says of a node. `idle` CPUs, memory in MiB."""
-
-    state: str
-    reason: str
-    idle: int
-    cpus: int
-    memory: int
-    partitions: frozenset[str]
-    default: bool
-
-    @property
-    def why_gone(self) -> str:
-        """Why nothing runs there; empty where something may."""
-        return self._words if self.state.endswith(ASLEEP) or self.state.startswith(GONE) else ""
-
-    @property
-    def why_closed(self) -> str:
-        """Why no new job begins there; empty where one may."""
-        return self.why_gone or (self._words if self.state.startswith(CLOSED) else "")
-
-    @property
-    def _words(self) -> str:
-        return show.plain(f"{self.state}{f' ({self.reason})' if self.reason not in ('', 'none') else ''}", 200)
-
-
-def states() -> dict[str, Node]:
-    """All nodes that Slurm knows. Raises Unreachable."""
-    found: dict[str, Node] = {}
-    for line in _sinfo().splitlines():
-        fields = line.strip().split("|", 6)
-        if len(fields) == 7:
-            name, state, cpus, memory, partition, marked, reason = fields
-            of_cpus = [_number(each) for each in cpus.split("/")]
-            node = Node(
-                state, reason, of_cpus[1], of_cpus[-1], _number(memory), frozenset([partition]), marked.endswith("*")
-            )
-            known = found.get(name)
-            found[name] = replace(
-                node,
-                partitions=node.partitions | (known.partitions if known else frozenset()),
-                default=node.default or bool(known and known.default),
-            )
-    return found
-
-
-def _sinfo() -> str:
-    words = ["sinfo", "--all", "--Node", "--noheader", "--format=%N|%T|%C|%m|%R|%P|%E"]
-    own = {name: value for name, value in os.environ.items() if not name.startswith("SINFO_")}
-    try:
-        done = subprocess.run(words, env=own, capture_output=True, text=True, errors="replace", timeout=60, check=False)
-    except subprocess.TimeoutExpired:
-        raise Unreachable("unreachable", "sinfo did not answer within 60 s: is slurmctld well?") from None
-    if done.returncode:
-        said = show.plain(done.stderr.strip().rpartition("\n")[2], 200) or f"exit status {done.returncode}"
-        raise Unreachable("unreachable", f"sinfo failed: {said}")
-    return done.stdout
-
-
-def _number(text: str) -> int:
-    return int(text) if text.isdigit() else 0
 
 
 def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Options) -> Found:
@@ -169,55 +73,26 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Opti
     by_name = {target.name: target for target in targets}
     try:
         plan = _Plan(targets, script, nonce, options)
-        nodes = states()
+        nodes = sinfo.states()
     except Unreachable as problem:
         yield from ((target, problem, 0.0) for target in targets)
         return
     inside = allocated() if "SLURM_JOB_ID" in os.environ else None
-    wrong = _in_allocation(by_name, nodes, inside) if inside is not None else _to_be_had(by_name, nodes)
+    wrong = sinfo.not_inside(by_name, nodes, inside) if inside is not None else sinfo.not_to_be_had(by_name, nodes)
     yield from ((by_name[name], Unreachable("unreachable", why), 0.0) for name, why in wrong.items())
     names = [name for name in by_name if name not in wrong]
     if not names:
         return
-    with tempfile.TemporaryDirectory(prefix="nodetune-") as folder:
-        words = _inside(names, plan, Path(folder)) if inside is not None else _outside(names, plan, nodes)
-        step = Step(srun.start(words, plan.environment), plan, names if inside is not None else None)
-        try:
-            for number, found in step.events(plan.seconds if inside is not None else ROOM_SECONDS + STARTING_SECONDS):
-                yield by_name[(step.hosts or names)[number]], found, step.spent()
-        finally:
-            step.close()
+    step = _inside(names, plan) if inside is not None else _outside(names, plan, nodes)
+    try:
+        for number, found in step.events(plan.seconds if inside is not None else ROOM_SECONDS + STARTING_SECONDS):
+            yield by_name[(step.hosts or names)[number]], found, step.spent()
+    finally:
+        step.close()
     got = set(step.hosts or ())
     for name in names:
         if name not in got:
             yield by_name[name], Unreachable("unreachable", _no_room(nodes[name], step)), step.spent()
-
-
-def _in_allocation(names: Mapping[str, Target], nodes: Mapping[str, Node], inside: Sequence[str]) -> dict[str, str]:
-    """Why nothing can be started on which of the hosts, as a step of our own job."""
-    wrong = {}
-    for name in names:
-        if name not in inside:
-            wrong[name] = f"it is not in this allocation ({nodeset.fold(inside)})"
-        elif name in nodes and nodes[name].why_gone:
-            wrong[name] = f"Slurm says {nodes[name].why_gone}"
-    return wrong
-
-
-def _to_be_had(names: Mapping[str, Target], nodes: Mapping[str, Node]) -> dict[str, str]:
-    """Why no job could begin on which of the hosts."""
-    wanted = os.environ.get("SLURM_PARTITION") or os.environ.get("SALLOC_PARTITION")
-    wrong = {}
-    for name in names:
-        node = nodes.get(name)
-        if node is None:
-            wrong[name] = "Slurm knows no node of this name"
-        elif node.why_closed:
-            wrong[name] = f"Slurm says {node.why_closed}"
-        elif not (node.partitions & set(wanted.split(",")) if wanted else node.default):
-            where = f"partition {show.plain(wanted, 50)}" if wanted else "the default partition"
-            wrong[name] = f"it is not in {where}: set SLURM_PARTITION={','.join(sorted(node.partitions))}"
-    return wrong
 
 
 def _no_room(node: Node, step: Step) -> str:
@@ -265,15 +140,15 @@ HERE = 'printf "%s nodes %s\\n" "$0" "$SLURM_JOB_NODELIST"; exec srun "$@" --nod
 """What salloc runs on this machine: only then is it known which nodes there are."""
 
 
-def _inside(names: Sequence[str], plan: _Plan, folder: Path) -> list[str]:
-    order = folder / "hosts"
-    order.write_text("".join(f"{name}\n" for name in names), "utf-8")
-    plan.environment["SLURM_HOSTFILE"] = str(order)
-    which = ["--distribution=arbitrary", f"--nodelist={order}", f"--nodes={len(names)}", f"--ntasks={len(names)}"]
-    return ["srun", *TASKS, *which, *plan.program]
+def _inside(names: Sequence[str], plan: _Plan) -> Step:
+    """A step of our own job, its tasks in the order of the names."""
+    with srun.host_file(names) as (order, handle):
+        which = ["--distribution=arbitrary", f"--nodelist={order}", f"--nodes={len(names)}", f"--ntasks={len(names)}"]
+        environment = {**plan.environment, "SLURM_HOSTFILE": order}
+        return Step(srun.start(["srun", *TASKS, *which, *plan.program], environment, [handle]), plan, names)
 
 
-def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> list[str]:
+def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> Step:
     """As many of these nodes as are to be had at once: a list of nodes would be had as a whole or not at all."""
     memory = max(1, min([MEMORY, *(nodes[name].memory for name in names)]))
     minutes = math.ceil((plan.seconds + srun.LEAVING_SECONDS + srun.URGED_SECONDS) / 60) + 1
@@ -282,7 +157,8 @@ def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> li
     others = [name for name in nodes if name not in plan.targets or name not in names]
     words += [f"--exclude={nodeset.fold(others)}"] if others else []
     script = HERE + shlex.join(plan.program)
-    return [*words, "/bin/sh", "-c", script, plan.nonce, *TASKS, "--distribution=block", "--ntasks-per-node=1"]
+    words += ["/bin/sh", "-c", script, plan.nonce, *TASKS, "--distribution=block", "--ntasks-per-node=1"]
+    return Step(srun.start(words, plan.environment), plan, None)
 
 
 class _Aborted(Unreachable):

@@ -8,8 +8,8 @@ import select
 import signal
 import subprocess
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from nodetune import show
@@ -223,8 +223,22 @@ def _drain(pipe: IO[bytes], end: float) -> None:
             return
 
 
-def start(words: Sequence[str], more: dict[str, str]) -> subprocess.Popen[bytes]:
-    """Start an srun (or what starts it) with more in its environment. Raises OSError."""
+@contextmanager
+def host_file(names: Iterable[str]) -> Iterator[tuple[str, int]]:
+    """A host file for srun: its path, and the handle that srun is to be started with.
+
+    It is in memory, so that nothing of it is left behind, however this process ends.
+    """
+    handle = os.memfd_create("nodetune-hosts")
+    try:
+        os.write(handle, "".join(f"{name}\n" for name in names).encode())
+        yield f"/proc/self/fd/{handle}", handle
+    finally:
+        os.close(handle)
+
+
+def start(words: Sequence[str], more: Mapping[str, str], handles: Sequence[int] = ()) -> subprocess.Popen[bytes]:
+    """Start an srun (or what starts it) with more in its environment, and open handles. Raises OSError."""
     return subprocess.Popen(
         words,
         stdin=subprocess.PIPE,
@@ -233,6 +247,7 @@ def start(words: Sequence[str], more: dict[str, str]) -> subprocess.Popen[bytes]
         env={**os.environ, **more},
         bufsize=0,
         start_new_session=True,
+        pass_fds=handles,
     )
 
 

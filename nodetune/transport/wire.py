@@ -69,6 +69,7 @@ def tcp(settings: Settings, target: Target, life: Lifeline, seconds: float) -> s
         text = f"{show.plain(settings.host, 100)}: {reason}{ssh.advice('unresolved', target, settings)}"
         raise Unreachable("unresolved", text) from None
     trouble: OSError | None = None
+    begun = life.spent()
     for each, kind, protocol, _, address in found:
         sock = socket.socket(each, kind, protocol)
         try:
@@ -80,15 +81,16 @@ def tcp(settings: Settings, target: Target, life: Lifeline, seconds: float) -> s
             trouble = problem
         else:
             return sock
-    raise _no_tcp(trouble, settings, target, seconds)
+    raise _no_tcp(trouble, settings, target, life.spent() - begun)
 
 
 def _no_tcp(problem: OSError | None, settings: Settings, target: Target, seconds: float) -> Unreachable:
+    """The error after so many seconds of trying."""
     where = place(settings)
     if isinstance(problem, ConnectionRefusedError):
         return Unreachable("refused", f"{where} refused the connection{ssh.advice('refused', target, settings)}")
     if isinstance(problem, TimeoutError):
-        text = f"{where} did not answer within {seconds:g} s: is the host up, and may this machine reach it?"
+        text = f"{where} did not answer within {round(seconds, 1):g} s: is the host up, and may this machine reach it?"
         return Unreachable("unreachable", text)
     return Unreachable(
         "unreachable", f"{where}: {(problem.strerror or str(problem)).lower() if problem else 'no address'}"
