@@ -16,7 +16,7 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h200-x4 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/machines/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint docs unit machines wheel  ## everything that CI runs
+test: $(VENV)/ready-dev apt lint docs unit wheel machines  ## everything that CI runs
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .

@@ -115,21 +115,10 @@ class Decision:
         pairs = ((name, self.held.packages.get(name, ""), wanted[name]) for name in sorted(names))
         return [(name, now, then) for name, now, then in pairs if now != then]
 
-    def stale(self) -> list[str]:
-        """Locked packages that are there in another version, and that no part names: dependencies that an older version satisfies.
-
-        The package manager leaves them alone unless they are asked for.
-        """
-        named = self.wanted.packages()
-        return [name for name, now, _ in self.changes() if now and name not in named]
-
     def variables(self) -> dict[str, Any]:
         """What playbooks/provision.yml takes."""
-        variables = self.wanted.variables()
-        for part in list(self.wanted.parts)[:1]:  # the driver, where this site has one: most of them are its own
-            variables["nodetune_packages"][part]["needs"] += self.stale()
         return {
-            **variables,
+            **self.wanted.variables(),
             "nodetune_versions": dict(self.versions.packages),
             "nodetune_driver": self.versions.driver,
         }

@@ -12,7 +12,7 @@ from nodetune import playbook
 from nodetune.inventory import targets
 from nodetune.playbook import Way
 from nodetune.transport import Options
-from tests.fleet import place
+from tests.fleet import place, scheduler
 from tests.fleet.faults import FREE, RESTARTING, SEVERAL, Cycle, Site, after, ended, once
 from tests.fleet.place import until
 
@@ -22,24 +22,6 @@ FILL = """
 cd {folder} && mkdir filling && for size in 1G 100M 10M 1M 100K 4K; do
     number=0; while fallocate -l $size filling/$size-$number 2>/dev/null; do number=$((number + 1)); done
 done; sync
-"""
-SLURM = """\
-ClusterName=fleet
-SlurmctldHost={name}(127.0.0.1)
-SlurmUser=slurm
-AuthType=auth/munge
-CredType=cred/munge
-AuthInfo=cred_expire=5
-StateSaveLocation=/var/spool/slurm-state
-SlurmdSpoolDir=/var/spool/slurmd
-ProctrackType=proctrack/linuxproc
-TaskPlugin=task/none
-JobAcctGatherType=jobacct_gather/none
-SelectType=select/cons_tres
-ReturnToService=2
-SlurmdParameters=config_overrides
-NodeName={name} NodeAddr=127.0.0.1 CPUs=1 State=UNKNOWN
-PartitionName=main Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """
 SLURMD = """\
 [Service]
@@ -222,23 +204,11 @@ def _group(change):
 @pytest.fixture(scope="module")
 def node(site):
     """The machine as a node in service, whose slurmd has a limit that is too low."""
-    name = site.machine.name
-    site.machine.write("/etc/slurm/slurm.conf", SLURM.format(name=name))
     site.machine.write("/etc/systemd/system/slurmd.service.d/10-site.conf", SLURMD)
-    site.machine.ssh(
-        "install -d -o slurm /var/spool/slurm-state && mkdir -p /var/spool/slurmd && systemctl daemon-reload"
-    )
-    site.machine.ssh("systemctl start munge && systemctl start slurmctld && systemctl start slurmd")
-    until("the node is idle", lambda: state(site) == "idle", 120, every=1)
-    yield name
-    site.machine.ssh(
-        "systemctl stop slurmd slurmctld munge; rm -r /etc/systemd/system/slurmd.service.d /etc/slurm/slurm.conf"
-    )
-    site.machine.ssh("systemctl daemon-reload")
-
-
-def state(site):
-    return site.says("sinfo -h -o %T")
+    scheduler.start(site.machine)
+    yield site.machine.name
+    site.machine.ssh("rm -r /etc/systemd/system/slurmd.service.d")
+    scheduler.stop(site.machine)
 
 
 def limit(site):
@@ -257,12 +227,12 @@ def test_a_node_in_service_makes_what_disrupts_wait_and_says_how_to_go_on(site, 
 
 def test_a_node_is_drained_its_job_ends_by_itself_and_it_comes_back_into_service(site, node):
     site.machine.ssh("sbatch -D /tmp --wrap 'sleep 10; touch /tmp/job-ended'")
-    until("the job runs", lambda: state(site) in ("allocated", "mixed"), 120, every=1)
+    scheduler.reaches(site.machine, "allocated", "mixed")
     answer = site.apply(("open-files-low",), "--drain", "slurm")
     assert (answer.code, answer.outcomes) == (0, {"open-files-low": "fixed"}), answer
     assert site.says("ls /tmp/job-ended") == "/tmp/job-ended"
     assert limit(site) == "1048576"
-    until("the node is back in service", lambda: state(site) == "idle", 120, every=1)
+    scheduler.reaches(site.machine, "idle")  # back in service
     back = site.roll_back(answer.run, "--assume-drained")
     assert back.code == 0, back
     assert limit(site) == "4096"
@@ -270,7 +240,7 @@ def test_a_node_is_drained_its_job_ends_by_itself_and_it_comes_back_into_service
 
 def test_a_service_that_no_longer_starts_is_told_with_its_last_words_and_anothers_drain_stays(site, node):
     site.machine.ssh(f"scontrol update NodeName={node} State=DRAIN Reason='ticket 4711'; touch /run/no-card")
-    until("the node is drained", lambda: state(site) == "drained", 120, every=1)
+    scheduler.reaches(site.machine, "drained")
     answer = site.apply(("swappiness-high", "open-files-low"), "--drain", "slurm")
     assert answer.code == 4, answer
     assert answer.outcomes["swappiness-high"] == "fixed"

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from dataclasses import replace
 from urllib.parse import unquote
 
 from ansible.module_utils.nodetune_host import command
@@ -29,10 +30,21 @@ def asked(question):
 def _answer(question, options):
     if not question.wanted:
         return Answer([])
+    question = _moving(question)
     _exist(question, options)
     answer = Answer(_steps(run([*options, *SOLVE, "-s", "install", *_named(question)], SECONDS_TO_ASK)))
     judge(question, answer)
     return answer
+
+
+def _moving(question):
+    """The question with what is wanted's needs among what is wanted: apt leaves those alone whose old version does as well.
+
+    Only what has a fixed version, and what is of the driver's family where versions are asked for.
+    """
+    below = sorted(_below(question.wanted))
+    more = [name for name in below if name in question.versions or question.asks_for(name)]
+    return replace(question, wanted=[*question.wanted, *(name for name in more if name not in question.wanted)])
 
 
 def _exist(question, options):
@@ -79,7 +91,7 @@ def _steps(out):
 def from_site(question, answer, options):
     """Name → version of what the answer, or the host already, takes from the site's repositories."""
     after = {name: version for name, _, version in answer.steps if version}
-    there = {name: version for name, version in _below(question.wanted, options).items() if name not in after}
+    there = {name: version for name, version in _below(question.wanted).items() if name not in after}
     every = [f"{name}={version}" for name, version in {**after, **there}.items()]
     out = run([*options, *SOLVE, "-y", "--reinstall", "--print-uris", "install", *every], SECONDS_TO_ASK)
     site = tuple(each["apt"]["uris"].rstrip("/") + "/" for each in question.repositories)
@@ -87,12 +99,28 @@ def from_site(question, answer, options):
     return {name: unquote(version) for uri, name, version in found if unquote(uri).startswith(site)}
 
 
-def _below(names, options):
-    """Installed packages that these names, where they are installed, need: name → version."""
-    quiet = [f"--no-{kind}" for kind in ("recommends", "suggests", "conflicts", "breaks", "replaces", "enhances")]
-    out = command.attempt(["apt-cache", *options, "depends", "--recurse", "--installed", *quiet, *names], 60)[1]
-    known = {line.partition(":")[0] for line in out.splitlines() if re.match(r"[a-z0-9]", line)}
-    return {name: version for name, version in held.versions("apt").items() if name in known}
+def _below(names):
+    """Installed packages that these names, where they are installed, need, also by what they provide: name → version."""
+    there = held.versions("apt")
+    form = "${Package}|${Provides}|${Pre-Depends}, ${Depends}\\n"  # alternatives have the same sign: they come last
+    rows = [line.split("|", 2) for line in command.attempt(["dpkg-query", "-W", "-f", form])[1].splitlines()]
+    needs = {name: _names(needed) for name, _, needed in rows if name in there}
+    gives = {}
+    for name, provided, _ in rows:
+        for each in {name, *_names(provided)} if name in there else ():
+            gives.setdefault(each, set()).add(name)
+    found, todo = set(), [name for name in names if name in there]
+    while todo:
+        name = todo.pop()
+        if name not in found:
+            found.add(name)
+            todo += {giver for each in needs[name] for giver in gives.get(each, ())}
+    return {name: there[name] for name in found}
+
+
+def _names(field):
+    """The names in a field of relations: `a (>= 1), b:any | c` → a, b, c."""
+    return re.findall(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)", field)
 
 
 def common(question, options):
@@ -112,6 +140,7 @@ def prepare():
 
 def carry_out(question):
     """Install what is wanted, in one transaction."""
+    question = _moving(question)
     keep = [word for option in _OLD_CONFIG for word in ("-o", f"Dpkg::Options::={option}")]
     words = ["-y", "-q", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Use-Pty=0", *keep, *SOLVE]
     try:

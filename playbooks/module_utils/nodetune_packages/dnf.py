@@ -83,14 +83,17 @@ def _solve(question, base):
 
 
 def _move(question, base):
-    """dnf leaves what is installed as it is: what is wanted, and what that needs, goes to its version up or down."""
+    """dnf leaves what is installed as it is: what is wanted, and what that needs, goes to its version up or down.
+
+    That is the fixed one; where versions are asked for, the newest there is (of the branch, for the driver's family).
+    """
     for there in _below(question.wanted, base):
-        found = base.sack.query().available().filter(name=there.name, arch=there.arch).latest()
-        fixed = there.name in question.versions
-        for package in found:
-            if fixed and package > there:
+        if there.name not in question.versions and not question.asks_for(there.name):
+            continue
+        for package in base.sack.query().available().filter(name=there.name, arch=there.arch).latest():
+            if package > there:
                 base.package_upgrade(package)
-            elif fixed and package < there:
+            elif package < there:
                 base.package_downgrade(package)
 
 

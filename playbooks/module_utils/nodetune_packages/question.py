@@ -29,6 +29,10 @@ class Question:
     together: list = ()
     replaces: list = ()
 
+    def asks_for(self, name):
+        """Whether the newest version of a package is asked for: of what is wanted, and of the driver's family."""
+        return bool(self.family) and (name in self.wanted or any(fnmatch.fnmatch(name, each) for each in self.family))
+
     def fits_branch(self, version):
         """Whether an upstream version is of the branch that is asked for."""
         return not self.branch or upstream(version) == self.branch or upstream(version).startswith(self.branch + ".")
