@@ -198,6 +198,7 @@ def test_a_key_of_somebody_else_is_refused(site, tmp_path):
     made = {"GNUPGHOME": str(tmp_path)}
     site.cell.run(["gpg", "--batch", "--passphrase", "", "--quick-gen-key", "other@example.org"], env=made)
     site.key = site.cell.run(["gpg", "--armor", "--export", "other@example.org"], env=made)
+    site.cell.run(["gpgconf", "--kill", "all"], env=made)
     assert "is key: in the site file the key that signs" in site.refused()
     assert not site.installed()
 
