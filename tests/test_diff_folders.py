@@ -5,8 +5,12 @@ import os
 
 import pytest
 
-from tests import documents
-from tests.test_cli import nodetune
+from tests import documents, test_cli
+
+
+def nodetune(*arguments):
+    """On a screen so wide that no path is broken."""
+    return test_cli.nodetune(*arguments, env={"COLUMNS": "1000"})
 
 
 @pytest.fixture
