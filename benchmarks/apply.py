@@ -21,7 +21,8 @@ import yaml
 ROOT = Path(__file__).parent.parent
 sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "integration"), str(Path(__file__).parent)]
 
-from fanout import BIN, inventory, measured
+from cost import BIN, measured
+from fanout import inventory
 from farm import Farm
 
 from nodetune import inventory as reading

@@ -23,7 +23,7 @@ import yaml
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "integration"))
 
 import fleet
-from fanout import BIN, measured_peak
+from cost import BIN, measured_peak
 from farm import Farm
 from village import FAULTS, UNREACHED, settle
 

@@ -433,30 +433,3 @@ def test_an_earlier_audit_that_cannot_be_used_is_a_usage_error_in_one_line(optio
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
     assert "Traceback" not in done.stderr
-
-
-def test_parts_that_other_processes_kept_make_the_same_page():
-    results = [*judged(*MACHINES), *fleet(20), *hostile()]
-    whole, merged = html_data.compact(results, CHECKS), html_data.Compact(CHECKS)
-    for place in range(0, len(results), 7):
-        merged.merge(html_data.compact(results[place : place + 7], {}))
-
-    def told(kept):
-        data = kept.document(now=0)
-        names, texts = [check["id"] for check in data["checks"]], data["texts"]
-        rows = [(names[f[0]], f[1], f[2], *(texts[each] for each in f[3:8]), f[8]) for f in data["findings"]]
-        skipped = [[(names[check], texts[reason]) for check, reason in some] for some in data["skipped"]]
-        checks = sorted(data["checks"], key=lambda check: check["id"])
-        return checks, [
-            (
-                name,
-                texts[state],
-                texts[message],
-                [names[e] for e in data["judged"][some]],
-                skipped[left],
-                [rows[e] for e in of],
-            )
-            for name, state, message, _, some, left, of in data["hosts"]
-        ]
-
-    assert told(merged) == told(whole)

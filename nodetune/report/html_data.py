@@ -57,28 +57,6 @@ class Compact:
         ]
         self._hosts.append([*row, *self._changed(result)])
 
-    def merge(self, other: Compact) -> None:
-        """Take over what another one kept (of other hosts, in another process)."""
-        ids, texts = _renumbered(other._ids, self._ids), _renumbered(other._texts, self._texts)
-        findings = [
-            self._findings.number((ids[check], status, level, *(texts[each] for each in words), gates))
-            for check, status, level, *words, gates in other._findings.known
-        ]
-        judged = [self._judged.number(tuple(ids[each] for each in some)) for some in other._judged.known]
-        skipped = [
-            self._skipped.number(tuple((ids[check], texts[reason]) for check, reason in some))
-            for some in other._skipped.known
-        ]
-        for name, state, message, profile, some, left, told, *changes in other._hosts:
-            words = (texts[state], texts[message], texts[profile])
-            told_of = [findings[number] for number in told]
-            changed = [
-                [[ids[e] for e in new], [[ids[e], now] for e, now in gone], added] for new, gone, added in changes
-            ]
-            self._hosts.append([name, *words, judged[some], skipped[left], told_of, *changed])
-        self._titles = other._titles | self._titles
-        self._manual = other._manual | self._manual
-
     def _told(self, found: Finding) -> int:
         text = self._texts.number
         if found.check not in self._titles:
@@ -139,10 +117,6 @@ class Compact:
         if name in self._titles and check:
             told |= {"fix": explain.fix(check), "taught": explain.explain(check).sections}
         return told | ({"manual": self._manual[name]} if self._manual.get(name) else {})
-
-
-def _renumbered(other: Pool, mine: Pool) -> list[int]:
-    return [mine.number(value) for value in other.known]
 
 
 def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: Before | None = None) -> Compact:
