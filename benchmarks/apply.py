@@ -51,7 +51,7 @@ def tuned_hosts(count: int) -> None:
         passing = _passing(hosts, environment)
         chosen = [*hosts, "--forks", "16", *(word for name in passing for word in ("-s", name))]
         try:
-            audit = measured("audit", [f"{BIN}/nodetune", "audit", *chosen, "--fail-on", "never"], environment)
+            audit = measured("audit", [f"{BIN}/nodetune", "audit", *chosen, "--no-fleet", "--fail-on", "never"], environment)
             apply = measured("apply", [f"{BIN}/nodetune", "apply", *chosen, "--yes"], environment)
         finally:
             farm.stop()
@@ -63,7 +63,7 @@ def tuned_hosts(count: int) -> None:
 def _passing(hosts: list[str], environment: dict[str, str]) -> list[str]:
     """The checks that every host passes."""
     said = subprocess.run(
-        [f"{BIN}/nodetune", "audit", *hosts, "--format", "json"], env=environment, capture_output=True, text=True
+        [f"{BIN}/nodetune", "audit", *hosts, "--no-fleet", "--format", "json"], env=environment, capture_output=True, text=True
     ).stdout
     verdicts: dict[str, set[str]] = {}
     for host in json.loads(said)["hosts"]:
@@ -81,7 +81,7 @@ def one_task_each() -> None:
         single.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": list(tasks(groups))}]))
         figures = {}
         for state in ("to be done", "done already"):
-            variables = {one.name: {"nodetune_run": f"bench-{state[:4]}", "nodetune_groups": groups}}
+            variables = {one.name: {"nodetune_run": f"bench-{state.partition(' ')[0]}", "nodetune_groups": groups}}
             figures[f"nodetune, {state}"] = _timed("remediate", _hosts(folder, one), variables)
         for state in ("to be done", "done already"):
             figures[f"one task each, {state}"] = _timed(single, _hosts(folder, other), {})
