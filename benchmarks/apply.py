@@ -51,7 +51,9 @@ def tuned_hosts(count: int) -> None:
         passing = _passing(hosts, environment)
         chosen = [*hosts, "--forks", "16", *(word for name in passing for word in ("-s", name))]
         try:
-            audit = measured("audit", [f"{BIN}/nodetune", "audit", *chosen, "--no-fleet", "--fail-on", "never"], environment)
+            audit = measured(
+                "audit", [f"{BIN}/nodetune", "audit", *chosen, "--no-fleet", "--fail-on", "never"], environment
+            )
             apply = measured("apply", [f"{BIN}/nodetune", "apply", *chosen, "--yes"], environment)
         finally:
             farm.stop()
@@ -63,7 +65,10 @@ def tuned_hosts(count: int) -> None:
 def _passing(hosts: list[str], environment: dict[str, str]) -> list[str]:
     """The checks that every host passes."""
     said = subprocess.run(
-        [f"{BIN}/nodetune", "audit", *hosts, "--no-fleet", "--format", "json"], env=environment, capture_output=True, text=True
+        [f"{BIN}/nodetune", "audit", *hosts, "--no-fleet", "--format", "json"],
+        env=environment,
+        capture_output=True,
+        text=True,
     ).stdout
     verdicts: dict[str, set[str]] = {}
     for host in json.loads(said)["hosts"]:
