@@ -76,7 +76,7 @@ UNREACHED = {
     "no name": Fault("", "unresolved", "ansible_host"),
     "-oProxyCommand=false": Fault("", "unresolved", "no host name"),
     "unknown key": Fault(
-        "", "unknown host key", r"ssh-keyscan -p \d+ 127\.0\.1\.\d+ \| ssh-keygen -lf -.*--accept-new-host-keys"
+        "", "unknown host key", r"ssh-keyscan -p \d+ 127\.0\.\d+\.\d+ \| ssh-keygen -lf -.*--accept-new-host-keys"
     ),
     "changed key": Fault("", "host key changed", r"known_hosts:\d+: someone may be in between.*ssh-keygen -R '\[127"),
     "revoked key": Fault("", "host key changed", "revoked|no longer|someone may be in between"),
