@@ -122,10 +122,16 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
-def load(path: Path) -> HostFacts:
-    """Read one fact file; a document without a host name gets the file's. Raises BadFacts."""
+def load(path: Path, *, regular: bool = False) -> HostFacts:
+    """Read one fact file; a document without a host name gets the file's. Raises BadFacts.
+
+    `regular`: never a pipe or a device, which might not end.
+    """
     try:
-        if path.stat().st_size > LARGEST_FILE:
+        about = path.stat()
+        if regular and not stat.S_ISREG(about.st_mode):
+            raise BadFacts(f"{path}: not a file")
+        if about.st_size > LARGEST_FILE:
             raise BadFacts(f"{path}: larger than {show.size(LARGEST_FILE)}")
         content = path.read_bytes()
     except OSError as problem:
@@ -136,16 +142,6 @@ def load(path: Path) -> HostFacts:
         return from_data(data, "" if named else show.plain(path.stem))
     except BadFacts as problem:
         raise BadFacts(f"{path}: {problem}") from None
-
-
-def load_regular(path: Path) -> HostFacts:
-    """One of a folder's files: never a pipe or a device, which might not end. Raises BadFacts."""
-    try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise BadFacts(f"{path}: not a file")
-    except OSError as problem:
-        raise BadFacts(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    return load(path)
 
 
 def files(folder: Path) -> list[Path]:

@@ -31,7 +31,7 @@ class Kept:
         """
         path = self._path(target.name)
         try:
-            facts = factfile.load_regular(path)
+            facts = factfile.load(path, regular=True)
         except factfile.BadFacts:
             return None
         there = facts.facts.keys() | _names(self.folder / ASKED.format(facts.about.get("asked")))

@@ -233,7 +233,7 @@ def saved_facts(saved: Saved) -> list[HostResult]:
 
 def _read(path: Path) -> HostResult:
     try:
-        return _of_file(factfile.load_regular(path))
+        return _of_file(factfile.load(path, regular=True))
     except factfile.BadFacts as problem:
         return HostResult(path.stem, "bad facts", str(problem))
 

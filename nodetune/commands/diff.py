@@ -82,7 +82,7 @@ def _folder(path: Path) -> diff.Side:
     bad: dict[str, str] = {}
     for file in factfile.files(path):
         try:
-            facts = factfile.load_regular(file)
+            facts = factfile.load(file, regular=True)
         except factfile.BadFacts as problem:
             bad[show.plain(file.stem)] = str(problem)
             continue

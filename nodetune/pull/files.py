@@ -38,7 +38,7 @@ class Rules:
     def read(self, path: Path, host: str) -> HostResult:
         """A file of a folder, unjudged, as that of a host. A bad or stale one is a host that was not reached."""
         try:
-            facts = factfile.load_regular(path)
+            facts = factfile.load(path, regular=True)
         except factfile.BadFacts as problem:
             return HostResult(host, "bad facts", str(problem))
         strict = self.named or self.oldest is not None or "every" in facts.about
