@@ -51,7 +51,7 @@ def write(folder: Path, built: Mapping[str, Built]) -> str:
             shutil.rmtree(each) if each.is_dir() else each.unlink()
         raise
     hosts = sum(len(hosts) for _, _, hosts in sets)
-    return f"{folder}: {_many(len(sets), 'set')} of changes for {_many(hosts, 'host')}; see README.md"
+    return f"{folder}: {show.count(len(sets), 'set')} of changes for {show.count(hosts, 'host')}; see README.md"
 
 
 def _fill(folder: Path, sets: Sequence[Set]) -> None:
@@ -60,10 +60,6 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
     _role(folder / "role", sets)
     _put(folder / "apply.yml", APPLY)
     _put(folder / "README.md", _readme(sets))
-
-
-def _many(count: int, word: str) -> str:
-    return f"{count} {word}{'s' * (count != 1)}"
 
 
 def _put(path: Path, text: str) -> None:

@@ -96,3 +96,8 @@ def _run(stem: str, first: int | None, last: int | None) -> str:
     if first is None:
         return stem
     return f"{stem}{first}" if first == last else f"{stem}{first}-{last}"
+
+
+def count(number: int, word: str) -> str:
+    """A number of things, in words."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

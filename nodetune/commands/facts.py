@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from nodetune import factfile, whole
+from nodetune import factfile, show, whole
 from nodetune.commands import _options, _run
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, OK
@@ -47,7 +47,7 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
         elif result.facts:
             click.echo(factfile.dump(result.facts), nl=False)
     if output:
-        click.echo(f"{len(saved.names)} fact file{'s' * (len(saved.names) != 1)} in {output}", err=True)
+        click.echo(f"{show.count(len(saved.names), 'fact file')} in {output}", err=True)
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE
 
 

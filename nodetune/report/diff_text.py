@@ -8,7 +8,7 @@ from typing import TextIO
 from nodetune import show
 from nodetune.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
 from nodetune.report.lines import STYLE, Lines, console
-from nodetune.report.text_hosts import count, fold, named, unreached
+from nodetune.report.text_hosts import fold, named, unreached
 
 SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UNREAD: ("?", "magenta")}
 """Of facts; a colour alone would say nothing on paper."""
@@ -35,7 +35,7 @@ def print_diff(stream: TextIO, diff: Diff, before: str, after: str) -> None:
 def _hosts(lines: Lines, diff: Diff) -> None:
     for names, word, style in ((diff.lost, "lost", "bold magenta"), (diff.added, "added", "bold")):
         if names:
-            lines.line((f"{count(len(names), 'host')} {word}: ", style), fold(names))
+            lines.line((f"{show.count(len(names), 'host')} {word}: ", style), fold(names))
     unreached(lines, [("bad facts", host, why) for host, told in diff.bad.items() for why in told])
     states: dict[tuple[str, str], list[str]] = {}
     for host, state in diff.states.items():
@@ -90,11 +90,11 @@ def _facts_summary(lines: Lines, diff: Diff, every: Sequence[Folded]) -> None:
     words = {ADDED: "added", GONE: "gone", CHANGED: "changed", UNREAD: "not known on one side"}
     counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
     told = ", ".join(counts) or "nothing differs"
-    over = f" on {count(diff.compared, 'host')}" if diff.compared != 1 else ""
-    left = f"; {count(len(diff.bad), 'host')} not compared" if diff.bad else ""
+    over = f" on {show.count(diff.compared, 'host')}" if diff.compared != 1 else ""
+    left = f"; {show.count(len(diff.bad), 'host')} not compared" if diff.bad else ""
     lines.line((f"{told}{over}{left}", "bold"))
     if diff.readings:
-        others = f"{count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
+        others = f"{show.count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
         lines.line(f"{others} beside that (temperatures, counters, serial numbers …): --all")
 
 
@@ -116,7 +116,7 @@ def _audits(lines: Lines, diff: Diff) -> None:
         if any(each.kind == kind for each in diff.changes)
     ]
     told = f"findings: {', '.join(counts)}" if counts else "no finding is new, gone or changed"
-    lines.line((f"{count(diff.compared, 'host')} compared; {told}", "bold"))
+    lines.line((f"{show.count(diff.compared, 'host')} compared; {told}", "bold"))
 
 
 def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
@@ -131,5 +131,5 @@ def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
         lines.line((where, "bold"), f"{each.before} → {each.after}", indent=" " * 19)
     if len(variants) > MOST:
         rest = [host for _, mine, _ in variants[MOST:] for host in mine]
-        lines.line((f"… and {count(len(variants) - MOST, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
+        lines.line((f"… and {show.count(len(variants) - MOST, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
     lines.line("")

@@ -12,7 +12,7 @@ from nodetune.fixes import Group
 from nodetune.model import DISRUPTIONS, Finding, HostResult, Step
 from nodetune.plan import Built, sorted_out
 from nodetune.report.lines import Lines, console
-from nodetune.report.text_hosts import count, named, unreached
+from nodetune.report.text_hosts import named, unreached
 
 Words = Callable[[Group], Iterable[str]]
 """What a group does, said in texts that are equal where hosts are alike."""
@@ -56,8 +56,8 @@ class Printer:
         unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
         changed = len({step.host for step in doable})
         left = len(by_hand) + len({step.check for step, _ in cannot})
-        told = f"{count(left, 'finding')} {'is' if left == 1 else 'are'} for a person"
-        self._out.line(f"{count(len(doable), 'step')} on {count(changed, 'host')}; {told}.{ending}")
+        told = f"{show.count(left, 'finding')} {'is' if left == 1 else 'are'} for a person"
+        self._out.line(f"{show.count(len(doable), 'step')} on {show.count(changed, 'host')}; {told}.{ending}")
 
     def _disruption(self, disruption: str, steps: list[Step]) -> None:
         self._out.line((f"disruption: {disruption}", "bold"))

@@ -11,7 +11,7 @@ from nodetune.model import SEVERITIES, HostResult
 from nodetune.outcome import summarise
 from nodetune.report.groups import Group, fleet_groups, grouped, seen
 from nodetune.report.lines import STYLE, Lines, console
-from nodetune.report.text_hosts import CUT, FEW, MOST_REASONS, WHOLE, count, fold, named, unreached
+from nodetune.report.text_hosts import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
 from nodetune.report.totals import compliant, totals
 
 __all__ = ["STYLE", "Group", "Lines", "Printer", "console", "grouped"]
@@ -102,7 +102,7 @@ class Printer:
             self._variant(observed, wanted, reason if len(reasons) > 1 else "", where)
         if left := ordered[most:]:
             where = self._share([host for _, hosts in left for host in hosts], len(group.members))
-            self._line((f"… and {count(len(left), 'other value')} on {where}", "dim"), indent=GUTTER)
+            self._line((f"… and {show.count(len(left), 'other value')} on {where}", "dim"), indent=GUTTER)
         if len(reasons) == 1 and (reason := reasons.pop()):
             self._line(reason, indent=GUTTER)
 
@@ -164,15 +164,15 @@ class Printer:
         few = [host for hosts, comparisons, _ in compared.values() if not comparisons for host in hosts]
         for name, (hosts, comparisons, agreed) in compared.items():
             if comparisons:
-                alike = f"alike in {agreed} of {count(comparisons, 'comparison')}"
-                counted = f"  {count(len(hosts), 'host')} "
+                alike = f"alike in {agreed} of {show.count(comparisons, 'comparison')}"
+                counted = f"  {show.count(len(hosts), 'host')} "
                 room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
                 self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
         if few:
             told = (
                 "too few of a kind to tell who is odd: --reference HOST compares with one, --group-by groups otherwise"
             )
-            self._line((f"{count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
+            self._line((f"{show.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
         self._line("")
 
     def _next(self, group: Group) -> None:
@@ -208,7 +208,9 @@ class Printer:
             if result.state != "ok":
                 continue
             failing = sorted(result.failing(), key=lambda found: -SEVERITIES.index(found.severity))
-            told = count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
+            told = (
+                show.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
+            )
             self._line((show.plain(result.host), "bold underline"), f"  {told}")
             for found in failing:
                 reason = f" ({found.reason})" if found.reason else ""
@@ -241,11 +243,11 @@ class Printer:
         most = MOST_REASONS if len(self._results) > FEW else len(ordered)
         for reason, (ids, hosts) in ordered[:most]:
             where = "" if self._single else f"  {named(sorted(hosts), 60)}"
-            self._line(("unknown ", "magenta"), f"  {count(len(ids), 'check')}{where}: {reason}")
+            self._line(("unknown ", "magenta"), f"  {show.count(len(ids), 'check')}{where}: {reason}")
             self._line((_some(sorted(ids)), "dim"), indent=GUTTER)
         if rest := ordered[most:]:
-            left = count(len({check for _, (ids, _) in rest for check in ids}), "check")
-            told = f"  … and {count(len(rest), 'more reason')} ({left}): --format json names them all"
+            left = show.count(len({check for _, (ids, _) in rest for check in ids}), "check")
+            told = f"  … and {show.count(len(rest), 'more reason')} ({left}): --format json names them all"
             self._line(("unknown ", "magenta"), (told, "dim"))
 
     def _summary(self) -> None:

@@ -26,10 +26,6 @@ Failure = tuple[str, str, str]
 """A host that was not reached: its state, its name, why."""
 
 
-def count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
-
-
 def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
     """Hosts as one node set; where that is longer than `longest`, the first of them as one, and how many are left out."""
     names = sorted(hosts, key=_natural)
@@ -75,7 +71,7 @@ def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
     """The same, with the number of hosts before it where that is not seen at once."""
     if len(hosts) <= FEW:
         return fold(hosts, longest)
-    counted = f"{count(len(hosts), 'host')}  "
+    counted = f"{show.count(len(hosts), 'host')}  "
     return f"{counted}{fold(hosts, longest - len(counted))}"
 
 
@@ -86,7 +82,9 @@ def unreached(out: Lines, failures: Iterable[Failure]) -> None:
         for why, hosts in found[:MOST_REASONS]:
             out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", show.plain(why), indent=" " * 10)
         if rest := found[MOST_REASONS:]:
-            told = f"{count(len(rest), 'more reason')} ({count(sum(len(hosts) for _, hosts in rest), 'host')})"
+            told = (
+                f"{show.count(len(rest), 'more reason')} ({show.count(sum(len(hosts) for _, hosts in rest), 'host')})"
+            )
             out.line((f"… and {told}: --format json names them all", "dim"), indent=" " * 10)
 
 

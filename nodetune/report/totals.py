@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from nodetune import show
 from nodetune.model import SEVERITIES, HostResult
 from nodetune.outcome import Summary
 from nodetune.report.lines import STYLE
-from nodetune.report.text_hosts import count
 
 
 def compliant(result: HostResult) -> bool:
@@ -14,7 +14,7 @@ def compliant(result: HostResult) -> bool:
 
 
 def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:
-    parts: list[tuple[str, str] | str] = [(f"{count(summary.reached, 'host')} audited", "bold")]
+    parts: list[tuple[str, str] | str] = [(f"{show.count(summary.reached, 'host')} audited", "bold")]
     if summary.reached < summary.hosts:
         parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
     if summary.hosts > 1:
