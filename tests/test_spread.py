@@ -132,10 +132,10 @@ def test_hosts_whose_process_died_are_named_as_not_reached(folder, monkeypatch):
     monkeypatch.setattr(spread, "processes", lambda _things: 2)
     load = factfile.load
 
-    def dying(path):
+    def dying(path, **how):
         if path.stem == "gpu100":
             os.kill(os.getpid(), signal.SIGKILL)
-        return load(path)
+        return load(path, **how)
 
     monkeypatch.setattr(factfile, "load", dying)
     lost = [each for each in audited(folder) if each.state != "ok"]
