@@ -43,7 +43,7 @@ def answer_with_facts(farm: Farm) -> None:
     folder = farm.folder / "answers"
     folder.mkdir()
     for target, (host, _) in zip(farm.targets, fleet.hosts(len(farm.targets), 1, 0), strict=True):
-        document = json.dumps(factfile.to_data(host)).encode()
+        document = factfile.dump(host).encode()
         (folder / target.address).write_bytes(zlib.compress(document))
     script = farm.folder / "replay.py"
     script.write_text(REPLAY.format(folder=str(folder)))

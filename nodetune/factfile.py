@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from nodetune import show
 from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
 from nodetune.once import Forms
+from nodetune.probe import layout
 
 SCHEMA = "nodetune.facts/1"
 DEEPEST = 12
@@ -28,14 +29,71 @@ class BadFacts(ValueError):
     """A fact document that is not one; the text says what and where."""
 
 
-def from_data(data: Any, host: str = "") -> HostFacts:
+def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed") -> HostFacts:
+    """Read a fact document: of `host`; else of the host that it names; else of `unnamed`. Raises BadFacts."""
+    found = _by_lines(text)
+    data = None if found else parse(text, where)
+    try:
+        return _described(*found, host, unnamed) if found else from_data(data, host, unnamed)
+    except BadFacts as problem:
+        raise BadFacts(f"{where}: {problem}") from None
+
+
+def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
+    """A document that is laid out as nodetune writes it, and its facts: most lines are those of hosts before it.
+
+    None for any other: whoever reads that as a whole says what is wrong with it, if anything.
+    """
+    try:
+        head, found, lines = text.decode().partition(layout.FACTS)
+        if not found or not lines.endswith(layout.END):
+            return None
+        data = _of_this_version(_JSON.decode(head.removesuffix(",") + "}"))
+        facts = dict(map(_line, lines[: -len(layout.END)].split(layout.BETWEEN)))
+    except (ValueError, RecursionError):
+        return None
+    return data, facts
+
+
+def _line(line: str) -> tuple[str, Fact]:
+    """A line `  "name": fact`. Raises ValueError."""
+    before, _, content = line.partition('": ')
+    if not before.startswith('  "'):
+        raise ValueError(line)
+    name = before[3:]
+    return name, FORMS.of(name, content, _fact_of_line)
+
+
+def _fact_of_line(name: str, content: str) -> Fact:
+    if '"' in name or "\\" in name or show.plain(name) != name:
+        raise ValueError(name)
+    return _fact(name, _JSON.decode(content))
+
+
+def from_data(data: Any, host: str = "", unnamed: str = "unnamed") -> HostFacts:
     """Read a fact document that was parsed from JSON. Raises BadFacts."""
     if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
         raise BadFacts("not a fact document: no object with a member `facts`")
+    facts = {show.plain(name): _known(name, fact) for name, fact in _of_this_version(data)["facts"].items()}
+    return _described(data, facts, host, unnamed)
+
+
+def _of_this_version(data: dict[str, Any]) -> dict[str, Any]:
     schema = data.get("schema", SCHEMA)
     if schema != SCHEMA:
         raise BadFacts(f"schema {show.plain(schema)!r} is not {SCHEMA!r}: written by another version")
-    facts = {show.plain(name): FORMS.of(name, fact, _fact) for name, fact in data["facts"].items()}
+    return data
+
+
+def _known(name: str, data: Any) -> Fact:
+    try:
+        return FORMS.of(name, json.dumps(data), lambda name, _: _fact(name, data))
+    except RecursionError:
+        raise BadFacts(f"the fact {show.plain(name)!r} is nested too deeply") from None
+
+
+def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed: str) -> HostFacts:
+    """The facts with what the rest of the document says about them."""
     about = data.get("about", {})
     if not isinstance(about, dict):
         raise BadFacts("`about` is not an object")
@@ -44,7 +102,7 @@ def from_data(data: Any, host: str = "") -> HostFacts:
         raise BadFacts("`failed` is not an object or `stuck` is not a list")
     safe_failed = {show.plain(family): show.plain(reason) for family, reason in failed.items()}
     described = {**_bounded(about, "about"), "failed": safe_failed, "stuck": _bounded(stuck, "stuck")}
-    return HostFacts(host or show.plain(data.get("host", "")) or "unnamed", facts, described)
+    return HostFacts(host or show.plain(data.get("host") or "") or unnamed, facts, described)
 
 
 def _fact(name: str, data: Any) -> Fact:
@@ -122,6 +180,9 @@ def _no_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a JSON value")
 
 
+_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+
+
 def load(path: Path, *, regular: bool = False) -> HostFacts:
     """Read one fact file; a document without a host name gets the file's. Raises BadFacts.
 
@@ -136,12 +197,7 @@ def load(path: Path, *, regular: bool = False) -> HostFacts:
         content = path.read_bytes()
     except OSError as problem:
         raise BadFacts(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
-    data = parse(content, str(path))
-    try:
-        named = isinstance(data, dict) and data.get("host")
-        return from_data(data, "" if named else show.plain(path.stem))
-    except BadFacts as problem:
-        raise BadFacts(f"{path}: {problem}") from None
+    return read(content, str(path), unnamed=show.plain(path.stem))
 
 
 def files(folder: Path) -> list[Path]:
@@ -153,11 +209,9 @@ def files(folder: Path) -> list[Path]:
 
 
 def dump(facts: HostFacts) -> str:
-    """The document as text, one fact a line, so that two files can be compared by diff."""
-    data = to_data(facts)
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(fact)}" for name, fact in data.pop("facts").items())
-    head = json.dumps(data, indent=1, sort_keys=True)[:-2]
-    return f'{head},\n "facts": {{\n{lines}\n }}\n}}\n'
+    """The document as text, one fact a line."""
+    text: str = layout.text(to_data(facts))
+    return text
 
 
 def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:

@@ -10,6 +10,12 @@ from nodetune.model import Fact, HostFacts
 FORMS = 64
 """So many forms of one thing are kept; what differs on every host (serial numbers, temperatures) stops being kept there."""
 
+NAMES = 4096
+"""So many things are known by name: several times what nodetune asks for. A hostile host may send any number."""
+
+LONGEST = 64 << 10
+"""Longer contents are not kept: a real fact has a tenth of that."""
+
 Result = TypeVar("Result")
 
 
@@ -19,14 +25,17 @@ class Forms:
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Any]] = {}
 
-    def of(self, name: str, data: Any, make: Callable[[str, Any], Result]) -> Result:
-        """What `make(name, data)` makes, or made of equal data before. `data` is JSON."""
-        forms = self._known.setdefault(name, {})
-        content = repr(data)  # unlike ==, it keeps 1, 1.0 and true apart
+    def of(self, name: str, content: str, make: Callable[[str, str], Result]) -> Result:
+        """What `make(name, content)` makes, or made of the same content before."""
+        forms = self._known.get(name)
+        if forms is None:
+            if len(self._known) >= NAMES:
+                return make(name, content)
+            forms = self._known[name] = {}
         known: Result | None = forms.get(content)
         if known is None:
-            known = make(name, data)
-            if len(forms) < FORMS:
+            known = make(name, content)
+            if len(forms) < FORMS and len(content) <= LONGEST:
                 forms[content] = known
         return known
 

@@ -18,7 +18,7 @@ OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3"))
 def probe(python, names, seconds=20.0):
     script, nonce = bundle.script(bundle.families(names), seconds)
     done = subprocess.run([python, "-I", "-S", "-"], input=script, capture_output=True, check=False)
-    return frame.answer(done.stdout, nonce), done.stderr.decode()
+    return json.loads(frame.answer(done.stdout, nonce)), done.stderr.decode()
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_the_answer_is_found_between_whatever_a_login_prints():
     script, nonce = bundle.script({"host": []}, 5.0)
     done = subprocess.run([sys.executable, "-I", "-S", "-"], input=script, capture_output=True, check=True)
     noisy = b"Welcome!\n<<nodetune 0000 5 00000000>>\n\x1b[31m" + done.stdout + b"logout\n"
-    assert frame.answer(noisy, nonce)["facts"]["host.arch"]
+    assert json.loads(frame.answer(noisy, nonce))["facts"]["host.arch"]
 
 
 @pytest.mark.parametrize(

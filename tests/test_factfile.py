@@ -63,6 +63,61 @@ def test_nesting_is_bounded():
         factfile.from_data({"facts": {"a": {"value": deep}}})
 
 
+ODD = {
+    "as one line": lambda text: json.dumps(json.loads(text)),
+    "indented": lambda text: json.dumps(json.loads(text), indent=3),
+    "two facts in a line": lambda text: text.replace(',\n  "a.d"', ', "a.d"'),
+    "a fact over two lines": lambda text: text.replace("[1]}", "[1],\n  }").replace(",\n  }", "\n  }"),
+    "a list over two lines": lambda text: text.replace("[1]", "[1\n]"),
+    "a comma at the end of a line inside of a fact": lambda text: text.replace(', "GPU1"', ',\n  "GPU1"'),
+    "an escaped name": lambda text: text.replace('"a.b"', '"a\\u002eb"'),
+    "space before the colon": lambda text: text.replace('"a.b":', '"a.b" :'),
+    "no space after the colon": lambda text: text.replace('"a.b": ', '"a.b":'),
+    "a fact twice, the last of which holds": lambda text: text.replace('  "a.b"', '  "a.b": {"value": 5},\n  "a.b"'),
+    "other facts before, the last of which hold": lambda text: text.replace("{", '{"facts": {"z": {"value": 1}},', 1),
+    "a byte order mark": lambda text: "\ufeff" + text,
+    "no end of line at the end": lambda text: text.rstrip(),
+}
+
+
+@pytest.mark.parametrize("change", ODD.values(), ids=ODD)
+def test_a_document_says_the_same_however_it_is_laid_out(change):
+    text = factfile.dump(FACTS)
+    changed = change(text)
+    assert changed != text
+    assert factfile.read(changed.encode(), "here") == FACTS
+
+
+BROKEN = {
+    "no comma between facts": lambda text: text.replace(",\n", "\n"),
+    "a comma after the last fact": lambda text: text.replace("\n }\n}", ",\n }\n}"),
+    "a number that is none": lambda text: text.replace('{"value": 0}', '{"value": NaN}'),
+    "a number beyond all": lambda text: text.replace('{"value": 0}', '{"value": 1e400}'),
+    "a fact of no kind": lambda text: text.replace('{"value": 0}', '{"worth": 0}'),
+    "a fact nested too deeply": lambda text: text.replace('{"value": 0}', f'{{"value": {"[" * 50}{"]" * 50}}}'),
+    "a fact nested beyond all": lambda text: text.replace('{"value": 0}', f'{{"value": {"[" * 9000}{"]" * 9000}}}'),
+    "another version": lambda text: text.replace("facts/1", "facts/9"),
+    "cut off": lambda text: text[:-4],
+    "an unfinished line": lambda text: text.replace('{"value": 0}', '{"value": 0'),
+    "more behind a fact": lambda text: text.replace('{"value": 0}', '{"value": 0} x'),
+    "not UTF-8": lambda text: text.replace("permission", "\udcff"),
+}
+
+
+@pytest.mark.parametrize("change", BROKEN.values(), ids=BROKEN)
+def test_a_broken_document_is_refused_in_one_line_that_names_it(change):
+    with pytest.raises(BadFacts, match="^here: ") as caught:
+        factfile.read(change(factfile.dump(FACTS)).encode("utf-8", "surrogateescape"), "here")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_cannot_be_printed_is_as_harmless_in_a_line_as_elsewhere():
+    written = factfile.dump(FACTS).replace('"a.b"', '"a\u202eb"')
+    one, other = factfile.read(written.encode(), "here"), factfile.from_data(json.loads(written))
+    assert one == other
+    assert not any("\u202e" in name for name in one.facts)
+
+
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 10_000, "NaN", "1e400", "{", "\x00", b"\xff\xfe\x00"])
 def test_json_that_would_hurt_is_one_line(text):
     with pytest.raises(BadFacts) as caught:

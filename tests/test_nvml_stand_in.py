@@ -183,7 +183,7 @@ def facts_of_the_recording(names, monkeypatch):
 def probe(node, names, seconds=LATEST):
     script, nonce = bundle.script({"gpu": names}, seconds)
     done = subprocess.run([sys.executable, "-I", "-S", "-"], input=script, capture_output=True, env=node.env)
-    return frame.answer(done.stdout, nonce)
+    return json.loads(frame.answer(done.stdout, nonce))
 
 
 def gpu_names():

@@ -19,9 +19,10 @@ def host(name="n1", **changes):
     return factfile.from_data(document, name)
 
 
-def test_equal_facts_of_two_hosts_are_one_object():
-    first, second = host("a"), host("b")
-    assert all(first.facts[name] is second.facts[name] for name in first.facts)
+def test_equal_facts_of_two_hosts_are_one_object_however_they_are_laid_out():
+    written = factfile.dump(factfile.from_data(H200)).encode()
+    first, second, third = host("a"), factfile.read(written, "here"), factfile.read(json.dumps(H200).encode(), "here")
+    assert all(first.facts[name] is second.facts[name] is third.facts[name] for name in first.facts)
 
 
 @pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], ["1"]), (0.0, -0.0)])
@@ -35,8 +36,17 @@ def test_what_python_calls_equal_but_json_does_not_stays_apart(one, other):
 def test_a_fact_that_differs_on_every_host_stops_being_kept():
     forms = Forms()
     for number in range(3 * once.FORMS):
-        assert forms.of("serial", {"value": number}, lambda _name, data: Value(data["value"])).value == number
+        assert forms.of("serial", str(number), lambda _name, text: Value(int(text))).value == number
     assert len(forms._known["serial"]) == once.FORMS
+
+
+def test_a_hostile_host_cannot_fill_memory_with_what_would_be_kept():
+    forms = Forms()
+    for number in range(2 * once.NAMES):
+        assert forms.of(f"name{number}", "1", lambda _name, text: Value(text)) == Value("1")
+    assert len(forms._known) == once.NAMES
+    forms.of("name0", "x" * (once.LONGEST + 1), lambda _name, text: Value(text))
+    assert set(forms._known["name0"]) == {"1"}
 
 
 def test_a_verdict_is_worked_out_once_for_the_same_facts_and_anew_for_others():

@@ -185,7 +185,7 @@ def test_an_answer_is_complete_as_soon_as_its_last_byte_is_there():
         assert not said.complete
         said.output(answer[number : number + 1])
     assert said.complete
-    assert said.answer(None) == {"facts": {}}
+    assert said.answer(None) == HostFacts("h", {}, {"failed": {}, "stuck": []})
 
 
 def test_without_sudo_the_script_is_sent_at_once():

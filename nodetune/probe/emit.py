@@ -1,12 +1,11 @@
 """Frames a probe's answer, so that whatever a login prints before or after it does no harm."""
 
-import json
 import os
 import sys
 import time
 import zlib
 
-from . import main
+from . import layout, main
 
 
 def document(asked, seconds):
@@ -24,7 +23,7 @@ def document(asked, seconds):
 
 def frame(data, nonce):
     """The bytes that the controller looks for: a line with the nonce, the length and a checksum, then the data."""
-    packed = zlib.compress(json.dumps(data).encode("ascii"), 6)
+    packed = zlib.compress(layout.text(data).encode("ascii"), 6)
     head = "\n<<nodetune {} {} {:08x}>>\n".format(nonce, len(packed), zlib.crc32(packed) & 0xFFFFFFFF)
     return head.encode("ascii") + packed + b"\n"
 

@@ -63,8 +63,15 @@ def _say_who(folder: str, user: str, about: "dict[str, object]", nonce: str, sec
     document["about"].update(about)
     if user:
         _become(user)
-    _write(folder, name, json.dumps(document, sort_keys=True).encode("ascii") + b"\n")
+    _write(folder, name, _text(document).encode("ascii"))
     os._exit(0)
+
+
+def _text(document: "dict[str, dict[str, object]]") -> str:
+    """As the probe writes it, one fact a line: see nodetune/probe/layout.py."""
+    facts = document.pop("facts")
+    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(facts[name])}" for name in sorted(facts))
+    return json.dumps(document, indent=1, sort_keys=True)[:-2] + f',\n "facts": {{\n{lines}\n }}\n}}\n'
 
 
 def _name(node: str) -> str:

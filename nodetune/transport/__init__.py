@@ -70,5 +70,10 @@ class Options:
 
     seconds: float = 40.0
     connect_seconds: float = 10.0
-    most_bytes: int = 16 << 20
+    most_bytes: int = 4 << 20
+    """Of one answer. A real one has a hundredth of that."""
+
+    most_said: int = 16 << 20
+    """Of all that is said in a conversation, which may take hours."""
+
     accept_new_host_keys: bool = False

@@ -62,5 +62,5 @@ class Conversation:
     def _talk(self, target: Target) -> Dialogue:
         script, nonce = self._script_for(target)
         mail, say = self._mail[target.name], self._say[target.name]
-        talk = self._talks[target.name] = Dialogue(target, script, nonce, self._options.most_bytes, mail, say)
+        talk = self._talks[target.name] = Dialogue(target, script, nonce, self._options.most_said, mail, say)
         return talk

@@ -47,7 +47,7 @@ def collect(
     ways = Ways(lambda target: Talk(target, *script_for(target), options.most_bytes), options, transport)
 
     def work(target: Target, life: Lifeline, _say: Say) -> HostFacts | Unreachable:
-        return ways.outcome(target, lambda: _read(*ways.reach(target, life), target))
+        return ways.outcome(target, lambda: _by(*ways.reach(target, life)))
 
     if asked is not None and len(targets) == 1 and ways.is_local(targets[0]) and not local.becomes_another(targets[0]):
         yield _imported(asked, targets[0], ways, Lifeline(options.seconds))
@@ -61,15 +61,15 @@ def collect(
 
 def _imported(asked: Mapping[str, list[str]], target: Target, ways: Ways, life: Lifeline) -> Outcome:
     """Probe in this very process: only while no other host has a thread in it."""
-    facts = ways.outcome(target, lambda: _read(local.facts(asked, min(life.seconds, 20.0)), "local", target))
-    return target, facts, life.spent()
+
+    def read() -> HostFacts:
+        return _by(factfile.from_data(local.facts(asked, min(life.seconds, 20.0)), target.name), "local")
+
+    return target, ways.outcome(target, read), life.spent()
 
 
-def _read(data: Any, way: str, target: Target) -> HostFacts:
-    try:
-        found = factfile.from_data(data, target.name)
-    except factfile.BadFacts as problem:
-        raise Unreachable("bad answer", str(problem)) from None
+def _by(found: HostFacts, way: str) -> HostFacts:
+    """The facts with the way by which they came."""
     return HostFacts(found.host, found.facts, {**found.about, "transport": way})
 
 

@@ -72,7 +72,7 @@ class Connections:
     def run(self, target: Target, settings: Settings, talk: Talk, life: Lifeline) -> int | None:
         """Log in, hold the talk, and return the command's exit status. Raises Unreachable, or Beyond."""
         transport, carrier = self._login(target, settings, life, ())
-        carrier.most = carrier.taken + self._options.most_bytes + OVERHEAD_BYTES
+        carrier.most = carrier.taken + talk.most_bytes + OVERHEAD_BYTES
         try:
             status = _converse(transport, talk, life)
         except TROUBLE as problem:

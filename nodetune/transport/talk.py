@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import signal
-from typing import Any
 
-from nodetune import show
+from nodetune import factfile, show
+from nodetune.model import HostFacts
 from nodetune.transport import Target, Unreachable, become, frame
 
 KEPT_ERRORS = 32 << 10
@@ -22,12 +22,13 @@ class Talk:
     """What ends the program at the other end of a pipe."""
 
     def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int, program: str = "-") -> None:
+        self._host = target.name
         self._become = target.become
         self._password = target.become_password
         self._command = become.command(target, nonce, program)
         self._script = script
         self._nonce = nonce
-        self._most = most_bytes
+        self.most_bytes = most_bytes
         self._heard = 0
         self._output = bytearray()
         self._errors = bytearray()
@@ -86,10 +87,10 @@ class Talk:
 
     def _count(self, data: bytes) -> None:
         self._heard += len(data)
-        if self._heard > self._most:
+        if self._heard > self.most_bytes:
             raise Unreachable(
                 "too much output",
-                f"cut off after {show.size(self._most)}; the output begins: {_begin(self._output or self._errors)}",
+                f"cut off after {show.size(self.most_bytes)}; the output begins: {_begin(self._output or self._errors)}",
             )
 
     def _converse(self) -> None:
@@ -105,10 +106,14 @@ class Talk:
         self.to_send, self._password = memoryview(self._password.encode() + b"\n"), None
         self._seen = at + len(self._command.prompt)
 
-    def answer(self, status: int | None) -> Any:
-        """The probe's document, the command having ended with `status` (None: nobody knows). Raises Unreachable."""
+    def answer(self, status: int | None) -> HostFacts | None:
+        """The host's facts, the command having ended with `status` (None: nobody knows). Raises Unreachable."""
         if self._frame.found:
-            return frame.answer(bytes(self._output), self._nonce)
+            text = frame.answer(bytes(self._output), self._nonce)
+            try:
+                return factfile.read(text, "the probe's answer", self._host)
+            except factfile.BadFacts as problem:
+                raise Unreachable("bad answer", str(problem)) from None
         raise self._failure(status)
 
     def _failure(self, status: int | None) -> Unreachable:
