@@ -86,8 +86,6 @@ class Noise:
             self._each(facts, name, lambda *_: self._hex(16))
         for name in ("host.boot_id", "host.hostname"):
             facts[name] = Value(self._hex(16))
-        self._records(facts, "net.links", lambda _, link: {**link, "address": self._hex(12)})
-        self._records(facts, "rdma.ports", lambda _, port: {**port, "lid": self.random.randrange(1, 40_000)})
         arguments = facts.get("cmdline.running")
         if isinstance(arguments, Value):
             facts["cmdline.running"] = Value(

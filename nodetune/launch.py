@@ -18,7 +18,7 @@ from nodetune.srunstep import Step
 from nodetune.transport import Target, Unreachable, srun
 from nodetune.transport.conversation import Ended
 from nodetune.transport.dialogue import STARTER
-from nodetune.transport.slurm import allocated
+from nodetune.transport.sinfo import allocated
 from nodetune.workflow import Reach
 
 STARTING_SECONDS = 60.0

@@ -16,6 +16,8 @@ def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], host: str, tod
     """The findings of a host, with failing ones that a waiver covers marked as waived. `today` is an ISO date."""
     lasting = sorted(waivers, key=lambda waiver: waiver.until)  # of several for one check the longest counts
     mine = {waiver.id: waiver for waiver in lasting if covers(waiver.hosts, host)}
+    if not mine:
+        return tuple(findings)
     return tuple(_one(finding, mine.get(finding.check), today) for finding in findings)
 
 

@@ -114,13 +114,16 @@ def collect(
 ) -> Iterator[tuple[Target, HostFacts | Unreachable, float]]:
     """Probe hosts, each yielded as it completes."""
     asked = bundle.families(names)
-    given = reach.options.seconds
-    seconds = min(max(PROBE_SECONDS, given / 2), given)
     if reach.via == "slurm":
-        return slurm.collect(targets, *bundle.script(asked, seconds), reach.options)
+        return slurm.collect(targets, *_script(asked, reach), reach.options)
     return fanout.collect(
-        targets, lambda _target: bundle.script(asked, seconds), reach.options, reach.forks, reach.transport, asked=asked
+        targets, lambda _target: _script(asked, reach), reach.options, reach.forks, reach.transport, asked=asked
     )
+
+
+def _script(asked: Mapping[str, list[str]], reach: Reach) -> tuple[bytes, str]:
+    given = reach.options.seconds
+    return bundle.script(asked, min(max(PROBE_SECONDS, given / 2), given))
 
 
 def probe_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generator[HostResult, None, None]:
@@ -147,6 +150,8 @@ def audit_hosts(targets: list[Target], choice: Choice, reach: Reach) -> Generato
     by_name = {target.name: target for target in targets}
     count = 1 if reach.via == "slurm" else spread.processes(len(targets))  # one srun is for all hosts
     share = replace(reach, forks=max(1, reach.forks // count))
+    if len(targets) > 1:
+        _script(bundle.families(choice.facts()), reach)  # packed here, so that no process and no thread has to
     return _judged_by(
         by_name, choice, lambda part: ((each.host, each) for each in probe_hosts(part, choice, share)), count
     )

@@ -258,18 +258,18 @@ def reach(options: dict[str, Any]) -> Reach:
 def _as_slurm_can(options: dict[str, Any]) -> None:
     """Without an inventory the nodes of the allocation are meant, else of all nodes those that the limit leaves.
 
-    Raises click.UsageError, slurm.BadSlurm and hosts.BadInventory.
+    Raises click.UsageError, sinfo.BadSlurm and hosts.BadInventory.
     """
     from nodetune import hosts as patterns
     from nodetune import nodeset
-    from nodetune.transport import slurm
+    from nodetune.transport import sinfo
 
     for name, typed in (("user", "-u"), ("ask_become_pass", "-K")):
         if options[name]:
             raise click.UsageError(f"{typed} holds for SSH only: srun starts the probe as the user who runs nodetune")
-    slurm.check()
+    sinfo.check()
     if options["inventory"] is None:
-        nodes = slurm.allocated() or (slurm.every() if options["limit"] else [])
+        nodes = sinfo.allocated() or (sinfo.every() if options["limit"] else [])
         if not nodes:
             raise click.UsageError(
                 "--via slurm: this is no allocation: name the nodes with -i or -l, or run it in salloc or sbatch"

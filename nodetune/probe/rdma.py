@@ -112,7 +112,6 @@ def _port(name, port, device):
         "rate_gbps": float(rate.split()[0]) if rate else None,
         "width": int(width.group(1)) if width else None,
         "link_layer": read.text_or(folder + "link_layer"),
-        "lid": _hexadecimal(folder + "lid"),
         "sm_lid": _hexadecimal(folder + "sm_lid"),
         "netdev": _netdev(name, port),
         "bdf": device["bdf"],

@@ -113,7 +113,7 @@ class Reader:
         except (ValueError, RecursionError) as problem:
             if isinstance(problem, BadFile):
                 raise
-            raise BadFile(f"{path}: not JSON: save one with nodetune verify --format json -o {path}") from None
+            raise BadFile(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
         if not isinstance(data, dict) or data.get("schema") != VERIFY_SCHEMA or not isinstance(data.get("hosts"), list):
             raise BadFile(
                 f"{path}: not a result of verify ({VERIFY_SCHEMA}): save one with nodetune verify --format json -o FILE"

@@ -127,7 +127,7 @@ def read(path: Path) -> list[Figure]:
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
-        raise BadResult(f"{path}: not JSON: save one with nodetune verify --format json -o {path}") from None
+        raise BadResult(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
     if not isinstance(data, dict) or data.get("schema") != VERIFY_SCHEMA:
         raise BadResult(f"{path}: not a {VERIFY_SCHEMA} document: save one with nodetune verify --format json -o FILE")
     hosts = data.get("hosts")

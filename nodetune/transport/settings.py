@@ -13,6 +13,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from functools import lru_cache
 from pathlib import Path
 
 from nodetune import show
@@ -53,17 +54,18 @@ class Settings:
 
     def expand(self, text: str) -> str:
         """OpenSSH's tokens in `text` replaced; those that are not known here stay."""
-        tilde = home("~")
+        if "%" not in text:
+            return text
         tokens = {
             "%": "%",
-            "d": tilde,
+            "d": home("~"),
             "h": self.host,
             "n": self.name,
             "p": str(self.port),
             "r": self.user,
             "u": getpass.getuser(),
         }
-        return re.sub("%(.)", lambda found: tokens.get(found[1], found[0]), text) if "%" in text else text
+        return re.sub("%(.)", lambda found: tokens.get(found[1], found[0]), text)
 
     @property
     def key_name(self) -> str:
@@ -86,11 +88,12 @@ def home(path: str) -> str:
     return os.path.expanduser(path)  # noqa: PTH111  (Path.expanduser raises)
 
 
-def _split(value: str) -> list[str]:
+@lru_cache  # the same few for all hosts
+def _split(value: str) -> tuple[str, ...]:
     try:
-        return shlex.split(value)
+        return tuple(shlex.split(value))
     except ValueError:
-        return value.split()
+        return tuple(value.split())
 
 
 class Resolver:
@@ -225,7 +228,7 @@ def _lines(file: str, depth: int) -> Iterator[tuple[str, list[str]]]:
             for pattern in _split(rest):
                 for each in sorted(glob.glob(str(folder / home(pattern)))):  # noqa: PTH207  (absolute patterns too)
                     yield from _lines(each, depth + 1)
-        yield keyword.lower(), _split(rest)
+        yield keyword.lower(), list(_split(rest))
 
 
 def _by_paramiko(target: Target, host: str) -> Settings:

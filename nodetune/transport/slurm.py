@@ -23,10 +23,8 @@ from nodetune import nodeset
 from nodetune.model import HostFacts
 from nodetune.transport import Options, Target, Unreachable, sinfo, srun
 from nodetune.transport.relay import PLACE
-from nodetune.transport.sinfo import BadSlurm, Node, allocated, check, every
+from nodetune.transport.sinfo import Node, allocated, check
 from nodetune.transport.talk import Talk
-
-__all__ = ["BadSlurm", "allocated", "check", "collect", "every"]
 
 ROOM_SECONDS = 60
 """How long salloc may wait for a node that has a core to give. The backfill scheduler looks every 30 s (bf_interval)."""
@@ -52,7 +50,7 @@ def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Optio
     """Probe `targets` by their names in Slurm, and yield (target, facts or why not, seconds) as each is done.
 
     What srun could not start, or ended, because of another node, has a second chance without that node. Closing the generator
-    ends the step. Raises BadSlurm where srun is not installed.
+    ends the step. Raises sinfo.BadSlurm where srun is not installed.
     """
     check()
     left = list(targets)

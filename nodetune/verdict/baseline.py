@@ -109,7 +109,7 @@ def read(path: Path) -> Baseline:
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
-        raise BadBaseline(f"{path}: not JSON: write one with nodetune verify --save-baseline {path}") from None
+        raise BadBaseline(f"{path}: not JSON: write one with nodetune verify --save-baseline FILE") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("figures"), list):
         raise BadBaseline(f"{path}: not a {SCHEMA} document: write one with nodetune verify --save-baseline FILE")
     return Baseline(path.name, dict(_line(path, number, each) for number, each in enumerate(data["figures"])))

@@ -45,7 +45,6 @@ def test_a_port_tells_state_rate_and_where_it_sits(collect):
             "rate_gbps": 400.0,
             "width": 4,
             "link_layer": "InfiniBand",
-            "lid": 31,
             "sm_lid": 1,
             "netdev": "ibp24s0",
             "bdf": "0000:18:00.0",

@@ -18,7 +18,7 @@ import pytest
 from nodetune import bundle, show
 from nodetune.choice import ALWAYS
 from nodetune.model import HostFacts
-from nodetune.transport import Options, Target, relay, slurm
+from nodetune.transport import Options, Target, relay, sinfo, slurm
 
 LONG = 200
 ROOT_ONLY = "n03"
@@ -215,7 +215,7 @@ def test_in_an_allocation_a_node_that_went_down_is_named_and_a_draining_one_audi
         cluster.run("scontrol", "update", "nodename=n03", "state=drain", "reason=soon")
         monkeypatch.setenv("SLURM_JOB_ID", job)
         monkeypatch.setenv("SLURM_JOB_NODELIST", "n[01-03]")
-        found = probed(slurm.allocated())
+        found = probed(sinfo.allocated())
         assert reached(found) == ["n01", "n03"]
         assert found["n02"].message == "Slurm says down (pulled out)"
     finally:
