@@ -7,6 +7,7 @@ import pytest
 from nodetune import factfile, nodeset, outcome, show
 from nodetune.model import Finding, Fix, HostResult
 from nodetune.report import data, text
+from tests import reporting
 
 
 def finding(check="swap-on", severity="high", status="fail", **more):
@@ -115,6 +116,26 @@ def test_the_json_form_has_every_finding_of_every_host():
     assert [host["name"] for host in found["hosts"]] == ["a", "c"]
     assert [one["status"] for one in found["hosts"][0]["findings"]] == ["fail", "pass"]
     assert found["summary"]["reached"] == 1
+
+
+ALIKE = finding()
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [result("a", ALIKE, finding("b", status="pass")), result("b", ALIKE), result("c", state="refused")],
+        [result('"findings": [', reporting.fixable(subjects={"GPU0": "x"}, reason='"hosts": [\n'))],
+        reporting.hostile(),
+    ],
+    ids=["none", "some", "misleading", "hostile"],
+)
+def test_written_host_by_host_the_json_form_is_the_very_same(results, monkeypatch):
+    monkeypatch.setattr(data.time, "time", lambda: 1)
+    stream = io.StringIO()
+    data.write_audit(results, stream)
+    assert stream.getvalue() == data.text(data.audit(results))
 
 
 @pytest.mark.parametrize(

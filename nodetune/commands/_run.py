@@ -96,7 +96,7 @@ def print_audit(found: Sequence[HostResult], output_format: str, stream: TextIO,
     if output_format == "json":
         from nodetune.report import data
 
-        stream.write(data.text(data.audit(found)))
+        data.write_audit(found, stream)
         return
     from nodetune.report import text
 

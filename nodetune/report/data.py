@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Mapping
-from dataclasses import asdict
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from typing import Any, TextIO
 
 from nodetune import __version__, fleet
 from nodetune.model import Finding, Fix, HostResult, Step
@@ -22,6 +22,37 @@ def audit(results: Iterable[HostResult]) -> dict[str, Any]:
     kept = list(results)
     hosts = [_host(each) for each in kept]
     return {**head(AUDIT_SCHEMA), "hosts": hosts, "fleet": _fleet(kept), "summary": asdict(summarise(kept))}
+
+
+def write_audit(results: Sequence[HostResult], stream: TextIO) -> None:
+    """The text of the same, host by host: of thousands of hosts all at once would take gigabytes."""
+    around = {**head(AUDIT_SCHEMA), "hosts": [], "fleet": _fleet(results), "summary": asdict(summarise(results))}
+    before, hosts, after = text(around).partition('"hosts": [')
+    stream.write(before + hosts)
+    known: dict[int, str] = {}  # most hosts share most of their findings, as one object
+    stream.writelines(("," if number else "") + _host_text(result, known) for number, result in enumerate(results))
+    stream.write(("\n " if results else "") + after)
+
+
+def _host_text(result: HostResult, known: dict[int, str]) -> str:
+    told = _host(replace(result, findings=()))
+    before, findings, after = _lower(told, 2).partition('"findings": [')
+    for found in result.findings:
+        if id(found) not in known:
+            known[id(found)] = _lower(_finding(found), 4)
+    return (
+        before
+        + findings
+        + ",".join(known[id(found)] for found in result.findings)
+        + ("\n   " if result.findings else "")
+        + after
+    )
+
+
+def _lower(data: Any, depth: int) -> str:
+    """The text of a member of something else, so deep in it, from its line break on."""
+    lines = "\n" + json.dumps(data, indent=1)
+    return lines.replace("\n", "\n" + " " * depth)
 
 
 def _fleet(results: Iterable[HostResult]) -> dict[str, Any]:
