@@ -201,7 +201,7 @@ def liar(tmp_path):
         python.write_text(f"#!/bin/sh\nexec {sys.executable} {program}\n")
         python.chmod(0o755)
         plan = {"measurements": [{"name": "disk", "seconds": 5}]}
-        asked = Reach(options=Options(seconds=5.0, most_bytes=4 << 20))
+        asked = Reach(options=Options(seconds=5.0, most_said=4 << 20))
         found = measuring.measure([here("a", python=str(python))], lambda _: plan, asked)
         return [event for _, event in found]
 

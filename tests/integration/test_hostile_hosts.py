@@ -16,7 +16,7 @@ from nodetune.transport import STATES, Options, fanout
 
 ASKED = bundle.families(["host.arch", "sysctl.vm.swappiness"])
 SECONDS = 30.0
-OPTIONS = Options(seconds=SECONDS, connect_seconds=3, most_bytes=4 << 20)
+OPTIONS = Options(seconds=SECONDS, connect_seconds=3)
 
 
 GOOD = 6
