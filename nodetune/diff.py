@@ -245,16 +245,21 @@ FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason
 def checked(data: Any, where: str) -> Mapping[str, Any]:
     """An audit document that has all that is compared. Raises BadDocument."""
     hosts = data.get("hosts") if isinstance(data, dict) else None
-    if not isinstance(hosts, list) or not all(map(_is_host, hosts)):
+    good: set[int] = set()
+    if not isinstance(hosts, list) or not all(_is_host(host, good) for host in hosts):
         raise BadDocument(f"{where}: not a whole audit document: make it with nodetune audit --format json")
     found: Mapping[str, Any] = data
     return found
 
 
-def _is_host(host: Any) -> bool:
+def _is_host(host: Any, good: set[int]) -> bool:
+    """`good` takes the findings that are: hosts may share them."""
     named = isinstance(host, dict) and all(isinstance(host.get(each), str) for each in ("name", "state"))
     findings = host.get("findings") if named else None
-    return isinstance(findings, list) and all(map(_is_finding, findings))
+    if not isinstance(findings, list) or not all(id(each) in good or _is_finding(each) for each in findings):
+        return False
+    good.update(map(id, findings))
+    return True
 
 
 def _is_finding(found: Any) -> bool:
@@ -295,6 +300,8 @@ def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[C
 
 def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
     """What became of a finding; empty where nothing did. Only what fails (or cannot be told) on a side counts."""
+    if then is now:
+        return ""
     was, becomes = (each["status"] if each else "" for each in (then, now))
     if was == becomes:
         same = ("fail", "severity"), ("fail", "observed"), ("fail", "wanted"), ("fail", "subjects")

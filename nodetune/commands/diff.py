@@ -12,6 +12,7 @@ from nodetune import diff, factfile, show
 from nodetune.commands import _options, _run
 from nodetune.model import HostFacts
 from nodetune.outcome import INCOMPLETE
+from nodetune.report import audit_file
 from nodetune.report.data import AUDIT_SCHEMA
 
 SAME, DIFFERENT = 0, 1
@@ -36,7 +37,8 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
     A file of a folder that cannot be read, or of a host that has another file there, is named, and the others compared.
     Exit code: 0 the same, 1 different, 2 usage, 3 incomplete: hosts could not be compared for such files.
     """
-    found = _compared(_read(before), _read(after), every)
+    findings: audit_file.Known = {}
+    found = _compared(_read(before, findings), _read(after, findings), every)
     with _run.output_stream(output) as stream:
         if output_format == "json":
             from nodetune.report import data, diff_data
@@ -59,14 +61,15 @@ def _compared(before: Any, after: Any, every: bool) -> diff.Diff:
     return diff.audits(before, after)
 
 
-def _read(path: Path) -> Any:
+def _read(path: Path, findings: audit_file.Known) -> Any:
     """Facts, or an audit document. Raises factfile.BadFacts, diff.BadDocument or OSError."""
     if path.is_dir():
         return _folder(path)
     _check_is_file(path)
-    if path.stat().st_size > LARGEST:
+    data = audit_file.read(path, findings)
+    if data is None and path.stat().st_size > LARGEST:
         raise diff.BadDocument(f"{path}: larger than {show.size(LARGEST)}")
-    data = factfile.parse(path.read_bytes(), str(path))
+    data = data or factfile.parse(path.read_bytes(), str(path))
     if isinstance(data, dict) and data.get("schema") == AUDIT_SCHEMA:
         return diff.checked(data, str(path))
     if isinstance(data, dict) and "hosts" in data and "facts" not in data:

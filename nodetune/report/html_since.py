@@ -11,6 +11,7 @@ from typing import Any
 from nodetune import factfile, show
 from nodetune.located import BadFile
 from nodetune.model import HostResult
+from nodetune.report import audit_file
 
 LARGEST = 2 << 30
 DATA = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', re.DOTALL)
@@ -52,14 +53,15 @@ class Before:
 def read(path: Path) -> Before:
     """The audit in a file. Raises located.BadFile."""
     try:
-        if path.stat().st_size > LARGEST:
+        by_hosts = audit_file.read(path, {})
+        if not by_hosts and path.stat().st_size > LARGEST:
             raise BadFile(f"{path}: larger than {show.size(LARGEST)}: compare with the HTML page of that audit instead")
-        content = path.read_bytes()
+        content = b"" if by_hosts else path.read_bytes()
     except OSError as problem:
         raise BadFile(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     page = DATA.search(content)
     try:
-        data = factfile.parse(page[1] if page else content, str(path))
+        data = by_hosts or factfile.parse(page[1] if page else content, str(path))
         return _of_page(data) if page else _of_audit(data)
     except factfile.BadFacts as problem:
         raise BadFile(str(problem)) from None
