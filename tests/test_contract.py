@@ -22,7 +22,7 @@ LAYERS = [
     {"rollout", "field", "rollback", "proof", "gain", "export", "report", "slurm", "provision"},
     {"workflow", "spread", "measuring", "launch", "srunstep"},
     {"saved"},
-    {"inventory", "inventoryscript"},
+    {"inventory"},
     {"playbook"},
     {"kept"},
     {"transport", "bundle", "hosts", "pull"},

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from nodetune import hosts, inventory, inventoryscript
-from nodetune.inventory import BadInventory, targets
+from nodetune import hosts
+from nodetune.inventory import BadInventory, programs, reader, targets
 
-SOURCE = str(Path(inventory.__file__).parent.parent)
+SOURCE = str(Path(hosts.__file__).parent.parent)
 HOSTS = ["gpu001", "gpu002", "gpu003", "gpu010", "login1", "login2", "db.example"]
 GROUPS = {
     "all": HOSTS,
@@ -170,7 +170,7 @@ def test_a_limit_may_come_from_a_file(write):
 
 def test_limits_mean_what_they_mean_to_ansible(write):
     write("hosts.ini", "db.example\n[gpu]\ngpu[001:003]\ngpu010\n[login]\nlogin[1:2]\n[rack1]\ngpu001\nlogin1\n")
-    with warnings.catch_warnings(), inventory._quietly():
+    with warnings.catch_warnings(), reader.quietly():
         warnings.simplefilter("ignore")
         from ansible.inventory.manager import InventoryManager
         from ansible.parsing.dataloader import DataLoader
@@ -333,7 +333,7 @@ def test_settings_of_ansible_cfg_count(write, monkeypatch):
 
 
 def vault(text, password):
-    with warnings.catch_warnings(), inventory._quietly():
+    with warnings.catch_warnings(), reader.quietly():
         warnings.simplefilter("ignore")
         from ansible.parsing.vault import VaultLib, VaultSecret
 
@@ -398,8 +398,8 @@ def test_what_a_script_that_works_complains_of_is_no_error(write):
 
 
 def test_a_script_that_hangs_is_given_up_by_name_and_bound_and_nothing_of_it_is_left(write, tmp_path, monkeypatch):
-    monkeypatch.setattr(inventoryscript, "SILENT", 0.1)
-    monkeypatch.setattr(inventoryscript, "LONGEST", 1.5)
+    monkeypatch.setattr(programs, "SILENT", 0.1)
+    monkeypatch.setattr(programs, "LONGEST", 1.5)
     write("dynamic", "#!/bin/sh\ntrap '' TERM\necho $$ > pids; sleep 97 & echo $! >> pids; wait\n", 0o755)
     assert refused("./dynamic") == "dynamic: did not answer within 1.5 s: try it by hand with --list"
     assert [pid for pid in (tmp_path / "pids").read_text().split() if alive(pid)] == []
@@ -433,7 +433,7 @@ def test_on_a_terminal_it_is_said_that_a_slow_script_is_waited_for(write, tmp_pa
 
 
 def test_elsewhere_a_slow_script_is_waited_for_in_silence(write, tmp_path):
-    write("dynamic", f"#!/bin/sh\nsleep {inventoryscript.SILENT + 1}; touch go\n{LISTED}", 0o755)
+    write("dynamic", f"#!/bin/sh\nsleep {programs.SILENT + 1}; touch go\n{LISTED}", 0o755)
     with listing(subprocess.PIPE) as running:
         assert running.communicate(timeout=120) == (b"['d1']\n", b"")
 

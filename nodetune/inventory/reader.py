@@ -1,110 +1,32 @@
-"""Ansible inventories and node sets → the hosts to reach, with their connection variables. The only reader of Ansible's."""
+"""Ansible inventories → hosts with their connection variables, read by Ansible's own classes: the only user of them."""
 
 from __future__ import annotations
 
-import os
-import re
 import shlex
-import stat
-import sys
 import warnings
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from nodetune import hosts, inventoryscript, paths, show
+from nodetune import show
 from nodetune.hosts import BadInventory
-from nodetune.transport import Target, local
-
-__all__ = ["BadInventory", "targets"]
-
-_HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(?:%\w+)?)(?::(\d{1,5}))?")
+from nodetune.inventory import strict
+from nodetune.transport import Target
 
 
-def targets(spec: str | None, limit: str | None = None) -> list[Target]:
-    """The hosts that `--inventory` and `--limit` mean. Raises BadInventory.
-
-    `spec` is a name under inventories/, a path, or host names and node sets; without it, this host.
-    """
-    groups: dict[str, list[str]] = {}
-    if spec is None:
-        found = [this_host()]
-    else:
-        path = _path(spec)
-        if path:
-            found, groups = _by_ansible(path)
-        else:
-            found = _named(spec)
-    if limit is None:
-        return found
-    kept = set(hosts.pick(limit, [target.name for target in found], groups))
-    return [target for target in found if target.name in kept]
-
-
-def this_host() -> Target:
-    return Target(local.name(), connection="local", python=sys.executable or "python3")
-
-
-def _path(spec: str) -> Path | None:
-    """The inventory file or folder that `spec` names; None when it names hosts."""
-    if not spec.strip():
-        raise BadInventory("--inventory is empty: give a name, a path or host names")
-    given = Path(spec)
-    if given.exists() and "," not in spec:
-        return given
-    if re.fullmatch(r"[\w.-]+", spec):
-        for folder in _folders():
-            for name in (spec, f"{spec}.yml", f"{spec}.yaml", f"{spec}.ini"):
-                if (folder / name).exists():
-                    return folder / name
-    if "/" in spec or re.search(r"\.(ya?ml|ini|json|toml)$", spec):
-        known = sorted(
-            {each.name for folder in _folders() for each in folder.iterdir() if not each.name.startswith(".")}
-        )
-        raise BadInventory(
-            f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(known) if known else ''}"
-        )
-    return None
-
-
-def _folders() -> list[Path]:
-    folders = [Path("inventories")]
-    with suppress(FileNotFoundError):
-        folders.append(paths.shared("inventories"))
-    return [folder for folder in folders if folder.is_dir()]
-
-
-def _named(spec: str) -> list[Target]:
-    """Hosts by name: `[user@]host[:port]`, commas, node sets."""
-    found: dict[str, Target] = {}
-    for text in hosts.expand(spec):
-        parts = _HOST.fullmatch(text)
-        if parts is None or parts[2].startswith("-") or int(parts[3] or 1) > 65535:
-            raise BadInventory(f"{text!r} is no host: write [user@]host[:port], or the path of an inventory")
-        name = parts[2].strip("[]")
-        if text == "localhost":
-            target = replace(this_host(), name=text)
-        else:
-            target = Target(name, address=name, port=int(parts[3]) if parts[3] else None, user=parts[1])
-        if name in found:
-            target = replace(target, name=text)
-        found[target.name] = target
-    return list(found.values())
-
-
-def _by_ansible(path: Path) -> tuple[list[Target], dict[str, list[str]]]:
-    """Every host of an Ansible inventory, and its groups."""
-    with _quietly() as said:
+def read(path: Path) -> tuple[list[Target], dict[str, list[str]]]:
+    """Every host of an Ansible inventory, and its groups. Raises BadInventory."""
+    with quietly() as said:
         reader = _Reader(path, said)
         found = [reader.target(host) for host in reader.hosts()]
         return found, reader.groups()
 
 
 @contextmanager
-def _quietly() -> Iterator[list[str]]:
+def quietly() -> Iterator[list[str]]:
     """Ansible prints warnings wherever it likes: here they are kept, to explain an error with."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -139,7 +61,7 @@ class _Reader:
         self._loader.set_basedir(str(folder.absolute()))  # of "." Ansible keeps for good where that was at first
         try:
             self._unlock()
-            self._inventory = _strict_manager(said)(loader=self._loader, sources=[str(path.absolute())])
+            self._inventory = strict.manager(said)(loader=self._loader, sources=[str(path.absolute())])
         except AnsibleError as problem:
             raise BadInventory(f"{path}: {_one_line(problem)}") from None
         self._variables = VariableManager(loader=self._loader, inventory=self._inventory)
@@ -321,99 +243,3 @@ class _Options:
                     None if origin == "default" else value
                 )  # the default ssh_args are for many small connections
         return _Told(values, self._become)
-
-
-def _strict_manager(said: list[str]) -> Any:
-    """Ansible's InventoryManager, made to fail where it would go on without a part of the inventory."""
-    from ansible import constants
-    from ansible.inventory.manager import InventoryManager
-
-    class Strict(InventoryManager):  # type: ignore[misc]
-        def parse_source(self, source: str, cache: bool = False) -> bool:
-            """One file, or a folder of them, by the plugins that a file of its kind is meant for."""
-            path, enabled = Path(source), constants.INVENTORY_ENABLED
-            if path.is_dir():
-                return bool(super().parse_source(source, cache=cache))
-            heard = len(said)
-            constants.INVENTORY_ENABLED = [name for name in enabled if name.rpartition(".")[2] not in _unfit(path)]
-            try:
-                with inventoryscript.watched(_short(path)) as programs:
-                    parsed = bool(super().parse_source(source, cache=cache))
-            finally:
-                constants.INVENTORY_ENABLED = enabled
-            if not parsed:
-                raise BadInventory(f"{_short(path)}{_why(path, said[heard:], programs)}")
-            return parsed
-
-    return Strict
-
-
-def _short(path: Path) -> str:
-    relative = os.path.relpath(path)
-    return str(path) if relative.startswith("..") else relative
-
-
-def _unfit(path: Path) -> tuple[str, ...]:
-    """Plugins that would make something of a file that is not meant for them: INI of broken YAML or of a script's source."""
-    if path.suffix in (".yml", ".yaml", ".json"):
-        return ("ini", "host_list", "advanced_host_list", "script")
-    try:
-        with path.open("rb") as stream:
-            is_script = stream.read(2) == b"#!" and os.fstat(stream.fileno()).st_mode & stat.S_IXUSR
-    except OSError as problem:
-        raise BadInventory(f"{_short(path)}: {(problem.strerror or str(problem)).lower()}") from None
-    return (
-        ("ini", "yaml", "toml", "auto", "host_list", "advanced_host_list")
-        if is_script
-        else ("host_list", "advanced_host_list")
-    )
-
-
-def _reason(said: list[str]) -> str:
-    """Why no plugin could read a file, from what Ansible said meanwhile."""
-    failures = [" ".join(text.split()) for text in said if "ailed to parse" in text]
-    telling = [text for text in failures if "not YAML inventory" not in text] or failures
-    if not telling:
-        return "Ansible cannot read it as an inventory: try ansible-inventory --list -i on it"
-    found = re.search(r"with '?(\w+)'? (?:inventory )?plugin:? (.*)", telling[-1])
-    text = found[2] if found else telling[-1]
-    text = re.split(r" Failed to parse inventory with| Origin: | <<< | The error appears| Syntax Error while", text)[0]
-    text = text.removeprefix("Failed to parse inventory: ")
-    return show.plain(text, 300)
-
-
-def _why(path: Path, said: list[str], programs: inventoryscript.Watch) -> str:
-    """Where and why no plugin could read a file, as what follows its name."""
-    if programs.given_up:
-        return f": {programs.given_up}"
-    reason = _reason(said)
-    number, text = _open_bracket(path) if "to unpack" in reason else (0, "")
-    if number:
-        return f" line {number}: {show.plain(text, 60)!r} lacks a bracket: write [group], or host[01:16]"
-    if programs.last_words and programs.last_words not in reason:
-        reason = f"{reason.rstrip('.')}; it said: {programs.last_words}"
-    return f"{_line(path)}: {reason}"
-
-
-def _open_bracket(path: Path) -> tuple[int, str]:
-    """Line and text of the first section or host of an INI inventory that has a bracket too few or too many."""
-    for number, line in enumerate(path.read_text("utf-8", "replace").splitlines(), 1):
-        text = line.strip() if line.lstrip().startswith("[") else f"{line} ".split(" ")[0]
-        if text[:1] not in ("#", ";") and text.count("[") != text.count("]"):
-            return number, text
-    return 0, ""
-
-
-def _line(path: Path) -> str:
-    """Where the YAML of a file breaks, if it does."""
-    import yaml
-
-    if path.suffix not in (".yml", ".yaml"):
-        return ""
-    try:
-        yaml.compose(path.read_text("utf-8"), yaml.SafeLoader)
-    except yaml.MarkedYAMLError as problem:
-        return f" line {problem.problem_mark.line + 1}" if problem.problem_mark else ""
-    except (OSError, ValueError, yaml.YAMLError):
-        return ""
-    return ""
