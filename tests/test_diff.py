@@ -4,7 +4,11 @@ import json
 
 import pytest
 
-from nodetune import diff, factfile
+from nodetune import factfile
+from nodetune.diff import audits, facts
+from nodetune.diff.audits import BadDocument
+from nodetune.diff.facts import Side
+from nodetune.diff.found import folded
 from tests import documents
 from tests.test_cli import nodetune
 
@@ -16,7 +20,7 @@ def host(facts, name="a"):
 def changes(before, after, every=False):
     return [
         (each.kind, each.what, each.subject, each.before, each.after)
-        for each in diff.facts(diff.Side({"a": host(before)}), diff.Side({"a": host(after)}), every).changes
+        for each in facts.compare(Side({"a": host(before)}), Side({"a": host(after)}), every).changes
     ]
 
 
@@ -89,21 +93,21 @@ def test_a_field_of_a_record_can_be_a_reading():
 def test_serial_numbers_count_on_one_host_and_not_between_two():
     before, after = ({"gpu.serial": {"value": each}} for each in ("1", "2"))
     assert changes(before, after)
-    assert not diff.facts(diff.Side({"a": host(before)}), diff.Side({"b": host(after, "b")})).changes
+    assert not facts.compare(Side({"a": host(before)}), Side({"b": host(after, "b")})).changes
 
 
 def test_folders_are_compared_host_by_host_and_folded():
     one, two = {"f.x": {"value": 1}}, {"f.x": {"value": 2}}
     before, after = {name: host(one, name) for name in "abc"}, {name: host(two, name) for name in "bcd"}
-    found = diff.facts(diff.Side(before), diff.Side(after))
+    found = facts.compare(Side(before), Side(after))
     assert (found.lost, found.added, found.compared) == (("a",), ("d",), 2)
-    ((_, hosts, _),) = diff.folded(found.changes)
+    ((_, hosts, _),) = folded(found.changes)
     assert hosts == ["b", "c"]
 
 
 def test_a_reboot_in_between_is_told():
     before, after = ({"host.boot_id": {"value": each}} for each in ("1", "2"))
-    assert diff.facts(diff.Side({"a": host(before)}), diff.Side({"a": host(after)})).rebooted == ("a",)
+    assert facts.compare(Side({"a": host(before)}), Side({"a": host(after)})).rebooted == ("a",)
 
 
 def finding(check, status="fail", observed="1", **more):
@@ -132,18 +136,20 @@ def audit(**hosts):
     ],
 )
 def test_what_became_of_a_finding(before, after, kind):
-    assert [each.kind for each in diff.audits(audit(a=[before]), audit(a=[after])).changes] == ([kind] if kind else [])
+    assert [each.kind for each in audits.compare(audit(a=[before]), audit(a=[after])).changes] == (
+        [kind] if kind else []
+    )
 
 
 def test_a_finding_of_a_check_that_is_new_in_the_checklist_is_new():
-    (change,) = diff.audits(audit(a=[]), audit(a=[finding("x")])).changes
+    (change,) = audits.compare(audit(a=[]), audit(a=[finding("x")])).changes
     assert (change.kind, change.before) == ("new", "not judged")
 
 
 def test_a_host_that_was_not_reached_has_a_state_and_no_findings_that_are_gone():
     after = audit(a=[])
     after["hosts"][0]["state"] = "refused"
-    found = diff.audits(audit(a=[finding("x")]), after)
+    found = audits.compare(audit(a=[finding("x")]), after)
     assert found.states == {"a": ("ok", "refused")}
     assert not found.changes
     assert found
@@ -164,8 +170,8 @@ def test_a_host_that_was_not_reached_has_a_state_and_no_findings_that_are_gone()
     ],
 )
 def test_a_document_that_is_none_is_one_clear_error(data):
-    with pytest.raises(diff.BadDocument, match=r"a\.json"):
-        diff.checked(data, "a.json")
+    with pytest.raises(BadDocument, match=r"a\.json"):
+        audits.checked(data, "a.json")
 
 
 @pytest.fixture

@@ -8,8 +8,12 @@ from typing import Any
 
 import click
 
-from nodetune import diff, factfile, show
+from nodetune import factfile, show
 from nodetune.commands import _options, _run
+from nodetune.diff import audits, facts
+from nodetune.diff.audits import BadDocument
+from nodetune.diff.facts import Side
+from nodetune.diff.found import Diff
 from nodetune.model import HostFacts
 from nodetune.outcome import INCOMPLETE
 from nodetune.report import audit_file
@@ -51,50 +55,50 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
     return INCOMPLETE if found.bad else DIFFERENT if found else SAME
 
 
-def _compared(before: Any, after: Any, every: bool) -> diff.Diff:
-    if isinstance(before, diff.Side) and isinstance(after, diff.Side):
-        return diff.facts(before, after, every)
-    if isinstance(before, diff.Side) or isinstance(after, diff.Side):
+def _compared(before: Any, after: Any, every: bool) -> Diff:
+    if isinstance(before, Side) and isinstance(after, Side):
+        return facts.compare(before, after, every)
+    if isinstance(before, Side) or isinstance(after, Side):
         raise click.UsageError("one of the two holds facts, the other an audit: give two of a kind")
     if every:
         raise click.UsageError("--all is about readings among facts: audits have none")
-    return diff.audits(before, after)
+    return audits.compare(before, after)
 
 
 def _read(path: Path, findings: audit_file.Known) -> Any:
-    """Facts, or an audit document. Raises factfile.BadFacts, diff.BadDocument or OSError."""
+    """Facts, or an audit document. Raises factfile.BadFacts, BadDocument or OSError."""
     if path.is_dir():
         return _folder(path)
     _check_is_file(path)
     data = audit_file.read(path, findings)
     if data is None and path.stat().st_size > LARGEST:
-        raise diff.BadDocument(f"{path}: larger than {show.size(LARGEST)}")
+        raise BadDocument(f"{path}: larger than {show.size(LARGEST)}")
     data = data or factfile.parse(path.read_bytes(), str(path))
     if isinstance(data, dict) and data.get("schema") == AUDIT_SCHEMA:
-        return diff.checked(data, str(path))
+        return audits.checked(data, str(path))
     if isinstance(data, dict) and "hosts" in data and "facts" not in data:
-        raise diff.BadDocument(f"{path}: schema {show.plain(data.get('schema'))!r} is not {AUDIT_SCHEMA!r}")
-    facts = factfile.load(path)
-    return diff.Side({facts.host: facts})
+        raise BadDocument(f"{path}: schema {show.plain(data.get('schema'))!r} is not {AUDIT_SCHEMA!r}")
+    host = factfile.load(path)
+    return Side({host.host: host})
 
 
-def _folder(path: Path) -> diff.Side:
+def _folder(path: Path) -> Side:
     """The hosts of a folder. Raises factfile.BadFacts where it holds no fact file at all."""
     hosts: dict[str, HostFacts] = {}
     files: dict[str, list[str]] = {}
     bad: dict[str, str] = {}
     for file in factfile.files(path):
         try:
-            facts = factfile.load(file, regular=True)
+            found = factfile.load(file, regular=True)
         except factfile.BadFacts as problem:
             bad[show.plain(file.stem)] = str(problem)
             continue
-        hosts[facts.host] = facts
-        files.setdefault(facts.host, []).append(file.name)
+        hosts[found.host] = found
+        files.setdefault(found.host, []).append(file.name)
     for host, names in files.items():
         if len(names) > 1:  # which of them is meant only a person knows
             bad[host] = f"{path}: {', '.join(names)} each hold its facts: take all but one away"
-    return diff.Side({host: facts for host, facts in hosts.items() if host not in bad}, bad)
+    return Side({host: found for host, found in hosts.items() if host not in bad}, bad)
 
 
 def _check_is_file(path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.diff import Diff, folded
+from nodetune.diff.found import Diff, folded
 from nodetune.report.data import head
 
 SCHEMA = "nodetune.diff/1"

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import TextIO
 
 from nodetune import show
-from nodetune.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
+from nodetune.diff.found import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
 from nodetune.report.lines import STYLE, Lines, console
 from nodetune.report.text_hosts import fold, named, unreached
 

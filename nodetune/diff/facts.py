@@ -1,20 +1,19 @@
-"""What is different between two sets of facts, or between two audits. Pure.
+"""The facts of hosts then and now: absent, unread and a value are three things here, too. Pure.
 
-Facts: absent, unread and a value are three things here too; what was not collected on one side is `unread`, never a change.
+What was not collected on one side is `unread`, never a change.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune import show
-from nodetune.model import SEVERITIES, Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.diff.found import ADDED, CHANGED, GONE, UNREAD, Change, Diff
+from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
 
-ADDED, GONE, CHANGED, UNREAD = "added", "gone", "changed", "unread"
-NEW = "new"
 READINGS = re.compile(
     r"(gpu\.(temperature|temperature_margin|memory_temperature|power_usage|clock_info\..*|memory_used|fan_speed"
     r"|clocks_event_reasons|performance_state|ecc_.*_(aggregate|volatile)|pcie_replay_counter|nvlink_errors"
@@ -36,45 +35,6 @@ UNIQUE = re.compile(r".*([0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|([0-9a-f]{2}:
 """A value that holds a UUID or a hardware address."""
 
 
-class BadDocument(ValueError):
-    """A file that is neither facts nor an audit, or not whole; the text says what and where."""
-
-
-@dataclass(frozen=True)
-class Change:
-    """One difference. `what` is the fact (and the field in it) or the check; `subject` a device, where there are several."""
-
-    host: str
-    kind: str
-    what: str
-    subject: str = ""
-    before: str = ""
-    after: str = ""
-    severity: str = ""
-    title: str = ""
-
-
-@dataclass(frozen=True)
-class Diff:
-    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities moved beside them.
-
-    `bad`: hosts whose facts cannot be read on a side, each with the reasons; they are not compared.
-    """
-
-    of: str
-    lost: tuple[str, ...] = ()
-    added: tuple[str, ...] = ()
-    states: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    changes: tuple[Change, ...] = ()
-    compared: int = 0
-    readings: int = 0
-    rebooted: tuple[str, ...] = ()
-    bad: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-
-    def __bool__(self) -> bool:
-        return bool(self.lost or self.added or self.states or self.changes)
-
-
 @dataclass(frozen=True)
 class Side:
     """The facts of hosts, and the hosts whose facts cannot be read, with the reasons."""
@@ -86,7 +46,7 @@ class Side:
         return "bad facts" if host in self.bad else "ok" if host in self.hosts else "missing"
 
 
-def facts(before: Side, after: Side, every: bool = False) -> Diff:
+def compare(before: Side, after: Side, every: bool = False) -> Diff:
     """The facts of hosts then and now. One host on each side is compared whatever it is called.
 
     Readings (and between two hosts, what identifies them) are counted only, unless `every`.
@@ -236,103 +196,3 @@ def _plain(items: list[Any]) -> bool:
 
 def _text(value: Any) -> str:
     return "" if value is None else show.plain(show.value(value), 400) or '""'
-
-
-FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason")
-"""The texts of a finding that are needed."""
-
-
-def checked(data: Any, where: str) -> Mapping[str, Any]:
-    """An audit document that has all that is compared. Raises BadDocument."""
-    hosts = data.get("hosts") if isinstance(data, dict) else None
-    good: set[int] = set()
-    if not isinstance(hosts, list) or not all(_is_host(host, good) for host in hosts):
-        raise BadDocument(f"{where}: not a whole audit document: make it with nodetune audit --format json")
-    found: Mapping[str, Any] = data
-    return found
-
-
-def _is_host(host: Any, good: set[int]) -> bool:
-    """`good` takes the findings that are: hosts may share them."""
-    named = isinstance(host, dict) and all(isinstance(host.get(each), str) for each in ("name", "state"))
-    findings = host.get("findings") if named else None
-    if not isinstance(findings, list) or not all(id(each) in good or _is_finding(each) for each in findings):
-        return False
-    good.update(map(id, findings))
-    return True
-
-
-def _is_finding(found: Any) -> bool:
-    texts = isinstance(found, dict) and all(isinstance(found.get(each), str) for each in FINDING)
-    return bool(texts and found["severity"] in SEVERITIES and isinstance(found.get("subjects"), dict))
-
-
-def audits(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
-    """Two audit documents (schema nodetune.audit/1): findings that are new, gone or changed, host by host.
-
-    A host that was not reached on a side has no findings there: only its state is told.
-    """
-    old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
-    both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
-    states = {then["name"]: (then["state"], now["state"]) for then, now in both if then["state"] != now["state"]}
-    reached = [(then, now) for then, now in both if then["state"] == now["state"] == "ok"]
-    changes = [change for then, now in reached for change in _findings(then, now)]
-    return Diff(
-        "audits",
-        tuple(sorted(old.keys() - new.keys())),
-        tuple(sorted(new.keys() - old.keys())),
-        states,
-        tuple(sorted(changes, key=lambda each: -SEVERITIES.index(each.severity))),
-        len(both),
-    )
-
-
-def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
-    old, new = ({each["check"]: each for each in host["findings"]} for host in (before, after))
-    for check in [*new, *(each for each in old if each not in new)]:
-        then, now = old.get(check), new.get(check)
-        kind = _kind(then, now)
-        if kind:
-            shown = now if now and now["status"] == "fail" else then or now or {}
-            words = (show.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
-            yield Change(show.plain(after["name"]), kind, *words)
-
-
-def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
-    """What became of a finding; empty where nothing did. Only what fails (or cannot be told) on a side counts."""
-    if then is now:
-        return ""
-    was, becomes = (each["status"] if each else "" for each in (then, now))
-    if was == becomes:
-        same = ("fail", "severity"), ("fail", "observed"), ("fail", "wanted"), ("fail", "subjects")
-        return CHANGED if then and now and any(was == status and then[key] != now[key] for status, key in same) else ""
-    if becomes == "fail":
-        return NEW
-    if becomes == "unknown":
-        return UNREAD
-    return GONE if was == "fail" else ""
-
-
-def _finding(found: Mapping[str, Any] | None) -> str:
-    if found is None:
-        return "not judged"
-    if found["status"] == "fail":
-        return show.plain(found["observed"] or "fails")
-    words = {"pass": "passes", "skip": "does not apply", "waived": "waived", "unknown": "unknown"}
-    told = words.get(found["status"], found["status"])
-    return show.plain(f"{told}: {found['reason']}" if found["status"] in ("unknown", "waived") else told)
-
-
-def folded(changes: Iterable[Change]) -> list[tuple[Change, list[str], list[str]]]:
-    """Equal changes together: (one of them, the hosts, the devices), in the order in which they first came."""
-    alike: dict[tuple[str, str, str, str], tuple[Change, dict[str, list[str]]]] = {}
-    for each in changes:
-        _, hosts = alike.setdefault((each.kind, each.what, each.before, each.after), (each, {}))
-        hosts.setdefault(each.host, []).append(each.subject)
-    found = []
-    for change, hosts in alike.values():
-        devices: dict[tuple[str, ...], list[str]] = {}
-        for host, subjects in hosts.items():
-            devices.setdefault(tuple(subjects), []).append(host)
-        found += [(change, names, [each for each in subjects if each]) for subjects, names in devices.items()]
-    return found

@@ -1,0 +1,1 @@
+"""What is different between two sets of facts, or between two audits."""

@@ -1,0 +1,99 @@
+"""Two audit documents (schema nodetune.audit/1), finding by finding. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from nodetune import show
+from nodetune.diff.found import CHANGED, GONE, NEW, UNREAD, Change, Diff
+from nodetune.model import SEVERITIES
+
+
+class BadDocument(ValueError):
+    """A file that is neither facts nor an audit, or not whole; the text says what and where."""
+
+
+FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason")
+"""The texts of a finding that are needed."""
+
+
+def checked(data: Any, where: str) -> Mapping[str, Any]:
+    """An audit document that has all that is compared. Raises BadDocument."""
+    hosts = data.get("hosts") if isinstance(data, dict) else None
+    good: set[int] = set()
+    if not isinstance(hosts, list) or not all(_is_host(host, good) for host in hosts):
+        raise BadDocument(f"{where}: not a whole audit document: make it with nodetune audit --format json")
+    found: Mapping[str, Any] = data
+    return found
+
+
+def _is_host(host: Any, good: set[int]) -> bool:
+    """`good` takes the findings that are: hosts may share them."""
+    named = isinstance(host, dict) and all(isinstance(host.get(each), str) for each in ("name", "state"))
+    findings = host.get("findings") if named else None
+    if not isinstance(findings, list) or not all(id(each) in good or _is_finding(each) for each in findings):
+        return False
+    good.update(map(id, findings))
+    return True
+
+
+def _is_finding(found: Any) -> bool:
+    texts = isinstance(found, dict) and all(isinstance(found.get(each), str) for each in FINDING)
+    return bool(texts and found["severity"] in SEVERITIES and isinstance(found.get("subjects"), dict))
+
+
+def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
+    """Findings that are new, gone or changed, host by host.
+
+    A host that was not reached on a side has no findings there: only its state is told.
+    """
+    old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
+    both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
+    states = {then["name"]: (then["state"], now["state"]) for then, now in both if then["state"] != now["state"]}
+    reached = [(then, now) for then, now in both if then["state"] == now["state"] == "ok"]
+    changes = [change for then, now in reached for change in _findings(then, now)]
+    return Diff(
+        "audits",
+        tuple(sorted(old.keys() - new.keys())),
+        tuple(sorted(new.keys() - old.keys())),
+        states,
+        tuple(sorted(changes, key=lambda each: -SEVERITIES.index(each.severity))),
+        len(both),
+    )
+
+
+def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
+    old, new = ({each["check"]: each for each in host["findings"]} for host in (before, after))
+    for check in [*new, *(each for each in old if each not in new)]:
+        then, now = old.get(check), new.get(check)
+        kind = _kind(then, now)
+        if kind:
+            shown = now if now and now["status"] == "fail" else then or now or {}
+            words = (show.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
+            yield Change(show.plain(after["name"]), kind, *words)
+
+
+def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
+    """What became of a finding; empty where nothing did. Only what fails (or cannot be told) on a side counts."""
+    if then is now:
+        return ""
+    was, becomes = (each["status"] if each else "" for each in (then, now))
+    if was == becomes:
+        same = ("fail", "severity"), ("fail", "observed"), ("fail", "wanted"), ("fail", "subjects")
+        return CHANGED if then and now and any(was == status and then[key] != now[key] for status, key in same) else ""
+    if becomes == "fail":
+        return NEW
+    if becomes == "unknown":
+        return UNREAD
+    return GONE if was == "fail" else ""
+
+
+def _finding(found: Mapping[str, Any] | None) -> str:
+    if found is None:
+        return "not judged"
+    if found["status"] == "fail":
+        return show.plain(found["observed"] or "fails")
+    words = {"pass": "passes", "skip": "does not apply", "waived": "waived", "unknown": "unknown"}
+    told = words.get(found["status"], found["status"])
+    return show.plain(f"{told}: {found['reason']}" if found["status"] in ("unknown", "waived") else told)
