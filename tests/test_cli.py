@@ -63,7 +63,8 @@ assert not loaded, loaded
     [
         (["audti"], "No such command 'audti'"),
         (["audit", "--no-such"], "No such option"),
-        (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file"),
+        (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file (bundled machines: h200-x4)"),
+        (["audit", "--facts", "/no/such"], "no such file or folder: /no/such (bundled machines: h200-x4)"),
         (["audit", "--fail-on", "bad"], "'bad' is not one of"),
         (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "no-such-check"], "no check matches no-such-check"),

@@ -124,11 +124,10 @@ def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | N
     """A path that exists, or the name of a bundled machine."""
     if given is None or given.exists():
         return given
-    bundled = paths.bundled("machines") / f"{given}.json"
-    if bundled.exists():
-        return bundled
-    known = ", ".join(sorted(each.stem for each in bundled.parent.glob("*.json")))
-    raise click.BadParameter(f"no such file or folder: {given} (bundled machines: {known})")
+    bundled = {each.stem: each for each in sorted(paths.bundled("machines").glob("*.json"))}
+    if str(given) in bundled:
+        return bundled[str(given)]
+    raise click.BadParameter(f"no such file or folder: {given} (bundled machines: {', '.join(bundled)})")
 
 
 saved_facts = click.option(
