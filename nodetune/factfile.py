@@ -48,26 +48,35 @@ def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
         head, found, lines = text.decode().partition(layout.FACTS)
         if not found or not lines.endswith(layout.END):
             return None
-        data = _of_this_version(_JSON.decode(head.removesuffix(",") + "}"))
-        facts = dict(map(_line, lines[: -len(layout.END)].split(layout.BETWEEN)))
+        data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
+        facts: dict[str, Fact] = {}
+        for line in lines[: -len(layout.END)].split(layout.BETWEEN):
+            name, content = _parts(line)
+            if name in facts:
+                return None
+            facts[name] = FORMS.of(name, content, _fact_of_line)
     except (ValueError, RecursionError):
         return None
     return data, facts
 
 
-def _line(line: str) -> tuple[str, Fact]:
-    """A line `  "name": fact`. Raises ValueError."""
+def _parts(line: str) -> tuple[str, str]:
+    """Of a line `  "name": fact` the name and the fact. Raises ValueError."""
     before, _, content = line.partition('": ')
     if not before.startswith('  "'):
         raise ValueError(line)
-    name = before[3:]
-    return name, FORMS.of(name, content, _fact_of_line)
+    return before[3:], content
 
 
 def _fact_of_line(name: str, content: str) -> Fact:
-    if '"' in name or "\\" in name or show.plain(name) != name:
+    if not _is_usual(name):
         raise ValueError(name)
     return _fact(name, _JSON.decode(content))
+
+
+def _is_usual(name: str) -> bool:
+    """Does a name stand in JSON, and in a report, as it is? Others are never known: each time they are looked at anew."""
+    return '"' not in name and "\\" not in name and show.plain(name) == name
 
 
 def from_data(data: Any, host: str = "", unnamed: str = "unnamed") -> HostFacts:
@@ -86,6 +95,8 @@ def _of_this_version(data: dict[str, Any]) -> dict[str, Any]:
 
 
 def _known(name: str, data: Any) -> Fact:
+    if not _is_usual(name):
+        return _fact(name, data)
     try:
         return FORMS.of(name, json.dumps(data), lambda name, _: _fact(name, data))
     except RecursionError:

@@ -10,11 +10,11 @@ from nodetune.model import Fact, HostFacts
 FORMS = 64
 """So many forms of one thing are kept; what differs on every host (serial numbers, temperatures) stops being kept there."""
 
-NAMES = 4096
-"""So many things are known by name: several times what nodetune asks for. A hostile host may send any number."""
+NAMES, LONGEST, MOST = 4096, 64 << 10, 64 << 20
+"""So many names are known, contents of so many signs, and all of them together: some ten times what real fleets have.
 
-LONGEST = 64 << 10
-"""Longer contents are not kept: a real fact has a tenth of that."""
+A hostile host may send any number: where there would be more, all is forgotten, and comes again with the next hosts.
+"""
 
 Result = TypeVar("Result")
 
@@ -24,20 +24,24 @@ class Forms:
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, Any]] = {}
+        self._size = 0
 
     def of(self, name: str, content: str, make: Callable[[str, str], Result]) -> Result:
         """What `make(name, content)` makes, or made of the same content before."""
         forms = self._known.get(name)
-        if forms is None:
-            if len(self._known) >= NAMES:
-                return make(name, content)
-            forms = self._known[name] = {}
-        known: Result | None = forms.get(content)
+        known: Result | None = forms.get(content) if forms else None
         if known is None:
             known = make(name, content)
-            if len(forms) < FORMS and len(content) <= LONGEST:
-                forms[content] = known
+            if len(content) <= LONGEST and (not forms or len(forms) < FORMS):
+                self._keep(name, content, known)
         return known
+
+    def _keep(self, name: str, content: str, made: Any) -> None:
+        if len(self._known) >= NAMES or self._size + len(content) > MOST:
+            self._known.clear()
+            self._size = 0
+        self._known.setdefault(name, {})[content] = made
+        self._size += len(content)
 
 
 class Verdicts:

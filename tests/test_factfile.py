@@ -8,6 +8,7 @@ import pytest
 from nodetune import factfile, paths, whole
 from nodetune.factfile import BadFacts
 from nodetune.model import Absent, Each, HostFacts, Unread, Value
+from nodetune.probe import layout
 
 FACTS = HostFacts(
     "gpu001",
@@ -88,7 +89,29 @@ def test_a_document_says_the_same_however_it_is_laid_out(change):
     assert factfile.read(changed.encode(), "here") == FACTS
 
 
+def names_in(text):
+    """None for what is refused."""
+    try:
+        return set(factfile.read(text.encode(), "here").facts)
+    except BadFacts:
+        return None
+
+
+UNUSUAL = ("x\x1b[31m", "x\u009b2J\u202e", 'a"b', "a\\u002eb", "\n")
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_what_one_document_says_never_depends_on_those_before_it(name):
+    whole = json.dumps({"facts": {name: {"value": 1}}})
+    lines = f'{{\n "host": "x",{layout.FACTS}  "{name}": {{"value": 1}}{layout.END}'
+    told = [names_in(text) for text in (lines, whole, lines, whole)]
+    assert told[:2] == told[2:]
+    assert not any(set("".join(names)) & set("\x1b\x9b\u202e\n") for names in told if names)
+
+
 BROKEN = {
+    "no comma before the facts": lambda text: text.replace(',\n "facts"', '\n "facts"'),
+    "nothing but a comma before the facts": lambda text: "{," + text[text.index('\n "facts"') :],
     "no comma between facts": lambda text: text.replace(",\n", "\n"),
     "a comma after the last fact": lambda text: text.replace("\n }\n}", ",\n }\n}"),
     "a number that is none": lambda text: text.replace('{"value": 0}', '{"value": NaN}'),

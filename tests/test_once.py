@@ -9,6 +9,7 @@ from nodetune import audit, checks, factfile, once, paths, workflow
 from nodetune.choice import Choice
 from nodetune.model import HostFacts, Value
 from nodetune.once import Forms, Verdicts
+from nodetune.probe import layout
 
 H200 = json.loads((paths.bundled("machines") / "h200-x4.json").read_text())
 
@@ -42,11 +43,38 @@ def test_a_fact_that_differs_on_every_host_stops_being_kept():
 
 def test_a_hostile_host_cannot_fill_memory_with_what_would_be_kept():
     forms = Forms()
-    for number in range(2 * once.NAMES):
+    for number in range(3 * once.NAMES):
         assert forms.of(f"name{number}", "1", lambda _name, text: Value(text)) == Value("1")
-    assert len(forms._known) == once.NAMES
-    forms.of("name0", "x" * (once.LONGEST + 1), lambda _name, text: Value(text))
-    assert set(forms._known["name0"]) == {"1"}
+        assert len(forms._known) <= once.NAMES
+    for number in range(3 * once.MOST // once.LONGEST):
+        forms.of(f"name{number % 100}", f"{number:064}" * (once.LONGEST // 64), lambda _name, text: Value(0))
+        assert sum(len(content) for known in forms._known.values() for content in known) <= once.MOST
+    forms.of("long", "x" * (once.LONGEST + 1), lambda _name, text: Value(text))
+    assert "long" not in forms._known
+
+
+POISON = {
+    "names that nobody asked for": lambda facts: facts | {f"x.{number}": {"value": 1} for number in range(once.NAMES)},
+    "another form of all": lambda facts: {name: {"value": "other"} for name in facts},
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
+def test_after_a_hostile_host_the_others_have_their_facts_in_common_again(poison):
+    data = {**H200, "facts": poison(H200["facts"])}
+    factfile.read(layout.text(data).encode(), "here")
+    written = layout.text(H200).encode()
+    first, second = factfile.read(written, "here"), factfile.read(written, "here")
+    assert all(first.facts[name] is second.facts[name] for name in first.facts)
+
+
+def test_a_host_cannot_take_all_places_of_a_fact_by_sending_it_many_times():
+    lines = layout.BETWEEN.join(f'  "once.many": {{"value": {number}}}' for number in range(2 * once.FORMS))
+    factfile.read(f'{{\n "host": "x",{layout.FACTS}{lines}{layout.END}'.encode(), "here")
+    one, other = (
+        factfile.read(layout.text({"host": "y", "facts": {"once.many": {"value": -1}}}).encode(), "h") for _ in "ab"
+    )
+    assert one.facts["once.many"] is other.facts["once.many"]
 
 
 def test_a_verdict_is_worked_out_once_for_the_same_facts_and_anew_for_others():

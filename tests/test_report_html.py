@@ -4,10 +4,12 @@ import base64
 import hashlib
 import io
 import json
+import os
 import re
 import shutil
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -366,6 +368,16 @@ def test_what_is_not_known_now_or_was_not_judged_then_is_no_change():
     assert before.change(result("b", finding("x"))) == html_since.Change(added=True)
     changed = before.change(result("a", finding("x", status="waived"), finding("y")))
     assert changed == html_since.Change(("y",), (("x", "waived"),))
+
+
+def test_the_audit_before_may_come_through_a_pipe(tmp_path):
+    from nodetune.report import data
+
+    text = json.dumps(data.audit([result("a", finding("swap-on"))]))  # in another layout than ours
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_text, args=(text,), daemon=True)
+    writer.start()
+    assert html_since.read(tmp_path / "pipe").hosts == {"a": (frozenset({"swap-on"}), frozenset({"swap-on"}))}
 
 
 @pytest.mark.parametrize(

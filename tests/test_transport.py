@@ -306,6 +306,12 @@ def test_this_host_alone_is_probed_in_this_process():
     assert 0 < seconds < 10
 
 
+def test_what_the_probe_in_this_process_says_is_looked_at_like_any_answer(monkeypatch):
+    monkeypatch.setattr(local, "facts", lambda *_: {"facts": {"a": 5}})
+    ((_, told, _),) = fanout.collect([here()], script_for, Options(), asked=ASKED)
+    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is none of value, absent, unread, each")
+
+
 def test_hosts_come_as_they_are_done_and_one_that_fails_stops_no_other():
     def script(target):
         if target.name == "surprise":

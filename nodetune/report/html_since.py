@@ -53,7 +53,7 @@ class Before:
 def read(path: Path) -> Before:
     """The audit in a file. Raises located.BadFile."""
     try:
-        by_hosts = audit_file.read(path, {})
+        by_hosts = audit_file.read(path, {}) if path.is_file() else None  # a pipe can be read but once
         if not by_hosts and path.stat().st_size > LARGEST:
             raise BadFile(f"{path}: larger than {show.size(LARGEST)}: compare with the HTML page of that audit instead")
         content = b"" if by_hosts else path.read_bytes()

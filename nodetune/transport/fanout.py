@@ -63,7 +63,10 @@ def _imported(asked: Mapping[str, list[str]], target: Target, ways: Ways, life: 
     """Probe in this very process: only while no other host has a thread in it."""
 
     def read() -> HostFacts:
-        return _by(factfile.from_data(local.facts(asked, min(life.seconds, 20.0)), target.name), "local")
+        try:
+            return _by(factfile.from_data(local.facts(asked, min(life.seconds, 20.0)), target.name), "local")
+        except factfile.BadFacts as problem:
+            raise Unreachable("bad answer", str(problem)) from None
 
     return target, ways.outcome(target, read), life.spent()
 
