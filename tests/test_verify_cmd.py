@@ -107,7 +107,7 @@ def test_where_there_is_no_gpu_that_is_said_and_nothing_is_proved(tmp_path):
         (["--only", "memory", "-o", "none/a.json"], "none: there is no such folder"),
         (["--only", "memory", "--save-baseline", "/proc/x"], "/proc/x: "),
         (["--baseline", "none.json"], "none.json: No such file"),
-        (["--baseline", "text.json"], "text.json: not JSON: write one with nodetune verify --save-baseline text.json"),
+        (["--baseline", "text.json"], "text.json: not JSON: write one with nodetune verify --save-baseline FILE"),
         (["--compare", "text.json", "text.json"], "text.json: not JSON: save one with nodetune verify --format json"),
         (["--compare", "none.json", "text.json"], "none.json: No such file"),
         (["-i", "no-such-inventory/"], "no-such-inventory"),
