@@ -14,6 +14,12 @@ from nodetune.probe import layout
 H200 = json.loads((paths.bundled("machines") / "h200-x4.json").read_text())
 
 
+@pytest.fixture(autouse=True)
+def nothing_read_before(monkeypatch):
+    """What other tests of this process read are no hosts of the fleet: they may have taken the places of a fact."""
+    monkeypatch.setattr(factfile, "FORMS", Forms())
+
+
 def host(name="n1", **changes):
     document = copy.deepcopy(H200)
     document["facts"].update({key.replace("__", "."): fact for key, fact in changes.items()})

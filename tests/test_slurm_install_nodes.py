@@ -155,7 +155,10 @@ def nodetune(machine, folder):
 
 
 def srun(cluster, *words):
-    done = subprocess.run(["srun", *words], env=cluster.environment, capture_output=True, text=True, timeout=90)
+    try:
+        done = subprocess.run(["srun", *words], env=cluster.environment, capture_output=True, text=True, timeout=90)
+    except subprocess.TimeoutExpired as problem:
+        raise AssertionError(f"{problem}: {problem.stderr}\n{cluster.told()}") from None
     return done.returncode, done.stdout
 
 

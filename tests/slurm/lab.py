@@ -238,9 +238,16 @@ class Cluster:
         end = time.monotonic() + STARTS_WITHIN
         while not true():
             if time.monotonic() > end:
-                said = (self.folder / "log" / "output").read_text(errors="replace")[-2000:]
-                raise AssertionError(f"not within {STARTS_WITHIN} s: {what}\n{said}")
+                raise AssertionError(f"not within {STARTS_WITHIN} s: {what}\n{self.told()}")
             time.sleep(0.1)
+
+    def told(self):
+        """The nodes, the jobs and the end of every log: for the message of what failed."""
+        asked = [self.run("scontrol", "show", what, check=False) for what in ("nodes", "jobs")]
+        logs = [
+            f"{path.name}:\n{path.read_text(errors='replace')[-4000:]}" for path in (self.folder / "log").iterdir()
+        ]
+        return "\n".join([*asked, *logs])
 
 
 def _end(process):
