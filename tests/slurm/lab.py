@@ -244,9 +244,7 @@ class Cluster:
     def told(self):
         """The nodes, the jobs and the end of every log: for the message of what failed."""
         asked = [self.run("scontrol", "show", what, check=False) for what in ("nodes", "jobs")]
-        logs = [
-            f"{path.name}:\n{path.read_text(errors='replace')[-4000:]}" for path in (self.folder / "log").iterdir()
-        ]
+        logs = [f"{path.name}:\n{path.read_text(errors='replace')[-4000:]}" for path in (self.folder / "log").iterdir()]
         return "\n".join([*asked, *logs])
 
 
