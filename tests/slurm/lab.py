@@ -46,7 +46,9 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_Core
 MpiDefault=none
 ReturnToService=1
-SlurmdTimeout=30
+# Slurm's own default: a node that was silent for so long, as when this machine's clock is set or it stalls, is DOWN, and
+# is not asked again for minutes
+SlurmdTimeout=300
 MailProg=/bin/true
 SlurmdParameters=config_overrides
 {extra}
