@@ -106,7 +106,8 @@ class Worker:
             os.close(handle)
         status, end = None, time.monotonic() + ENDING_SECONDS
         while True:
-            _kill(os.killpg, self.pid)
+            if status is None:  # once it was taken in, its number may be another group's
+                _kill(os.killpg, self.pid)
             left = [pid for pid in children(self.own) if pid not in but]
             for pid in left:
                 _kill(os.kill, pid)
