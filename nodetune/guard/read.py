@@ -192,8 +192,9 @@ def _collect(family: str, names: list[str], report: Any) -> None:
             for name in ("count", "nvml_status"):
                 report.send("fact", [f"gpu.{name}", {"absent": "no NVML library (libnvidia-ml.so.1) on this host"}])
             return
-        # the collector's table has a line for each fact of a GPU: this is a process of its own, which may cut it
-        module.FACTS = [fact for fact in module.FACTS if fact[0] in names]  # type: ignore[attr-defined]
+        # it reads all of this table: this is a process of its own, which may cut it
+        gpu_facts = import_module("nodetune.probe.gpu_facts")
+        gpu_facts.FACTS = [fact for fact in gpu_facts.FACTS if fact[0] in names]  # type: ignore[attr-defined]
     left = set(names)
     for name, fact in module.collect(names, report.step):
         if name in left:

@@ -8,51 +8,11 @@ import errno
 import os
 import re
 
-from . import nvlink, nvml, read
+from . import gpu_facts, nvlink, nvml, read
+from .gpu_facts import ON_OFF
 
 DRIVER = "/proc/driver/nvidia"
 PCI = "/sys/bus/pci/devices"
-ON_OFF = {0: "disabled", 1: "enabled"}
-ARCHITECTURES = {
-    2: "kepler",
-    3: "maxwell",
-    4: "pascal",
-    5: "volta",
-    6: "turing",
-    7: "ampere",
-    8: "ada",
-    9: "hopper",
-    10: "blackwell",
-    13: "rubin",
-}
-COMPUTE_MODES = {0: "default", 1: "exclusive_thread", 2: "prohibited", 3: "exclusive_process"}
-VIRTUALIZATION = {0: "none", 1: "passthrough", 2: "vgpu", 3: "host_vgpu", 4: "host_vsga"}
-ADDRESSING = {0: "none", 1: "hmm", 2: "ats"}
-RECOVERY = {
-    0: "none",
-    1: "reset the GPU",
-    2: "reboot the node",
-    3: "drain peer-to-peer traffic",
-    4: "drain and reset the GPU",
-    5: "recover the IMEX domain",
-    6: "reset the PCIe bus",
-    7: "reboot the system",
-}
-EVENT_REASONS = (
-    (0x001, "idle"),
-    (0x002, "applications_clocks_setting"),
-    (0x004, "sw_power_cap"),
-    (0x008, "hw_slowdown"),
-    (0x010, "sync_boost"),
-    (0x020, "sw_thermal_slowdown"),
-    (0x040, "hw_thermal_slowdown"),
-    (0x080, "hw_power_brake_slowdown"),
-    (0x100, "display_clock_setting"),
-)
-THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
-SM, MEMORY = 1, 2
-CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
-MEMORY_TEMPERATURE, GET_RECOVERY_ACTION = 82, 230
 
 
 def collect(names, step):
@@ -127,7 +87,7 @@ def _with_nvml(library, names, step):
         return
     yield "count", read.value(count)
     devices, refused = _open(library, count, step)
-    for name, read_value in FACTS:
+    for name, read_value in gpu_facts.FACTS:
         found = {device.name: device.fact(read_value) for device in devices}
         found.update({subject: read.unread(text) for subject, (text, _) in refused.items()})
         yield name, read.each(dict(sorted(found.items(), key=lambda pair: int(pair[0][3:]))))
@@ -182,223 +142,6 @@ def _access(devices, refused):
     return found
 
 
-# Facts of one GPU
-
-
-def simple(function, *arguments, **options):
-    parse = options.get("parse", nvml.decoded)
-    return lambda device: read.value(parse(device.call(function, *arguments)))
-
-
-def pick(function, key, *arguments):
-    """One entry of a list, or one member of a structure."""
-
-    def read_value(device):
-        answer = device.call(function, *arguments)
-        return read.value(answer[key] if isinstance(key, int) else getattr(answer, key))
-
-    return read_value
-
-
-def words(meanings, function, *arguments, **options):
-    """A number as its meaning; one without a meaning as text."""
-    at = options.get("at")
-
-    def read_value(device):
-        answer = device.call(function, *arguments)
-        number = answer if at is None else answer[at]
-        return read.value(meanings.get(number, "unknown ({})".format(number)))
-
-    return read_value
-
-
-def _bdf(device):
-    text = nvml.decoded(device.call("nvmlDeviceGetPciInfo").busId).lower()
-    domain, _, rest = text.partition(":")
-    return read.value("{:04x}:{}".format(int(domain, 16), rest))
-
-
-def _pci_device_id(device):
-    return read.value("{:04x}".format(device.call("nvmlDeviceGetPciInfo").pciDeviceId >> 16))
-
-
-def _field(number, parse=None):
-    def read_value(device):
-        got = device.fields(((number, 0),))[(number, 0)]
-        if got is None:
-            return read.absent(nvml.NOT_SUPPORTED)
-        if not isinstance(got, (int, float)):
-            return read.unread(got)
-        return read.value(parse(got) if parse else got)
-
-    return read_value
-
-
-def _event_reasons(device):
-    """What holds the clocks down now; drivers before R535 call it throttle reasons."""
-    try:
-        mask = device.call("nvmlDeviceGetCurrentClocksEventReasons")
-    except device.library.NVMLError as problem:
-        if problem.value not in nvml.ABSENT:
-            raise
-        mask = device.call("nvmlDeviceGetCurrentClocksThrottleReasons")
-    return read.value([name for bit, name in EVENT_REASONS if mask & bit])
-
-
-def _thresholds(device):
-    """Absolute limits in °C, as far as the GPU has them (newer ones speak of margins instead)."""
-    found = {}
-    for name, number in THRESHOLDS:
-        fact = device.fact(simple("nvmlDeviceGetTemperatureThreshold", number), (nvml.INVALID_ARGUMENT,))
-        if "unread" in fact:
-            return fact
-        if "value" in fact:
-            found[name] = fact["value"]
-    return read.value(found) if found else read.absent(nvml.NOT_SUPPORTED)
-
-
-def _fans(device):
-    count = device.call("nvmlDeviceGetNumFans")
-    if not count:
-        return read.absent("no fan of its own")
-    return read.value([device.call("nvmlDeviceGetFanSpeed_v2", fan) for fan in range(count)])
-
-
-def _remapped_rows(device):
-    correctable, uncorrectable, pending, failure = device.call("nvmlDeviceGetRemappedRows")
-    return read.value(
-        {"correctable": correctable, "uncorrectable": uncorrectable, "pending": bool(pending), "failure": bool(failure)}
-    )
-
-
-def _histogram(device):
-    """How many memory banks still have how many spare rows."""
-    seen = device.call("nvmlDeviceGetRowRemapperHistogram")
-    return read.value({name: getattr(seen, name) for name in ("max", "high", "partial", "low", "none")})
-
-
-def _repair_pending(device):
-    channel, tpc = device.call("nvmlDeviceGetRepairStatus")
-    return read.value({"channel": bool(channel), "tpc": bool(tpc)})
-
-
-def _sram_threshold(device):
-    return read.value(bool(device.sram().bThresholdExceeded))
-
-
-def _mig_devices(device):
-    """MIG devices by profile, as mig-parted's configuration writes them: {"1g.18gb": 7}."""
-    if not device.call("nvmlDeviceGetMigMode")[0]:
-        return read.value({})
-    found = {}
-    for index in range(device.call("nvmlDeviceGetMaxMigDeviceCount")):
-        try:
-            instance = device.call("nvmlDeviceGetMigDeviceHandleByIndex", index)
-        except device.library.NVMLError as problem:
-            if problem.value in (nvml.NOT_FOUND, nvml.INVALID_ARGUMENT):
-                continue
-            raise
-        name = nvml.decoded(device.library.nvmlDeviceGetName(instance))
-        profile = name.rpartition("MIG ")[2]
-        found[profile] = found.get(profile, 0) + 1
-    return read.value(found)
-
-
-def _processes(function):
-    def read_value(device):
-        return read.value([_process(each.pid, each.usedGpuMemory) for each in device.call(function)])
-
-    return read_value
-
-
-def _process(pid, used):
-    """A process that uses a GPU; its name and owner are None where it is gone or not visible from here."""
-    owner = re.search(r"^Uid:\s+(\d+)", read.text_or("/proc/{}/status".format(pid)), re.MULTILINE)
-    return {
-        "pid": pid,
-        "used_memory": used,
-        "name": read.text_or("/proc/{}/comm".format(pid)) or None,
-        "uid": int(owner.group(1)) if owner else None,
-    }
-
-
-FACTS = (
-    ("names", simple("nvmlDeviceGetName")),
-    ("bdf", _bdf),
-    ("pci_device_id", _pci_device_id),
-    ("architecture", words(ARCHITECTURES, "nvmlDeviceGetArchitecture")),
-    ("uuid", simple("nvmlDeviceGetUUID")),
-    ("serial", simple("nvmlDeviceGetSerial")),
-    ("minor_number", simple("nvmlDeviceGetMinorNumber")),
-    ("vbios_version", simple("nvmlDeviceGetVbiosVersion")),
-    ("inforom_image_version", simple("nvmlDeviceGetInforomImageVersion")),
-    ("gsp_firmware_version", simple("nvmlDeviceGetGspFirmwareVersion")),
-    ("virtualization_mode", words(VIRTUALIZATION, "nvmlDeviceGetVirtualizationMode")),
-    ("persistence_mode", words(ON_OFF, "nvmlDeviceGetPersistenceMode")),
-    ("compute_mode", words(COMPUTE_MODES, "nvmlDeviceGetComputeMode")),
-    ("accounting_mode", words(ON_OFF, "nvmlDeviceGetAccountingMode")),
-    ("ecc_mode", words(ON_OFF, "nvmlDeviceGetEccMode", at=0)),
-    ("ecc_mode_pending", words(ON_OFF, "nvmlDeviceGetEccMode", at=1)),
-    ("ecc_mode_default", words(ON_OFF, "nvmlDeviceGetDefaultEccMode", at=0)),
-    ("ecc_uncorrected_volatile", simple("nvmlDeviceGetTotalEccErrors", UNCORRECTED, VOLATILE)),
-    ("ecc_uncorrected_aggregate", simple("nvmlDeviceGetTotalEccErrors", UNCORRECTED, AGGREGATE)),
-    ("ecc_corrected_volatile", simple("nvmlDeviceGetTotalEccErrors", CORRECTED, VOLATILE)),
-    ("ecc_corrected_aggregate", simple("nvmlDeviceGetTotalEccErrors", CORRECTED, AGGREGATE)),
-    ("sram_threshold_exceeded", _sram_threshold),
-    ("remapped_rows", _remapped_rows),
-    ("row_remapper_histogram", _histogram),
-    ("retired_pages_pending", simple("nvmlDeviceGetRetiredPagesPendingStatus", parse=bool)),
-    ("repair_pending", _repair_pending),
-    ("unrepairable_memory", simple("nvmlDeviceGetUnrepairableMemoryFlag_v1", parse=bool)),
-    ("recovery_action", _field(GET_RECOVERY_ACTION, lambda code: RECOVERY.get(code, "unknown ({})".format(code)))),
-    ("mig_mode", words(ON_OFF, "nvmlDeviceGetMigMode", at=0)),
-    ("mig_mode_pending", words(ON_OFF, "nvmlDeviceGetMigMode", at=1)),
-    ("max_mig_device_count", simple("nvmlDeviceGetMaxMigDeviceCount")),
-    ("mig_devices", _mig_devices),
-    ("performance_state", simple("nvmlDeviceGetPerformanceState")),
-    ("clocks_event_reasons", _event_reasons),
-    ("clock_info.sm", simple("nvmlDeviceGetClockInfo", SM)),
-    ("clock_info.memory", simple("nvmlDeviceGetClockInfo", MEMORY)),
-    ("max_clock_info.sm", simple("nvmlDeviceGetMaxClockInfo", SM)),
-    ("max_clock_info.memory", simple("nvmlDeviceGetMaxClockInfo", MEMORY)),
-    ("applications_clock.sm", simple("nvmlDeviceGetApplicationsClock", SM)),
-    ("applications_clock.memory", simple("nvmlDeviceGetApplicationsClock", MEMORY)),
-    ("default_applications_clock.sm", simple("nvmlDeviceGetDefaultApplicationsClock", SM)),
-    ("max_customer_boost_clock.sm", simple("nvmlDeviceGetMaxCustomerBoostClock", SM)),
-    ("power_management_limit", simple("nvmlDeviceGetPowerManagementLimit")),
-    ("power_management_default_limit", simple("nvmlDeviceGetPowerManagementDefaultLimit")),
-    ("power_management_limit_constraints", simple("nvmlDeviceGetPowerManagementLimitConstraints", parse=list)),
-    ("enforced_power_limit", simple("nvmlDeviceGetEnforcedPowerLimit")),
-    ("power_usage", simple("nvmlDeviceGetPowerUsage")),
-    ("temperature", simple("nvmlDeviceGetTemperature", 0)),
-    ("temperature_margin", simple("nvmlDeviceGetMarginTemperature")),
-    ("temperature_threshold", _thresholds),
-    ("memory_temperature", _field(MEMORY_TEMPERATURE)),
-    ("fan_speed", _fans),
-    ("curr_pcie_link_generation", simple("nvmlDeviceGetCurrPcieLinkGeneration")),
-    ("max_pcie_link_generation", simple("nvmlDeviceGetMaxPcieLinkGeneration")),
-    ("gpu_max_pcie_link_generation", simple("nvmlDeviceGetGpuMaxPcieLinkGeneration")),
-    ("curr_pcie_link_width", simple("nvmlDeviceGetCurrPcieLinkWidth")),
-    ("max_pcie_link_width", simple("nvmlDeviceGetMaxPcieLinkWidth")),
-    ("pcie_replay_counter", simple("nvmlDeviceGetPcieReplayCounter")),
-    ("bar1_total", pick("nvmlDeviceGetBAR1MemoryInfo", "bar1Total")),
-    ("memory_total", pick("nvmlDeviceGetMemoryInfo", "total")),
-    ("memory_used", pick("nvmlDeviceGetMemoryInfo", "used")),
-    ("compute_running_processes", _processes("nvmlDeviceGetComputeRunningProcesses")),
-    ("graphics_running_processes", _processes("nvmlDeviceGetGraphicsRunningProcesses")),
-    ("mps_compute_running_processes", _processes("nvmlDeviceGetMPSComputeRunningProcesses")),
-    ("addressing_mode", words(ADDRESSING, "nvmlDeviceGetAddressingMode")),
-    ("numa_node_id", simple("nvmlDeviceGetNumaNodeId")),
-    ("c2c_mode", lambda device: read.value(ON_OFF[device.call("nvmlDeviceGetC2cModeInfoV").isC2cEnabled])),
-    ("nvlink_state", nvlink.state),
-    ("nvlink_version", nvlink.version),
-    ("nvlink_remote", nvlink.remote),
-    ("nvlink_speed", nvlink.speed),
-    ("nvlink_errors", nvlink.errors),
-    ("fabric", nvlink.fabric),
-)
-
-
 # From /proc, without NVML
 
 
@@ -432,7 +175,7 @@ def _excluded():
 
 def _hidden(devices, step):
     """GPUs that the driver has and that we may not open: a device cgroup (a job's, a container's) keeps them from us."""
-    seen = {device.fact(_bdf).get("value") for device in devices}
+    seen = {device.fact(gpu_facts.bdf).get("value") for device in devices}
     found = []
     try:
         for bdf, text in _driver_gpus().items():

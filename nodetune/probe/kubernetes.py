@@ -8,7 +8,7 @@ import json
 import os
 import re
 
-from . import read, services
+from . import processes, read
 
 CONFIG = "/var/lib/kubelet/config.yaml"
 PLUGINS = "/var/lib/kubelet/device-plugins"
@@ -51,10 +51,10 @@ def _fact(reader):
 def _running():
     """The running kubelet's command line, and the name of a distribution that has it inside (k3s)."""
     try:
-        found = services.processes()
+        found = processes.running()
     except OSError:
         return [], None
-    words = services.cmdline(services.daemon(found["kubelet"])) if "kubelet" in found else []
+    words = processes.cmdline(processes.daemon(found["kubelet"])) if "kubelet" in found else []
     return words, next((name for name in ("k3s", "rke2") if name in found), None)
 
 

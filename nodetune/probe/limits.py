@@ -7,7 +7,7 @@ sshd passes on), and each running daemon that starts work. Bytes and counts as t
 import os
 import re
 
-from . import read, services
+from . import processes, read, services
 
 PROC_NAMES = {
     "memlock": "Max locked memory",
@@ -38,10 +38,10 @@ def collect(names, step):
 def _running():
     """{daemon: {item: fact}} of the launchers that run; unread where their processes are hidden."""
     try:
-        found = services.processes()
+        found = processes.running()
     except OSError:
         return read.unread("/proc hides other users' processes: needs root (--become)")
-    daemons = {name: services.daemon(found[name]) for name in LAUNCHERS if name in found}
+    daemons = {name: processes.daemon(found[name]) for name in LAUNCHERS if name in found}
     return {name: process_limits(pid) for name, pid in daemons.items()}
 
 

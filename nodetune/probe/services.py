@@ -4,11 +4,10 @@
 for cost one systemctl call. The other facts (FACTS, below) are read only when asked for.
 """
 
-import ctypes
 import os
 import re
 
-from . import persisted, read, sysctl
+from . import clock, processes, read, tuned
 
 SUFFIXES = (".service", ".timer", ".socket", ".target", ".mount", ".slice", ".path", ".scope", ".swap")
 PROPERTIES = (
@@ -26,30 +25,7 @@ PROPERTIES = (
 )
 UNLIMITED = ("infinity", "18446744073709551615")
 CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
-TUNED_FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
-
 FIREWALLD_ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
-
-DAEMONS = (
-    "slurmd",
-    "containerd",
-    "dockerd",
-    "kubelet",
-    "crio",
-    "sshd",
-    "nvidia-persistenced",
-    "nv-fabricmanager",
-    "nv-hostengine",
-    "dcgm-exporter",
-    "nvidia-imex",
-    "nvidia-cuda-mps-control",
-    "nvidia-cuda-mps-server",
-    "chronyd",
-    "ntpd",
-    "k3s",
-    "rke2",
-)
-"""Daemons that are looked for among the processes, because they also run outside any unit (in containers, by hand)."""
 
 
 def collect(names, step):
@@ -130,7 +106,7 @@ def unit_fact(unit):
             "enabled": unit.get("UnitFileState", ""),
             "pid": pid,
             "exec": started.group(1) if started else "",
-            "cmdline": " ".join(cmdline(pid)) if pid else "",
+            "cmdline": " ".join(processes.cmdline(pid)) if pid else "",
             "drop_ins": unit.get("DropInPaths", "").split(),
             "since": unit.get("ActiveEnterTimestamp", ""),
             "tasks_max": limit(unit.get("TasksMax", "infinity")),
@@ -141,56 +117,6 @@ def unit_fact(unit):
 def limit(text):
     """A number, or "unlimited"."""
     return "unlimited" if text in UNLIMITED else int(text) if text.isdigit() else text
-
-
-def cmdline(pid):
-    """The words of a running process's command line; none where it has ended or hides them."""
-    return [word for word in read.text_or("/proc/{}/cmdline".format(pid)).strip("\0").split("\0") if word]
-
-
-# --- processes
-
-_SEEN = {}
-
-
-def processes():
-    """{daemon: [process numbers]} of DAEMONS. Raises OSError where other users' processes are hidden (hidepid).
-
-    Looked up once: several families ask, and a host with many cores has thousands of kernel threads.
-    """
-    if read.ROOT not in _SEEN:
-        _SEEN[read.ROOT] = _processes_now()
-    return _SEEN[read.ROOT]
-
-
-def _processes_now():
-    read.text("/proc/1/comm")
-    short = {name[:15] for name in DAEMONS}
-    found = {}
-    for entry in read.names_in("/proc"):
-        if entry.isdigit():
-            comm = read.text_or("/proc/{}/comm".format(entry))
-            if comm in short:
-                name = comm if len(comm) < 15 else os.path.basename((cmdline(entry) or [comm])[0])
-                found.setdefault(name, []).append(int(entry))
-    return {name: sorted(pids) for name, pids in found.items() if name in DAEMONS}
-
-
-def daemon(pids):
-    """Of several processes of one name the daemon itself: the child of init, else the first."""
-    return next((pid for pid in pids if _parent(pid) == "1"), pids[0])
-
-
-def _parent(pid):
-    """The number of the parent, as text; empty for a process that has ended."""
-    return (read.text_or("/proc/{}/stat".format(pid)).rpartition(")")[2].split() + ["", ""])[1]
-
-
-def process_counts():
-    try:
-        return read.value({name: len(pids) for name, pids in processes().items()})
-    except FileNotFoundError:
-        return read.unread("/proc hides other users' processes: needs root (--become)")
 
 
 # --- systemd's own settings
@@ -235,115 +161,7 @@ def remove_ipc_set():
     return read.value(setting)
 
 
-# --- tuned
-
-
-def tuned_profile():
-    """The active profile with those that it includes, and every setting with the file that it comes from."""
-    names = read.text_or("/etc/tuned/active_profile").split()
-    if not names:
-        return read.absent("no tuned profile is active")
-    chain, settings = [], {}
-    for name in names:
-        _add_profile(name, chain, settings)
-    return read.value(
-        {
-            "name": " ".join(names),
-            "chain": [each["name"] for each in chain],
-            "files": [each["file"] for each in chain],
-            "settings": settings,
-        }
-    )
-
-
-def _add_profile(name, chain, settings):
-    """Append a profile after what it includes is read: later settings win. `chain` starts with the active one."""
-    folders = [os.path.join(folder, name, "tuned.conf") for folder in TUNED_FOLDERS]
-    path = next((each for each in folders if read.exists(each)), None)
-    if path is None or name in [each["name"] for each in chain] or len(chain) > 20:
-        return
-    chain.append({"name": name, "file": path})
-    sections = ini(read.text(path))
-    for included in re.split(r"[,\s]+", sections.get("main", {}).get("include", "")):
-        _add_profile(included.lstrip("-"), chain, settings)
-    for section, pairs in sections.items():
-        for key, setting in pairs.items():
-            settings.setdefault(section, {})[key] = {"value": setting, "file": path}
-
-
-def ini(content):
-    """{section: {key: text}} of a simple configuration file."""
-    sections, current = {}, ""
-    for line in map(str.strip, content.splitlines()):
-        if line.startswith("[") and line.endswith("]"):
-            current = line[1:-1]
-        elif "=" in line and line[0] not in "#;":
-            key, _, setting = line.partition("=")
-            sections.setdefault(current, {})[key.strip()] = setting.strip()
-    return sections
-
-
-def tuned_conflicts():
-    """Kernel parameters that tuned and a sysctl.d file set to different values: [{name, tuned, …}]."""
-    profile = tuned_profile().get("value")
-    if profile is None:
-        return read.absent("no tuned profile is active")
-    settings = profile["settings"].get("sysctl", {})
-    files = dict(persisted.collect(["sysctl." + name for name in settings], lambda text: None))
-    found = []
-    for name, setting in sorted(settings.items()):
-        winner = files["sysctl." + name].get("value")
-        wanted = read.number_or_text(setting["value"].strip("\"'"))
-        computed = isinstance(wanted, str) and re.search(r"[$<>]", wanted)
-        if winner and not computed and winner["value"] != wanted:
-            found.append(
-                {
-                    "name": name,
-                    "tuned": wanted,
-                    "tuned_file": setting["file"],
-                    "sysctl": winner["value"],
-                    "sysctl_file": winner["file"],
-                    "line": winner["line"],
-                    "running": read.file_fact(sysctl.path_of(name), read.number_or_text).get("value"),
-                }
-            )
-    return read.value(found)
-
-
-# --- clock, firewall, NVIDIA's daemons
-
-
-class Timex(ctypes.Structure):
-    """The head of struct timex; the rest is room for what the kernel writes."""
-
-    _fields_ = [
-        ("modes", ctypes.c_uint),
-        ("offset", ctypes.c_long),
-        ("freq", ctypes.c_long),
-        ("maxerror", ctypes.c_long),
-        ("esterror", ctypes.c_long),
-        ("status", ctypes.c_int),
-        ("rest", ctypes.c_long * 40),
-    ]
-
-
-STA_UNSYNC = 0x40
-
-
-def time_sync():
-    """Whether something keeps the clock: the kernel's word, or chrony's, which may leave the kernel's flag alone."""
-    clock = Timex()
-    if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(clock)) < 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
-    if not clock.status & STA_UNSYNC:
-        return read.value({"synchronized": True, "by": "kernel", "max_error_us": clock.maxerror})
-    tool = read.find_tool("chronyc")
-    try:
-        fields = read.run([tool, "-c", "tracking"], 2).strip().split(",") if tool else []
-    except OSError:
-        fields = []  # no chronyd answers: the kernel's word stands
-    kept = len(fields) > 13 and fields[13] != "Not synchronised"
-    return read.value({"synchronized": kept, "by": "chrony" if kept else "kernel", "max_error_us": clock.maxerror})
+# --- firewall, NVIDIA's daemons
 
 
 def firewall():
@@ -384,12 +202,12 @@ def imex_channels():
 
 FACTS = {
     "running": running_services,
-    "processes": process_counts,
+    "processes": processes.counts,
     "remove_ipc": remove_ipc,
     "remove_ipc_set": remove_ipc_set,
-    "tuned_profile": tuned_profile,
-    "tuned_conflicts": tuned_conflicts,
-    "time_sync": time_sync,
+    "tuned_profile": tuned.profile,
+    "tuned_conflicts": tuned.conflicts,
+    "time_sync": clock.in_step,
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,
     "imex_channels": imex_channels,

@@ -4,7 +4,7 @@ import os
 import platform
 import re
 
-from . import read, services
+from . import processes, read
 
 CONFIGS = (
     "/etc/slurm/slurm.conf",
@@ -94,10 +94,10 @@ def _other(path, parse):
 def _running():
     """The command line of the running slurmd; empty where none runs (or /proc hides it)."""
     try:
-        pids = services.processes().get("slurmd")
+        pids = processes.running().get("slurmd")
     except OSError:
         return []
-    return services.cmdline(services.daemon(pids)) if pids else []
+    return processes.cmdline(processes.daemon(pids)) if pids else []
 
 
 def _config(words):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.probe import read, services
+from nodetune.probe import clock, processes, read
 
 UNITS = """\
 MainPID=35
@@ -136,7 +136,7 @@ def test_daemons_are_found_by_name_and_long_names_by_their_command(tree):
             "/proc/42/cmdline": "/usr/bin/nvidia-cuda-mps-control\0-d\0",
         }
     )
-    assert services.processes() == {"slurmd": [40], "nvidia-cuda-mps-control": [42]}
+    assert processes.running() == {"slurmd": [40], "nvidia-cuda-mps-control": [42]}
 
 
 def test_hidden_processes_are_unread_and_not_none(tree, collect):
@@ -146,7 +146,7 @@ def test_hidden_processes_are_unread_and_not_none(tree, collect):
 
 def test_the_daemon_among_its_children_is_the_child_of_init(tree):
     tree({"/proc/9/stat": "9 (sshd) S 77 9 9 0", "/proc/77/stat": "77 (sshd) S 1 77 77 0"})
-    assert services.daemon([9, 77]) == 77
+    assert processes.daemon([9, 77]) == 77
 
 
 def test_remove_ipc_is_what_logind_says_and_the_files_say_what_comes(systemd, tree, collect):
@@ -208,9 +208,9 @@ def test_tuned_and_sysctl_files_that_disagree_are_named_with_the_running_value(t
 
 
 def test_the_clock_is_asked_of_the_real_kernel(collect):
-    clock = collect("services", ["time_sync"])["services.time_sync"]["value"]
-    assert isinstance(clock["synchronized"], bool)
-    assert clock["max_error_us"] >= 0
+    told = collect("services", ["time_sync"])["services.time_sync"]["value"]
+    assert isinstance(told["synchronized"], bool)
+    assert told["max_error_us"] >= 0
 
 
 def test_chrony_counts_where_it_leaves_the_kernel_flag_alone(collect, monkeypatch):
@@ -218,16 +218,16 @@ def test_chrony_counts_where_it_leaves_the_kernel_flag_alone(collect, monkeypatc
         "A9FEA97B,169.254.169.123,4,1700000000.1,0.000001,0.000001,0.00001,-5.1,0.0,0.01,0.0003,0.0002,16.1,Normal\n"
     )
     monkeypatch.setattr(
-        services.ctypes, "CDLL", lambda *_, **__: type("C", (), {"adjtimex": staticmethod(_unsynchronized)})
+        clock.ctypes, "CDLL", lambda *_, **__: type("C", (), {"adjtimex": staticmethod(_unsynchronized)})
     )
     monkeypatch.setattr(read, "find_tool", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(read, "run", lambda *_: tracking)
-    clock = collect("services", ["time_sync"])["services.time_sync"]["value"]
-    assert (clock["synchronized"], clock["by"]) == (True, "chrony")
+    told = collect("services", ["time_sync"])["services.time_sync"]["value"]
+    assert (told["synchronized"], told["by"]) == (True, "chrony")
 
 
-def _unsynchronized(clock):
-    clock._obj.status = services.STA_UNSYNC
+def _unsynchronized(timex):
+    timex._obj.status = clock.STA_UNSYNC
     return 5
 
 

@@ -1,0 +1,73 @@
+"""Daemons among the processes of this host, whoever started them. Several families ask."""
+
+import os
+
+from . import read
+
+DAEMONS = (
+    "slurmd",
+    "containerd",
+    "dockerd",
+    "kubelet",
+    "crio",
+    "sshd",
+    "nvidia-persistenced",
+    "nv-fabricmanager",
+    "nv-hostengine",
+    "dcgm-exporter",
+    "nvidia-imex",
+    "nvidia-cuda-mps-control",
+    "nvidia-cuda-mps-server",
+    "chronyd",
+    "ntpd",
+    "k3s",
+    "rke2",
+)
+"""Daemons that are looked for among the processes, because they also run outside any unit (in containers, by hand)."""
+
+_SEEN = {}
+
+
+def running():
+    """{daemon: [process numbers]} of DAEMONS. Raises OSError where other users' processes are hidden (hidepid).
+
+    Looked up once: several families ask, and a host with many cores has thousands of kernel threads.
+    """
+    if read.ROOT not in _SEEN:
+        _SEEN[read.ROOT] = _look()
+    return _SEEN[read.ROOT]
+
+
+def _look():
+    read.text("/proc/1/comm")
+    short = {name[:15] for name in DAEMONS}
+    found = {}
+    for entry in read.names_in("/proc"):
+        if entry.isdigit():
+            comm = read.text_or("/proc/{}/comm".format(entry))
+            if comm in short:
+                name = comm if len(comm) < 15 else os.path.basename((cmdline(entry) or [comm])[0])
+                found.setdefault(name, []).append(int(entry))
+    return {name: sorted(pids) for name, pids in found.items() if name in DAEMONS}
+
+
+def daemon(pids):
+    """Of several processes of one name the daemon itself: the child of init, else the first."""
+    return next((pid for pid in pids if _parent(pid) == "1"), pids[0])
+
+
+def _parent(pid):
+    """The number of the parent, as text; empty for a process that has ended."""
+    return (read.text_or("/proc/{}/stat".format(pid)).rpartition(")")[2].split() + ["", ""])[1]
+
+
+def counts():
+    try:
+        return read.value({name: len(pids) for name, pids in running().items()})
+    except FileNotFoundError:
+        return read.unread("/proc hides other users' processes: needs root (--become)")
+
+
+def cmdline(pid):
+    """The words of a running process's command line; none where it has ended or hides them."""
+    return [word for word in read.text_or("/proc/{}/cmdline".format(pid)).strip("\0").split("\0") if word]
