@@ -197,8 +197,9 @@ CHOOSE = """---
 REMEMBER = """
 - name: Remember what could not be changed
   ansible.builtin.set_fact:
-    nodetune_problems: "{{ nodetune_problems | default([]) + nodetune_changed.results
-                           | map(attribute='problems', default=[]) | flatten | map(attribute='message') | list }}"
+    nodetune_problems: "{{ (nodetune_problems | default([]) + nodetune_changed.results
+                           | map(attribute='problems', default=[]) | flatten | map(attribute='message') | list
+                           + nodetune_changed.results | selectattr('waits', 'defined') | map(attribute='waits') | list) | unique }}"
 """
 
 TELL = """
@@ -281,5 +282,5 @@ that was planned for it, another one by `-e nodetune_set=set-1`. What a run of t
 host below /var/lib/nodetune/runs.
 
 What restarts services, flaps links or needs a reboot is among it: run the role on drained nodes. Where a GPU is in use,
-those groups are refused.
+those groups are refused, and the role fails at its end and says so.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -50,6 +51,9 @@ class Field:
         self.left_drained: dict[str, str] = {}
         """Hosts that this run drained and could not give back, with the reason."""
 
+        self._unsure: set[str] = set()
+        """Hosts that were lost while they were drained: whether they are, nobody has told."""
+
     def play(
         self,
         name: str | Path,
@@ -57,11 +61,15 @@ class Field:
         variables: Mapping[str, Mapping[str, Any]] | None = None,
         seconds: float = playbook.SECONDS,
     ) -> dict[str, Outcome]:
-        """Run a playbook on some of the hosts. `variables` are those of each, beside the name of this run."""
+        """Run a playbook on some of the hosts. `variables` are those of each, beside the name of this run.
+
+        `seconds` are for as many hosts as are worked on at a time: the others wait for their turn.
+        """
         if not hosts:
             return {}
         given = {host: {"nodetune_run": self._run.id, **(variables or {}).get(host, {})} for host in hosts}
-        way = Way(self._reach.options, min(self._reach.forks, playbook.FORKS), seconds)
+        forks = min(self._reach.forks, playbook.FORKS)
+        way = Way(self._reach.options, forks, seconds * math.ceil(len(hosts) / forks))
         targets = [self.targets[host] for host in hosts]
         outcomes = playbook.play(name, targets, given, way, Recorder(self._run, self._tell))
         stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
@@ -69,25 +77,31 @@ class Field:
         return outcomes
 
     def drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """Take hosts out of service and wait. Returns those that we drained, and host → why it is not free in the end."""
+        """Take hosts out of service and wait. Returns those to be given back, and host → why it is not free in the end."""
         tries = {
             "nodetune_drain_tries": max(1, round(self._how.drain_seconds / DRAIN_POLL_SECONDS)),
             "nodetune_drain_delay": DRAIN_POLL_SECONDS,
         }
         outcomes = self.play("drain", hosts, dict.fromkeys(hosts, tries), self._how.drain_seconds + 600)
         ours = [host for host, outcome in outcomes.items() if any(event.changed for event in outcome.results)]
-        return ours, {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
+        lost = [host for host, outcome in outcomes.items() if outcome.state != "ok" and host not in ours]
+        self._unsure |= set(lost)
+        busy = {host: _still_busy(outcome) for host, outcome in outcomes.items() if outcome.state != "ok"}
+        return [*ours, *lost], busy
 
     def give_back(self, hosts: Sequence[str]) -> None:
         """Resume what we drained; after an interruption nobody knows how far a host came, and it stays drained."""
         if self.stopped:
-            self.left_drained |= dict.fromkeys(hosts, self.stopped)
+            self.left_drained |= {host: self._perhaps(host, self.stopped) for host in hosts}
             return
         for host, outcome in self.play("resume", hosts).items():
-            if not any(event.changed for event in outcome.results):
-                self.left_drained[host] = (
-                    outcome.message or "slurmd does not run there, or somebody else drained it since"
-                )
+            given_back = any(event.changed for event in outcome.results)
+            if not given_back and not (host in self._unsure and outcome.state == "ok"):
+                why = outcome.message or "slurmd does not run there, or somebody else drained it since"
+                self.left_drained[host] = self._perhaps(host, why)
+
+    def _perhaps(self, host: str, why: str) -> str:
+        return f"perhaps, for it was lost while it was drained: {why}" if host in self._unsure else why
 
     @property
     def guard(self) -> dict[str, bool]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune import fixes, show
 from nodetune.fixes import FREE, Facts, Group
-from nodetune.model import DISRUPTIONS, Absent, Finding, HostFacts, HostResult, Step
+from nodetune.model import DISRUPTIONS, Absent, Finding, HostFacts, HostResult, Step, Value
 from nodetune.view import Unreadable
 
 Skipped = list[tuple[Step, str]]
@@ -117,6 +117,12 @@ def busy(facts: HostFacts) -> str:
     except Unreadable as problem:
         return str(problem)
     return f"it waits until these no longer use a GPU: {found}" if found else ""
+
+
+def in_slurm(facts: HostFacts) -> bool:
+    """Whether a slurmd runs there, so that draining the node makes its jobs end. Not known counts as no."""
+    found = facts.get("services.processes")
+    return isinstance(found, Value) and isinstance(found.value, Mapping) and bool(found.value.get("slurmd"))
 
 
 def users(facts: HostFacts) -> str:

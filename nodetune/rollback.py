@@ -28,6 +28,10 @@ def roll_back(
     of: Run, targets: Sequence[Target], reach: Reach, how: Rollback, run: Run | None, tell: Tell
 ) -> dict[str, Outcome]:
     """Take back run `of` on hosts; `run` keeps the record (None: check mode, nothing is written)."""
+    groups = {target.name: of.changes(target.name) for target in targets}
+    for host, changes in groups.items():
+        if run and changes is not None:
+            run.save_changes(host, changes)  # so that taking this back in its turn knows what disturbs
     over = past.over(run) if run else {}
     given = {
         target.name: {
@@ -35,7 +39,7 @@ def roll_back(
             "nodetune_of": of.id,
             "nodetune_entries": of.entries(target.name),
             "nodetune_force": how.force,
-            **(_guard_of(of.changes(target.name), how) if run else {}),
+            **(_guard_of(of, groups[target.name], how) if run else {}),
             "nodetune_take_over": over.get(target.name, ""),
             "nodetune_controller": platform.node(),
         }
@@ -45,7 +49,9 @@ def roll_back(
     return playbook.play("revert", targets, given, way, Recorder(run, tell) if run else tell)
 
 
-def _guard_of(groups: Any, how: Rollback) -> dict[str, Any]:
+def _guard_of(of: Run, groups: Any, how: Rollback) -> dict[str, Any]:
     """Taking back what disturbed work disturbs it again. Which groups did something, the host knows best."""
+    if groups is None and of.about.get("command") == "rollback":  # by a version that did not keep them: any may disturb
+        return {"nodetune_guard": out_of_use(how.assume_drained)}
     disturb = [group.get("group") for group in playbook.objects(groups) if group.get("disruption") not in FREE]
     return {"nodetune_guard": out_of_use(how.assume_drained), "nodetune_guarded": disturb} if disturb else {}

@@ -41,9 +41,9 @@ def prepare(result: HostResult, how: How) -> Planned:
     if result.facts.about.get("uid"):
         why = "changing a host takes root: log in as root, or use --become (-b)"
         return Planned(result, skipped=tuple(Done(step, SKIPPED, why) for step in planning.plan([result])))
-    chosen, left = planning.select(
-        planning.plan([result]), how.max_disruption, {result.host: planning.busy(result.facts)}
-    )
+    # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
+    waits = "" if how.drain and planning.in_slurm(result.facts) else planning.busy(result.facts)
+    chosen, left = planning.select(planning.plan([result]), how.max_disruption, {result.host: waits})
     built = planning.build(chosen, result.facts)
     cannot = [step for step, _ in built.unfixable]
     skipped = [Done(step, SKIPPED, why) for step, why in (*left, *built.unfixable)]
@@ -129,9 +129,9 @@ class Rollout:
         hosts = [each.result.host for each in planned]
         if self._beside and not self._field.stopped:
             self._field.stopped = self._beside.before(hosts)
-            if self._field.stopped:
-                self._field.give_back(ours)
-                return [Done(step, NOT_APPLIED, self._field.stopped) for each in planned for step in each.todo]
+        if self._field.stopped:
+            self._field.give_back(ours)
+            return [Done(step, NOT_APPLIED, self._field.stopped) for each in planned for step in each.todo]
         carried = self._carried_out(planned, waits)
         self._audit([host for host in hosts if carried[host].message == "" or carried[host].touched])
         done = self._outcomes(planned, carried)

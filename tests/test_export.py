@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nodetune import export, fixes, plan, remedies
+from nodetune import export, fixes, paths, plan, remedies
 from nodetune.model import HostFacts, Value
 from tests.fixing import step_of
 
@@ -113,6 +113,51 @@ def test_the_role_shows_in_check_mode_what_the_files_hold(tmp_path):
         assert f"+{line}" in done.stdout
     assert "mode 0644" in done.stdout
     assert "-/proc/sys/vm/swappiness" in done.stdout
+
+
+def seen(tmp_path, tasks, **variables):
+    """What the last of `tasks` says of `nodetune_seen`, as ansible-playbook works it out."""
+    tell = {"copy": {"content": "{{ nodetune_seen | to_json }}", "dest": str(tmp_path / "seen")}, "check_mode": False}
+    play = {"hosts": "all", "gather_facts": False, "vars": variables, "tasks": [*tasks, tell]}
+    (tmp_path / "apply.yml").write_text(yaml.safe_dump([play], sort_keys=False))
+    done = playbook(tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return json.loads((tmp_path / "seen").read_text())
+
+
+@pytest.mark.slow
+def test_a_role_that_was_refused_somewhere_does_not_end_well(tmp_path):
+    results = [{"problems": [{"message": "no space"}]}, {"waits": "python (7) uses a GPU", "problems": []}, {}]
+    variables = {
+        "nodetune_changed": {"results": [*results, results[1]]},
+        "nodetune_seen": "{{ nodetune_problems }}",
+    }
+    assert seen(tmp_path, yaml.safe_load(export.REMEMBER), **variables) == ["no space", "python (7) uses a GPU"]
+
+
+LINK = {"change": "link"}
+OTHER = {"change": "file"}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("groups", "parts"),
+    [
+        ([], [0, 0]),
+        ([("none", OTHER), ("reboot", OTHER)], [0, 2]),
+        ([("none", LINK), ("none", OTHER), ("idle node", OTHER)], [1, 1]),
+        (
+            [("none", OTHER), ("none", LINK), ("service restart", OTHER), ("network flap", LINK), ("reboot", OTHER)],
+            [2, 4],
+        ),
+        ([("service restart", OTHER), ("network flap", LINK), ("idle node", OTHER)], [0, 2]),
+    ],
+)
+def test_links_are_confirmed_before_anything_slow_comes_after_them(tmp_path, groups, parts):
+    (play,) = yaml.safe_load((paths.shared("playbooks") / "remediate.yml").read_text())
+    made = [fixes.Group(f"g{n}", disruption, (), (change,)).data() for n, (disruption, change) in enumerate(groups)]
+    ends = "{{ [nodetune_first | int, nodetune_second | int] }}"
+    assert seen(tmp_path, [], **play["vars"], nodetune_groups=made, nodetune_seen=ends) == parts
 
 
 @pytest.mark.slow

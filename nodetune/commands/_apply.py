@@ -87,9 +87,9 @@ def rehearse(work: Work, stream: TextIO, output_format: str) -> int:
         print_plan(stream, work)
         apply_text.print_diffs(stream, diffs, len(work.planned) == 1)
         apply_text.print_problems(stream, problems, failed, len(work.planned) == 1)
-    if work.not_reached:
-        return INCOMPLETE
-    return NOT_REACHED if failed or any(problems.values()) else OK
+    if failed or any(problems.values()):
+        return NOT_REACHED
+    return INCOMPLETE if work.not_reached else OK
 
 
 def begin(work: Work, how: How, given: Mapping[str, Any], root: Path | None) -> runs.Run:

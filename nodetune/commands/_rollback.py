@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from nodetune import rollback, runs
 from nodetune.commands import _apply, _options
@@ -29,8 +30,10 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
         raise runs.BadRun(f"run {of.id} still works: wait for it, or end it first")
     reach = _reach(of, options)
     targets = _targets(of, reach)
+    gone = _gone(of, targets)
     if dry_run:
-        return _shown(rollback.roll_back(of, targets, reach, taking, None, _apply.silent), stream, output_format, None)
+        outcomes = rollback.roll_back(of, targets, reach, taking, None, _apply.silent)
+        return _shown({**outcomes, **gone}, stream, output_format, None)
     _apply.confirm(f"Take back run {of.id} on {len(targets)} hosts?", yes)
     run = runs.Run.create(
         "rollback",
@@ -43,7 +46,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     try:
         with _apply.progress(len(targets)) as tell:
             outcomes = rollback.roll_back(of, targets, reach, taking, run, tell)
-        code = _shown(outcomes, stream, output_format, run.id)
+        code = _shown({**outcomes, **gone}, stream, output_format, run.id)
     finally:
         run.finish(code)
     return code
@@ -76,17 +79,25 @@ def _targets(of: runs.Run, reach: Reach) -> list[Target]:
     return found
 
 
+def _gone(of: runs.Run, targets: Sequence[Target]) -> dict[str, Outcome]:
+    """The hosts of the run that are in the inventory no more; none where a --limit says which are meant."""
+    if click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT:
+        return {}
+    why = "not among the hosts of the inventory: nothing was taken back there"
+    left = sorted(set(of.hosts) - {target.name for target in targets})
+    return {host: Outcome(host, "unreachable", why) for host in left}
+
+
 def _shown(outcomes: Mapping[str, Outcome], stream: TextIO, output_format: str, run: str | None) -> int:
     """Print what was taken back, what was refused and what failed. Returns the exit code."""
     if output_format == "json":
         stream.write(data.text(apply_data.rolled_back(run, outcomes)))
     else:
         apply_text.print_rollback(stream, outcomes, run)
-    if any(outcome.state == "unreachable" for outcome in outcomes.values()):
-        return INCOMPLETE
+    lost = any(outcome.state == "unreachable" for outcome in outcomes.values())
     wrong = [
         outcome
         for outcome in outcomes.values()
-        if outcome.state != "ok" or outcome.gathered("problems") or outcome.gathered("refused")
+        if outcome.state not in ("ok", "unreachable") or outcome.gathered("problems") or outcome.gathered("refused")
     ]
-    return NOT_REACHED if wrong else OK
+    return NOT_REACHED if wrong else INCOMPLETE if lost else OK

@@ -141,4 +141,4 @@ def _nothing(stream: TextIO, work: _apply.Work, output_format: str) -> int:
     if output_format == "json":
         skipped = [done for each in work.planned for done in each.skipped]
         _apply.print_json(stream, work, _apply.Told(None, skipped))
-    return INCOMPLETE if work.not_reached else NOT_REACHED if work.waiting else OK
+    return NOT_REACHED if work.waiting else INCOMPLETE if work.not_reached else OK

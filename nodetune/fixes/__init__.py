@@ -26,6 +26,9 @@ NEEDS = ("host.os", "own.files")
 FREE = ("none", "new sessions")
 """Disruptions that disturb no running work: everything above wants idle GPUs."""
 
+TIMED = ("link",)
+"""Kinds of change that revert by themselves unless they are confirmed in time."""
+
 FAMILIES = {"debian": ("debian", "ubuntu"), "rhel": ("rhel", "fedora", "centos"), "suse": ("suse", "opensuse")}
 
 
@@ -114,6 +117,7 @@ class Group:
         return {
             "group": self.name,
             "disruption": self.disruption,
+            "timed": any(change["change"] in TIMED for change in self.changes),
             "guard": dict(self.guard),
             "checks": list(self.checks),
             "changes": [dict(change) for change in self.changes],

@@ -21,6 +21,8 @@ options:
   guard: {description: What must hold now. C(gpu_idle) wants no process that computes on a GPU., type: dict}
   guarded: {description: The groups that C(guard) is for; it counts where one of them did something. Empty means all.,
             type: list, elements: str}
+  timed: {description: Only the groups with a change that reverts by itself unless confirmed, or only the others.,
+          type: bool, required: true}
 """
 
 
@@ -32,6 +34,7 @@ def main():
         "force": {"type": "bool", "default": False},
         "guard": {"type": "dict", "default": {}},
         "guarded": {"type": "list", "elements": "str", "default": []},
+        "timed": {"type": "bool", "required": True},
     }
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params

@@ -131,8 +131,8 @@ def test_dry_run_run_and_revert_show_the_same_and_restore_all(play, tmp_path, et
     entries = [entry for one in real.of("Change") for entry in one["entries"]]
     shutil.rmtree(tmp_path / "lib/nodetune")  # the host has lost its journal: the controller's copy serves
     back = {"nodetune_run": "back-1", "nodetune_of": "run-1", "nodetune_entries": entries}
-    dry_back = play("revert.yml", back, "--check", "--diff").of("Revert")
-    real_back = play("revert.yml", back, "--diff").of("Revert")
+    dry_back = play("revert.yml", back, "--check", "--diff").of("Revert the rest")
+    real_back = play("revert.yml", back, "--diff").of("Revert the rest")
     assert [one["diff"] for one in dry_back] == [one["diff"] for one in real_back]
     assert (real_back[0]["refused"], real_back[0]["problems"]) == ([], [])
     assert (etc / "a").read_text() == "old\n"

@@ -7,9 +7,10 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
-from nodetune_host import core, journal, lock, session
+from nodetune_host import core, journal, kinds, lock, session
 from nodetune_host.journal import Journal
 from nodetune_host.problem import Stop
 
@@ -348,6 +349,24 @@ core.do(changes, core.Hands(Journal(sys.argv[1], {str(home)!r})), core.Result(),
         assert (result.problems, result.refused) == ([], [])
         assert {path: path.read_bytes() for path in folder.glob("*.conf")} == old
     assert cut_short, "no kill came in the middle: widen the range of moments"
+
+
+def test_what_reverts_by_itself_is_taken_back_apart_from_what_may_be_slow(do, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(kinds.value, "TIMED", True, raising=False)
+    (tmp_path / "link").write_text("1500")
+    do([a_value(tmp_path / "link", "9000")], group="net_link")
+    do([a_file(tmp_path / "slow")], group="modprobe")
+    entries = Journal("run-1", str(home)).entries()
+
+    def back(timed):
+        result = core.Result()
+        core.revert(entries, core.Hands(Journal("back-1", str(home))), result, timed=timed)
+        return [Path(done["label"]).name for done in result.done if done["changed"]], result.timed
+
+    assert back(True) == (["link"], True)
+    assert back(False) == (["slow"], False)
+    assert (tmp_path / "link").read_text().strip() == "1500"
+    assert not (tmp_path / "slow").exists()
 
 
 def test_a_run_that_never_ended_is_told_once_with_what_it_did(home, tmp_path, monkeypatch):

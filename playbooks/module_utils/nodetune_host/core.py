@@ -84,13 +84,17 @@ def do(changes, hands, result, group="", checks=()):
         changed = _bring(hands, result, group, change, due, now, after) or changed
 
 
-def revert(entries, hands, result, force=False):
-    """Take back what the journal's `entries` did, last things first. Fills `result`, also when it ends with Stop."""
+def revert(entries, hands, result, force=False, timed=None):
+    """Take back what the journal's `entries` did, last things first. Fills `result`, also when it ends with Stop.
+
+    With `timed` only the groups with a change that reverts by itself unless confirmed (True), or only the others (False).
+    """
     _refuse_other_host(entries)
     of = next((entry["run"] for entry in entries if "run" in entry), "")
     done = journaled_changes(entries)
     check([entry["change"] for entry in done])
-    groups = list(dict.fromkeys(entry["group"] for entry in done))
+    links = {entry["group"] for entry in done if _is_timed(entry["change"])}
+    groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
     originals = _originals(done)
     for group in reversed(groups):
         hooks = _hooks_of(group, entries)
@@ -115,6 +119,10 @@ def _is_hook(change):
     return change["change"] == "run"
 
 
+def _is_timed(change):
+    return getattr(lens(change), "TIMED", False)
+
+
 def _bring(hands, result, group, change, checks, now, after):
     """One change that is due: its diff, its outcome. True when the host is different now."""
     try:
@@ -124,7 +132,7 @@ def _bring(hands, result, group, change, checks, now, after):
         return False
     changed, problem = hands.bring(group, change, checks, now, after)
     _note(result, change, checks, changed, problem)
-    result.timed = result.timed or (changed and getattr(lens(change), "TIMED", False))
+    result.timed = result.timed or (changed and _is_timed(change))
     return changed
 
 

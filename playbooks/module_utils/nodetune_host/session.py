@@ -104,11 +104,11 @@ def revert(given, result, check_mode):
     wanted = _guard_for(given, of)
     if check_mode:
         guard.check(wanted)
-        core.revert(of, Rehearsal(Journal(given["run"])), result, given["force"])
+        core.revert(of, Rehearsal(Journal(given["run"])), result, given["force"], given["timed"])
         return
     with _at_work(given["run"], wanted) as own:
         result.entries = own.added
-        core.revert(of, Hands(own), result, given["force"])
+        core.revert(of, Hands(own), result, given["force"], given["timed"])
 
 
 def _guard_for(given, entries):
