@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from typing import Any
 
 from nodetune import show
 from nodetune.outcome import NOT_REACHED, OK
+from nodetune.provision.typed import Typed
 from nodetune.report.data import head
 from nodetune.runs import Run
 
@@ -44,9 +44,9 @@ class Record:
     """Host → stage → what it came to; written down after every stage, so that a run that is killed has told all it knew."""
 
     def __init__(
-        self, run: Run, hosts: Iterable[str], stages: Sequence[str], asked: str, upgrade: bool = False
+        self, run: Run, hosts: Iterable[str], stages: Sequence[str], typed: Typed, upgrade: bool = False
     ) -> None:
-        self._run, self.stages, self._asked, self._upgrade = run, tuple(stages), asked, upgrade
+        self._run, self.stages, self._typed, self._upgrade = run, tuple(stages), typed, upgrade
         self.hosts: dict[str, dict[str, Came]] = {host: {} for host in hosts}
 
     @property
@@ -74,8 +74,7 @@ class Record:
 
     def again(self, host: str) -> str:
         """What to type once the cause of a host's failure is gone."""
-        only = f" -l {shlex.quote(host)}" if len(self.hosts) > 1 else ""
-        return f"nodetune provision {self._asked}{only}{self._from(host)}"
+        return self._typed.command(host) + self._from(host)
 
     def _from(self, host: str) -> str:
         """An upgrade is begun anew where everything is as it was before; one that was cut short is gone on with."""
