@@ -20,7 +20,7 @@ from nodetune.located import BadFile
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
 from nodetune.playbook import Way
-from nodetune.provision import STAGES, ask, look, stages, upgrade, work
+from nodetune.provision import STAGES, ask, baseline, look, stages, upgrade, work
 from nodetune.provision import lock as locks
 from nodetune.provision.look import Given, Looked
 from nodetune.provision.record import FAILED, Record
@@ -83,6 +83,8 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     apply.waves(["any"], waves.canary, waves.batch)  # a wrong --batch is told before any host is asked
     kept = {**options, "upgrade": upgrading, **vars(waves), **vars(chosen)}
     given = _given(options, waves.drain)
+    if not upgrading:
+        baseline.check(given.site.baseline)
     looked = look.look(given)
     if output_format == "text":
         provision_text.print_plan(stream, looked.decisions, looked.came)
