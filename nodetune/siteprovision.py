@@ -28,7 +28,7 @@ PARTS = (
 DEFAULT_PARTS = tuple(part for part in PARTS if part != "imex")
 """IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …): only a site knows that it has one."""
 
-MODULES, BUILDS, STACKS = ("auto", "open", "proprietary"), ("dkms", "precompiled"), ("inbox", "doca")
+MODULES, BUILDS, STACKS = ("auto", "open", "proprietary"), ("dkms",), ("inbox", "doca")
 GUARDS, JOINS = (False, "observe", "enforce"), ("none", "slurm", "kubernetes")
 KEYS = ("repositories", "parts", "driver", "rdma", "nccl", "guard", "join", "baseline")
 ADDRESS = re.compile(r"(https?|file)://?[^\s\"']+")
@@ -81,6 +81,11 @@ def read(file: Located) -> Provision | None:
         return None
     _known(file, given, KEYS, "provision")
     driver = _section(file, given, "driver", ("branch", "modules", "build"))
+    if driver.get("build") == "precompiled":
+        file.fail(
+            "build: precompiled is not supported: the names of such packages are not known; write build: dkms, or leave it out",
+            *("provision", "driver", "build"),
+        )
     parts = _parts(file, given)
     branch = str(driver.get("branch", ""))
     if "driver" in parts and not re.fullmatch(r"\d{3,4}", branch):

@@ -9,7 +9,7 @@ from nodetune.provision.lock import Versions
 from nodetune.provision.seen import Refused
 from nodetune.siteprovision import PARTS
 from tests import verify_records as records
-from tests.provisioning import DEBIAN, DRIVER, NEWER, ROCKY, SITE, bare, lock, locked, running, site
+from tests.provisioning import DEBIAN, DRIVER, MAKER, NEWER, ROCKY, SITE, bare, lock, locked, running, site
 
 
 @pytest.fixture
@@ -164,6 +164,35 @@ def test_a_driver_that_no_package_brought_is_left_alone(wish, planted):
         "module": {"packages__module__nvidia": Value({"file": "/lib/modules/6/extra/nvidia.ko", "version": ""})},
     }[planted]
     assert "no package of NVIDIA's brought" in str(refused(bare(**given), wish))
+
+
+HAND_BUILT = {
+    "packages__running_driver": Value({"version": "570.1", "open": True}),
+    "packages__module__nvidia": Value({"file": "/lib/modules/6/extra/nvidia.ko", "version": "570.1"}),
+}
+TOOLKIT = {"nvidia-container-toolkit": {"version": "1.18.1-1", "maker": MAKER}}
+
+
+def test_the_container_toolkit_does_not_make_a_driver_ours(wish):
+    told = refused(bare(**HAND_BUILT, packages__installed=Value(TOOLKIT)), wish)
+    assert "no package of NVIDIA's brought (version 570.1 is loaded)" in str(told)
+
+
+@pytest.mark.parametrize(
+    ("name", "maker"),
+    [
+        ("nvidia-dkms-570", "Lambda Labs <x@lambdalabs.com>"),
+        ("nvidia-driver-570", "Lambda Labs <x@lambdalabs.com>"),
+        ("nvidia-open-kmod", "AlmaLinux Packaging Team <packager@almalinux.org>"),
+        ("kmod-gcc-nvidia", "somebody"),
+    ],
+)
+def test_a_driver_package_of_any_other_maker_is_left_alone(wish, name, maker):
+    ours = {"nvidia-driver-cuda": {"version": "580.105.08-1", "maker": MAKER}}
+    other = {name: {"version": "580.105.08-2", "maker": maker}}
+    told = str(refused(bare(**HAND_BUILT, packages__installed=Value({**TOOLKIT, **ours, **other})), wish))
+    assert f"the driver here is of another owner: {maker} ({name})" in told
+    assert "nothing was changed" in told
 
 
 def test_a_lock_without_this_system_or_without_a_package_that_must_be_locked(wish):

@@ -59,6 +59,7 @@ WRONG = {
     "provision:\n  driver: {}": "line 2: driver wants a branch",
     "provision:\n  driver: {branch: newest}": "line 2: driver wants a branch",
     "provision:\n  driver: {branch: 580, modules: closed}": "line 2: modules is one of auto, open, proprietary",
+    "provision:\n  driver: {branch: 580, build: precompiled}": "line 2: build: precompiled is not supported: the names of such packages are not known; write build: dkms",
     "provision:\n  parts: [drivers]": "line 2: no part is called 'drivers'",
     "provision:\n  parts: [dcgm, imex]": "line 2: imex has to be of the driver's version: name driver as well",
     "provision:\n  parts: [dcgm]\n  guard: true": "line 3: guard is one of false, observe, enforce",
@@ -92,4 +93,6 @@ def test_the_published_schema_knows_the_key(tmp_path):
     jsonschema.validate(yaml.safe_load(full), schema)
     with pytest.raises(jsonschema.ValidationError):
         jsonschema.validate(yaml.safe_load(SITE + "  partz: []\n"), schema)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(yaml.safe_load(SITE.replace('580"', '580", build: precompiled')), schema)
     assert schema["properties"]["provision"]["properties"]["parts"]["items"]["enum"] == list(siteprovision.PARTS)

@@ -20,10 +20,11 @@ from nodetune.located import BadFile
 from nodetune.model import HostResult
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, OK
 from nodetune.playbook import Way
-from nodetune.provision import STAGES, ask, look, stages, upgrade, work
+from nodetune.provision import STAGES, ask, baseline, look, stages, upgrade, work
 from nodetune.provision import lock as locks
 from nodetune.provision.look import Given, Looked
 from nodetune.provision.record import FAILED, Record
+from nodetune.provision.typed import Typed
 from nodetune.provision.work import Tools, Work
 from nodetune.report import apply_data, apply_text, data, provision_text
 from nodetune.runs.diffs import unified
@@ -82,6 +83,8 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     apply.waves(["any"], waves.canary, waves.batch)  # a wrong --batch is told before any host is asked
     kept = {**options, "upgrade": upgrading, **vars(waves), **vars(chosen)}
     given = _given(options, waves.drain)
+    if not upgrading:
+        baseline.check(given.site.baseline)
     looked = look.look(given)
     if output_format == "text":
         provision_text.print_plan(stream, looked.decisions, looked.came)
@@ -117,7 +120,6 @@ def _given(options: dict[str, Any], drain: bool) -> Given:
         canary=0,
     )
     reach = _options.reach(options)
-    asked = _options.as_typed(_without_limit(reach), None, Choice(choice.profiles), site_path)
     return Given(
         reach.targets(),
         reach,
@@ -125,14 +127,27 @@ def _given(options: dict[str, Any], drain: bool) -> Given:
         site,
         locked,
         how,
-        f"{asked} --lock {shlex.quote(str(lock_path))}",
+        shlex.join([*shlex.split(_options.as_typed(reach, None, Choice(), None)), *_login(reach)]),
+        _typed(reach, Choice(choice.profiles), site_path, lock_path, _about_jobs(drain, how)),
         drain,
     )
 
 
-def _without_limit(reach: Reach) -> Reach:
-    """The command that is proposed for one host names that host."""
-    return replace(reach, limit=None)
+def _typed(reach: Reach, choice: Choice, site: Path, lock: Path, about_jobs: Sequence[str]) -> Typed:
+    """Without the limit: the command that is proposed for one host names that host."""
+    words = shlex.split(_options.as_typed(replace(reach, limit=None), None, choice, site))
+    return Typed(shlex.join([*words, *_login(reach), *about_jobs]), str(lock), bool(reach.inventory))
+
+
+def _login(reach: Reach) -> list[str]:
+    """The words that say as whom."""
+    asked = ["-K"] if reach.become_password is not None else []
+    return [*asked, *(["-u", reach.user] if reach.user else [])]
+
+
+def _about_jobs(drain: bool, how: How) -> list[str]:
+    """The words that say what becomes of a scheduler's jobs."""
+    return [*(["--drain", "slurm"] if drain else []), *(["--assume-drained"] if how.assume_drained else [])]
 
 
 def _question(given: Given, looked: Looked, chosen: stages.Chosen, upgrading: bool) -> str:
@@ -165,7 +180,7 @@ def _carry_out(
 ) -> tuple[Record, int, dict[str, str]]:
     """The record, the exit code, and the hosts that stay drained with the reason."""
     hosts = sorted(target.name for target in given.targets)
-    record = Record(run, hosts, upgrade.STAGES if upgrading else STAGES, given.asked, upgrading)
+    record = Record(run, hosts, upgrade.STAGES if upgrading else STAGES, given.typed, upgrading)
     with _apply.progress(len(hosts)) as tell:
         tools = Tools(measuring.measure, tell, _hear)
         doing = Work(given, looked, run, tools)

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from fnmatch import fnmatchcase
 from typing import Any
 
 from nodetune import plan, show
 from nodetune.choice import ALWAYS
 from nodetune.model import HostFacts
-from nodetune.provision import catalogue
+from nodetune.provision import catalogue, owner
 from nodetune.provision.catalogue import Catalogue, Needed
-from nodetune.provision.lock import Lock, Versions, upstream
+from nodetune.provision.lock import Lock, Versions, moves_with_driver, upstream
 from nodetune.provision.seen import Refused, Seen
 from nodetune.siteprovision import Provision
 
@@ -164,7 +163,7 @@ def decide(facts: HostFacts, site: Provision, lock: Lock) -> Decision:
     seen = Seen(facts)
     data = catalogue.load(found.system)
     installed = seen("packages.installed", {})
-    _no_other_owner(seen, data, installed)
+    owner.check(seen, data, installed)
     versions = _locked(found, lock)
     return Decision(found, versions, _held(found, versions, installed))
 
@@ -228,38 +227,6 @@ def _parts(site: Provision, choices: Mapping[str, str]) -> list[str]:
     return [part for part in site.parts if not needless.get(part)]
 
 
-def _no_other_owner(seen: Seen, data: Catalogue, installed: Mapping[str, Mapping[str, str]]) -> None:
-    """Two owners of one driver overwrite each other's files: whoever was first is left alone. Raises Refused."""
-    for other in data.others:
-        signs = [path for path in other.get("files", ()) if seen(f"packages.file.{path}", False)]
-        signs += [
-            name
-            for name, about in installed.items()
-            if _like(name, other.get("packages", ())) and str(other.get("maker", "")).lower() in _maker(about)
-        ]
-        if signs:
-            raise Refused(
-                f"the driver here is of another owner: {other['owner']} ({show.names(sorted(signs)[:4])})",
-                f"nothing was changed; to let nodetune have it, remove it first ({other['remove']}) and reboot",
-            )
-    ours = [name for name, about in installed.items() if _like(name, data.family) and data.ours in _maker(about)]
-    running, module = seen("packages.running_driver"), seen("packages.module.nvidia")
-    if (running or module) and not ours:
-        where = f"version {running['version']} is loaded" if running else str(module["file"])
-        raise Refused(
-            f"there is a driver that no package of NVIDIA's brought ({show.plain(where)})",
-            "nothing was changed; remove it as it was installed, and reboot",
-        )
-
-
-def _like(name: str, patterns: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, pattern) for pattern in patterns)
-
-
-def _maker(about: Mapping[str, str]) -> str:
-    return str(about.get("maker", "")).lower()
-
-
 def _locked(found: Wanted, lock: Lock) -> Versions:
     """The versions of this system. Raises Refused where the lock does not say all that must be of one version."""
     versions = lock.get(found.locked_as)
@@ -280,13 +247,18 @@ def _locked(found: Wanted, lock: Lock) -> Versions:
 
 
 def _held(found: Wanted, versions: Versions, installed: Mapping[str, Mapping[str, str]]) -> Versions:
-    """What is installed now of the packages that are concerned."""
+    """What is installed now of the packages that are concerned; also what only an older driver had: the way back needs it."""
     names = {*versions.packages, *found.packages()}
-    packages = {name: str(about["version"]) for name, about in installed.items() if name in names}
+    packages = {
+        name: str(about["version"])
+        for name, about in installed.items()
+        if name in names or owner.like(name, found.family)
+    }
     return Versions(_driver_of(found, packages), packages)
 
 
 def _driver_of(found: Wanted, packages: Mapping[str, str]) -> str:
-    """The driver's version by its first installed package."""
+    """The driver's version by its first installed package. Names change with the branch: any that moves with it tells."""
     of_driver = found.parts["driver"].packages if "driver" in found.parts else ()
-    return next((upstream(packages[name]) for name in of_driver if name in packages), "")
+    kin = (*of_driver, *filter(moves_with_driver, sorted(packages))) if of_driver else ()
+    return next((upstream(packages[name]) for name in kin if name in packages), "")

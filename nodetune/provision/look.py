@@ -15,6 +15,7 @@ from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, Came
 from nodetune.provision.seen import Refused
+from nodetune.provision.typed import Typed
 from nodetune.siteprovision import Provision
 from nodetune.transport import Target, Unreachable
 from nodetune.workflow import Reach
@@ -22,8 +23,8 @@ from nodetune.workflow import Reach
 
 @dataclass(frozen=True)
 class Given:
-    """What a person asked for. `asked`: the options that name hosts and files, as they were typed; `drain`: hosts in use are
-    drained, and not refused.
+    """What a person asked for. `asked`: the options that say which hosts, for the commands that reproduce a figure; `typed`:
+    those of this command; `drain`: hosts in use are drained, and not refused.
     """
 
     targets: Sequence[Target]
@@ -33,6 +34,7 @@ class Given:
     lock: Lock
     how: How = field(default_factory=lambda: How(max_disruption="reboot", reboot=True, canary=0))
     asked: str = ""
+    typed: Typed = field(default_factory=lambda: Typed("", ""))
     drain: bool = False
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import shlex
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from nodetune import show
-from nodetune.outcome import NOT_REACHED, OK
+from nodetune.outcome import NOT_REACHED, OK, TOO_SLOW
+from nodetune.provision.typed import OLDER, Typed
 from nodetune.report.data import head
 from nodetune.runs import Run
 
@@ -20,12 +20,15 @@ STOPPED = "stopped by Ctrl-C"
 
 @dataclass(frozen=True)
 class Came:
-    """What one host came to at one stage. `code`: the exit code that a failure stands for."""
+    """What one host came to at one stage. `code`: the exit code that a failure stands for; `mends`: the earlier stage that can
+    mend it, where it is not the failed one.
+    """
 
     state: str = DONE
     message: str = ""
     code: int = OK
     seconds: float = 0.0
+    mends: str = ""
 
     @property
     def ok(self) -> bool:
@@ -36,17 +39,17 @@ Results = dict[str, Came]
 """Host → what it came to."""
 
 
-def failed(message: str, code: int = NOT_REACHED) -> Came:
-    return Came(FAILED, show.plain(" ".join(message.split()), 600), code)
+def failed(message: str, code: int = NOT_REACHED, mends: str = "") -> Came:
+    return Came(FAILED, show.plain(" ".join(message.split()), 600), code, mends=mends)
 
 
 class Record:
     """Host → stage → what it came to; written down after every stage, so that a run that is killed has told all it knew."""
 
     def __init__(
-        self, run: Run, hosts: Iterable[str], stages: Sequence[str], asked: str, upgrade: bool = False
+        self, run: Run, hosts: Iterable[str], stages: Sequence[str], typed: Typed, upgrade: bool = False
     ) -> None:
-        self._run, self.stages, self._asked, self._upgrade = run, tuple(stages), asked, upgrade
+        self._run, self.stages, self._typed, self._upgrade = run, tuple(stages), typed, upgrade
         self.hosts: dict[str, dict[str, Came]] = {host: {} for host in hosts}
 
     @property
@@ -74,15 +77,19 @@ class Record:
 
     def again(self, host: str) -> str:
         """What to type once the cause of a host's failure is gone."""
-        only = f" -l {shlex.quote(host)}" if len(self.hosts) > 1 else ""
-        return f"nodetune provision {self._asked}{only}{self._from(host)}"
+        back = self.hosts[host].get("back")
+        if back and not back.ok and back.code != TOO_SLOW:  # where it is TOO_SLOW, the versions of before are there
+            older = f"{OLDER} is the lock of before, from git: run {self.run} keeps its versions in held.json"
+            return f"{self._typed.command(host, OLDER)}  # {older}"
+        return self._typed.command(host) + self._from(host)
 
     def _from(self, host: str) -> str:
         """An upgrade is begun anew where everything is as it was before; one that was cut short is gone on with."""
         stage, back = self.broke_at(host), self.hosts[host].get("back")
         if not self._upgrade:
-            return f" --from {stage}" if stage in self.stages[1:] else ""
-        as_before = stage in ("drain", "before") or (back is not None and back.state in (DONE, NOTHING))
+            begin = self.hosts[host][stage].mends or stage
+            return f" --from {begin}" if begin in self.stages[1:] else ""
+        as_before = stage in ("drain", "before") or (back and (back.state in (DONE, NOTHING) or back.code == TOO_SLOW))
         return " --upgrade" if as_before else ""
 
     def close(self, why: str = "") -> None:

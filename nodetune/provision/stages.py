@@ -6,9 +6,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from nodetune.outcome import NOT_REACHED
-from nodetune.provision import STAGES
+from nodetune.provision import STAGES, baseline
 from nodetune.provision.record import LEFT_OUT, STOPPED, Came, Clock, Record, Results, failed
 from nodetune.provision.work import Work
+from nodetune.verdict.baseline import BadBaseline
 
 Say = Callable[[str, Sequence[str]], None]
 """Hears that a stage begins, and on which hosts."""
@@ -59,6 +60,11 @@ def step(
     except KeyboardInterrupt:
         work.field.stopped = work.stopped or STOPPED
         found = {}
+    except (
+        BadBaseline,
+        OSError,
+    ) as problem:  # of this computer, not of the hosts: a file that is gone, a disk that is full
+        found = dict.fromkeys(hosts, failed(baseline.told(problem)))
     seconds = clock.seconds()
     came = {host: found.get(host) or failed(work.stopped or "no answer", NOT_REACHED) for host in hosts}
     record.note(stage, {host: replace(each, seconds=seconds) for host, each in came.items()})

@@ -14,7 +14,9 @@ from nodetune.gain import AFTER, UNCHANGED, Gain, Gauge
 from nodetune.model import HostFacts
 from nodetune.outcome import INCOMPLETE, NOT_REACHED, TOO_SLOW
 from nodetune.proof import Proof
+from nodetune.provision.catalogue import Needed
 from nodetune.provision.decide import Decision
+from nodetune.provision.lock import moves_with_driver, upstream
 from nodetune.provision.record import DONE, NOTHING, STOPPED, Came, Record, Results, failed
 from nodetune.provision.stages import Say, step
 from nodetune.provision.work import Work
@@ -217,12 +219,25 @@ def _name(figure: Figure) -> str:
 
 
 def going_back(decision: Decision) -> Decision:
-    """The decision that brings the held versions back: packages that were not there before are no longer asked for."""
+    """The decision that brings the held versions back: packages that were not there before are no longer asked for, and a part
+    that has none left is none (its units would be looked for in vain).
+    """
     held = decision.held.packages
     parts = {
         part: replace(needed, packages=tuple(name for name in needed.packages if name in held))
         for part, needed in decision.wanted.parts.items()
     }
+    if "driver" in parts and parts["driver"].packages != decision.wanted.parts["driver"].packages:
+        parts["driver"] = replace(parts["driver"], packages=_driver_before(decision, parts))
+    parts = {part: needed for part, needed in parts.items() if needed.packages}
     return replace(
         decision, wanted=replace(decision.wanted, parts=parts), versions=decision.held, held=decision.versions
     )
+
+
+def _driver_before(decision: Decision, parts: Mapping[str, Needed]) -> tuple[str, ...]:
+    """The driver's packages where they had other names before: all that were there of its version and are of no other part."""
+    held = decision.held
+    others = {name for part, needed in parts.items() if part != "driver" for name in needed.packages}
+    kin = (name for name in sorted(held.packages) if moves_with_driver(name) and name not in others)
+    return tuple(name for name in kin if upstream(held.packages[name]) == held.driver)

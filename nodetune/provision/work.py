@@ -135,9 +135,13 @@ class Work:
             return judge.unreached(facts)
         try:
             wrong = driver.not_up(facts, self.decisions[host].driver)
+            loaded = driver.running_driver(facts)
         except Refused as refused:
             return judge.refused(refused)
-        return failed(f"{wrong}: look at dmesg and dkms status there") if wrong else Came(DONE, why)
+        if not wrong:
+            return Came(DONE, why)
+        # it may have booted another kernel: only the packages stage brings that kernel's headers, and with them the modules
+        return failed(f"{wrong}: look at dmesg and dkms status there", mends="" if loaded else "packages")
 
     # tune, audit
 
