@@ -414,3 +414,44 @@ def test_lines_of_others_in_the_versionlock_list_stay(rhel, _):
     assert "libnccl-0:2.28.9-1+cuda13.0.*\n" in text
     rhel.cell.play("provision", {**given, "nodetune_versions": {}})
     assert rhel.cell.read("/etc/dnf/plugins/versionlock.list") == "# mine\nbash-0:5.1.8-9.el9.*\n"
+
+
+def two_at_once(rhel, served):
+    """What a transaction to the newer Fabric Manager leaves that ends before it took the older one away."""
+    _, _, built = served
+    package = next((built / "dnf/second").rglob(f"nvidia-fabricmanager-{NEW}-1*.rpm"))
+    rhel.cell.run(["cp", str(package), "/root/newer.rpm"])
+    rhel.cell.run(["rpm", "-i", "--force", "--nodeps", "--noscripts", "/root/newer.rpm"])
+    assert fabric_managers(rhel) == [f"{OLD}-1", f"{NEW}-1"]
+
+
+def fabric_managers(rhel):
+    return sorted(rhel.cell.run(["rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}\\n", "nvidia-fabricmanager"]).split())
+
+
+@pytest.mark.parametrize("driver", [pytest.param(each, marks=with_dnf) for each in (OLD, NEW)])
+def test_two_versions_of_a_package_at_once_are_brought_to_the_wanted_one(rhel, dnf_served, driver):
+    rhel.cell.play("provision", without_units(rhel))
+    two_at_once(rhel, dnf_served)
+    given = without_units(rhel, driver=driver, state="second")
+    other = NEW if driver == OLD else OLD
+    assert ("nvidia-fabricmanager", f"{other}-1", f"{driver}-1") in steps(
+        rhel.cell.play("provision", given, check=True)
+    )
+    came = rhel.cell.play("provision", given)
+    assert (came["state"], came["message"]) == ("ok", "")
+    assert fabric_managers(rhel) == [f"{driver}-1"]
+    assert "/nv-fabricmanager" not in rhel.cell.run(["rpm", "-V", "nvidia-fabricmanager"], check=False)
+    again = rhel.cell.play("provision", given)
+    assert (again["state"], changed(again), steps(again)) == ("ok", [], [])
+
+
+@pytest.mark.parametrize("_", [pytest.param(0, marks=with_dnf)])
+def test_two_versions_at_once_are_told_when_the_wanted_one_cannot_be_had(rhel, dnf_served, _):
+    rhel.cell.play("provision", without_units(rhel))
+    two_at_once(rhel, dnf_served)
+    given = without_units(rhel)
+    given["nodetune_repositories"] = rhel.repositories("distribution")
+    message = rhel.cell.play("provision", given)["message"]
+    assert f"nvidia-fabricmanager is installed as {OLD}-1 and {NEW}-1 at once, and " in message
+    assert fabric_managers(rhel) == [f"{OLD}-1", f"{NEW}-1"]

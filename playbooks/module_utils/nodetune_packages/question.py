@@ -61,8 +61,13 @@ def upstream(version):
 
 
 def disagreeing(names, versions, driver):
-    """Those of `names` that `versions` has not in the upstream version `driver`, as texts."""
-    other = [f"{name} {versions[name]}" for name in names if name in versions and upstream(versions[name]) != driver]
+    """Those of `names` that `versions` (name → all of them) has not once and in the upstream version `driver`, as texts."""
+    there = {name: versions[name] for name in names if name in versions}
+    other = [
+        f"{name} {' and '.join(found)}"
+        for name, found in there.items()
+        if [upstream(each) for each in found] != [driver]
+    ]
     return other + [f"no {name}" for name in names if name not in versions]
 
 
