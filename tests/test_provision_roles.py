@@ -340,6 +340,15 @@ def test_other_parts_are_installed_and_may_replace_only_what_they_say(debian):
     assert "datacenter-gpu-manager" not in debian.cell.debs()
 
 
+def test_a_part_beside_the_driver_waits_for_the_guard_only_where_packages_are_about_to_change(debian):
+    never = {"parts": ("nccl",), "nodetune_versions": {}, "nodetune_guard": {"never": True}}
+    assert "knows no guard never: nothing is changed" in debian.refused(**never)
+    assert "libnccl2" not in debian.cell.debs()
+    assert debian.provision(parts=("nccl",), nodetune_versions={})["state"] == "ok"
+    came = debian.provision(**never)
+    assert (came["state"], came["message"], steps(came)) == ("ok", "", [])
+
+
 def test_a_package_whose_script_fails_is_named_and_the_next_run_goes_on(debian):
     debian.cell.write("/etc/nodetune-stand-in/fail", "nvidia-kernel-open-dkms\n")
     message = debian.refused()
