@@ -182,6 +182,33 @@ def test_a_fabric_manager_that_lags_behind_is_refused_with_what_can_be_had(site)
     assert came["results"][-1]["result"]["driver"] == OLD
 
 
+def hosts_own(site, state):
+    """The host has this state of NVIDIA's packages in a repository of its own."""
+    if site.data.manager == "apt":
+        site.cell.write("/etc/apt/sources.list.d/own.list", f"deb [trusted=yes] {site.url}/apt/{state} /\n")
+    else:
+        text = f"[own]\nname=own\nbaseurl={site.url}/dnf/{state}\nenabled=1\ngpgcheck=0\n"
+        site.cell.write("/etc/yum.repos.d/own.repo", text)
+
+
+def test_a_newer_driver_in_the_hosts_own_repositories_does_not_win_over_the_sites(site):
+    hosts_own(site, "second")
+    came = site.versions()
+    assert (came["state"], came["message"]) == ("ok", "")
+    found = came["results"][-1]["result"]
+    named = {name for part in KIN for name in site.data.needed(part, CHOICES, "580", "").packages}
+    assert named < set(found["versions"])
+    assert found["driver"] == OLD
+
+
+def test_a_driver_that_only_the_hosts_own_repositories_have_is_refused(site):
+    hosts_own(site, "second")
+    message = site.refused("versions", nodetune_repositories=site.repositories("distribution"))
+    assert message.startswith("the site's repositories (distribution) have no ")
+    assert "nvidia-driver-cuda" in message
+    assert "name one that has them under provision: repositories: in the site file" in message
+
+
 @pytest.mark.parametrize("playbook", ["versions", "provision"])
 def test_a_repository_that_does_not_answer_is_named(site, playbook):
     with socket.socket() as nobody:

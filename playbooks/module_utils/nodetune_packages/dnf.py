@@ -65,6 +65,9 @@ def _restrict(question, base):
         kin = [each for each in query if any(fnmatch.fnmatch(each.name, form) for form in question.family)]
         branched = {each.name for each in kin if question.fits_branch(version(each))}
         out += [each for each in kin if each.name in branched and not question.fits_branch(version(each))]
+        # what the site has comes from there, however new the host's own repositories are
+        ours = {each.name for each in kin if each.repoid.startswith(OURS) and question.fits_branch(version(each))}
+        out += [each for each in kin if each.name in ours and not each.repoid.startswith(OURS)]
     if out:
         base.sack.add_excludes(base.sack.query().filter(pkg=out))
 

@@ -106,10 +106,21 @@ def resolved(manager, question):
     with manager.asked(question) as (answer, context):
         versions = manager.from_site(question, answer, context)
         found = {name: versions[name] for name in question.together if name in versions}
+        missing = [name for name in question.together if name not in found]
+        if missing:
+            raise Problem(_elsewhere(question, missing))
         kinds = {upstream(version) for version in found.values()}
         if len(kinds) > 1:
             raise Problem(_apart(question, found, manager.common(question, context)))
     return versions, "".join(kinds)
+
+
+def _elsewhere(question, missing):
+    where = ", ".join(each["name"] for each in question.repositories)
+    return (
+        f"the site's repositories ({where}) have no {', '.join(missing)} of branch {question.branch}, which only this host's "
+        "own have: wait for the mirror, or name one that has them under provision: repositories: in the site file"
+    )
 
 
 def _apart(question, found, common):
