@@ -182,6 +182,33 @@ def test_a_fabric_manager_that_lags_behind_is_refused_with_what_can_be_had(site)
     assert came["results"][-1]["result"]["driver"] == OLD
 
 
+def hosts_own(site, state):
+    """The host has this state of NVIDIA's packages in a repository of its own."""
+    if site.data.manager == "apt":
+        site.cell.write("/etc/apt/sources.list.d/own.list", f"deb [trusted=yes] {site.url}/apt/{state} /\n")
+    else:
+        text = f"[own]\nname=own\nbaseurl={site.url}/dnf/{state}\nenabled=1\ngpgcheck=0\n"
+        site.cell.write("/etc/yum.repos.d/own.repo", text)
+
+
+def test_a_newer_driver_in_the_hosts_own_repositories_does_not_win_over_the_sites(site):
+    hosts_own(site, "second")
+    came = site.versions()
+    assert (came["state"], came["message"]) == ("ok", "")
+    found = came["results"][-1]["result"]
+    named = {name for part in KIN for name in site.data.needed(part, CHOICES, "580", "").packages}
+    assert named < set(found["versions"])
+    assert found["driver"] == OLD
+
+
+def test_a_driver_that_only_the_hosts_own_repositories_have_is_refused(site):
+    hosts_own(site, "second")
+    message = site.refused("versions", nodetune_repositories=site.repositories("distribution"))
+    assert message.startswith("the site's repositories (distribution) have no ")
+    assert "nvidia-driver-cuda" in message
+    assert "name one that has them under provision: repositories: in the site file" in message
+
+
 @pytest.mark.parametrize("playbook", ["versions", "provision"])
 def test_a_repository_that_does_not_answer_is_named(site, playbook):
     with socket.socket() as nobody:
@@ -340,6 +367,15 @@ def test_other_parts_are_installed_and_may_replace_only_what_they_say(debian):
     assert "datacenter-gpu-manager" not in debian.cell.debs()
 
 
+def test_a_part_beside_the_driver_waits_for_the_guard_only_where_packages_are_about_to_change(debian):
+    never = {"parts": ("nccl",), "nodetune_versions": {}, "nodetune_guard": {"never": True}}
+    assert "knows no guard never: nothing is changed" in debian.refused(**never)
+    assert "libnccl2" not in debian.cell.debs()
+    assert debian.provision(parts=("nccl",), nodetune_versions={})["state"] == "ok"
+    came = debian.provision(**never)
+    assert (came["state"], came["message"], steps(came)) == ("ok", "", [])
+
+
 def test_a_package_whose_script_fails_is_named_and_the_next_run_goes_on(debian):
     debian.cell.write("/etc/nodetune-stand-in/fail", "nvidia-kernel-open-dkms\n")
     message = debian.refused()
@@ -414,3 +450,44 @@ def test_lines_of_others_in_the_versionlock_list_stay(rhel, _):
     assert "libnccl-0:2.28.9-1+cuda13.0.*\n" in text
     rhel.cell.play("provision", {**given, "nodetune_versions": {}})
     assert rhel.cell.read("/etc/dnf/plugins/versionlock.list") == "# mine\nbash-0:5.1.8-9.el9.*\n"
+
+
+def two_at_once(rhel, served):
+    """What a transaction to the newer Fabric Manager leaves that ends before it took the older one away."""
+    _, _, built = served
+    package = next((built / "dnf/second").rglob(f"nvidia-fabricmanager-{NEW}-1*.rpm"))
+    rhel.cell.run(["cp", str(package), "/root/newer.rpm"])
+    rhel.cell.run(["rpm", "-i", "--force", "--nodeps", "--noscripts", "/root/newer.rpm"])
+    assert fabric_managers(rhel) == [f"{OLD}-1", f"{NEW}-1"]
+
+
+def fabric_managers(rhel):
+    return sorted(rhel.cell.run(["rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}\\n", "nvidia-fabricmanager"]).split())
+
+
+@pytest.mark.parametrize("driver", [pytest.param(each, marks=with_dnf) for each in (OLD, NEW)])
+def test_two_versions_of_a_package_at_once_are_brought_to_the_wanted_one(rhel, dnf_served, driver):
+    rhel.cell.play("provision", without_units(rhel))
+    two_at_once(rhel, dnf_served)
+    given = without_units(rhel, driver=driver, state="second")
+    other = NEW if driver == OLD else OLD
+    assert ("nvidia-fabricmanager", f"{other}-1", f"{driver}-1") in steps(
+        rhel.cell.play("provision", given, check=True)
+    )
+    came = rhel.cell.play("provision", given)
+    assert (came["state"], came["message"]) == ("ok", "")
+    assert fabric_managers(rhel) == [f"{driver}-1"]
+    assert "/nv-fabricmanager" not in rhel.cell.run(["rpm", "-V", "nvidia-fabricmanager"], check=False)
+    again = rhel.cell.play("provision", given)
+    assert (again["state"], changed(again), steps(again)) == ("ok", [], [])
+
+
+@pytest.mark.parametrize("_", [pytest.param(0, marks=with_dnf)])
+def test_two_versions_at_once_are_told_when_the_wanted_one_cannot_be_had(rhel, dnf_served, _):
+    rhel.cell.play("provision", without_units(rhel))
+    two_at_once(rhel, dnf_served)
+    given = without_units(rhel)
+    given["nodetune_repositories"] = rhel.repositories("distribution")
+    message = rhel.cell.play("provision", given)["message"]
+    assert f"nvidia-fabricmanager is installed as {OLD}-1 and {NEW}-1 at once, and " in message
+    assert fabric_managers(rhel) == [f"{OLD}-1", f"{NEW}-1"]

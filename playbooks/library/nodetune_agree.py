@@ -10,7 +10,8 @@ DOCUMENTATION = """
 module: nodetune_agree
 short_description: Fail unless packages are of the driver's version
 description:
-  - With C(versions) those are looked at; else what is installed on this host. What is not there disagrees too.
+  - With C(versions) those are looked at; else what is installed on this host. What is not there, or there in two
+    versions at once, disagrees too.
   - In check mode what is installed may disagree; C(changed) then tells that it would not after the run.
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
@@ -30,7 +31,10 @@ def main():
     module = AnsibleModule(options, supports_check_mode=True)
     given, locked = module.params, module.params["versions"]
     try:
-        found = held.versions(given["manager"], given["packages"]) if locked is None else locked
+        if locked is None:
+            found = held.every_version(given["manager"], given["packages"])
+        else:
+            found = {name: [version] for name, version in locked.items()}
     except Problem as problem:
         module.fail_json(msg=str(problem))
     other = disagreeing(sorted(given["packages"]), found, given["driver"])

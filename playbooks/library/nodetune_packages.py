@@ -19,7 +19,7 @@ options:
   versions: {description: Name to version; the names may be more than C(packages)., type: dict}
   repositories: {description: The site's repositories with their keys., type: list, elements: dict}
   replaces: {description: Patterns of installed packages that may be removed., type: list, elements: str}
-  guard: {description: What must hold where something would be exchanged (C(gpu_idle))., type: dict}
+  guard: {description: What must hold where something would be exchanged (C(gpu_idle), C(drained))., type: dict}
 """
 
 

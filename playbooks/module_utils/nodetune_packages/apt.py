@@ -3,14 +3,13 @@
 import contextlib
 import re
 from dataclasses import replace
-from urllib.parse import unquote
 
 from ansible.module_utils.nodetune_host import command
 from ansible.module_utils.nodetune_host.problem import Problem
 
 from . import held
 from .aptfiles import KEYS, SOURCES, pin_files, repository_files
-from .aptview import SECONDS_TO_ASK, refresh, run, view, why
+from .aptview import SECONDS_TO_ASK, available, refresh, run, view, why
 from .question import Answer, judge, no_package, no_version, upstream
 
 SECONDS_TO_INSTALL = 3600
@@ -22,9 +21,9 @@ SOLVE = ["--no-install-recommends", "--allow-downgrades", "--fix-broken"]
 
 @contextlib.contextmanager
 def asked(question):
-    """The answer to a question, and the options under which it was asked."""
-    with view(question) as options:
-        yield _answer(question, options), options
+    """The answer to a question, and the options under which it was asked: of everything, and of the site alone."""
+    with view(question) as seen:
+        yield _answer(question, seen[0]), seen
 
 
 def _answer(question, options):
@@ -59,19 +58,6 @@ def _exist(question, options):
             raise Problem(no_version(name, fixed, had.get(name, [])))
 
 
-def available(names, options):
-    """Name → the versions that can be had, newest first."""
-    status, out, err = command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK)
-    if status and "E: " in err:
-        raise Problem(why(out, err))
-    found = {}
-    for line in out.splitlines():
-        name, version, where = (part.strip() for part in line.split("|", 2))
-        if where.endswith("Packages") and version not in found.setdefault(name, []):
-            found[name].append(version)
-    return found
-
-
 def _named(question):
     return [f"{name}={question.versions[name]}" if name in question.versions else name for name in question.wanted]
 
@@ -88,15 +74,11 @@ def _steps(out):
     return [(name, before, after) for name, (before, after) in steps.items() if before != after]
 
 
-def from_site(question, answer, options):
+def from_site(question, answer, seen):
     """Name → version of what the answer, or the host already, takes from the site's repositories."""
-    after = {name: version for name, _, version in answer.steps if version}
-    there = {name: version for name, version in _below(question.wanted).items() if name not in after}
-    every = [f"{name}={version}" for name, version in {**after, **there}.items()]
-    out = run([*options, *SOLVE, "-y", "--reinstall", "--print-uris", "install", *every], SECONDS_TO_ASK)
-    site = tuple(each["apt"]["uris"].rstrip("/") + "/" for each in question.repositories)
-    found = re.findall(r"^'(\S+)' (\S+?)_(\S+)_\S+\.deb ", out, re.MULTILINE)
-    return {name: unquote(version) for uri, name, version in found if unquote(uri).startswith(site)}
+    every = {**_below(question.wanted), **{name: version for name, _, version in answer.steps if version}}
+    had = available(sorted(every), seen[1])
+    return {name: version for name, version in every.items() if version in had.get(name, [])}
 
 
 def _below(names):
@@ -123,9 +105,9 @@ def _names(field):
     return re.findall(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)", field)
 
 
-def common(question, options):
-    """The newest upstream version of the branch that all of `together` can be had in, or ""."""
-    had = available(question.together, options)
+def common(question, seen):
+    """The newest upstream version of the branch that all of `together` can be had in from the site, or ""."""
+    had = available(question.together, seen[1])
     kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
     first = had.get(question.together[0], []) if question.together else []
     return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")

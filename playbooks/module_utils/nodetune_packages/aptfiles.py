@@ -39,5 +39,5 @@ def pin_files(versions):
     }
 
 
-def pin(names, version):
-    return f"Package: {names}\nPin: version {version}\nPin-Priority: 1001\n"
+def pin(names, version, priority=1001):
+    return f"Package: {names}\nPin: version {version}\nPin-Priority: {priority}\n"

@@ -1,6 +1,7 @@
 """How apt is asked: of the host as it is, or as though repositories and pins stood on it. It changes nothing."""
 
 import contextlib
+import fnmatch
 import glob
 import os
 import re
@@ -23,9 +24,9 @@ GENTLY = [
 
 @contextlib.contextmanager
 def view(question):
-    """apt's options under which it sees the host as the question wants it seen."""
+    """apt's options under which it sees the host as the question wants it seen, and those under which only the site."""
     if question.repositories is None:
-        yield []
+        yield [], []
         return
     with _folder() as folder:
         for part in (SOURCES, os.path.dirname(PINS), LISTS + "/partial", "/cache/archives/partial"):
@@ -35,12 +36,13 @@ def view(question):
         _link(LISTS, folder, lambda name: name not in ("lock", "partial", "auxfiles"))
         site = repository_files(question.repositories, folder)
         _write("", site)
-        _write("", {f"{folder}{PINS}": _asked_pins(question)})
         options = _options(folder)
-        _update([*options, *_only_site(folder, site)], question.repositories)
+        only_site = [*options, *_only_site(folder, site)]
+        _update(only_site, question.repositories)
+        _write("", {f"{folder}{PINS}": _asked_pins(question, only_site)})
         if not _host_lists():
             run([*options, "update", "-q"], SECONDS_TO_ASK)
-        yield options
+        yield options, only_site
 
 
 @contextlib.contextmanager
@@ -66,12 +68,36 @@ def _link(source, folder, wanted):
             os.symlink(f"{source}/{name}", f"{folder}{source}/{name}")
 
 
-def _asked_pins(question):
+def _asked_pins(question, only_site):
+    """Of the driver's family, what the site has comes from there, however new the host's own archive is."""
     pins = [pin(name, version) for name, version in sorted(question.versions.items())]
     if question.branch and question.family:
+        for name, had in sorted(available(_family(question, only_site), only_site).items()):
+            # above the branch's pin, which the host's own versions fit as well; of several, apt takes the first
+            pins += [pin(name, version, 1002) for version in list(filter(question.fits_branch, had))[:1]]
         form = "-*" if question.branch.count(".") > 1 else ".*"
         pins.append(pin(" ".join(question.family), question.branch + form))
     return "\n".join(pins)
+
+
+def _family(question, only_site):
+    names = command.run(["apt-cache", *only_site, "pkgnames"], SECONDS_TO_ASK).split()
+    return [name for name in names if any(fnmatch.fnmatch(name, each) for each in question.family)]
+
+
+def available(names, options):
+    """Name → the versions that can be had, newest first."""
+    status, out, err = (
+        command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK) if names else (0, "", "")
+    )
+    if status and "E: " in err:
+        raise Problem(why(out, err))
+    found = {}
+    for line in out.splitlines():
+        name, version, where = (part.strip() for part in line.split("|", 2))
+        if where.endswith("Packages") and version not in found.setdefault(name, []):
+            found[name].append(version)
+    return found
 
 
 def _options(folder):

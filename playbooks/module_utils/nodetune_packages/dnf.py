@@ -65,6 +65,9 @@ def _restrict(question, base):
         kin = [each for each in query if any(fnmatch.fnmatch(each.name, form) for form in question.family)]
         branched = {each.name for each in kin if question.fits_branch(version(each))}
         out += [each for each in kin if each.name in branched and not question.fits_branch(version(each))]
+        # what the site has comes from there, however new the host's own repositories are
+        ours = {each.name for each in kin if each.repoid.startswith(OURS) and question.fits_branch(version(each))}
+        out += [each for each in kin if each.name in ours and not each.repoid.startswith(OURS)]
     if out:
         base.sack.add_excludes(base.sack.query().filter(pkg=out))
 
@@ -87,19 +90,52 @@ def _move(question, base):
 
     That is the fixed one; where versions are asked for, the newest there is (of the branch, for the driver's family).
     """
-    for there in _below(question.wanted, base):
-        if there.name not in question.versions and not question.asks_for(there.name):
+    there = {}
+    for each in _below(question.wanted, base):
+        if each.name in question.versions or question.asks_for(each.name):
+            there.setdefault((each.name, each.arch), []).append(each)
+    # kernels and the like, of which there may be several
+    several = set(base.sack.query().installed().filter(provides=list(base.conf.installonlypkgs)))
+    for (name, arch), installed in there.items():
+        newest = max(installed)
+        packages = base.sack.query().available().filter(name=name, arch=arch).latest().run()
+        if len(installed) > 1 and newest not in several:
+            _one_of(installed, packages, question.versions.get(name, ""), base)
             continue
-        for package in base.sack.query().available().filter(name=there.name, arch=there.arch).latest():
-            if package > there:
+        for package in packages:
+            if package > newest:
                 base.package_upgrade(package)
-            elif package < there:
+            elif package < newest:
                 base.package_downgrade(package)
 
 
+def _one_of(installed, packages, fixed, base):
+    """Of several versions of a package, which a transaction that was cut short leaves behind, one stays: made anew.
+
+    Whose files lie there, and which scripts ran, nobody knows.
+    """
+    import rpm
+
+    if not packages:
+        name, both = installed[0].name, " and ".join(version(each) for each in sorted(installed))
+        missing = no_version(name, fixed, []) if fixed else no_package(name)
+        raise Problem(f"{name} is installed as {both} at once, and to bring it to one: {missing}")
+    # else rpm makes the older one not anew: "already installed"; dnf has no other way to say it
+    base._rpm_probfilter.add(rpm.RPMPROB_FILTER_REPLACEPKG)  # noqa: SLF001
+    for each in installed:
+        if version(each) == version(packages[0]):
+            base.reinstall(str(each))
+        else:
+            base.package_remove(each)
+    if all(version(each) != version(packages[0]) for each in installed):
+        base.package_install(packages[0])
+
+
 def _steps(transaction):
-    before = {each.name: version(each) for each in transaction.remove_set}
     after = {each.name: version(each) for each in transaction.install_set}
+    # of two versions at once, one of which is made anew, the step begins at the other
+    gone = [each for each in sorted(transaction.remove_set) if version(each) != after.get(each.name)]
+    before = {each.name: version(each) for each in gone}
     return [(name, before.get(name, ""), after.get(name, "")) for name in {**before, **after}]
 
 
@@ -115,13 +151,13 @@ def from_site(question, answer, base):
 def _below(names, base):
     """Installed packages that these names, where they are installed, need."""
     host = base.sack.query().installed()
-    found, todo = {}, list(host.filter(name=list(names)))
+    found, todo = set(), list(host.filter(name=list(names)))
     while todo:
         each = todo.pop()
-        if each.name not in found:
-            found[each.name] = each
+        if each not in found:
+            found.add(each)
             todo += host.filter(provides=each.requires) if each.requires else []
-    return found.values()
+    return found
 
 
 def common(question, base):
@@ -133,7 +169,7 @@ def common(question, base):
 
 
 def prepare():
-    """Nothing: rpm takes back or ends what was cut short by itself."""
+    """Nothing: what a transaction that was cut short left in two versions at once, the next one brings to one."""
 
 
 def carry_out(question):

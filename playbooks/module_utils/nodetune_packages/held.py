@@ -10,5 +10,13 @@ ASK = {
 
 def versions(manager, names=()):
     """Name → version of those of `names` that are installed (apt, without names: of everything). Raises Problem."""
-    lines = (line.split("|") for line in command.attempt([*ASK[manager], *names])[1].splitlines())
-    return {each[1]: each[2] for each in lines if len(each) == 3 and each[0].strip() == "ii"}
+    return {name: found[-1] for name, found in every_version(manager, names).items()}
+
+
+def every_version(manager, names=()):
+    """The same with all versions of each: rpm has two at once where a transaction was cut short. Raises Problem."""
+    found = {}
+    for each in (line.split("|") for line in command.attempt([*ASK[manager], *names])[1].splitlines()):
+        if len(each) == 3 and each[0].strip() == "ii" and each[2] not in found.setdefault(each[1], []):
+            found[each[1]].append(each[2])
+    return found

@@ -61,8 +61,13 @@ def upstream(version):
 
 
 def disagreeing(names, versions, driver):
-    """Those of `names` that `versions` has not in the upstream version `driver`, as texts."""
-    other = [f"{name} {versions[name]}" for name in names if name in versions and upstream(versions[name]) != driver]
+    """Those of `names` that `versions` (name → all of them) has not once and in the upstream version `driver`, as texts."""
+    there = {name: versions[name] for name in names if name in versions}
+    other = [
+        f"{name} {' and '.join(found)}"
+        for name, found in there.items()
+        if [upstream(each) for each in found] != [driver]
+    ]
     return other + [f"no {name}" for name in names if name not in versions]
 
 
@@ -101,10 +106,21 @@ def resolved(manager, question):
     with manager.asked(question) as (answer, context):
         versions = manager.from_site(question, answer, context)
         found = {name: versions[name] for name in question.together if name in versions}
+        missing = [name for name in question.together if name not in found]
+        if missing:
+            raise Problem(_elsewhere(question, missing))
         kinds = {upstream(version) for version in found.values()}
         if len(kinds) > 1:
             raise Problem(_apart(question, found, manager.common(question, context)))
     return versions, "".join(kinds)
+
+
+def _elsewhere(question, missing):
+    where = ", ".join(each["name"] for each in question.repositories)
+    return (
+        f"the site's repositories ({where}) have no {', '.join(missing)} of branch {question.branch}, which only this host's "
+        "own have: wait for the mirror, or name one that has them under provision: repositories: in the site file"
+    )
 
 
 def _apart(question, found, common):
