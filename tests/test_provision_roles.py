@@ -187,7 +187,7 @@ def hosts_own(site, state):
     if site.data.manager == "apt":
         site.cell.write("/etc/apt/sources.list.d/own.list", f"deb [trusted=yes] {site.url}/apt/{state} /\n")
     else:
-        text = f"[own]\nname=own\nbaseurl={site.url}/dnf/{state}\nenabled=1\ngpgcheck=0\n"
+        text = f"[own]\nname=own\nbaseurl={site.url}/dnf/{state}\nenabled=1\ngpgcheck=0\nmodule_hotfixes=1\n"
         site.cell.write("/etc/yum.repos.d/own.repo", text)
 
 
