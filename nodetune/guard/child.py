@@ -125,9 +125,10 @@ def turn(name: str, seconds: float, stuck: float) -> tuple[str, str] | None:
         if not others:
             return None
         _call_ourselves(own)
-        pid, age, state = others[0]
+        sitting = [each for each in others if each[2] in STUCK_STATES and each[1] >= stuck]
+        pid, age, _ = (sitting or others)[0]
         text = f"an earlier reader (process {pid}, {age:.0f} s old) has not come back"
-        if state in STUCK_STATES and age >= stuck:
+        if sitting:
             return "stuck", text
         if time.monotonic() > end:
             return "busy", text

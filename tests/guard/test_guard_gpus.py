@@ -176,6 +176,16 @@ def test_a_reader_stuck_in_the_kernel_is_reported_and_no_second_one_is_added(nod
     assert node.readers() == before
 
 
+def test_a_reader_stuck_in_the_kernel_is_found_behind_one_that_is_merely_at_work(node, earlier_reader):
+    node.write_policy(mode="enforce", seconds={"total": 5, "step": 3, "stuck": 1})
+    earlier_reader("S")
+    pid = earlier_reader("D")
+    time.sleep(1.1)
+    ended = node.call()
+    assert ended.code == 1
+    assert f"nvml-not-answering: an earlier reader (process {pid}, " in ended.said
+
+
 def test_a_reader_that_is_merely_at_work_blinds_and_blames_nobody(node, earlier_reader):
     node.write_policy(mode="enforce", seconds={"total": 2, "step": 1, "stuck": 1})
     pid = earlier_reader("S")
