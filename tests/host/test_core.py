@@ -14,6 +14,8 @@ from nodetune_host import core, journal, kinds, lock, session
 from nodetune_host.journal import Journal
 from nodetune_host.problem import Stop
 
+from nodetune import fixes
+
 
 def a_file(path, content="new\n", **more):
     return {"change": "file", "path": str(path), "content": content, **more}
@@ -349,6 +351,10 @@ core.do(changes, core.Hands(Journal(sys.argv[1], {str(home)!r})), core.Result(),
         assert (result.problems, result.refused) == ([], [])
         assert {path: path.read_bytes() for path in folder.glob("*.conf")} == old
     assert cut_short, "no kill came in the middle: widen the range of moments"
+
+
+def test_controller_and_host_agree_on_what_reverts_by_itself():
+    assert {kind for kind in kinds.__all__ if getattr(getattr(kinds, kind), "TIMED", False)} == set(fixes.TIMED)
 
 
 def test_what_reverts_by_itself_is_taken_back_apart_from_what_may_be_slow(do, home, tmp_path, monkeypatch):

@@ -266,3 +266,11 @@ except library.NVMLError as problem:
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "9\n", "the driver is not loaded, says the library that was found"
+
+
+def test_facts_and_measurements_name_what_holds_clocks_down_alike():
+    """Two programs that travel to hosts without one another, each with a table of its own."""
+    from nodetune.probe import gpu_facts
+    from nodetune.verify import gpu_load
+
+    assert gpu_facts.EVENT_REASONS == gpu_load.REASONS
