@@ -3,42 +3,42 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld slurmd slurm-client munge gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev chromium chromium-driver zsh fish $(shell cat tests/packages/packages.txt)
-APT_FLEET := $(shell cat tests/fleet/packages.txt)
+APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld slurmd slurm-client munge gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev chromium chromium-driver zsh fish $(shell cat tests/support/packages/packages.txt)
+APT_FLEET := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint unit machines fleet wheel docs site clean
+.PHONY: try test lint types unit machines wheel docs site clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
 	@$(BIN)/nodetune audit || true
 	@echo; echo "== a real node with four H200s, from its saved facts: nodetune audit --facts h200-x4"; echo
 	@$(BIN)/nodetune audit --facts h200-x4 || true
-	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/machines/hgx-h200-untuned.json (a synthetic node with many faults)"
+	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/data/synthetic/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint docs unit wheel machines  ## everything that CI runs
+test: $(VENV)/ready-dev apt lint types docs site  ## all tests but those on virtual machines (make machines)
+	@$(MAKE) --no-print-directory -j 2 unit wheel
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
-	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/probe nodetune/verify nodetune/pull/deposit.py nodetune/transport/relay.py
+	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/onhost nodetune/probe nodetune/measurements nodetune/pull/deposit.py nodetune/remote/slurm/relay.py
 	$(BIN)/vermin --target=3.7- --no-tips --violations --eval-annotations playbooks
+
+types: $(VENV)/ready-dev
+	$(BIN)/mypy
 
 docs: $(VENV)/ready-dev
 	$(BIN)/python docs/generate.py --check
 
 site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
-	$(BIN)/python -m mkdocs build --strict
+	$(BIN)/python -m mkdocs build --strict --quiet
 
-unit: $(VENV)/ready-dev
-	$(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 -m 'not fleet'
+unit: $(VENV)/ready-dev  ## twice as many at a time as there are CPUs: half of their time they wait
+	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15 -m 'not fleet'
 
-machines: $(VENV)/ready-dev apt  ## what CI runs on virtual machines: all but the story of provisioning, which takes as long again
-	$(SUDO) $(BIN)/python -m pytest -n 2 --dist loadgroup --durations=15 -m fleet --ignore=tests/fleet/test_provision.py
-
-fleet: $(VENV)/ready-dev apt  ## all tests on virtual machines: provision, apply, rollback, faults, measurements between two (root, QEMU)
-	$(SUDO) $(BIN)/python -m pytest -m fleet -n 2 --dist loadgroup --durations=15
+machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what changed since the last full pass; ALL=1: all, and record the pass
+	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)
 
 wheel: $(VENV)/ready-dev
 	PYTHON=$(BIN)/python sh .ci/wheel
@@ -66,4 +66,8 @@ clean:
 .PHONY: write
 write: $(VENV)/ready-dev  ## write what is generated: pages of docs/, the synthetic machines of the tests
 	$(BIN)/python docs/generate.py
-	$(BIN)/python -m tests.machines.build --write
+	$(BIN)/python -m tests.data.synthetic.build --write
+
+.PHONY: check
+check: $(VENV)/ready-dev  ## the checks of one area, in under a minute: make check AREA=memory
+	@$(BIN)/python -m tests.area $(AREA)

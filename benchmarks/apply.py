@@ -25,13 +25,13 @@ from cost import BIN, measured
 from fanout import inventory
 from farm import Farm
 
-from nodetune import inventory as reading
-from nodetune import playbook
-from nodetune.model import DISRUPTIONS
-from nodetune.workflow import Reach
-from tests.fleet import inventory as fleet_inventory
-from tests.fleet import template
-from tests.fleet.pool import Fleet
+from nodetune.api.model import DISRUPTIONS
+from nodetune.hosts import inventory as reading
+from nodetune.hosts.target import ConnectionOptions
+from nodetune.remediation import ansible
+from tests.machines import inventory as fleet_inventory
+from tests.machines import template
+from tests.machines.pool import Fleet
 
 MOST_DISRUPTIVE = "new sessions"
 LONG = ["--timeout", "240"]
@@ -52,7 +52,7 @@ def tuned_hosts(count: int) -> None:
         chosen = [*hosts, "--forks", "16", *(word for name in passing for word in ("-s", name))]
         try:
             audit = measured(
-                "audit", [f"{BIN}/nodetune", "audit", *chosen, "--no-fleet", "--fail-on", "never"], environment
+                "audit", [f"{BIN}/nodetune", "audit", *chosen, "--no-compare", "--fail-on", "never"], environment
             )
             apply = measured("apply", [f"{BIN}/nodetune", "apply", *chosen, "--yes"], environment)
         finally:
@@ -65,7 +65,7 @@ def tuned_hosts(count: int) -> None:
 def _passing(hosts: list[str], environment: dict[str, str]) -> list[str]:
     """The checks that every host passes."""
     said = subprocess.run(
-        [f"{BIN}/nodetune", "audit", *hosts, "--no-fleet", "--format", "json"],
+        [f"{BIN}/nodetune", "audit", *hosts, "--no-compare", "--format", "json"],
         env=environment,
         capture_output=True,
         text=True,
@@ -117,7 +117,7 @@ def _groups(hosts: Path) -> list[dict]:
 def _timed(what, hosts: Path, variables) -> float:
     targets = reading.targets(str(hosts))
     start = time.perf_counter()
-    outcomes = playbook.play(what, targets, variables, playbook.Way(Reach().options))
+    outcomes = ansible.play(what, targets, variables, ansible.PlayOptions(ConnectionOptions().options))
     for outcome in outcomes.values():
         if outcome.state != "ok" or outcome.gathered("problems"):
             sys.exit(f"{what}: {outcome.host}: {outcome.message} {outcome.gathered('problems')}")

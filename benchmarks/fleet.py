@@ -18,15 +18,16 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from nodetune import factfile, fleet
-from nodetune.model import Each, HostFacts, Unread, Value
+from nodetune.api.model import Each, HostFacts, Unread, Value
+from nodetune.audit import fleet
+from nodetune.facts import document
 
 MACHINES = (
-    (0.45, ROOT / "tests/machines/hgx-h200-tuned.json"),
-    (0.20, ROOT / "tests/machines/pcie-8xl40s.json"),
-    (0.15, ROOT / "tests/machines/grace-gb200.json"),
-    (0.15, ROOT / "nodetune/machines/h200-x4.json"),
-    (0.05, ROOT / "tests/machines/workstation-4x4090.json"),
+    (0.45, ROOT / "tests/data/synthetic/hgx-h200-tuned.json"),
+    (0.20, ROOT / "tests/data/synthetic/pcie-8xl40s.json"),
+    (0.15, ROOT / "tests/data/synthetic/grace-gb200.json"),
+    (0.15, ROOT / "nodetune/facts/recorded/h200-x4.json"),
+    (0.05, ROOT / "tests/data/synthetic/workstation-4x4090.json"),
 )
 UNREAD = 0.01
 """The share of hosts on which a family of facts could not be read."""
@@ -36,7 +37,7 @@ def machines():
     """(share, facts) of each kind of host, completed by what the described machines lack."""
     found = []
     for share, path in MACHINES:
-        base = factfile.load(path)
+        base = document.load(path)
         facts = dict(base.facts)
         facts["host.dmi.bios_version"] = Value("2.4b")
         facts["nccl.libraries"] = Value([{"path": "/usr/lib/x86_64-linux-gnu/libnccl.so.2", "version": "2.28.3"}])
@@ -302,7 +303,7 @@ def _plant(facts, left):
 def main():
     count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
     seed = int(sys.argv[2]) if len(sys.argv) > 2 else 1
-    census, planted, spent = fleet.Census(), {}, 0.0
+    census, planted, spent = fleet.Collector(), {}, 0.0
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for facts, fault in hosts(count, seed, each=max(2, count // 500)):
         start = time.process_time()

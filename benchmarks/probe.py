@@ -5,7 +5,9 @@ import subprocess
 import sys
 import time
 
-from nodetune import audit, bundle, checks
+from nodetune import checks
+from nodetune.audit import evaluate
+from nodetune.remote import payload
 
 
 def seconds(script: bytes) -> float:
@@ -15,8 +17,8 @@ def seconds(script: bytes) -> float:
 
 
 def main() -> None:
-    names = audit.required_facts(checks.load_all())
-    script, _ = bundle.script(bundle.families(names), 20.0)
+    names = evaluate.required_facts(checks.load_all())
+    script, _ = payload.script(payload.families(names), 20.0)
     bare, full = [], []
     for _ in range(11):
         bare.append(seconds(b"pass"))

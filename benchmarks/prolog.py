@@ -17,7 +17,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from tests.guard import install
+from tests.unit.guard import install
 
 BARE = ("-I", "-S", "-B", "-c")
 BASH = """#!/bin/bash

@@ -11,7 +11,7 @@ from pathlib import Path
 import fleet
 from cost import measured_peak
 
-from nodetune import factfile
+from nodetune.facts import document
 
 
 def main() -> None:
@@ -20,7 +20,7 @@ def main() -> None:
         folder, report = Path(made) / "facts", Path(made) / "report"
         folder.mkdir()
         for host, _ in fleet.hosts(count, 1, 0):
-            (folder / f"{host.host}.json").write_text(factfile.dump(host))
+            (folder / f"{host.host}.json").write_text(document.dump(host))
         size = sum(each.stat().st_size for each in folder.iterdir())
         print(f"{count} hosts, {size / 1e6:.0f} MB of facts, {len(os.sched_getaffinity(0))} cores")
         for form in ("html", "text"):

@@ -15,7 +15,6 @@ import os
 import re
 import sys
 import tempfile
-import zlib
 from pathlib import Path
 
 import yaml
@@ -27,14 +26,14 @@ from cost import BIN, measured_peak
 from farm import Farm
 from village import FAULTS, UNREACHED, settle
 
-from nodetune import factfile
+from nodetune.facts import document as facts_document
+from nodetune.onhost import protocol
 
 REPLAY = """
-import os, re, sys, zlib
-nonce = re.search(rb"^NONCE = '([0-9a-f]+)'", sys.stdin.buffer.read(), re.MULTILINE)[1].decode()
-packed = open(os.path.join({folder!r}, os.environ["SSH_CONNECTION"].split()[2]), "rb").read()
-head = "\\n<<nodetune {{}} {{}} {{:08x}}>>\\n".format(nonce, len(packed), zlib.crc32(packed))
-sys.stdout.buffer.write(head.encode() + packed + b"\\n")
+import os, re, sys
+nonce = re.search(rb"^NONCE = '([0-9a-f]+)'", sys.stdin.buffer.read(), re.MULTILINE)[1]
+answer = open(os.path.join({folder!r}, os.environ["SSH_CONNECTION"].split()[2]), "rb").read()
+sys.stdout.buffer.write(answer.replace(b" NONCE ", b" " + nonce + b" "))
 """
 
 
@@ -43,8 +42,8 @@ def answer_with_facts(farm: Farm) -> None:
     folder = farm.folder / "answers"
     folder.mkdir()
     for target, (host, _) in zip(farm.targets, fleet.hosts(len(farm.targets), 1, 0), strict=True):
-        document = factfile.dump(host).encode()
-        (folder / target.address).write_bytes(zlib.compress(document))
+        document = facts_document.dump(host).encode()
+        (folder / target.address).write_bytes(protocol.encode(document, "NONCE"))
     script = farm.folder / "replay.py"
     script.write_text(REPLAY.format(folder=str(folder)))
     farm.script(farm.bin / "python3", f"exec {sys.executable} -I -S {script}")

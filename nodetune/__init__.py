@@ -1,3 +1,3 @@
 """Audit, tune, verify and guard GPU servers."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

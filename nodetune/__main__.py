@@ -1,5 +1,5 @@
 """`python -m nodetune`."""
 
-from nodetune.cli import main
+from nodetune.cli.main import main
 
 main()

@@ -2,10 +2,21 @@
 
 import os
 import shlex
+import signal
 import subprocess
 import sys
 
 import pytest
+
+if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+    # A shell starts background jobs so, and all that a test starts would inherit it: Ctrl-C must end those.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(autouse=True, scope="session")
+def own_cache(tmp_path_factory):
+    """Answers about the tests' inventories do not push those of the user's out of the cache."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
 
 
 @pytest.fixture

@@ -7,13 +7,13 @@ from dataclasses import replace
 from functools import cache
 from importlib import import_module
 
-from nodetune.model import Check
+from nodetune.api import Check
 
 
 @cache
 def catalogue() -> dict[str, str]:
-    """id → module name of every check, sorted by area and id. Imports none of them."""
-    from pathlib import Path  # the guard knows its checks by name and has no time for it
+    """Return id → module name of every check, sorted by area and id. Imports none of them."""
+    from pathlib import Path  # imported here: the guard loads its checks by name and must start fast
 
     files = sorted(Path(__file__).parent.glob("*/[a-z]*.py"))
     return {file.stem.replace("_", "-"): f"{__name__}.{file.parent.name}.{file.stem}" for file in files}
@@ -21,7 +21,7 @@ def catalogue() -> dict[str, str]:
 
 @cache
 def load(check_id: str) -> Check:
-    """The check with that id. Raises KeyError if there is none."""
+    """Load the check with that id. Raise KeyError if there is none."""
     module = import_module(catalogue()[check_id])
     area = module.__name__.split(".")[-2]
     check: Check = module.CHECK
@@ -29,5 +29,5 @@ def load(check_id: str) -> Check:
 
 
 def load_all(ids: Iterable[str] | None = None) -> list[Check]:
-    """All checks, or those with the given ids."""
+    """Load all checks, or those with the given ids."""
     return [load(each) for each in (catalogue() if ids is None else ids)]

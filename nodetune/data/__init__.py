@@ -24,16 +24,16 @@ def _gpus() -> dict[str, Mapping[str, Any]]:
 
 
 def gpu(pci_device_id: str) -> Mapping[str, Any]:
-    """What is known of the GPU model with that PCI device ID; an empty mapping for one that is not in the table."""
+    """Return what is known of the GPU model with that PCI device ID, or an empty mapping."""
     return _gpus().get(pci_device_id, {})
 
 
 def drivers() -> Mapping[str, Any]:
-    """Minimum versions, security fixes and the life of driver branches."""
+    """Return minimum versions, security fixes and the end of life of driver branches."""
     found: Mapping[str, Any] = _load("drivers")
     return found
 
 
 def version(text: str) -> tuple[int, ...]:
-    """`580.159.04` → (580, 159, 4), to compare versions by."""
+    """Turn `580.159.04` into (580, 159, 4) for comparison."""
     return tuple(int(number) for number in re.findall(r"\d+", text))

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from nodetune import show
-from nodetune.diff.found import CHANGED, GONE, NEW, UNREAD, Change, Diff
-from nodetune.model import SEVERITIES
+from nodetune.api.model import SEVERITIES
+from nodetune.diff.result import CHANGED, GONE, NEW, UNREAD, Change, Diff
+from nodetune.foundation import text
+from nodetune.foundation.errors import UserError
 
 
-class BadDocument(ValueError):
+class DocumentError(UserError):
     """A file that is neither facts nor an audit, or not whole; the text says what and where."""
 
 
@@ -19,17 +20,17 @@ FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason
 
 
 def checked(data: Any, where: str) -> Mapping[str, Any]:
-    """An audit document that has all that is compared. Raises BadDocument."""
+    """Return the data if it is an audit document with everything to compare. Raise DocumentError if not."""
     hosts = data.get("hosts") if isinstance(data, dict) else None
     good: set[int] = set()
     if not isinstance(hosts, list) or not all(_is_host(host, good) for host in hosts):
-        raise BadDocument(f"{where}: not a whole audit document: make it with nodetune audit --format json")
+        raise DocumentError(f"{where}: not a whole audit document: make it with nodetune audit --format json")
     found: Mapping[str, Any] = data
     return found
 
 
 def _is_host(host: Any, good: set[int]) -> bool:
-    """`good` takes the findings that are: hosts may share them."""
+    """Return whether this is a valid host. `good` collects findings that are valid, because hosts share them."""
     named = isinstance(host, dict) and all(isinstance(host.get(each), str) for each in ("name", "state"))
     findings = host.get("findings") if named else None
     if not isinstance(findings, list) or not all(id(each) in good or _is_finding(each) for each in findings):
@@ -44,9 +45,9 @@ def _is_finding(found: Any) -> bool:
 
 
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
-    """Findings that are new, gone or changed, host by host.
+    """Return the findings that are new, gone or changed, host by host.
 
-    A host that was not reached on a side has no findings there: only its state is told.
+    A host that was not reached on a side has no findings there: only its state is compared.
     """
     old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
     both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]
@@ -70,12 +71,12 @@ def _findings(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[C
         kind = _kind(then, now)
         if kind:
             shown = now if now and now["status"] == "fail" else then or now or {}
-            words = (show.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
-            yield Change(show.plain(after["name"]), kind, *words)
+            words = (text.plain(check), "", _finding(then), _finding(now), shown["severity"], shown["title"])
+            yield Change(text.plain(after["name"]), kind, *words)
 
 
 def _kind(then: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> str:
-    """What became of a finding; empty where nothing did. Only what fails (or cannot be told) on a side counts."""
+    """Return what happened to a finding, or "" if nothing. Only failures and unknowns on a side count."""
     if then is now:
         return ""
     was, becomes = (each["status"] if each else "" for each in (then, now))
@@ -93,7 +94,7 @@ def _finding(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return "not judged"
     if found["status"] == "fail":
-        return show.plain(found["observed"] or "fails")
+        return text.plain(found["observed"] or "fails")
     words = {"pass": "passes", "skip": "does not apply", "waived": "waived", "unknown": "unknown"}
     told = words.get(found["status"], found["status"])
-    return show.plain(f"{told}: {found['reason']}" if found["status"] in ("unknown", "waived") else told)
+    return text.plain(f"{told}: {found['reason']}" if found["status"] in ("unknown", "waived") else told)

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodetune import show
-from nodetune.diff.found import ADDED, CHANGED, GONE, UNREAD, Change, Diff
-from nodetune.model import Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.diff.result import ADDED, CHANGED, GONE, UNREAD, Change, Diff
+from nodetune.foundation import text
 
 READINGS = re.compile(
     r"(gpu\.(temperature|temperature_margin|memory_temperature|power_usage|clock_info\..*|memory_used|fan_speed"
@@ -47,9 +47,9 @@ class Side:
 
 
 def compare(before: Side, after: Side, every: bool = False) -> Diff:
-    """The facts of hosts then and now. One host on each side is compared whatever it is called.
+    """Compare the facts of hosts before and after. One host on each side is compared whatever its name.
 
-    Readings (and between two hosts, what identifies them) are counted only, unless `every`.
+    Readings (and between two hosts, what identifies them) are only counted, unless `every` is set.
     """
     sides = before, after
     bad = sorted(before.bad.keys() | after.bad.keys())
@@ -99,7 +99,7 @@ def _of_host(old: HostFacts, new: HostFacts) -> Iterator[Change]:
 
 
 def _subjects(before: Fact, after: Fact) -> Iterator[tuple[str, Fact, Fact]]:
-    """A fact over several devices, device by device; one that is not on a side is absent there."""
+    """Yield a fact over several devices, device by device; a device missing on a side is absent there."""
     if not (isinstance(before, Each) and isinstance(after, Each)):
         yield "", _whole(before), _whole(after)
         return
@@ -109,14 +109,14 @@ def _subjects(before: Fact, after: Fact) -> Iterator[tuple[str, Fact, Fact]]:
 
 
 def _whole(fact: Fact) -> Fact:
-    """A fact over several devices as one value, for a side on which there is none of them."""
+    """Turn a fact over several devices into one value, for a side that has none of them."""
     if not isinstance(fact, Each):
         return fact
-    return Value(show.folded({device: _told(one) for device, one in fact.of.items()}) or "no device")
+    return Value(text.folded({device: _told(one) for device, one in fact.of.items()}) or "no device")
 
 
 def _single(name: str, before: Fact, after: Fact) -> Iterator[tuple[str, str, str, str]]:
-    """(fact and field, kind, before, after) of every difference between two facts."""
+    """Yield (fact and field, kind, before, after) of every difference between two facts."""
     match before, after:
         case Value(then), Value(now):
             for field_, was, becomes in _values(then, now):
@@ -149,10 +149,10 @@ NAMES = ("name", "path", "bdf", "index")
 
 
 def _keyed(value: Any) -> Any:
-    """A list of records as a mapping, so that one that came in front does not make all others look changed."""
+    """Turn a list of records into a mapping, so that a new first record does not change all others."""
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
         for name in NAMES:
-            keys = [show.plain(each.get(name), 80) for each in value]
+            keys = [text.plain(each.get(name), 80) for each in value]
             if all(name in each for each in value) and len(set(keys)) == len(keys):
                 return dict(zip(keys, value, strict=True))
     return value
@@ -164,12 +164,12 @@ def _alike(before: Any, after: Any) -> tuple[Any, Any]:
 
 
 def _values(before: Any, after: Any, depth: int = 0) -> Iterator[tuple[str, Any, Any]]:
-    """(path of the field, before, after) of every difference; None on a side where there is nothing."""
+    """Yield (path of the field, before, after) of every difference; None on a side without a value."""
     before, after = _alike(before, after)
     if isinstance(before, dict) and isinstance(after, dict) and depth < DEEPEST:
         for key in [*before, *(each for each in after if each not in before)]:
             old, new = before.get(key, _MISSING), after.get(key, _MISSING)
-            path = f".{show.plain(key, 80)}"
+            path = f".{text.plain(key, 80)}"
             if old is _MISSING or new is _MISSING:
                 yield path, None if old is _MISSING else _named(old), None if new is _MISSING else _named(new)
             else:
@@ -186,7 +186,7 @@ def _values(before: Any, after: Any, depth: int = 0) -> Iterator[tuple[str, Any,
 
 
 def _named(value: Any) -> Any:
-    """A null is a value that says nothing, not a missing one."""
+    """Return "none" for null, which is a value here and not missing."""
     return "none" if value is None else value
 
 
@@ -195,4 +195,4 @@ def _plain(items: list[Any]) -> bool:
 
 
 def _text(value: Any) -> str:
-    return "" if value is None else show.plain(show.value(value), 400) or '""'
+    return "" if value is None else text.plain(text.value(value), 400) or '""'

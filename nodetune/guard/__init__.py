@@ -1,1 +1,1 @@
-"""The guard: the program on the node that Slurm asks before each job. Standard library, pynvml, and what judges."""
+"""The health check before a job: `node` runs on the node, `deploy` brings it there."""

@@ -56,7 +56,7 @@ def _queue(disk, attribute):
 
 
 def _hidden(disk):
-    """The single paths of a multipath NVMe namespace (nvme0c1n1): nothing mounts or tunes them."""
+    """Return whether a disk is a single path of a multipath NVMe namespace, which nothing mounts or tunes."""
     return read.text_or("{}/{}/hidden".format(BLOCK, disk)) == "1"
 
 
@@ -71,7 +71,7 @@ def _disk(name):
 
 
 def _type(name):
-    """By what the disk hangs on: nvme, virtio, usb, sata, sas, scsi, or other."""
+    """Return the type by the disk's bus: nvme, virtio, usb, sata, sas, scsi, or other."""
     path = read.real("{}/{}".format(BLOCK, name))
     if name.startswith("nvme"):
         return "nvme"
@@ -88,7 +88,7 @@ def _type(name):
 
 
 def _raid(name):
-    """{level, state, degraded, action}; RAID 0 has neither missing disks nor anything to rebuild."""
+    """Return {level, state, degraded, action}; RAID 0 has neither missing disks nor anything to rebuild."""
     folder = "{}/{}/md/".format(BLOCK, name)
     facts = {
         "level": read.file_fact(folder + "level"),
@@ -115,12 +115,12 @@ def _controller(name):
 
 
 def _gds():
-    """What the cuFile library is configured to do; absent where it has no configuration."""
+    """Return the configuration of the cuFile library; absent if there is none."""
     return read.file_fact(CUFILE, _cufile)
 
 
 def _cufile(content):
-    """Switches of cufile.json, which allows comments: so by name, not as JSON."""
+    """Read the switches of cufile.json by name, because it allows comments and so is not JSON."""
     content = re.sub(r"^\s*//.*$", "", content, flags=re.MULTILINE)
     switches = dict(re.findall(r'"(\w+)"\s*:\s*(true|false)\b', content))
     compat = switches.get("allow_compat_mode", switches.get("use_compat_mode"))
@@ -131,7 +131,7 @@ def _cufile(content):
 
 
 def _health(name, controller):
-    """The SMART / health log of one controller. Not asked of one that is resetting: the command would wait for it."""
+    """Return the SMART / health log of one controller. Skip one that is resetting: the command would wait for it."""
     if controller["transport"] != "pcie":
         return read.absent("not a local drive")
     if controller["state"] not in ("live", ""):
@@ -163,7 +163,7 @@ def _log_page(path):
 
 
 def parse_health(log):
-    """The fields that tell a failing drive: NVM Express base specification, log page 02h."""
+    """Return the fields that show a failing drive: NVM Express base specification, log page 02h."""
     return {
         "critical_warning": log[0],
         "spare_percent": log[3],

@@ -29,7 +29,7 @@ def collect(names, step):
 
 
 def _hindrance():
-    """Why the controller cannot be asked: a fact; None when it can be."""
+    """Return why the controller cannot be asked as a fact, or None."""
     if not read.exists(DEVICE):
         return read.absent("no BMC interface (/dev/ipmi0)")
     if read.find_tool("ipmitool") is None:
@@ -60,13 +60,13 @@ def _pairs(content):
 
 
 def faults(content):
-    """The faults that `ipmitool chassis status` reports, by its names. Raises KeyError where it reports none at all."""
+    """Return the faults that `ipmitool chassis status` reports. Raise KeyError if a name is missing."""
     state = _pairs(content)
     return [name for name in FAULTS if state[name] == "true"]
 
 
 def event_log(content):
-    """{used_percent, entries, overflow} of `ipmitool sel info`; the percentage is unknown on some controllers."""
+    """Return {used_percent, entries, overflow} of `ipmitool sel info`; some controllers report no percentage."""
     state = _pairs(content)
     used = re.match(r"(\d+)%", state.get("Percent Used", ""))
     return {
@@ -77,6 +77,9 @@ def event_log(content):
 
 
 def sensors(content):
-    """{sensor: {status, reading}} of `ipmitool sdr type`: `PS1 Status | C8h | ok | 10.1 | Presence detected`."""
+    """Parse `ipmitool sdr type` into {sensor: {status, reading}}.
+
+    Example: `PS1 Status | C8h | ok | 10.1 | Presence detected`.
+    """
     rows = [[part.strip() for part in line.split("|")] for line in content.splitlines()]
     return {row[0]: {"status": row[2], "reading": row[4]} for row in rows if len(row) == 5}

@@ -24,7 +24,10 @@ STA_UNSYNC = 0x40
 
 
 def in_step():
-    """Whether something keeps the clock: the kernel's word, or chrony's, which may leave the kernel's flag alone."""
+    """Return whether something keeps the clock: the kernel's word, or chrony's.
+
+    chrony may leave the kernel's flag alone.
+    """
     clock = Timex()
     if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(clock)) < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))

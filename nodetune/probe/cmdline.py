@@ -31,13 +31,13 @@ def collect(names, step):
 
 
 def words(content):
-    """The arguments of a kernel command line, which knows double quotes only; what follows `--` belongs to init."""
+    """Split a kernel command line, which knows only double quotes; what follows `--` belongs to init."""
     parts = [part.replace('"', "") for part in re.findall(r'(?:[^\s"]|"[^"]*"?)+', content)]
     return parts[: parts.index("--")] if "--" in parts else parts
 
 
 def parse(content):
-    """`a=1 b a=2 c="x y"` → {"a": "2", "b": "", "c": "x y"}: an argument given twice keeps its last value."""
+    """Parse `a=1 b a=2 c="x y"` into {"a": "2", "b": "", "c": "x y"}: the last value of an argument counts."""
     return {name: setting for name, _, setting in (part.partition("=") for part in words(content))}
 
 
@@ -53,7 +53,7 @@ def _single(whole, argument, with_file):
 
 
 def installed_arguments():
-    """What the boot loader will pass, from the entry that it will start."""
+    """Return what the boot loader will pass, from the entry that it will start."""
     entry = boot_entry()
     if "value" not in entry:
         return entry
@@ -61,7 +61,7 @@ def installed_arguments():
 
 
 def boot_entry():
-    """The entry that the next boot starts: {"kernel", "options", "file"}."""
+    """Return the entry that the next boot starts: {"kernel", "options", "file"}."""
     problem = None
     for path in GRUB_CONFIGS:
         try:
@@ -79,7 +79,7 @@ def boot_entry():
 
 
 def _described(image, options, path, version=None):
-    """An entry as a fact. The version is what follows the image's stem: /vmlinuz-6.8.0-51-generic."""
+    """Return an entry as a fact. The version follows the image's stem: /vmlinuz-6.8.0-51-generic."""
     named = re.match(r"(?:vmlinu[xz]|[Ii]mage|kernel|linux)-(.+)$", os.path.basename(image))
     kernel = version or (named.group(1) if named else None)
     plain = " ".join(part for part in options.split() if not part.startswith("$"))
@@ -87,7 +87,7 @@ def _described(image, options, path, version=None):
 
 
 def _environment():
-    """GRUB's saved variables; none where it keeps none. Raises OSError where they cannot be read."""
+    """Return GRUB's saved variables; none if it keeps none. Raise OSError if they cannot be read."""
     for path in GRUB_ENVIRONMENTS:
         try:
             return dict(re.findall(r"^([A-Za-z_]\w*)=(.*)$", read.text(path), re.M))
@@ -97,7 +97,7 @@ def _environment():
 
 
 def _from_grub(content, saved):
-    """(image, options) of the menu entry that a grub.cfg starts by default; None when it holds none."""
+    """Return (image, options) of the menu entry that a grub.cfg starts by default, or None."""
     entries = list(_menu(content))
     chosen = (saved.get("next_entry") or _default(content, saved)).split(">")
     for linux, levels in entries:
@@ -116,7 +116,7 @@ def _default(content, saved):
 
 
 def _menu(content):
-    """((image, options), what names each level of the entry) of the entries that start a kernel."""
+    """Yield ((image, options), the names of each level of the entry) of the entries that start a kernel."""
     blocks, counters = [], [0]
     for line in content.splitlines():
         opened = OPENS.match(line)
@@ -131,7 +131,7 @@ def _menu(content):
 
 
 def _names(opened, counters):
-    """The number, title and id by which a menu entry may be chosen; numbers count anew in each submenu."""
+    """Return the number, title and id of a menu entry; numbers restart in each submenu."""
     kind, title, rest = opened.groups()
     named = re.search(r"(?:--id|\$menuentry_id_option)\s+['\"]?([^'\"\s]+)", rest)
     number = str(counters[-1])
@@ -143,12 +143,12 @@ def _names(opened, counters):
 
 
 def version_key(version):
-    """Sorts kernel versions as people count: 6.8.0-100 after 6.8.0-51, a release after its candidates."""
+    """Return a sort key for kernel versions: 6.8.0-100 after 6.8.0-51, a release after its candidates."""
     return [(1, int(part), "") if part.isdigit() else (0, 0, part) for part in re.findall(r"\d+|[a-z]+", version)]
 
 
 def _from_entries():
-    """The boot loader entry that is saved as the default, or else the newest. None when there are no entries."""
+    """Return the default boot loader entry, or else the newest. Return None if there are no entries."""
     try:
         names = [name[:-5] for name in read.names_in(BLS_FOLDER) if name.endswith(".conf") and "rescue" not in name]
         if not names:

@@ -39,26 +39,19 @@ def collect(names, step):
     step("containerd's configuration")
     yield (
         "containerd",
-        _fact(_containerd) if "containerd" in engines or embedded else read.absent("containerd is not installed"),
+        read.tried(_containerd) if "containerd" in engines or embedded else read.absent("containerd is not installed"),
     )
     step("CRI-O's configuration")
-    yield "crio", _fact(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
+    yield "crio", read.tried(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
     step("NVIDIA Container Toolkit")
     yield "toolkit", _toolkit()
-    yield "cdi", _fact(_cdi)
-    yield "dev_char_links", _fact(_dev_char_links)
+    yield "cdi", read.tried(_cdi)
+    yield "dev_char_links", read.tried(_dev_char_links)
     yield "sys_nice", read.file_fact("/proc/self/status", _has_sys_nice)
 
 
-def _fact(reader):
-    try:
-        return reader()
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or "container configuration", read.why(problem)))
-
-
 def _docker():
-    """The keys of daemon.json that decide what containers get; an engine without the file has none of them."""
+    """Return the keys of daemon.json that decide what containers get; none without the file."""
     fact = read.file_fact("/etc/docker/daemon.json", lambda content: json.loads(content or "{}"))
     if "absent" in fact:
         return read.value({"runtimes": []})
@@ -76,7 +69,7 @@ def _docker():
 
 
 def _containerd():
-    """What containerd's files say of NVIDIA's runtime, CDI and the cgroup driver. None where no line says it."""
+    """Return NVIDIA's runtime, CDI and the cgroup driver from containerd's files; None if no line sets it."""
     path = _first_file(CONTAINERD_CONFIGS)
     if path is None:
         return read.value(
@@ -97,7 +90,7 @@ def _containerd():
 
 
 def _first_file(paths):
-    """The first that is there. Raises OSError where that cannot be told (a folder that only root may enter)."""
+    """Return the first path that exists. Raise OSError if that is unknown (a folder that only root may enter)."""
     for path in paths:
         try:
             read.text(path, 1)
@@ -108,7 +101,7 @@ def _first_file(paths):
 
 
 def _imported(path):
-    """Files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star stands for a name only."""
+    """Return files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star stands for a name only."""
     found = re.search(r"^\s*imports\s*=\s*\[(.*?)\]", _uncommented(read.text(path)), re.M | re.S)
     files = []
     for pattern in re.findall(r"[\"']([^\"']+)[\"']", found.group(1) if found else ""):
@@ -128,7 +121,7 @@ def _flag(name, lines):
 
 
 def _crio():
-    """Whether CRI-O knows a runtime called nvidia, and its cgroup manager where a line names it."""
+    """Return whether CRI-O knows a runtime called nvidia, and its cgroup manager where a line names it."""
     paths = ["/etc/crio/crio.conf"] if _first_file(["/etc/crio/crio.conf"]) else []
     paths += ["/etc/crio/crio.conf.d/" + name for name in read.names_in("/etc/crio/crio.conf.d")]
     lines = "\n".join(_uncommented(read.text(path)) for path in paths)
@@ -142,7 +135,7 @@ def _crio():
 
 
 def _toolkit():
-    """Where NVIDIA's runtime and nvidia-ctk are, and the runtime's mode (auto, legacy, cdi)."""
+    """Return where NVIDIA's runtime and nvidia-ctk are, and the runtime's mode (auto, legacy, cdi)."""
     runtime, ctk = (next((path for path in paths if read.exists(path)), None) for paths in (TOOLKIT, CTK))
     if not (runtime or ctk):
         return read.absent("NVIDIA Container Toolkit is not installed")
@@ -153,7 +146,10 @@ def _toolkit():
 
 
 def _cdi():
-    """CDI specifications of NVIDIA devices: [{"file", "kind", "driver"}]; `driver` is the version in their library names."""
+    """Return CDI specifications of NVIDIA devices: [{"file", "kind", "driver"}].
+
+    `driver` is the version in their library names.
+    """
     found = []
     for folder in CDI_FOLDERS:
         for name in read.names_in(folder):
@@ -174,10 +170,13 @@ def _cdi():
 
 
 def _dev_char_links():
-    """Whether /dev/char has a link for any NVIDIA device: runc looks there for the devices that systemd may allow."""
+    """Return whether /dev/char has a link for any NVIDIA device.
+
+    runc looks there for the devices that systemd may allow.
+    """
     return read.value(any(name.startswith(NVIDIA_MAJOR + ":") for name in read.names_in("/dev/char")))
 
 
 def _has_sys_nice(content):
-    """Whether this very process, and so the container that it runs in, has CAP_SYS_NICE."""
+    """Return whether this very process, and so the container that it runs in, has CAP_SYS_NICE."""
     return bool(int(re.search(r"^CapBnd:\s*([0-9a-f]+)", content, re.M).group(1), 16) >> CAP_SYS_NICE & 1)

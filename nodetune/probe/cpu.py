@@ -20,12 +20,7 @@ UNIT_FOLDERS = (
     "/etc/systemd/system.control",
     "/run/systemd/system.control",
     "/run/systemd/transient",
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-)
+) + read.UNIT_FOLDERS
 
 CPUINFO = re.compile(
     r"^(processor|vendor_id|CPU implementer|model name|microcode|physical id|core id)[ \t]*:[ \t]*(.*)$", re.MULTILINE
@@ -80,7 +75,7 @@ def collect(names, step):
 
 
 def _processors(content):
-    """/proc/cpuinfo → the fields that matter of each CPU."""
+    """Return the relevant fields of each CPU in /proc/cpuinfo."""
     found = []
     for name, setting in CPUINFO.findall(content):
         if name == "processor":
@@ -115,7 +110,7 @@ def _identity(processors):
 
 
 def _topology(processors, online):
-    """Sockets, cores and SMT, from the pair (socket, core) that each online CPU belongs to."""
+    """Yield sockets, cores and SMT, from the pair (socket, core) of each online CPU."""
     yield "smt_control", read.file_fact(CPUS + "/smt/control")
     try:
         places = _places(processors, online)
@@ -136,7 +131,7 @@ def _places(processors, online):
 
 
 def _smt(places):
-    """on: cores run several threads; off: one each; mixed: some cores run one and others more."""
+    """Return on if cores run several threads, off if one each, mixed if some cores run more than others."""
     threads = set(Counter(places).values())
     if threads == {1}:
         return "off"
@@ -152,7 +147,7 @@ def _frequency():
 
 
 def _boost():
-    """Whether CPUs may run above their base frequency: two drivers, two files, opposite senses."""
+    """Return whether CPUs may run above their base frequency: two drivers, two files, opposite senses."""
     inverse = read.file_fact(INTEL_PSTATE + "/no_turbo", int)
     if "value" in inverse:
         return read.value(inverse["value"] == 0)
@@ -160,7 +155,7 @@ def _boost():
 
 
 def _over_cpus(cpus, leaf, missing):
-    """The file `leaf` of every CPU, folded over the CPUs that say the same."""
+    """Read the file `leaf` of every CPU, and fold CPUs with equal content."""
     seen, problems = {}, {}
     for cpu in cpus:
         try:
@@ -177,7 +172,7 @@ def _over_cpus(cpus, leaf, missing):
 
 
 def _folded(by_cpu, as_fact=read.value):
-    """{0: "a", 1: "a", 2: "b"} → each of cpu0-1: a, cpu2: b."""
+    """Fold {0: "a", 1: "a", 2: "b"} into a fact for each of cpu0-1: a, cpu2: b."""
     groups = {}
     for cpu, content in by_cpu.items():
         groups.setdefault(content, []).append(cpu)
@@ -185,9 +180,9 @@ def _folded(by_cpu, as_fact=read.value):
 
 
 def _latency_limit():
-    """The longest wake-up latency that some process asked the kernel to keep to; 2,000,000,000 when none did.
+    """Return the longest wake-up latency that a process has requested; 2,000,000,000 if none has.
 
-    Opening the device for reading asks for nothing; the request that it registers holds the default.
+    Opening the device for reading requests nothing; the request that it registers holds the default.
     """
     try:
         handle = os.open(read.ROOT + LATENCY_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -205,7 +200,7 @@ def _latency_limit():
 
 
 def _idle_states(cpus):
-    """{"C6": {"latency_us": 170, "enabled_on": "0-63"}}; an empty text when no CPU may enter the state."""
+    """Return {"C6": {"latency_us": 170, "enabled_on": "0-63"}}; an empty text if no CPU may enter the state."""
     folder = "{}/cpu{}/cpuidle/".format(CPUS, cpus[0])
     found = {}
     try:
@@ -220,7 +215,7 @@ def _idle_states(cpus):
 
 
 def _throttle_events(processors):
-    """Thermal events since boot: of each package, and of the core of it that had most."""
+    """Return the thermal events since boot of each package, and of its core with the most."""
     found = {}
     for processor in processors:
         folder = "{}/cpu{}/thermal_throttle/".format(CPUS, processor["cpu"])
@@ -244,9 +239,9 @@ def _isolation():
 
 
 def _cpusets():
-    """The CPUs that each top-level control group may use, where a cpuset limits it.
+    """Return the CPUs that each top-level control group may use, if a cpuset limits it.
 
-    {"system.slice": {"cpus": "0-3", "count": 4}}; a group that is not named has no limit of its own.
+    Example: {"system.slice": {"cpus": "0-3", "count": 4}}. A group that is not named has no limit of its own.
     """
     unified = read.exists(CGROUPS + "/cgroup.controllers")
     root, leaf = (CGROUPS, "cpuset.cpus.effective") if unified else (CGROUPS + "/cpuset", "cpuset.effective_cpus")
@@ -268,7 +263,10 @@ def _group(cpus, **more):
 
 
 def _allowed_cpus():
-    """What systemd's AllowedCPUs= gives each group: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}."""
+    """Return what systemd's AllowedCPUs= gives each group.
+
+    Example: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}.
+    """
     found = {}
     try:
         for unit in GROUPS:
@@ -288,7 +286,7 @@ def _unit_files(unit):
 
 
 def _add_allowed(found, unit, setting, **place):
-    """Several lines add up, an empty one forgets those before it, and one that makes no sense is passed over."""
+    """Add a setting: several lines add up, an empty one clears those before it, an invalid one is ignored."""
     if not setting.strip():
         found.pop(unit, None)
         return
@@ -301,7 +299,7 @@ def _add_allowed(found, unit, setting, **place):
 
 
 def _thread_settings():
-    """OMP, MKL and the like in the files that every login or every service reads: {"FILE:LINE NAME": "4"}."""
+    """Return OMP, MKL and similar settings in files that every login or service reads: {"FILE:LINE NAME": "4"}."""
     found = {}
     try:
         for path in THREAD_FILES + tuple(_files_in(THREAD_FOLDERS)):
@@ -322,7 +320,7 @@ def _files_in(folders):
 
 
 def _lines(path):
-    """(number, text) of each line; none where there is no such file. Raises OSError where it cannot be read."""
+    """Return (number, text) of each line; none if the file does not exist. Raise OSError if it cannot be read."""
     try:
         return [(number, line.strip()) for number, line in enumerate(read.text(path).splitlines(), 1)]
     except (FileNotFoundError, NotADirectoryError):

@@ -1,10 +1,11 @@
-"""Frames a probe's answer, so that whatever a login prints before or after it does no harm."""
+"""Say what the probe found, so that whatever a login prints before or after it does no harm."""
 
 import os
 import sys
 import time
-import zlib
 
+from nodetune.onhost import protocol
+from nodetune.onhost.worker import write_all
 from . import layout, main
 
 
@@ -21,16 +22,8 @@ def document(asked, seconds):
     return found
 
 
-def frame(data, nonce):
-    """The bytes that the controller looks for: a line with the nonce, the length and a checksum, then the data."""
-    packed = zlib.compress(layout.text(data).encode("ascii"), 6)
-    head = "\n<<nodetune {} {} {:08x}>>\n".format(nonce, len(packed), zlib.crc32(packed) & 0xFFFFFFFF)
-    return head.encode("ascii") + packed + b"\n"
-
-
 def emit(asked, nonce, seconds):
-    """Probe, and write the framed answer to standard output."""
+    """Probe, and write the answer to standard output."""
     sys.stdout.flush()
-    data = frame(document(asked, seconds), nonce)
-    while data:
-        data = data[os.write(1, data) :]
+    answer = layout.text(document(asked, seconds)).encode("ascii")
+    write_all(1, b"\n" + protocol.encode(answer, nonce))

@@ -31,7 +31,7 @@ def _driver_info(data):
 
 
 def _words(**places):
-    """A reader of 32-bit words at the given positions (0 is the command)."""
+    """Return a reader of 32-bit words at the given positions (0 is the command)."""
     last = max(places.values()) + 1
 
     def parse(data):
@@ -66,7 +66,7 @@ QUERIES = {
 
 
 def ask(link, query):
-    """The fact that the link's driver gives for one of QUERIES."""
+    """Return the fact that the link's driver gives for one of QUERIES."""
     command, size, parse = QUERIES[query]
     try:
         return read.value(parse(_ioctl(link, command, size)))
@@ -92,7 +92,7 @@ def _refused(problem):
 
 
 def ask_dcb(link):
-    """Priorities with PFC, and the DSCP values that have a priority of their own (none: the NIC trusts VLAN bits)."""
+    """Return priorities with PFC, and DSCP values with their own priority (none: the NIC trusts VLAN bits)."""
     try:
         return read.value(_dcb(_dcb_reply(link)))
     except OSError as problem:
@@ -102,7 +102,7 @@ def ask_dcb(link):
 
 
 def _dcb_reply(link):
-    """The attributes of the kernel's answer. Raises OSError, with the errno that the kernel gives."""
+    """Return the attributes of the kernel's answer. Raise OSError with the kernel's errno."""
     name = link.encode() + b"\0"
     attribute = struct.pack("=HH", 4 + len(name), DCB_ATTR_IFNAME) + name
     attribute += bytes(-len(attribute) % 4)
@@ -120,7 +120,7 @@ def _dcb_reply(link):
 
 
 def _attributes(data):
-    """(type, content) of each netlink attribute in the bytes; nesting flags are dropped from the type."""
+    """Yield (type, content) of each netlink attribute; nesting flags are removed from the type."""
     at = 0
     while at + 4 <= len(data):
         length, kind = struct.unpack_from("=HH", data, at)

@@ -8,6 +8,7 @@ import errno
 import os
 import re
 
+from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, NO_PERMISSION, NOT_FOUND, decoded, explain
 from . import gpu_facts, nvlink, nvml, read
 from .gpu_facts import ON_OFF
 
@@ -30,7 +31,7 @@ def collect(names, step):
     except library.NVMLError as problem:
         for each in _without_nvml(problem):
             yield each
-        if problem.value != nvml.LIBRARY_NOT_FOUND:
+        if problem.value != LIBRARY_NOT_FOUND:
             yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
     try:
@@ -49,14 +50,14 @@ def _shut_down(library, step):
 
 
 def _without_nvml(problem):
-    """What is known where NVML cannot be used, and the status that a check can judge."""
-    if problem.value == nvml.LIBRARY_NOT_FOUND:
+    """Return what is known without NVML, and the status for a check."""
+    if problem.value == LIBRARY_NOT_FOUND:
         fact = status = read.absent("no NVML library (libnvidia-ml.so.1) on this host")
-    elif problem.value == nvml.DRIVER_NOT_LOADED and not _has_gpu():
+    elif problem.value == DRIVER_NOT_LOADED and not _has_gpu():
         fact = status = read.absent("no NVIDIA GPU on the PCI bus")
     else:
-        fact = read.unread("NVML: " + nvml.explain(problem))
-        status = fact if problem.value == nvml.NO_PERMISSION else read.value(nvml.explain(problem))
+        fact = read.unread("NVML: " + explain(problem))
+        status = fact if problem.value == NO_PERMISSION else read.value(explain(problem))
     return ("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact)
 
 
@@ -83,7 +84,7 @@ def _with_nvml(library, names, step):
     try:
         count = library.nvmlDeviceGetCount()
     except library.NVMLError as problem:
-        yield "count", read.unread("NVML: " + nvml.explain(problem))
+        yield "count", read.unread("NVML: " + explain(problem))
         return
     yield "count", read.value(count)
     devices, refused = _open(library, count, step)
@@ -98,7 +99,7 @@ def _with_nvml(library, names, step):
     yield "hidden", _hidden(devices, step)  # opens the devices that NVML leaves out: one that is broken may hang
 
 
-def _of_system(library, step, function, parse=nvml.decoded):
+def _of_system(library, step, function, parse=decoded):
     if not hasattr(library, function):
         return read.unread("{}: {}".format(function, nvml.NEWER_BINDING))
     step(function)
@@ -121,7 +122,7 @@ def _conf_compute(state):
 
 
 def _open(library, count, step):
-    """The GPUs that let themselves be asked, and GPU name → (reason, whether that is the GPU's fault) of the others."""
+    """Return the GPUs that answer, and GPU name → (reason, whether it is the GPU's fault) of the others."""
     devices, refused = [], {}
     for index in range(count):
         name = "GPU{}".format(index)
@@ -129,13 +130,16 @@ def _open(library, count, step):
         try:
             devices.append(nvml.Device(library, name, library.nvmlDeviceGetHandleByIndex(index), step))
         except library.NVMLError as problem:
-            text = nvml.explain(problem)
-            refused[name] = ("NVML: " + text, problem.value not in (nvml.NO_PERMISSION, nvml.NOT_FOUND))
+            text = explain(problem)
+            refused[name] = ("NVML: " + text, problem.value not in (NO_PERMISSION, NOT_FOUND))
     return devices, refused
 
 
 def _access(devices, refused):
-    """Whether each GPU answers at all: `ok`, or NVML's words (a value: a GPU that is lost is a fault, not a reading error)."""
+    """Return whether each GPU answers: `ok`, or NVML's words.
+
+    The words are a value: a GPU that is lost is a fault, not a reading error.
+    """
     found = {device.name: read.value(device.lost or "ok") for device in devices}
     for name, (text, faulty) in refused.items():
         found[name] = read.value(text) if faulty else read.unread(text)
@@ -159,12 +163,12 @@ def _admin_only(content):
 
 
 def _driver_gpus():
-    """BDF → what the driver itself says of the GPU. Raises OSError."""
+    """Return BDF → what the driver itself says of the GPU. Raise OSError."""
     return {bdf: read.text_or("{}/gpus/{}/information".format(DRIVER, bdf)) for bdf in read.names_in(DRIVER + "/gpus")}
 
 
 def _excluded():
-    """GPUs that the administrator told the driver to leave alone (NVreg_ExcludedGpus)."""
+    """Return GPUs that the administrator told the driver to ignore (NVreg_ExcludedGpus)."""
     try:
         return read.value(
             [bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)]
@@ -174,7 +178,7 @@ def _excluded():
 
 
 def _hidden(devices, step):
-    """GPUs that the driver has and that we may not open: a device cgroup (a job's, a container's) keeps them from us."""
+    """Return GPUs that the driver has but a device cgroup (of a job or container) hides from us."""
     seen = {device.fact(gpu_facts.bdf).get("value") for device in devices}
     found = []
     try:

@@ -2,6 +2,7 @@
 
 import re
 
+from nodetune.onhost.nvml import EVENT_REASONS, decoded
 from . import nvlink, nvml, read
 
 ON_OFF = {0: "disabled", 1: "enabled"}
@@ -30,17 +31,6 @@ RECOVERY = {
     6: "reset the PCIe bus",
     7: "reboot the system",
 }
-EVENT_REASONS = (
-    (0x001, "idle"),
-    (0x002, "applications_clocks_setting"),
-    (0x004, "sw_power_cap"),
-    (0x008, "hw_slowdown"),
-    (0x010, "sync_boost"),
-    (0x020, "sw_thermal_slowdown"),
-    (0x040, "hw_thermal_slowdown"),
-    (0x080, "hw_power_brake_slowdown"),
-    (0x100, "display_clock_setting"),
-)
 THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
 SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
@@ -48,12 +38,12 @@ MEMORY_TEMPERATURE, GET_RECOVERY_ACTION = 82, 230
 
 
 def simple(function, *arguments, **options):
-    parse = options.get("parse", nvml.decoded)
+    parse = options.get("parse", decoded)
     return lambda device: read.value(parse(device.call(function, *arguments)))
 
 
 def pick(function, key, *arguments):
-    """One entry of a list, or one member of a structure."""
+    """Return a reader of one entry of a list, or one member of a structure."""
 
     def read_value(device):
         answer = device.call(function, *arguments)
@@ -63,7 +53,7 @@ def pick(function, key, *arguments):
 
 
 def words(meanings, function, *arguments, **options):
-    """A number as its meaning; one without a meaning as text."""
+    """Return a reader that turns a number into its meaning, or into text if it has none."""
     at = options.get("at")
 
     def read_value(device):
@@ -75,7 +65,7 @@ def words(meanings, function, *arguments, **options):
 
 
 def bdf(device):
-    text = nvml.decoded(device.call("nvmlDeviceGetPciInfo").busId).lower()
+    text = decoded(device.call("nvmlDeviceGetPciInfo").busId).lower()
     domain, _, rest = text.partition(":")
     return read.value("{:04x}:{}".format(int(domain, 16), rest))
 
@@ -97,7 +87,7 @@ def _field(number, parse=None):
 
 
 def _event_reasons(device):
-    """What holds the clocks down now; drivers before R535 call it throttle reasons."""
+    """Return what limits the clocks now; drivers before R535 call it throttle reasons."""
     try:
         mask = device.call("nvmlDeviceGetCurrentClocksEventReasons")
     except device.library.NVMLError as problem:
@@ -108,7 +98,7 @@ def _event_reasons(device):
 
 
 def _thresholds(device):
-    """Absolute limits in °C, as far as the GPU has them (newer ones speak of margins instead)."""
+    """Return the absolute limits in °C that the GPU has (newer ones report margins instead)."""
     found = {}
     for name, number in THRESHOLDS:
         fact = device.fact(simple("nvmlDeviceGetTemperatureThreshold", number), (nvml.INVALID_ARGUMENT,))
@@ -134,7 +124,7 @@ def _remapped_rows(device):
 
 
 def _histogram(device):
-    """How many memory banks still have how many spare rows."""
+    """Return how many memory banks have how many spare rows left."""
     seen = device.call("nvmlDeviceGetRowRemapperHistogram")
     return read.value({name: getattr(seen, name) for name in ("max", "high", "partial", "low", "none")})
 
@@ -149,7 +139,7 @@ def _sram_threshold(device):
 
 
 def _mig_devices(device):
-    """MIG devices by profile, as mig-parted's configuration writes them: {"1g.18gb": 7}."""
+    """Return the MIG devices by profile, as in mig-parted's configuration: {"1g.18gb": 7}."""
     if not device.call("nvmlDeviceGetMigMode")[0]:
         return read.value({})
     found = {}
@@ -160,7 +150,7 @@ def _mig_devices(device):
             if problem.value in (nvml.NOT_FOUND, nvml.INVALID_ARGUMENT):
                 continue
             raise
-        name = nvml.decoded(device.library.nvmlDeviceGetName(instance))
+        name = decoded(device.library.nvmlDeviceGetName(instance))
         profile = name.rpartition("MIG ")[2]
         found[profile] = found.get(profile, 0) + 1
     return read.value(found)
@@ -174,7 +164,7 @@ def _processes(function):
 
 
 def _process(pid, used):
-    """A process that uses a GPU; its name and owner are None where it is gone or not visible from here."""
+    """Describe a process that uses a GPU; its name and owner are None if it is gone or not visible."""
     owner = re.search(r"^Uid:\s+(\d+)", read.text_or("/proc/{}/status".format(pid)), re.MULTILINE)
     return {
         "pid": pid,

@@ -52,7 +52,7 @@ def _os_release():
 
 
 def _virtual():
-    """Whether this is a virtual machine, and what says so; and whether it is a container."""
+    """Yield whether this is a virtual machine, and by what evidence; and whether it is a container."""
     dmi = " ".join(read.text_or(os.path.join(DMI, name)) for name in ("sys_vendor", "product_name", "bios_vendor"))
     flagged = re.search(r"^(flags|Features)\s*:.*\bhypervisor\b", read.text_or("/proc/cpuinfo")[:65536], re.M)
     hypervisor = read.text_or("/sys/hypervisor/type")
@@ -71,7 +71,7 @@ def _virtual():
 
 
 def _in_container():
-    """Whether something runs us in a container. Virtual machines made from a container image keep its marks."""
+    """Return whether something runs us in a container. Virtual machines made from a container image keep its marks."""
     marked = read.exists("/.dockerenv") or read.exists("/run/.containerenv") or read.text_or("/run/systemd/container")
     spaces = [read.link_name("/proc/self/ns/" + kind) for kind in sorted(FIRST_NAMESPACES)]
     first = ["{}:[{}]".format(kind, number) for kind, number in sorted(FIRST_NAMESPACES.items())]

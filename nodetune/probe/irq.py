@@ -31,10 +31,10 @@ def collect(names, step):
 
 
 def _devices():
-    """{BDF: {"kind", "name", "driver", "numa_node", "local_cpus", "local_count", "irqs", "managed", …}}.
+    """Return {BDF: {"kind", "name", "driver", "numa_node", "local_cpus", "local_count", "irqs", "managed", …}}.
 
-    Where the kernel lets user space choose (not "managed"), also "cpus" and "cpu_count" (where they go), "remote"
-    (how many go to a CPU that is not local) and "examples" of those.
+    If the kernel lets user space choose (not "managed"), also "cpus" and "cpu_count" (where they go), "remote" (how
+    many go to a CPU that is not local) and "examples" of those.
     """
     found, folder = {}, DEVICES
     try:
@@ -65,7 +65,7 @@ def _kind(folder):
 
 
 def _device(folder, kind):
-    """None for a device without interrupts, and for one that is handed to a guest."""
+    """Return a device, or None if it has no interrupts or is handed to a guest."""
     driver = read.link_name(folder + "/driver")
     irqs = _irqs(folder)
     if driver != "nvme":  # of 1,000 managed vectors nothing more is said than how many there are
@@ -90,14 +90,14 @@ def _device(folder, kind):
 
 
 def _irqs(folder):
-    """The interrupt numbers: MSI vectors, or the one legacy line."""
+    """Return the interrupt numbers: MSI vectors, or the one legacy line."""
     vectors = [int(name) for name in read.names_in(folder + "/msi_irqs")]
     line = int(read.text_or(folder + "/irq", "0"))
     return sorted(vectors) or ([line] if line > 0 else [])
 
 
 def _handled(irq):
-    """Whether a driver asked for the vector. A kernel without this file (before 4.9) is taken to say yes."""
+    """Return whether a driver asked for the vector. A kernel without this file (before 4.9) is taken to say yes."""
     try:
         return bool(read.text("/sys/kernel/irq/{}/actions".format(irq)))
     except OSError:
@@ -130,14 +130,17 @@ def _placement(irqs, local):
 
 
 def _effective(irq):
-    """The CPUs that the interrupt really goes to; those that it may go to where the kernel does not tell."""
+    """Return the CPUs that the interrupt really goes to, or those that it may go to if the kernel does not say."""
     folder = "/proc/irq/{}/".format(irq)
     cpus = read.text_or(folder + "effective_affinity_list") or read.text(folder + "smp_affinity_list")
     return [int(cpus)] if cpus.isdigit() else read.cpu_list(cpus)
 
 
 def _managed(irq):
-    """Whether the kernel keeps the affinity to itself (a write gives EIO). Only debug kernels tell; others: no."""
+    """Return whether the kernel keeps the affinity to itself (a write gives EIO).
+
+    Only debug kernels tell; for others: no.
+    """
     return "IRQD_AFFINITY_MANAGED" in read.text_or("/sys/kernel/debug/irq/irqs/{}".format(irq))
 
 
@@ -153,7 +156,7 @@ def _example(irq):
 
 
 def _irqbalance():
-    """Its settings: {"file", "options": the daemon's arguments, "IRQBALANCE_…": …}."""
+    """Return irqbalance's settings: {"file", "options": the daemon's arguments, "IRQBALANCE_…": …}."""
     for path in IRQBALANCE_FILES:
         content = read.file_fact(path)
         if "unread" in content:
@@ -165,7 +168,7 @@ def _irqbalance():
 
 
 def _static_affinity():
-    """What sets interrupt affinities at boot: scripts, enabled units, MLNX_OFED's tuner. A list of files."""
+    """Return the files that set interrupt affinities at boot: scripts, enabled units, MLNX_OFED's tuner."""
     paths = [path for path in BOOT_SCRIPTS if _mentions(path)]
     for folder in _listed(UNITS):
         if folder.endswith((".wants", ".requires")):
@@ -176,7 +179,7 @@ def _static_affinity():
 
 
 def _mentions(path):
-    """Whether a file that is not irqbalance's own has a name or a line (no comment) that places interrupts."""
+    """Return whether a file that is not irqbalance's own has a name or a line (no comment) that places interrupts."""
     if os.path.basename(path) == "irqbalance.service":
         return False
     lines = [line for line in read.text_or(path).splitlines() if line.strip()[:1] not in ("#", ";")]
@@ -184,7 +187,7 @@ def _mentions(path):
 
 
 def _rps():
-    """{"eth0": {"queues": 8, "steered": 8}}: receive queues of real devices, and how many of them use RPS."""
+    """Return {"eth0": {"queues": 8, "steered": 8}}: receive queues of real devices, and how many use RPS."""
     found = {}
     try:
         for name in read.names_in("/sys/class/net"):

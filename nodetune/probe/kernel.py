@@ -52,7 +52,7 @@ def _vulnerabilities():
 
 
 def _kernels(running):
-    """Kernels with an image, the newest of the running one's flavour, the next to boot, and its NVIDIA module."""
+    """Yield kernels with an image, the newest of the running flavour, the next to boot, and its NVIDIA module."""
     try:
         installed = _installed()
     except OSError as problem:
@@ -72,7 +72,7 @@ def _kernels(running):
 
 
 def _following(newest):
-    """The kernel that the boot loader's default entry names; without a configuration, the newest."""
+    """Return the kernel of the boot loader's default entry, or the newest if there is no configuration."""
     entry = cmdline.boot_entry()
     if "value" not in entry:
         return entry if "unread" in entry else newest
@@ -82,7 +82,7 @@ def _following(newest):
 
 
 def _installed():
-    """Versions with an image: vmlinuz-VERSION in /boot, VERSION/linux under /boot/ID, or one beside the modules."""
+    """Return versions with an image: vmlinuz-VERSION in /boot, VERSION/linux under /boot/ID, or with the modules."""
     found = set()
     for name in read.names_in("/boot"):
         image = re.match(r"vmlinu[xz]-(\d.*)$", name)
@@ -95,12 +95,12 @@ def _installed():
 
 
 def flavour(version):
-    """What tells kernels of one series apart from others: 6.8.0-51-generic → generic, …el9_4.x86_64+64k → el, x, k."""
+    """Return what distinguishes series of kernels: 6.8.0-51-generic → generic, …el9_4.x86_64+64k → el, x, k."""
     return re.findall(r"[a-z]+", version.partition("-")[2] or version.partition("+")[2])
 
 
 def _nvidia_module(version):
-    """Where depmod found the NVIDIA module of a kernel; absent when that kernel would boot without one."""
+    """Return where depmod found the NVIDIA module of a kernel; absent if that kernel would boot without one."""
     path = "{}/{}/modules.dep".format(MODULES, version)
     try:
         found = re.search(r"^(\S*/nvidia\.ko\S*):", "\n" + read.text(path, 8 << 20), re.M)
@@ -112,7 +112,7 @@ def _nvidia_module(version):
 
 
 def _upstream(running):
-    """The upstream version whose fixes the kernel holds, where it can be told."""
+    """Return the upstream version whose fixes the kernel has, if it can be determined."""
     ubuntu = re.search(r"(\d+\.\d+\.\d+)$", read.text_or("/proc/version_signature"))
     debian = re.search(r"\bDebian (\d+\.\d+\.\d+)", read.text_or("/proc/version"))
     if ubuntu or debian:
@@ -124,7 +124,7 @@ def _upstream(running):
 
 
 def _init_on_alloc(running):
-    """Whether the kernel zeroes what it allocates, "0" or "1": its argument, or else how it was built."""
+    """Return whether the kernel zeroes what it allocates, "0" or "1": by its argument, or by its configuration."""
     argument = cmdline.parse(read.text_or("/proc/cmdline")).get("init_on_alloc")
     if argument is not None:
         return read.value("0" if argument.lower() in ("0", "off", "n", "no") else "1")
@@ -140,7 +140,7 @@ def _flavour(content):
 
 
 def _libraries():
-    """The version of the NVML library that each folder's link leads to."""
+    """Return the version of the NVML library that each folder's link leads to."""
     found = {}
     for folder in LIBRARY_FOLDERS:
         path = os.path.join(folder, "libnvidia-ml.so.1")

@@ -37,19 +37,12 @@ def collect(names, step):
     step("kubelet's configuration")
     yield "kubelet", _kubelet(words, embedded, installed)
     step(PLUGINS)
-    yield "plugins", _fact(_plugins)
+    yield "plugins", read.tried(_plugins)
     yield "devices", read.file_fact(PLUGINS + "/kubelet_internal_checkpoint", _devices)
 
 
-def _fact(reader):
-    try:
-        return reader()
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or PLUGINS, read.why(problem)))
-
-
 def _running():
-    """The running kubelet's command line, and the name of a distribution that has it inside (k3s)."""
+    """Return the running kubelet's command line, and the distribution that contains it (k3s)."""
     try:
         found = processes.running()
     except OSError:
@@ -94,9 +87,9 @@ def _drop_ins(folder):
 
 
 def settings_of(content):
-    """The wanted top-level entries of a KubeletConfiguration, YAML or JSON, as text.
+    """Return the wanted top-level entries of a KubeletConfiguration, YAML or JSON, as text.
 
-    Not a YAML parser: a top-level `name: value` in one line is all that these entries ever are.
+    This is no YAML parser: these entries are always a top-level `name: value` on one line.
     """
     if content.startswith("{"):
         data = json.loads(content)
@@ -107,14 +100,14 @@ def settings_of(content):
 
 
 def _plugins():
-    """Sockets of device plugins, and of plugins that registered by the newer way (DRA drivers)."""
+    """Return sockets of device plugins, and of plugins that registered by the newer way (DRA drivers)."""
     sockets = [name for name in read.names_in(PLUGINS) if name.endswith(".sock") and name != "kubelet.sock"]
     drivers = [name for name in read.names_in("/var/lib/kubelet/plugins_registry") if name.endswith(".sock")]
     return read.value(sorted(sockets + drivers))
 
 
 def _devices(content):
-    """{resource: how many devices are registered} by the kubelet's own record; replicas of a shared GPU count once."""
+    """Return {resource: registered devices} from the kubelet's record; replicas of a shared GPU count once."""
     try:
         registered = json.loads(content)["Data"]["RegisteredDevices"] or {}
         return {

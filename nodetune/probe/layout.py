@@ -1,6 +1,6 @@
 """How a fact document is written: JSON with one fact a line, so that two of them can be compared by diff.
 
-Whoever reads thousands gains as well: most hosts of a fleet have most lines in common (see nodetune/factfile.py).
+Whoever reads thousands gains as well: most hosts of a fleet have most lines in common (see nodetune/facts/document.py).
 """
 
 import json
@@ -11,7 +11,7 @@ END = "\n }\n}\n"
 
 
 def text(document):
-    """The document as text: ASCII, facts in the order of their names."""
+    """Return the document as text: ASCII, facts in the order of their names."""
     facts = document["facts"]
     lines = ["  {}: {}".format(json.dumps(name), json.dumps(facts[name])) for name in sorted(facts)]
     rest = {name: content for name, content in document.items() if name != "facts"}

@@ -36,7 +36,7 @@ def collect(names, step):
 
 
 def _running():
-    """{daemon: {item: fact}} of the launchers that run; unread where their processes are hidden."""
+    """Return {daemon: {item: fact}} of the running launchers; unread if their processes are hidden."""
     try:
         found = processes.running()
     except OSError:
@@ -46,7 +46,7 @@ def _running():
 
 
 def process_limits(pid):
-    """{item: {"soft", "hard", "source"}} of one process; or why not."""
+    """Return {item: {"soft", "hard", "source"}} of one process, or the reason why not."""
     path = "/proc/{}/limits".format(pid)
     try:
         content = read.text(path)
@@ -77,7 +77,7 @@ def _item(item, running, pam):
 
 
 def _login(item, sshd, pam):
-    """What a session of an ordinary user gets: PAM's lines over the limits that sshd passes on."""
+    """Return the limit of an ordinary user's session: PAM's lines over the limits that sshd passes on."""
     if "unread" in pam:
         return pam
     inherited = sshd.get(item)
@@ -102,7 +102,7 @@ def _size(limit):
 
 
 def _pam():
-    """{item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user; or why not."""
+    """Return {item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user."""
     try:
         if not _uses_pam_limits("/etc/pam.d/sshd"):
             return {}
@@ -112,7 +112,7 @@ def _pam():
 
 
 def _uses_pam_limits(path, depth=4):
-    """Whether the PAM configuration, with what it includes, runs pam_limits for a session."""
+    """Return whether the PAM configuration, with what it includes, runs pam_limits for a session."""
     try:
         content = read.text(path)
     except FileNotFoundError:
@@ -127,7 +127,7 @@ def _uses_pam_limits(path, depth=4):
 
 
 def _pam_lines():
-    """(file, line number, fields) of limits.conf and then limits.d in the order of the C locale."""
+    """Return (file, line number, fields) of limits.conf and then limits.d in the order of the C locale."""
     folder = "/etc/security/limits.d"
     paths = ["/etc/security/limits.conf"] + [
         os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".conf")
@@ -143,7 +143,7 @@ def _pam_lines():
 
 
 def pam_winners(lines):
-    """The line that decides: one for a range of users that holds all ordinary ones beats `*`; then the last wins."""
+    """Return the decisive lines: a range of users that holds all ordinary ones beats `*`; then the last wins."""
     winners = {}
     for path, number, (domain, kind, item, text) in lines:
         rank = _rank(domain)
@@ -158,7 +158,7 @@ def pam_winners(lines):
 
 
 def _rank(domain):
-    """How specific a line is to an ordinary user; None where it is about others."""
+    """Return how specific a line is to an ordinary user, or None if it is about others."""
     if domain == "*":
         return 0
     least = re.match(r"(\d+):$", domain)
@@ -176,7 +176,7 @@ def _setting(item, text):
 
 
 def _most(item):
-    """PAM's "unlimited": for open files the kernel's own ceiling, as pam_limits does."""
+    """Return PAM's "unlimited": for open files the kernel's own ceiling, as pam_limits does."""
     ceiling = read.text_or("/proc/sys/fs/nr_open") if item == "nofile" else ""
     return int(ceiling) if ceiling.isdigit() else "unlimited"
 
@@ -185,7 +185,7 @@ def _most(item):
 
 
 def _shm():
-    """The tmpfs at /dev/shm: {"size_bytes", "free_bytes", "options"}. A memory file system cannot hang."""
+    """Return the tmpfs at /dev/shm: {"size_bytes", "free_bytes", "options"}. A memory file system cannot hang."""
     rows = [line.split() for line in read.text_or("/proc/mounts").splitlines()]
     mounted = [row for row in rows if row[1:2] == ["/dev/shm"]]
     if not mounted:

@@ -41,7 +41,7 @@ def _swaps(content):
 
 
 def _pools():
-    """Reserved huge pages of every size: {"2048": {"total", "free", "promised"}} by the page's size in KiB."""
+    """Return reserved huge pages of every size: {"2048": {"total", "free", "promised"}} by size in KiB."""
     pools = {}
     try:
         for name in read.names_in(POOLS):
@@ -57,7 +57,7 @@ def _pools():
 
 
 def _fragmentation():
-    """How much of each NUMA node's free memory lies in blocks that hold a transparent huge page."""
+    """Yield the share of each NUMA node's free memory in blocks that hold a transparent huge page."""
     page_kb = os.sysconf("SC_PAGE_SIZE") // 1024
     thp = read.file_fact(THP + "/hpage_pmd_size", int)
     if "value" not in thp:
@@ -70,7 +70,7 @@ def _fragmentation():
 
 
 def _blocks(order, page_kb):
-    """From /proc/buddyinfo: {"free_kb", "huge_kb"} for each node, its zones added up."""
+    """Return {"free_kb", "huge_kb"} of each node from /proc/buddyinfo, its zones added up."""
     whole = read.file_fact("/proc/buddyinfo", _buddies)
     if "value" not in whole:
         return whole
@@ -89,7 +89,7 @@ def _buddies(content):
 
 
 def _extfrag(order):
-    """The kernel's own index of the largest zone: -1 where a huge page can be had, near 1 where fragments prevent it."""
+    """Return the kernel's index of the largest zone: -1 if a huge page is available, near 1 if memory is fragmented."""
     path = "/sys/kernel/debug/extfrag/extfrag_index"
     fact = read.file_fact(path, lambda content: re.findall(r"^Node (\d+), zone\s+Normal\s+([-\d. ]+)$", content, re.M))
     if "value" not in fact:
@@ -99,7 +99,10 @@ def _extfrag(order):
 
 
 def _errors():
-    """Counters of each DIMM, and of what a controller could not pin on one, since the driver loaded or was reset."""
+    """Yield the error counters of each DIMM, and those that a controller could not assign to one.
+
+    They count since the driver loaded or was reset.
+    """
     try:
         controllers = [name for name in read.names_in(CONTROLLERS) if re.match(r"mc\d+$", name)]
         found = [_dimm(place, label) for name in controllers for place, label in _dimms(name)]
@@ -117,7 +120,10 @@ def _errors():
 
 
 def _dimms(controller):
-    """(pattern of the counters' paths, subject) of each DIMM and of errors pinned on none; old kernels: the controller."""
+    """Yield (pattern of the counters' paths, subject) of each DIMM and of unassigned errors.
+
+    On old kernels the subject is the controller.
+    """
     folder = os.path.join(CONTROLLERS, controller)
     dimms = [name for name in read.names_in(folder) if re.match(r"(dimm|rank)\d+$", name)]
     if not any(read.exists(os.path.join(folder, name, "dimm_ue_count")) for name in dimms):

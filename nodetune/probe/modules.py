@@ -46,7 +46,7 @@ def collect(names, step):
 
 
 def _same(name):
-    """Modules are known by underscores; files and people also write dashes."""
+    """Normalise a module's name: modules are known by underscores, but files and people also write dashes."""
     return name.replace("-", "_")
 
 
@@ -57,7 +57,7 @@ def _parameter(module, parameter):
 
 
 def _available(name):
-    """The module's file for the running kernel, as depmod knows it; the kernel's own text for one that is built in."""
+    """Return the module's file for the running kernel from depmod, or the kernel's text for a built-in one."""
     folder = "/lib/modules/" + platform.release()
     for part, end in (("modules.dep", ":"), ("modules.builtin", "$")):
         try:
@@ -74,16 +74,12 @@ def _available(name):
 
 def _lines(folders):
     """(words, file, line number) of every line, continued ones joined; or why not."""
-    found = []
-    for path in read.first_that_wins(folders, ".conf"):
-        try:
-            content = read.text(path).replace("\\\n", " \0")
-        except FileNotFoundError:
-            continue
-        except OSError as problem:
-            return read.unread("{}: {}".format(path, read.why(problem)))
+    found, contents = [], read.contents_that_win(folders)
+    if isinstance(contents, dict):
+        return contents
+    for path, content in contents:
         number = 1
-        for line in content.split("\n"):
+        for line in content.replace("\\\n", " \0").split("\n"):
             words = line.replace("\0", "").split()
             if words and words[0][0] not in "#;":
                 found.append((words, path, number))
@@ -108,7 +104,7 @@ def _autoloaded(lines, module):
 
 
 def _option(lines, module, parameter):
-    """The last of all lines wins: options add up, and the kernel takes the last of equals."""
+    """Return the last line that sets the option: options add up, and the kernel takes the last of equals."""
     fact = read.absent("no modprobe.d file sets it")
     for words, path, number in lines:
         if words[0] == "options" and len(words) > 2 and _same(words[1]) == _same(module):
@@ -120,7 +116,7 @@ def _option(lines, module, parameter):
 
 
 def _blacklisted(lines, module):
-    """What keeps the module from being loaded for its device: a blacklist line, an install line, a kernel argument."""
+    """Return what keeps the module from loading for its device: a blacklist or install line, a kernel argument."""
     for words, path, number in lines:
         if len(words) < 2:
             continue
@@ -135,7 +131,10 @@ def _blacklisted(lines, module):
 
 
 def _versions(loaded):
-    """{module: {"loaded", "installed"}} of the loaded modules that packages replace: version, or build where it has none."""
+    """Return {module: {"loaded", "installed"}} of the loaded modules that packages replace.
+
+    The value is the version, or the build if there is none.
+    """
     if "value" not in loaded:
         return loaded
     ours = [name for name in REBUILT if name in loaded["value"]]
@@ -153,7 +152,7 @@ def _versions(loaded):
 
 
 def _compared(name, installed):
-    """Versions where they differ, otherwise the checksum of the source; None when the module carries neither."""
+    """Return versions if they differ, otherwise source checksums; None if the module has neither."""
     pairs = []
     for field in ("version", "srcversion"):
         now = read.text_or("/sys/module/{}/{}".format(name, field))

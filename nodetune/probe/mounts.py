@@ -66,7 +66,7 @@ def collect(names, step):
 
 
 def mounts(content):
-    """{mount point: what is mounted there} of /proc/self/mountinfo.
+    """Return {mount point: what is mounted there} of /proc/self/mountinfo.
 
     A later mount hides an earlier one at the same place. Of bind mounts of one file system only one is kept: the one
     that shows its root, else the first.
@@ -92,12 +92,12 @@ def mounts(content):
 
 
 def _plain(text):
-    """Blanks and backslashes stand in mountinfo as octal numbers."""
+    """Decode the octal numbers that stand for blanks and backslashes in mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda sign: chr(int(sign.group(1), 8)), text)
 
 
 def _disk(seen):
-    """The sysfs folder of the whole disk (or the array, or the volume) below a mount; None where none can be named."""
+    """Return the sysfs folder of the whole disk (or array, or volume) below a mount, or None if there is none."""
     candidates = ["/sys/dev/block/" + seen["device"]]
     if seen["source"].startswith("/dev/"):  # btrfs and the like have device numbers of their own
         candidates.append("/sys/class/block/" + os.path.basename(seen["source"]))
@@ -116,13 +116,13 @@ def _described(disk):
 
 
 def _errors(seen):
-    """How many errors the file system has recorded in itself since it was last repaired."""
+    """Return how many errors the file system has recorded since it was last repaired."""
     name = os.path.basename(read.real("/sys/dev/block/" + seen["device"]))
     return read.file_fact("/sys/fs/ext4/{}/errors_count".format(name), int)
 
 
 def nfs_settings(options):
-    """What matters for speed of an NFS mount's options."""
+    """Return the options of an NFS mount that matter for speed."""
     settings = {option.partition("=")[0]: option.partition("=")[2] for option in options}
     return {
         "version": settings.get("vers", ""),
@@ -140,7 +140,7 @@ def _read_ahead(device):
 
 
 def _usage(place):
-    """Percent used of space (as df counts: of what ordinary users can have) and of inodes."""
+    """Return the percentage of used space (like df: of what ordinary users can have) and of inodes."""
     try:
         seen = os.statvfs(read.ROOT + place)
     except OSError as problem:
@@ -160,7 +160,7 @@ def _percent(part, whole):
 
 
 def _answers(places, step):
-    """Whether each network mount answers, as a fact that is true at every moment at which this may stop for good."""
+    """Yield whether each network mount answers; the fact is true at every moment at which this may hang."""
     known = {}
     for number, place in enumerate(places):
         waiting = read.unread("not asked: {} did not answer before it".format(place))

@@ -18,13 +18,6 @@ CONF = "/etc/nccl.conf"
 ROOT_CONF = "/root/.nccl.conf"
 SLURM_CONFS = ("/etc/slurm/slurm.conf", "/run/slurm/conf/slurm.conf", "/etc/slurm-llnl/slurm.conf")
 UNITS = ("slurmd", "containerd", "docker", "kubelet", "crio")
-UNIT_FOLDERS = (
-    "/etc/systemd/system",
-    "/run/systemd/system",
-    "/usr/local/lib/systemd/system",
-    "/usr/lib/systemd/system",
-    "/lib/systemd/system",
-)
 SYSTEM_CONF_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd")
 LIBRARY_FOLDERS = (
     "/usr/lib",
@@ -80,7 +73,7 @@ def collect(names, step):
 
 
 def _parsed(paths, scope, parse):
-    """The settings in those files that exist, and (path, why) of those that cannot be read."""
+    """Return the settings in the files that exist, and (path, why) of those that cannot be read."""
     found, failed = [], []
     for path in paths:
         try:
@@ -107,7 +100,7 @@ def _parsed(paths, scope, parse):
 
 
 def _joined(parts):
-    """Several (found, failed) as one."""
+    """Join several (found, failed) into one."""
     parts = list(parts)
     return [one for found, _ in parts for one in found], [one for _, failed in parts for one in failed]
 
@@ -127,7 +120,7 @@ def _conf_files():
 
 
 def _named_conf_files(settings):
-    """The files that NCCL_CONF_FILE names somewhere: they replace ~/.nccl.conf."""
+    """Return the files that NCCL_CONF_FILE names: they replace ~/.nccl.conf."""
     paths = {each["value"] for each in settings if each["name"] == "NCCL_CONF_FILE" and each["scope"] != "nccl.conf"}
     literal = sorted(path for path in paths if path and path.startswith("/") and path not in (CONF, ROOT_CONF))
     return _parsed(literal[:4], "home", nccl_conf)
@@ -150,11 +143,13 @@ def _systemd_files():
     parts = [_parsed(manager, "systemd", lambda content: systemd(content, "DefaultEnvironment"))]
     for unit in UNITS:
         main = [
-            path for path in ("{}/{}.service".format(folder, unit) for folder in UNIT_FOLDERS) if read.exists(path)
+            path for path in ("{}/{}.service".format(folder, unit) for folder in read.UNIT_FOLDERS) if read.exists(path)
         ][:1]
         if not main:
             continue
-        drop_ins = read.first_that_wins(["{}/{}.service.d".format(folder, unit) for folder in UNIT_FOLDERS], ".conf")
+        drop_ins = read.first_that_wins(
+            ["{}/{}.service.d".format(folder, unit) for folder in read.UNIT_FOLDERS], ".conf"
+        )
         files = main + drop_ins
         parts.append(_parsed(files, "service " + unit, lambda content: systemd(content, "Environment")))
         parts.append(_parsed(_environment_files(files), "service " + unit, environment))
@@ -162,7 +157,7 @@ def _systemd_files():
 
 
 def _environment_files(units):
-    """The absolute paths that EnvironmentFile= names, without patterns and specifiers."""
+    """Return the absolute paths that EnvironmentFile= names, without patterns and specifiers."""
     content = "\n".join(read.text_or(path) for path in units)
     paths = re.findall(r"^\s*EnvironmentFile\s*=\s*-?(/[^\s*?%\[]+)\s*$", content, re.MULTILINE)
     return sorted(set(paths))
@@ -186,7 +181,7 @@ def _container_files():
 
 
 def nccl_conf(content):
-    """As NCCL does: all before the first `=` is the name, all after it the value; # counts only as the first sign.
+    """Parse like NCCL: the text before the first `=` is the name, the rest the value; # counts only at the start.
 
     A line without `=` has the value None.
     """
@@ -201,7 +196,7 @@ def nccl_conf(content):
 
 
 def environment(content):
-    """As pam_env reads /etc/environment: an optional export, # ends the line, quotes are taken off."""
+    """Parse like pam_env reads /etc/environment: an optional export, # ends the line, quotes are removed."""
     for number, raw in enumerate(content.split("\n"), 1):
         text = raw.partition("#")[0].strip()
         text = text[7:].lstrip() if text.startswith("export ") else text
@@ -211,7 +206,7 @@ def environment(content):
 
 
 def pam_env(content):
-    """`NAME DEFAULT=value OVERRIDE=value`: a literal OVERRIDE wins."""
+    """Parse `NAME DEFAULT=value OVERRIDE=value`: a literal OVERRIDE wins."""
     for number, raw in enumerate(content.split("\n"), 1):
         name, _, rest = raw.strip().partition(" ")
         if not NAME.match(name):
@@ -223,7 +218,7 @@ def pam_env(content):
 
 
 def shell(content):
-    """The assignments that a shell script exports, there or in another line of the same file."""
+    """Yield the assignments that a shell script exports, there or in another line of the same file."""
     lines = ["" if line.lstrip().startswith("#") else line for line in content.split("\n")]
     exported = set(" ".join(EXPORTED.findall("\n".join(lines))).split())
     everything = re.search(r"(?m)^\s*set\s+(?:-\w*a|-o\s+allexport)", content)
@@ -235,12 +230,12 @@ def shell(content):
 
 
 def _same_export(line, place):
-    """Whether an export earlier in the same statement covers it: `export A=1 B=2`."""
+    """Return whether an export earlier in the same statement covers it: `export A=1 B=2`."""
     return bool(re.search(r"(?:^|[\s;&|{(\"'])export\s[^;&|]*$", line[:place]))
 
 
 def systemd(content, key):
-    """`Environment="A=b c" D=e`, continued over lines that end in a backslash; quotes belong to the syntax."""
+    """Parse `Environment="A=b c" D=e` with lines continued by a backslash; quotes belong to the syntax."""
     start, text = 0, ""
     for number, raw in enumerate(content.split("\n"), 1):
         start = start or number
@@ -268,7 +263,7 @@ def _words(text):
 
 
 def _files(settings, failed):
-    """Who may read and write each file that sets something, and the conf files in any case."""
+    """Return who may read and write each file that sets something, and the conf files in any case."""
     facts = {}
     for path in sorted({CONF, ROOT_CONF} | {each["file"] for each in settings} | set(failed)):
         try:
@@ -297,7 +292,7 @@ def _cuda_folders():
 
 
 def _libraries():
-    """Each NCCL that the host's loader can find; the version is in the file name behind libnccl.so.2."""
+    """Return each NCCL that the host's loader can find; the version is in the file name behind libnccl.so.2."""
     seen = {}
     for folder in LIBRARY_FOLDERS + tuple(_cuda_folders()):
         path = os.path.join(folder, "libnccl.so.2")
@@ -315,7 +310,7 @@ def _plugins():
 
 
 def _topology_files(settings):
-    """The files that NCCL_TOPO_FILE and NCCL_GRAPH_FILE name, and whether every user can read them."""
+    """Return the files that NCCL_TOPO_FILE and NCCL_GRAPH_FILE name, and whether every user can read them."""
     found = {}
     for each in settings:
         path = each["value"] or ""

@@ -81,18 +81,18 @@ def _link(name):
 
 
 def _speed(name):
-    """Megabits a second; None when the link is down or does not know (virtual NICs say -1)."""
+    """Return megabits per second; None if the link is down or does not know (virtual NICs say -1)."""
     content = read.text_or(_path(name, "speed"))
     return int(content) if content.isdigit() and 0 < int(content) < 0xFFFFFFFF else None
 
 
 def _represents_another(name):
-    """A switch port that stands for a virtual function: it shares its parent's PCI device."""
+    """Return whether a switch port represents a virtual function: it shares its parent's PCI device."""
     return bool(REPRESENTOR.search(read.text_or(_path(name, "phys_port_name"))))
 
 
 def _device(name):
-    """The folder of the PCI function behind the link: its device, or what a virtio device sits on. Not a USB host."""
+    """Return the folder of the PCI function behind the link (below a virtio device, never a USB host)."""
     if not read.exists(_path(name, "device")):
         return None
     path = read.real(_path(name, "device"))
@@ -129,7 +129,7 @@ def _statistics(name):
 
 
 def _routes(content):
-    """(link, destination, has a gateway, metric, bits of the mask) of each line of /proc/net/route."""
+    """Yield (link, destination, has a gateway, metric, bits of the mask) of each line of /proc/net/route."""
     for line in content.splitlines()[1:]:
         fields = line.split()
         bits = bin(int(fields[7], 16)).count("1")
@@ -137,7 +137,7 @@ def _routes(content):
 
 
 def _subnets(content):
-    """Network → the links with an address in it."""
+    """Return network → the links with an address in it."""
     found = {}
     for link, network, gateway, _, bits in _routes(content):
         if network and not gateway and bits < 32:
@@ -149,7 +149,7 @@ def _subnets(content):
 
 
 def _default_interface():
-    """The link that the default route of least metric leaves by."""
+    """Return the link of the default route with the lowest metric."""
     fact = read.file_fact("/proc/net/route", lambda content: list(_routes(content)))
     if "value" not in fact:
         return fact
@@ -158,7 +158,7 @@ def _default_interface():
 
 
 def _ipv4_conf(subnets):
-    """Filter and ARP settings of each link that has a subnet, and of "all" (the kernel takes the larger of the two)."""
+    """Return filter and ARP settings of each link with a subnet, and of "all" (the kernel takes the larger)."""
     found = {}
     for name in sorted({"all"} | {link for links in subnets.values() for link in links}):
         settings = {}
@@ -172,7 +172,7 @@ def _ipv4_conf(subnets):
 
 
 def _neighbours(content):
-    """Entries of the IPv4 table, and how often it was full. One line per CPU, in hexadecimal."""
+    """Return entries of the IPv4 table, and how often it was full. One line per CPU, in hexadecimal."""
     lines = [line.split() for line in content.splitlines()]
     full = lines[0].index("table_fulls")
     return {"entries": int(lines[1][0], 16), "table_fulls": sum(int(row[full], 16) for row in lines[1:])}

@@ -22,7 +22,10 @@ def _numbers():
 
 
 def _nodes():
-    """{"0": {"cpus", "cpu_count", "memory_kb", "free_kb", "available_kb"}}: memory of GPUs and CXL is a node without CPUs."""
+    """Return {"0": {"cpus", "cpu_count", "memory_kb", "free_kb", "available_kb"}}.
+
+    Memory of GPUs and CXL is a node without CPUs.
+    """
     try:
         found = {str(number): _node("{}/node{}".format(NODES, number)) for number in _numbers()}
     except (OSError, KeyError, ValueError) as problem:
@@ -43,14 +46,14 @@ def _node(folder):
 
 
 def _node_count(nodes):
-    """The nodes that have CPUs: only between those can work be near or far."""
+    """Count the nodes with CPUs: only between those can work be near or far."""
     if "value" not in nodes:
         return nodes
     return read.value(sum(1 for node in nodes["value"].values() if node["cpu_count"]))
 
 
 def _distances():
-    """{"0": [10, 32]}: as the firmware states them, 10 is local."""
+    """Return {"0": [10, 32]}: the distances from the firmware, 10 is local."""
     try:
         rows = {str(number): read.text("{}/node{}/distance".format(NODES, number)) for number in _numbers()}
     except OSError as problem:

@@ -98,7 +98,7 @@ def version(device):
 
 
 def remote(device):
-    """How many links lead to what: {"switch": 18}."""
+    """Count links by what they lead to: {"switch": 18}."""
     found = {}
     for link in _link_states(device)["active"]:
         number = device.call("nvmlDeviceGetNvLinkRemoteDeviceType", link)
@@ -108,7 +108,7 @@ def remote(device):
 
 
 def _link_fields(device):
-    """(what, link) → (field, scope), by what the GPU's generation has."""
+    """Return (what, link) → (field, scope) for the GPU's generation."""
     active = _link_states(device)["active"]
     generation = device.call("nvmlDeviceGetArchitecture")
     if generation < HOPPER:
@@ -131,13 +131,13 @@ def _link_values(device):
 
 
 def speed(device):
-    """How many active links run at how many MB/s in one direction: {"26562": 18}."""
+    """Count active links by MB/s in one direction: {"26562": 18}."""
     speeds = [value for (what, _), value in sorted(_link_values(device).items()) if what == "speed"]
     return _or_problem(speeds, lambda known: {str(speed): known.count(speed) for speed in sorted(set(known))})
 
 
 def errors(device):
-    """Error counts by kind and link, without the zeros: {"replay": {"3": 12}, "recovery": {}}."""
+    """Return error counts by kind and link, without zeros: {"replay": {"3": 12}, "recovery": {}}."""
     counts = {each: value for each, value in _link_values(device).items() if each[0] != "speed"}
 
     def folded(_):

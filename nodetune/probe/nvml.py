@@ -3,21 +3,12 @@
 import ctypes
 import uuid
 
+from nodetune.onhost.nvml import ABSENT, ARGUMENT_VERSION, GPU_IS_LOST, INVALID_ARGUMENT, NOT_FOUND, explain
+from nodetune.onhost import nvml as onhost
 from . import read
 
 NOT_SUPPORTED = "not supported by this GPU or driver"
 NEWER_BINDING = "needs a newer nvidia-ml-py where nodetune runs"
-
-INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED = 2, 4, 6, 9
-LIBRARY_NOT_FOUND, GPU_IS_LOST, VERSION_MISMATCH, ARGUMENT_VERSION = 12, 15, 18, 25
-ABSENT = (3, 13, 22, 26)
-"""Not supported, function not found (an older driver), no ECC in a vGPU, deprecated (a newer driver)."""
-
-MEANINGS = {
-    NO_PERMISSION: "no permission: needs root (--become)",
-    DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
-    VERSION_MISMATCH: "the NVML library and the kernel module are of different versions",
-}
 
 MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 """Where a field value keeps its number, by its type."""
@@ -25,56 +16,23 @@ MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
 FABRIC_STRUCTURES = ("c_nvmlGpuFabricInfo_v3_t", "c_nvmlGpuFabricInfo_v2_t", "c_nvmlGpuFabricInfo_t")
 
 
-LIBRARY = "libnvidia-ml.so.1"
-DRIVER_CONTAINER = "/run/nvidia/driver"
-
-
 def load():
-    """The pynvml module. Raises ImportError."""
-    import pynvml
-
-    _load_from_driver_container()
-    return pynvml
-
-
-def _load_from_driver_container():
-    """Where the driver came in a container (NVIDIA's GPU Operator), its libraries are not in the system's folders.
-
-    A library that is loaded by its path is what a later search for its name finds.
-    """
-    folders = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu")
-    there = ["{}/{}/{}".format(DRIVER_CONTAINER, folder, LIBRARY) for folder in folders]
-    loads(LIBRARY) or any(loads(read.ROOT + path) for path in there if read.exists(path))
-
-
-def loads(library):
-    try:
-        return bool(ctypes.CDLL(library))
-    except OSError:
-        return False
-
-
-def decoded(text):
-    return text.decode("utf-8", "backslashreplace") if isinstance(text, bytes) else text
-
-
-def explain(problem):
-    """An NVML error in words."""
-    return MEANINGS.get(problem.value) or decoded(str(problem))
+    """Return the pynvml module. Raise ImportError."""
+    return onhost.load(read.ROOT)
 
 
 def as_fact(problem, extra_absent=()):
-    """The fact that an NVML error stands for."""
+    """Return the fact for an NVML error."""
     if problem.value in ABSENT or problem.value in extra_absent:
         return read.absent(NOT_SUPPORTED)
     return read.unread("NVML: " + explain(problem))
 
 
-class Missing(Exception):
+class MissingFunctionError(Exception):
     """A call that this pynvml does not have."""
 
 
-class Lost(Exception):
+class GpuLostError(Exception):
     """The GPU did not answer an earlier call: it is not asked again."""
 
 
@@ -87,7 +45,7 @@ class Device:
         self._answers = {}
 
     def call(self, function, *arguments):
-        """What NVML answers; another GPU is given as its Device. Raises NVML's error, Missing or Lost."""
+        """Call NVML; pass another GPU as its Device. Raise NVMLError, MissingFunctionError or GpuLostError."""
         key = (function, arguments)
         if key not in self._answers:
             handles = [each.handle if isinstance(each, Device) else each for each in arguments]
@@ -99,9 +57,9 @@ class Device:
 
     def _ask(self, function, arguments):
         if self.lost:
-            return Lost(self.lost)
+            return GpuLostError(self.lost)
         if not hasattr(self.library, function):
-            return Missing(function)
+            return MissingFunctionError(function)
         self.step("{} {}".format(function, self.name))
         try:
             return getattr(self.library, function)(self.handle, *arguments)
@@ -111,20 +69,20 @@ class Device:
             return problem
 
     def fact(self, read_value, extra_absent=()):
-        """The fact that `read_value(device)` stands for; it may return a fact of its own."""
+        """Return the fact that `read_value(device)` gives; it may return a fact of its own."""
         try:
             return read_value(self)
         except self.library.NVMLError as problem:
             return as_fact(problem, extra_absent)
-        except Missing as function:
+        except MissingFunctionError as function:
             return read.unread("{}: {}".format(function, NEWER_BINDING))
-        except Lost as text:
+        except GpuLostError as text:
             return read.unread("NVML: {}".format(text))
         except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:
             return read.unread("NVML gave an unexpected answer: {!r}".format(problem))
 
     def fields(self, wanted):
-        """Field values by (field, scope); an error code stands as None when absent, as text when not readable."""
+        """Return field values by (field, scope); an error code is None for absent, text for unreadable."""
         values = self.call("nvmlDeviceGetFieldValues", tuple(wanted))
         return {each: self._field(values[at]) for at, each in enumerate(wanted)}
 
@@ -136,8 +94,8 @@ class Device:
         return "NVML: " + explain(self.library.NVMLError(value.nvmlReturn))
 
     def fabric(self):
-        """The fabric structure in the newest form that the driver knows. Raises its error, Missing or Lost."""
-        problem = Missing("nvmlDeviceGetGpuFabricInfoV")
+        """Return the fabric structure in the newest form that the driver knows. Raise its error."""
+        problem = MissingFunctionError("nvmlDeviceGetGpuFabricInfoV")
         for structure in FABRIC_STRUCTURES:
             kind = getattr(self.library, structure, None)
             if kind is None:
@@ -152,10 +110,10 @@ class Device:
         raise problem
 
     def sram(self):
-        """The SRAM error structure. Raises its error, Missing or Lost."""
+        """Return the SRAM error structure. Raise its error."""
         kind = getattr(self.library, "c_nvmlEccSramErrorStatus_v1_t", None)
         if kind is None:
-            raise Missing("nvmlDeviceGetSramEccErrorStatus")
+            raise MissingFunctionError("nvmlDeviceGetSramEccErrorStatus")
         info = kind()
         problem = self._fill("nvmlDeviceGetSramEccErrorStatus", info)
         if problem is not None:

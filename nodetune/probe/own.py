@@ -90,13 +90,13 @@ def _link(name):
 
 
 def _permanent(name):
-    """enx001122aabbcc → 00:11:22:aa:bb:cc; udev makes the name from an address that the hardware holds."""
+    """Return 00:11:22:aa:bb:cc for enx001122aabbcc: udev makes that name from an address of the hardware."""
     found = re.match(r"(?:en|ib|wl)x([0-9a-f]{12})$", name)
     return ":".join(re.findall("..", found.group(1))) if found else None
 
 
 def _sections(path):
-    """[[section, [[key, value], …]], …] of a .link file and its drop-ins, without what it matches."""
+    """Return [[section, [[key, value], …]], …] of a .link file and its drop-ins, without its matches."""
     base = os.path.basename(path) + ".d"
     files = [path] + read.first_that_wins([os.path.join(folder, base) for folder in LINK_FOLDERS], ".conf")
     found = []

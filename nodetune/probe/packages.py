@@ -27,35 +27,28 @@ def collect(names, step):
         if kind in asked and rest:
             asked[kind].append(rest)
     step("the list of installed packages")
-    yield "installed", _fact(_installed, manager, asked["like"])
+    yield "installed", read.tried(_installed, manager, asked["like"])
     for path in asked["file"]:
         yield "file." + path, read.value(True) if read.exists(path) else read.absent()
     for module in asked["module"]:
         step("modinfo " + module)
-        yield "module." + module, _fact(_module, module)
+        yield "module." + module, read.tried(_module, module)
     step(RUNNING)
     yield "running_driver", read.file_fact(RUNNING, _running)
     step("who has the GPUs' devices open")
-    yield "device_users", _fact(_device_users)
+    yield "device_users", read.tried(_device_users)
 
 
 def _manager():
-    """The one that the system is made of: a Debian can have dnf as well."""
+    """Return the package manager of the system: a Debian can have dnf as well."""
     for name, tool, other in (("apt", APT, "dpkg-query"), ("dnf", DNF, "rpm")):
         if read.exists(tool) and read.find_tool(other):
             return name
     return ""
 
 
-def _fact(reader, *given):
-    try:
-        return reader(*given)
-    except OSError as problem:
-        return read.unread(read.why(problem))
-
-
 def _installed(manager, patterns):
-    """{package: {version, maker}} of what is installed and like one of the patterns. Raises OSError."""
+    """Return {package: {version, maker}} of installed packages that match a pattern. Raise OSError."""
     if not manager:
         return read.absent("neither apt nor dnf")
     if not patterns:
@@ -77,13 +70,13 @@ def _rows(command):
 
 
 def _output(command):
-    """What a query prints. dpkg-query fails where one of several patterns is like nothing: what it prints is right."""
+    """Return what a query prints, also if dpkg-query fails because one of several patterns matches nothing."""
     shell = ["/bin/sh", "-c", '"$@" 2>/dev/null; [ $? -lt 2 ]', "sh"]
     return read.run(shell + command, QUERY_SECONDS)
 
 
 def _module(name):
-    """What `modprobe` would load for the running kernel."""
+    """Return what `modprobe` would load for the running kernel."""
     tool = read.find_tool("modinfo")
     if not tool:
         return read.unread("modinfo is not installed (package kmod)")
@@ -94,7 +87,7 @@ def _module(name):
 
 
 def _running(content):
-    """The version of the loaded driver, and whether it is the open one: `NVRM version: NVIDIA UNIX Open Kernel Module …`."""
+    """Return the version of the loaded driver, and whether it is the open one, from the line `NVRM version: …`."""
     found = re.search(r"^NVRM version:.*?\s(\d+\.\d+(?:\.\d+)?)\s", content + "\n", re.M)
     if not found:
         raise ValueError(content)
@@ -102,7 +95,10 @@ def _running(content):
 
 
 def _device_users():
-    """[[pid, name], …] that hold a GPU open, the driver's services left out: known even where NVML does not answer."""
+    """Return [[pid, name], …] of processes that hold a GPU open, without the driver's services.
+
+    It works even if NVML does not answer.
+    """
     if os.getuid() and not read.ROOT:
         return read.unread("who uses the GPUs' devices: needs root (--become)")
     found = []

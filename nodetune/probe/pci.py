@@ -65,7 +65,7 @@ def _path(bdf, name):
 
 
 def _devices():
-    """{bdf: what it is} of the devices that matter and of every bridge between them and the root."""
+    """Return {bdf: what it is} of the relevant devices and of every bridge between them and the root."""
     kinds = {
         bdf: (read.text_or(_path(bdf, "class")), read.text_or(_path(bdf, "vendor"))) for bdf in read.names_in(DEVICES)
     }
@@ -84,7 +84,7 @@ def _matters(kind, vendor):
 
 
 def _parents(bdf, bridges):
-    """The bridges above a device, from the root down: they are the folders in which sysfs keeps it."""
+    """Return the bridges above a device, from the root down: the folders of its sysfs path."""
     return [part for part in read.real(DEVICES + "/" + bdf).split("/")[:-1] if part in bridges]
 
 
@@ -112,13 +112,13 @@ def _number(content, otherwise):
 
 
 def _speed(content):
-    """`32.0 GT/s PCIe` → 32.0; None where the kernel does not know."""
+    """Parse `32.0 GT/s PCIe` as 32.0; None if the kernel does not know."""
     found = re.match(r"(\d+(?:\.\d+)?) GT/s", content)
     return float(found.group(1)) if found else None
 
 
 def _width(content):
-    """Lanes; None where the kernel says 0 or one of the values that stand for unknown."""
+    """Parse lanes; None if the kernel says 0 or one of the values that stand for unknown."""
     lanes = _number(content, 0)
     return lanes if 0 < lanes <= 32 else None
 
@@ -133,14 +133,14 @@ def _largest_bar_mib(content):
 
 
 def _domain(seen):
-    """How the IOMMU treats the device: identity, DMA, DMA-FQ; absent where no IOMMU does."""
+    """Return how the IOMMU treats the device: identity, DMA, DMA-FQ; absent if no IOMMU does."""
     if seen["iommu_group"] is None:
         return read.absent("in no IOMMU group")
     return read.file_fact("{}/{}/type".format(GROUPS, seen["iommu_group"]))
 
 
 def _errors(bdf):
-    """{kind: {error: count}} of the errors that were counted; None for a device that counts none."""
+    """Return {kind: {error: count}} of counted errors, or None for a device that counts none."""
     facts = {kind: read.file_fact(_path(bdf, "aer_dev_" + kind), _counters) for kind in AER_KINDS}
     for fact in facts.values():
         if "unread" in fact:
@@ -150,15 +150,15 @@ def _errors(bdf):
 
 
 def _counters(content):
-    """The errors that were counted at all. Older kernels spell them in several words."""
+    """Return the errors with a count above 0. Older kernels use several words for a name."""
     pairs = [line.rsplit(None, 1) for line in content.splitlines()]
     return {name: int(count) for name, count in pairs if int(count) and not name.startswith("TOTAL")}
 
 
 def _configuration(bdf):
-    """The facts (answers, settings, access control) from a device's configuration space.
+    """Return the facts (answers, settings, access control) from a device's configuration space.
 
-    Only the words that are needed are read: all 4 KiB of every device would cost more than the rest of the probe.
+    Only the necessary words are read: all 4 KiB of every device would cost more than the rest of the probe.
     """
     try:
         handle = os.open(read.ROOT + _path(bdf, "config"), os.O_RDONLY | os.O_CLOEXEC)
@@ -200,7 +200,7 @@ def _parse_configuration(handle):
 
 
 def _express_capability(handle, head):
-    """Where the PCI Express capability lies; None where there is none, or where it may not be read."""
+    """Return the offset of the PCI Express capability, or None if there is none or it may not be read."""
     status, pointer = struct.unpack_from("<H", head, 6)[0], head[0x34] & 0xFC
     for _ in range(48 if status & CAPABILITY_LIST else 0):
         entry = os.pread(handle, 2, pointer) if pointer >= UNPRIVILEGED else b""
@@ -213,7 +213,7 @@ def _express_capability(handle, head):
 
 
 def _access_control(handle, port):
-    """Which controls of the Access Control Services extended capability are switched on."""
+    """Return which controls of the Access Control Services extended capability are on."""
     place = FIRST_EXTENDED
     for _ in range(480):
         entry = os.pread(handle, 8, place)

@@ -29,14 +29,10 @@ def collect(names, step):
 
 def _lines(folders):
     """(file, line number, text) of every setting, in the order in which they are applied; or why not."""
-    found = []
-    for path in read.first_that_wins(folders, ".conf"):
-        try:
-            content = read.text(path)
-        except FileNotFoundError:
-            continue
-        except OSError as problem:
-            return read.unread("{}: {}".format(path, read.why(problem)))
+    found, contents = [], read.contents_that_win(folders)
+    if isinstance(contents, dict):
+        return contents
+    for path, content in contents:
         for number, line in enumerate(LINE_END.split(content), 1):
             if line.strip() and line.strip()[0] not in "#;":
                 found.append((path, number, line.strip()))
@@ -44,7 +40,7 @@ def _lines(folders):
 
 
 def sysctl_winner(name, lines):
-    """The last line that sets `name` wins; one that names it in full wins over patterns, wherever it stands.
+    """Return the line that decides about `name`: the last one; a full name wins over patterns anywhere.
 
     `-name` without a value keeps patterns (and earlier lines) from setting it.
     """
@@ -64,13 +60,13 @@ def sysctl_winner(name, lines):
 
 
 def _covers(pattern, name, separator):
-    """Whether a glob pattern covers a name; its stars do not reach across separators."""
+    """Return whether a glob pattern covers a name; its stars do not reach across separators."""
     same_depth = pattern.count(separator) == name.count(separator)
     return any(sign in pattern for sign in "*?[") and same_depth and fnmatch.fnmatchcase(name, pattern)
 
 
 def _dotted(key):
-    """A key whose first separator is a slash is a path: its dots are part of names."""
+    """Convert a key to dots. If its first separator is a slash, it is a path, and its dots are part of names."""
     for sign in key:
         if sign == ".":
             return key
@@ -80,10 +76,10 @@ def _dotted(key):
 
 
 def tmpfiles_winner(path, lines):
-    """Of lines with the very same path the earliest counts (appending ones after an appending one count too).
+    """Return the line that decides: of lines with the very same path the earliest.
 
-    Lines that reach the file by different paths (a pattern, and the path in full) are all written, in their order,
-    so that the last of those wins.
+    Appending lines after an appending one count too. Lines that reach the file by different paths (a pattern, and the
+    full path) are all written in order, so that the last one wins.
     """
     if isinstance(lines, dict):
         return lines

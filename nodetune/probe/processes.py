@@ -23,15 +23,15 @@ DAEMONS = (
     "k3s",
     "rke2",
 )
-"""Daemons that are looked for among the processes, because they also run outside any unit (in containers, by hand)."""
+"""Daemons that are looked for among the processes, because they also run outside any unit (in containers, started manually)."""
 
 _SEEN = {}
 
 
 def running():
-    """{daemon: [process numbers]} of DAEMONS. Raises OSError where other users' processes are hidden (hidepid).
+    """Return {daemon: [process numbers]} of DAEMONS. Raise OSError if other users' processes are hidden.
 
-    Looked up once: several families ask, and a host with many cores has thousands of kernel threads.
+    It looks once: several families ask, and a host with many cores has thousands of kernel threads.
     """
     if read.ROOT not in _SEEN:
         _SEEN[read.ROOT] = _look()
@@ -52,12 +52,12 @@ def _look():
 
 
 def daemon(pids):
-    """Of several processes of one name the daemon itself: the child of init, else the first."""
+    """Return the daemon among processes of one name: the child of init, else the first."""
     return next((pid for pid in pids if _parent(pid) == "1"), pids[0])
 
 
 def _parent(pid):
-    """The number of the parent, as text; empty for a process that has ended."""
+    """Return the number of the parent as text; empty for a process that has ended."""
     return (read.text_or("/proc/{}/stat".format(pid)).rpartition(")")[2].split() + ["", ""])[1]
 
 
@@ -69,5 +69,5 @@ def counts():
 
 
 def cmdline(pid):
-    """The words of a running process's command line; none where it has ended or hides them."""
+    """Return the words of a process's command line; none if it has ended or hides them."""
     return [word for word in read.text_or("/proc/{}/cmdline".format(pid)).strip("\0").split("\0") if word]

@@ -80,7 +80,7 @@ def collect(names, step):
 
 
 def _of(key):
-    """The folder of the port "mlx5_0/1"."""
+    """Return the folder of the port "mlx5_0/1"."""
     return "{}/{}/ports/{}/".format(CLASS, *key.rsplit("/", 1))
 
 
@@ -127,7 +127,7 @@ def _hexadecimal(path):
 
 
 def _netdev(name, port):
-    """The network link of a port: the one that its first GID names, else the device's own with that port number."""
+    """Return the link of a port: the one of its first GID, else the device's link with that port number."""
     named = read.text_or(_of(name + "/" + port) + "gid_attrs/ndevs/0")
     if named:
         return named
@@ -139,7 +139,7 @@ def _netdev(name, port):
 
 
 def _gids(folder):
-    """Every address of the port that is set, with its type and network link."""
+    """Return every address of the port that is set, with its type and network link."""
     found = []
     for index in sorted(read.names_in(folder + "gids"), key=int):
         gid = read.text_or(folder + "gids/" + index)
@@ -151,7 +151,7 @@ def _gids(folder):
 
 
 def _traffic_class(key):
-    """What overrides the traffic class of all connections of a port (a file of NVIDIA's own driver packages)."""
+    """Return the traffic class that overrides all connections of a port (a file of NVIDIA's own driver packages)."""
     name, port = key.rsplit("/", 1)
     fact = read.file_fact("{}/{}/tc/{}/traffic_class".format(CLASS, name, port))
     if "value" not in fact:
@@ -161,7 +161,7 @@ def _traffic_class(key):
 
 
 def _cm_tos(key):
-    """The type of service of connections made through rdma_cm; the folder exists only once somebody made it."""
+    """Return the type of service of rdma_cm connections; the folder exists only after somebody made it."""
     name, port = key.rsplit("/", 1)
     return read.file_fact("{}/{}/ports/{}/default_roce_tos".format(CONFIGFS, name, port), int)
 
@@ -194,7 +194,7 @@ def _ipoib(name):
 
 
 def _found(patterns):
-    """The files that match, each pattern's folders expanded one level at a time (read.ROOT must hold)."""
+    """Return the files that match; each pattern is expanded one level at a time so that read.ROOT applies."""
     return [path for pattern in patterns for path in _expanded("", pattern.strip("/").split("/"))]
 
 

@@ -4,13 +4,13 @@ import errno
 import os
 import re
 import stat
-import subprocess
+
+from nodetune.onhost import command
 
 ROOT = ""
 """Prefixed to every path that is read: tests plant a fault in a tree of their own."""
 
 LONGEST = 1 << 20
-TOOL_PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 TOOL_SECONDS = 4
 PATIENCE = 1.0
 """Times every deadline: more than 1 where the whole probe was given more time than it usually has."""
@@ -33,12 +33,12 @@ def each(facts):
 
 
 def each_value(values):
-    """A fact per subject from plain values."""
+    """Make a fact per subject from plain values."""
     return each({subject: value(data) for subject, data in values.items()})
 
 
 def why(problem):
-    """What an OSError means to a reader of the report, with what would help."""
+    """Describe an OSError for a reader of the report, with what would help."""
     number = getattr(problem, "errno", None)
     if number in (errno.EACCES, errno.EPERM):
         return "permission denied: needs root (--become)"
@@ -46,12 +46,15 @@ def why(problem):
 
 
 def text(path, longest=LONGEST):
-    """The content of a file without blanks at its end: `raw` for people. Raises OSError."""
+    """Return the content of a file without trailing blanks. Raise OSError."""
     return raw(path, longest).rstrip()
 
 
 def raw(path, longest=LONGEST):
-    """The content of a file to the letter. Raises OSError. Never waits on a pipe or a device, never reads past `longest`."""
+    """Return the exact content of a file. Raise OSError.
+
+    Never wait on a pipe or a device, never read past `longest`.
+    """
     handle = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):
@@ -70,7 +73,7 @@ def raw(path, longest=LONGEST):
 
 
 def file_fact(path, parse=None):
-    """The fact in one file. `parse` turns its text into a value; what it cannot parse is unread."""
+    """Return the fact in one file. `parse` turns its text into a value; what it cannot parse is unread."""
     try:
         content = text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -83,8 +86,16 @@ def file_fact(path, parse=None):
         return unread("{}: unexpected content {!r}".format(path, content[:60]))
 
 
+def tried(reader, *given):
+    """Return the fact that `reader` reads, or unread if it raises OSError."""
+    try:
+        return reader(*given)
+    except OSError as problem:
+        return unread("{}: {}".format(problem.filename, why(problem)) if problem.filename else why(problem))
+
+
 def text_or(path, default=""):
-    """The file's text, or `default` where there is none or it cannot be read: only for what merely enriches a fact."""
+    """Return the file's text, or `default` if it cannot be read. Use it only for details of a fact."""
     try:
         return text(path)
     except OSError:
@@ -92,7 +103,7 @@ def text_or(path, default=""):
 
 
 def names_in(path):
-    """The sorted names in a folder; none where it does not exist. Raises OSError where it cannot be read."""
+    """Return the sorted names in a folder; none if it does not exist. Raise OSError if it cannot be read."""
     try:
         return sorted(os.listdir(ROOT + path))
     except (FileNotFoundError, NotADirectoryError):
@@ -100,18 +111,18 @@ def names_in(path):
 
 
 def exists(path):
-    """Whether the path is there (a broken link is not)."""
+    """Return whether the path is there (a broken link is not)."""
     return os.path.exists(ROOT + path)
 
 
 def real(path):
-    """The path with all links resolved, as the host sees it."""
+    """Resolve all links in a path, as the host sees it."""
     found = os.path.realpath(ROOT + path)
     return found[len(os.path.realpath(ROOT)) :] if ROOT else found
 
 
 def link_name(path):
-    """The last part of what a link points to (a driver, a device, a block's bus address); None if it is no link."""
+    """Return the last part of a link's target (a driver, a device, a bus address), or None if it is no link."""
     try:
         return os.path.basename(os.readlink(ROOT + path))
     except OSError:
@@ -119,7 +130,7 @@ def link_name(path):
 
 
 def number_or_text(content):
-    """An int, a list of ints (three TCP buffer sizes), or the text."""
+    """Return an int, a list of ints (three TCP buffer sizes), or the text."""
     parts = content.split()
     if parts and all(re.match(r"-?\d+$", part) for part in parts):
         numbers = [int(part) for part in parts]
@@ -128,13 +139,13 @@ def number_or_text(content):
 
 
 def chosen(content):
-    """The bracketed word of a sysfs choice: `always [madvise] never` → madvise; the text itself without brackets."""
+    """Return the bracketed word of a sysfs choice: `always [madvise] never` → madvise; or the text without brackets."""
     found = re.search(r"\[([^\]]+)\]", content)
     return found.group(1) if found else content
 
 
 def cpu_list(content):
-    """`0-3,8` → [0, 1, 2, 3, 8]; an empty text is an empty list. Raises ValueError."""
+    """Parse `0-3,8` into [0, 1, 2, 3, 8]; an empty text is an empty list. Raise ValueError."""
     cpus = []
     for part in content.replace("\n", ",").split(","):
         if part.strip():
@@ -144,7 +155,7 @@ def cpu_list(content):
 
 
 def fold_cpus(cpus):
-    """[0, 1, 2, 5] → "0-2,5"."""
+    """Fold [0, 1, 2, 5] into "0-2,5"."""
     runs = []
     for cpu in sorted(cpus):
         if runs and runs[-1][1] == cpu - 1:
@@ -155,44 +166,44 @@ def fold_cpus(cpus):
 
 
 def find_tool(name):
-    """The full path of a command, or None. Looks in the system's folders whatever PATH says."""
-    for folder in TOOL_PATH.split(":"):
-        path = os.path.join(folder, name)
-        if os.access(ROOT + path, os.X_OK):
-            return path
-    return None
+    """Return the full path of a command in the system's folders, whatever PATH says, or None."""
+    return command.find(name, ROOT)
 
 
-def run(command, seconds=TOOL_SECONDS):
+def run(argv, seconds=TOOL_SECONDS):
     """Run a command (full path first) and return its output. `seconds` are times PATIENCE.
 
-    Raises OSError when it cannot run, fails, or takes too long; the text says which.
+    Raise OSError when it cannot run, fails, prints without end or takes too long; the text says which.
     """
-    environment = {"PATH": TOOL_PATH, "LC_ALL": "C", "HOME": "/"}
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=environment,
-        close_fds=True,
-    )
-    tool = os.path.basename(command[0])
-    try:
-        out, err = process.communicate(timeout=seconds * PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        raise OSError(errno.ETIMEDOUT, "{} did not answer within {:g} s".format(tool, seconds * PATIENCE))
-    if process.returncode:
-        last = err.decode("utf-8", "backslashreplace").strip().splitlines()[-1:] or ["no message"]
-        raise OSError(errno.EIO, "{} failed ({}): {}".format(tool, process.returncode, last[0][:200]))
-    return out[:LONGEST].decode("utf-8", "backslashreplace")
+    return command.run(argv, seconds * PATIENCE, tied=True)
+
+
+UNIT_FOLDERS = (
+    "/etc/systemd/system",
+    "/run/systemd/system",
+    "/usr/local/lib/systemd/system",
+    "/usr/lib/systemd/system",
+    "/lib/systemd/system",
+)
+
+
+def contents_that_win(folders):
+    """[(path, text)] of the .conf files in such folders; or why one cannot be read."""
+    found = []
+    for path in first_that_wins(folders, ".conf"):
+        try:
+            found.append((path, text(path)))
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            return unread("{}: {}".format(path, why(problem)))
+    return found
 
 
 def first_that_wins(folders, suffix):
-    """The files that a systemd-style tool reads, in the order in which it applies them.
+    """Return the files that a systemd-style tool reads, in the order in which it applies them.
 
-    `folders` in order of priority: of files with the same name only the one in the first folder counts (a link to
+    `folders` are in order of priority: of files with the same name only the one in the first folder counts (a link to
     /dev/null hides the others); then all are sorted by name, whatever the folder.
     """
     winners = {}

@@ -37,18 +37,11 @@ def collect(names, step):
     for name in names:
         if name in FACTS:
             step(name)
-            yield name, _fact(FACTS[name])
-
-
-def _fact(reader):
-    try:
-        return reader()
-    except OSError as problem:
-        return read.unread(read.why(problem))
+            yield name, read.tried(FACTS[name])
 
 
 def systemctl():
-    """The path of systemctl where systemd runs this host, else None."""
+    """Return the path of systemctl if systemd runs this host, else None."""
     return read.find_tool("systemctl") if read.exists("/run/systemd/system") else None
 
 
@@ -57,7 +50,7 @@ def no_systemd():
 
 
 def unit_facts(units):
-    """One fact for each unit name, by the name as it was asked for."""
+    """Return one fact for each unit name, by the name as requested."""
     tool = systemctl()
     sound = [unit for unit in units if re.match(r"[\w:.@\\-]+$", unit)]
     facts = {unit: read.absent("not a unit name") for unit in units}
@@ -80,7 +73,7 @@ def full(unit):
 
 
 def parse_units(output):
-    """The blocks of `systemctl show` by every name of the unit: an alias (sshd) shows the unit behind it (ssh)."""
+    """Return the blocks of `systemctl show` by every name of the unit: an alias (sshd) shows its unit (ssh)."""
     known = {}
     for block in output.strip().split("\n\n"):
         unit = {}
@@ -93,7 +86,7 @@ def parse_units(output):
 
 
 def unit_fact(unit):
-    """What is worth knowing of one unit."""
+    """Return the relevant properties of one unit."""
     if unit.get("LoadState") == "not-found" and unit.get("ActiveState") == "inactive":
         return read.absent("not installed")
     pid = int(unit.get("MainPID") or 0) or None
@@ -115,7 +108,7 @@ def unit_fact(unit):
 
 
 def limit(text):
-    """A number, or "unlimited"."""
+    """Return a number, or "unlimited"."""
     return "unlimited" if text in UNLIMITED else int(text) if text.isdigit() else text
 
 
@@ -131,7 +124,7 @@ def running_services():
 
 
 def file_setting(config, key):
-    """{value, file, line} of the last line that sets `key` in a systemd configuration and its drop-ins, or None."""
+    """Return {value, file, line} of the last line that sets `key` in a systemd file and its drop-ins, or None."""
     main = [os.path.join(folder, config) for folder in CONFIG_FOLDERS if read.exists(os.path.join(folder, config))][:1]
     best = None
     for path in main + read.first_that_wins(
@@ -145,7 +138,7 @@ def file_setting(config, key):
 
 
 def remove_ipc():
-    """Whether logind removes a user's shared memory at the last logout: what the running logind says."""
+    """Return whether logind removes a user's shared memory at the last logout: what the running logind says."""
     tool = systemctl() and read.find_tool("loginctl")
     if not tool:
         return no_systemd()
@@ -165,7 +158,7 @@ def remove_ipc_set():
 
 
 def firewall():
-    """Firewalls that drop what no rule allows: {name: [networks or interfaces from which every port is open]}."""
+    """Return firewalls that drop what no rule allows: {name: [networks or interfaces with every port open]}."""
     found = {}
     policy = re.search(r'^DEFAULT_INPUT_POLICY="?(\w+)', read.text_or("/etc/default/ufw"), re.M)
     enabled = re.search(r"^ENABLED=yes", read.text_or("/etc/ufw/ufw.conf"), re.M | re.I)
@@ -192,7 +185,7 @@ def fabricmanager_version():
 
 
 def imex_channels():
-    """{channel file: its permission bits as octal text}."""
+    """Return {channel file: its permission bits as octal text}."""
     folder = "/dev/nvidia-caps-imex-channels"
     if not read.exists(folder):
         return read.absent("no IMEX channel device on this host")

@@ -65,7 +65,7 @@ def collect(names, step):
 
 
 def _facts(path, host):
-    """The four facts of a configuration folder; each file that cannot be read costs its own."""
+    """Yield the four facts of a configuration folder; a file that cannot be read affects only its own."""
     folder = os.path.dirname(path)
     try:
         lines = config_lines(path)
@@ -92,7 +92,7 @@ def _other(path, parse):
 
 
 def _running():
-    """The command line of the running slurmd; empty where none runs (or /proc hides it)."""
+    """Return the command line of the running slurmd; empty if none runs (or /proc hides it)."""
     try:
         pids = processes.running().get("slurmd")
     except OSError:
@@ -101,7 +101,7 @@ def _running():
 
 
 def _config(words):
-    """The slurm.conf that slurmd was told to use, or the first where one may be."""
+    """Return the slurm.conf that slurmd was started with, or the first that exists in the usual places."""
     told = _option(words, "-f")
     for path in OPTION_FILES:
         found = re.search(r"^\s*SLURM(?:D_OPTIONS=.*-f\s*|_CONF=[\"']?)(/[^\s\"']+)", read.text_or(path), re.M)
@@ -110,7 +110,7 @@ def _config(words):
 
 
 def _option(words, name):
-    """The operand of a one-letter option: `-N n01` or `-Nn01`."""
+    """Return the operand of a one-letter option: `-N n01` or `-Nn01`."""
     for number, word in enumerate(words):
         if word == name and number + 1 < len(words):
             return words[number + 1]
@@ -120,7 +120,7 @@ def _option(words, name):
 
 
 def config_lines(path, folder=None, cluster="", depth=0):
-    """The lines in effect: comments away, continued lines joined, included files in place. Raises OSError."""
+    """Return the lines in effect: comments removed, continued lines joined, includes in place. Raise OSError."""
     folder = folder or os.path.dirname(path)
     lines = []
     for text in re.sub(r"\\\n", "", read.text(path)).splitlines():
@@ -136,7 +136,7 @@ def config_lines(path, folder=None, cluster="", depth=0):
 
 
 def pairs(line):
-    """(key in small letters, text) of every Key=value on a line; a value may be quoted."""
+    """Return (key in small letters, text) of every Key=value on a line; a value may be quoted."""
     return [
         (key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)
     ]
@@ -164,7 +164,7 @@ def node_fact(lines, host):
 
 
 def gres_count(text):
-    """GPUs in `gpu:h200:8,shard:64`: the number after the last colon of each gpu entry."""
+    """Count GPUs in `gpu:h200:8,shard:64`: the number after the last colon of each gpu entry."""
     count = 0
     for entry in text.split(","):
         parts = re.sub(r"\(.*?\)", "", entry).split(":")
@@ -175,7 +175,7 @@ def gres_count(text):
 
 
 def names_host(expression, host):
-    """Whether a host list such as `gpu[001-128,200],login1` names the host."""
+    """Return whether a host list such as `gpu[001-128,200],login1` names the host."""
     return any(_one_names_host(each, host) for each in re.findall(r"(?:[^,\[]|\[[^\]]*\])+", expression))
 
 
@@ -200,7 +200,7 @@ def _in_ranges(number, ranges):
 
 
 def gres(lines, host):
-    """What gres.conf says of this node's GPUs: AutoDetect, how many are listed, whether their cores are."""
+    """Return what gres.conf says of this node's GPUs: AutoDetect, how many are listed, whether their cores are."""
     result = {"autodetect": None, "gpus": 0, "cores": False, "types": []}
     for line in lines:
         settings = dict(pairs(line))
@@ -222,6 +222,6 @@ def _listed(settings):
 
 
 def _files(expression):
-    """How many device files `/dev/nvidia[0-3,6]` stands for."""
+    """Count the device files in `/dev/nvidia[0-3,6]`."""
     found = re.search(r"\[([^\]]*)\]", expression)
     return len(read.cpu_list(found.group(1))) if found else 1

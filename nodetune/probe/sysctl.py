@@ -8,7 +8,7 @@ ROOT = "/proc/sys"
 
 
 def path_of(name):
-    """vm.swappiness → /proc/sys/vm/swappiness. A slash stands for a dot inside a name (net.ipv4.conf.eth0/1)."""
+    """Return /proc/sys/vm/swappiness for vm.swappiness. A slash is a dot inside a name (net.ipv4.conf.eth0/1)."""
     return os.path.join(ROOT, name.replace(".", "\0").replace("/", ".").replace("\0", "/"))
 
 

@@ -15,7 +15,7 @@ def collect(names, step):
 
 
 def _table(content, protocol):
-    """The counters of one protocol: a line of names, then a line of numbers. Raises KeyError where there is none."""
+    """Return the counters of one protocol: a line of names, then one of numbers. Raise KeyError."""
     lines = [line.split() for line in content.splitlines() if line.startswith(protocol + ":")]
     if len(lines) != 2:
         raise KeyError(protocol)
@@ -33,7 +33,7 @@ def _listen(content):
 
 
 def _memory():
-    """Pages that TCP holds, the three limits, and how often it was under pressure."""
+    """Return the pages that TCP holds, the three limits, and how often it was under pressure."""
     used = read.file_fact("/proc/net/sockstat", _pages_used)
     limits = read.file_fact("/proc/sys/net/ipv4/tcp_mem", lambda content: [int(part) for part in content.split()])
     pressures = read.file_fact("/proc/net/netstat", lambda content: _table(content, "TcpExt").get("TCPMemoryPressures"))
@@ -49,6 +49,6 @@ def _pages_used(content):
 
 
 def _softnet(content):
-    """Packets taken from, and dropped at, the input queues of all CPUs; hexadecimal, one line each."""
+    """Return packets taken from, and dropped at, the input queues of all CPUs; hexadecimal, one line each."""
     rows = [[int(word, 16) for word in line.split()[:3]] for line in content.splitlines()]
     return dict(zip(("processed", "dropped", "squeezed"), (sum(column) for column in zip(*rows))))

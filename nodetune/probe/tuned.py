@@ -9,7 +9,7 @@ FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr
 
 
 def profile():
-    """The active profile with those that it includes, and every setting with the file that it comes from."""
+    """Return the active profile with those that it includes, and every setting with its file."""
     names = read.text_or("/etc/tuned/active_profile").split()
     if not names:
         return read.absent("no tuned profile is active")
@@ -27,7 +27,7 @@ def profile():
 
 
 def _add_profile(name, chain, settings):
-    """Append a profile after what it includes is read: later settings win. `chain` starts with the active one."""
+    """Append a profile after those that it includes: later settings win. `chain` starts with the active one."""
     folders = [os.path.join(folder, name, "tuned.conf") for folder in FOLDERS]
     path = next((each for each in folders if read.exists(each)), None)
     if path is None or name in [each["name"] for each in chain] or len(chain) > 20:
@@ -42,7 +42,7 @@ def _add_profile(name, chain, settings):
 
 
 def ini(content):
-    """{section: {key: text}} of a simple configuration file."""
+    """Parse a simple configuration file into {section: {key: text}}."""
     sections, current = {}, ""
     for line in map(str.strip, content.splitlines()):
         if line.startswith("[") and line.endswith("]"):
@@ -54,7 +54,7 @@ def ini(content):
 
 
 def conflicts():
-    """Kernel parameters that tuned and a sysctl.d file set to different values: [{name, tuned, …}]."""
+    """Return kernel parameters that tuned and a sysctl.d file set to different values: [{name, tuned, …}]."""
     active = profile().get("value")
     if active is None:
         return read.absent("no tuned profile is active")

@@ -1,4 +1,4 @@
-"""Package updates that nobody starts by hand, and whether they leave the driver alone: `updates.apt`, `updates.dnf`."""
+"""Package updates that start automatically, and whether they leave the driver alone: `updates.apt`, `updates.dnf`."""
 
 import configparser
 import fnmatch
@@ -23,23 +23,16 @@ DRIVER_RPM = "nvidia-driver"
 
 def collect(names, step):
     step("apt")
-    yield "apt", _fact(_apt)
+    yield "apt", read.tried(_apt)
     step("dnf")
-    yield "dnf", _fact(_dnf)
-
-
-def _fact(reader):
-    try:
-        return reader()
-    except OSError as problem:
-        return read.unread("{}: {}".format(problem.filename or "package manager", read.why(problem)))
+    yield "dnf", read.tried(_dnf)
 
 
 # --- apt
 
 
 def _apt():
-    """Whether unattended-upgrades may run, what it leaves alone, and the driver packages that it would change."""
+    """Return whether unattended-upgrades may run, what it skips, and the driver packages that it would change."""
     if not read.exists("/usr/bin/unattended-upgrade"):
         return read.absent("unattended-upgrades is not installed")
     settings = apt_settings(_apt_files())
@@ -69,9 +62,9 @@ def _apt_files():
 
 
 def apt_settings(contents):
-    """{setting name in small letters: [values in order]} of apt's nested configuration; lists and scalars alike.
+    """Return {setting name in small letters: [values in order]} of apt's nested configuration.
 
-    `A::B "x";` and `A { B "x"; }` and `A::B { "x"; "y"; }` are the three ways that it is written; `#clear` empties.
+    There are three ways to write it: `A::B "x";`, `A { B "x"; }` and `A::B { "x"; "y"; }`; `#clear` empties a list.
     """
     settings, token = {}, re.compile(r'"((?:[^"\\]|\\.)*)"|([{};])|([^\s"{};]+)')
     for content in contents:
@@ -103,7 +96,7 @@ def _keep(settings, scopes, words):
 
 
 def driver_packages(status):
-    """{installed driver package: whether it is held} from dpkg's status file."""
+    """Return {installed driver package: whether it is held} from dpkg's status file."""
     found = {}
     for block in re.split(r"\n\n+", status):
         head = re.match(r"Package: (\S+)\nStatus: (\S+) \S+ installed", block)
@@ -113,7 +106,7 @@ def driver_packages(status):
 
 
 def _kept_by(name, held, blacklist):
-    """What keeps the package from changing by itself: "hold", the pattern, or nothing."""
+    """Return what keeps the package from being updated automatically: "hold", the pattern, or nothing."""
     if held:
         return "hold"
     for pattern in blacklist:
@@ -129,7 +122,7 @@ def _kept_by(name, held, blacklist):
 
 
 def _dnf():
-    """Whether dnf-automatic installs what it finds, and what it leaves alone."""
+    """Return whether dnf-automatic installs what it finds, and what it leaves alone."""
     path = "/etc/dnf/automatic.conf"
     if not read.exists(path):
         return read.absent("dnf-automatic is not installed")
@@ -165,7 +158,7 @@ def _ini(path):
 
 
 def _locked():
-    """Names that dnf's versionlock keeps: `nvidia-driver-3:550.54-1.el9.*` → nvidia-driver."""
+    """Return names that dnf's versionlock keeps: `nvidia-driver-3:550.54-1.el9.*` → nvidia-driver."""
     content = read.text_or("/etc/dnf/plugins/versionlock.list")
     return [
         re.sub(r"-(\d+:)?[^-]+-[^-]+$", "", line.strip())

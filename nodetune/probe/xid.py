@@ -42,7 +42,7 @@ def collect(names, step):
 
 
 def scan(lines):
-    """The events in (seconds since boot, message) lines, without those before a GPU's last recovery."""
+    """Return the events in (seconds since boot, message) lines, without those before a GPU's last recovery."""
     found = {"events": [], "nvswitch": [], "fallen_off_bus": []}
     for seconds, text in lines:
         if MODULE_LOADED.search(text):
@@ -72,13 +72,13 @@ def _event(bdf, number, seconds, text):
 
 
 def _bdf(text):
-    """`0000:3b:00` (the driver leaves the function out) → `0000:3b:00.0`."""
+    """Complete `0000:3b:00` (the driver leaves the function out) to `0000:3b:00.0`."""
     domain, _, rest = text.lower().partition(":")
     return "{:04x}:{}".format(int(domain, 16), rest if "." in rest else rest + ".0")
 
 
 def _kernel_log(step):
-    """(seconds since boot, message) of every kernel line that is left, and where it comes from. Raises OSError."""
+    """Return (seconds since boot, message) of every kernel line, and the source. Raise OSError."""
     step(KMSG)
     try:
         records = _kmsg()
@@ -97,7 +97,7 @@ def _kernel_log(step):
 
 
 def _kmsg():
-    """(sequence number, seconds, message) of the kernel's buffer. Raises OSError."""
+    """Return (sequence number, seconds, message) of the kernel's buffer. Raise OSError."""
     handle = os.open(read.ROOT + KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     records = []
     try:
@@ -105,7 +105,7 @@ def _kmsg():
             try:
                 data = os.read(handle, LONGEST_RECORD)
             except OSError as problem:
-                if problem.errno == errno.EPIPE:  # overwritten while we were reading: the next read goes on after it
+                if problem.errno == errno.EPIPE:  # overwritten while we were reading: the next read continues after it
                     continue
                 if problem.errno == errno.EAGAIN:
                     break
@@ -119,7 +119,7 @@ def _kmsg():
 
 
 def _records(text):
-    """The records in what was read: `6,123,4567890,-;message`, then lines of properties that begin with a space."""
+    """Yield the records in the text: `6,123,4567890,-;message`, then lines of properties that begin with a space."""
     for line in text.splitlines():
         head, semicolon, message = line.partition(";")
         fields = head.split(",")
@@ -130,7 +130,7 @@ def _records(text):
 
 
 def _journal():
-    """The journal's kernel lines of this boot; none where there is no journal or we may not see it."""
+    """Return the journal's kernel lines of this boot; none if there is no journal or no permission."""
     tool = read.find_tool("journalctl")
     if tool is None:
         return []

@@ -3,5 +3,5 @@
 `decide` and `lock` are pure; `stages` and `upgrade` bring it about through the parts that apply, verify and the guard use.
 """
 
-STAGES = ("look", "packages", "reboot", "tune", "audit", "verify", "baseline", "guard", "join")
+STAGES = ("preflight", "packages", "reboot", "tune", "audit", "verify", "baseline", "guard", "join")
 """In this order on every host. A host on which one fails goes no further; the others do."""

@@ -4,34 +4,34 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodetune import whole
-from nodetune.located import BadFile
-from nodetune.verdict import baseline
-from nodetune.verdict.baseline import BadBaseline
+from nodetune.foundation import atomic_file
+from nodetune.foundation.yaml_lines import FileError
+from nodetune.verify import baseline
+from nodetune.verify.baseline import BaselineError
 
 
 def check(path: Path | None) -> None:
-    """Raises BadFile."""
+    """Check that the baseline can be read or written. Raise FileError."""
     if path is None:
         return
     try:
         if path.exists():
             baseline.read(path)
         else:
-            whole.check(_first(path))
-    except (BadBaseline, OSError) as problem:
-        raise BadFile(f"{told(problem)} (the site file's baseline: {path})") from None
+            atomic_file.check(_first(path))
+    except (BaselineError, OSError) as problem:
+        raise FileError(f"{told(problem)} (the site file's baseline: {path})") from None
 
 
 def _first(path: Path) -> Path:
-    """What would be made first: folders that are missing are made as well."""
+    """Return the topmost folder that would be created."""
     while not path.parent.exists() and path.parent != path:
         path = path.parent
     return path
 
 
-def told(problem: BadBaseline | OSError) -> str:
-    """One line: which file, and what is wrong with it."""
+def told(problem: BaselineError | OSError) -> str:
+    """Describe on one line which file is wrong, and what is wrong with it."""
     if isinstance(problem, OSError):
         what = (problem.strerror or str(problem)).lower()
         return f"{problem.filename}: {what}" if problem.filename else what

@@ -6,20 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodetune import plan, show
-from nodetune.choice import ALWAYS
-from nodetune.model import HostFacts
-from nodetune.provision import catalogue, owner
-from nodetune.provision.catalogue import Catalogue, Needed
-from nodetune.provision.lock import Lock, Versions, moves_with_driver, upstream
-from nodetune.provision.seen import Refused, Seen
-from nodetune.siteprovision import Provision
+from nodetune.api.model import HostFacts
+from nodetune.audit import gpu_users
+from nodetune.audit.selection import ALWAYS
+from nodetune.config.site_provision import Provision
+from nodetune.foundation import text
+from nodetune.provision import driver_owner, package_data
+from nodetune.provision.facts import HostRefusedError, ProvisionFacts
+from nodetune.provision.lock import Lock, Versions, upstream
+from nodetune.provision.package_data import Catalogue, Needed, moves_with_driver
 
 FACTS = frozenset(
     {
         *ALWAYS,
-        *plan.GPU_PROCESSES,
-        plan.NVML,
+        *gpu_users.FACTS,
         "gpu.driver_version",
         "host.container",
         "modules.loaded",
@@ -32,7 +32,7 @@ FACTS = frozenset(
         "pci.gpus",
     }
 )
-"""Beside catalogue.facts() and lock_facts()."""
+"""Facts in addition to catalogue.facts() and lock_facts()."""
 
 OWN_REPOSITORIES = ("tools", "time")
 """Parts that hosts may have from their distribution's repositories, and whose versions need no lock; inbox RDMA is another."""
@@ -72,11 +72,11 @@ class Wanted:
         return f"{self.system}-{self.arch}"
 
     def packages(self) -> list[str]:
-        """The names of all parts."""
+        """Return the names of all parts."""
         return [name for needed in self.parts.values() for name in needed.packages]
 
     def variables(self) -> dict[str, Any]:
-        """What playbooks/versions.yml and provision.yml take."""
+        """Return the variables of playbooks/versions.yml and provision.yml."""
         return {
             "nodetune_system": self.system,
             "nodetune_manager": self.manager,
@@ -108,14 +108,14 @@ class Decision:
         return self.versions.driver if "driver" in self.wanted.parts else ""
 
     def changes(self) -> list[tuple[str, str, str]]:
-        """(package, version now, version wanted) of what will be installed or exchanged."""
+        """Return (package, version now, version wanted) of what will be installed or replaced."""
         wanted = self.versions.packages
         names = [name for name in wanted if name in self.held.packages or name in self.wanted.packages()]
         pairs = ((name, self.held.packages.get(name, ""), wanted[name]) for name in sorted(names))
         return [(name, now, then) for name, now, then in pairs if now != then]
 
     def variables(self) -> dict[str, Any]:
-        """What playbooks/provision.yml takes."""
+        """Return the variables of playbooks/provision.yml."""
         return {
             **self.wanted.variables(),
             "nodetune_versions": dict(self.versions.packages),
@@ -124,21 +124,21 @@ class Decision:
 
 
 def lock_facts(lock: Lock) -> set[str]:
-    """The facts that tell which of the locked packages are installed."""
+    """Return the facts that show which of the locked packages are installed."""
     return {f"packages.like.{name}" for versions in lock.values() for name in versions.packages}
 
 
 def wanted(facts: HostFacts, site: Provision) -> Wanted:
-    """Everything but versions. Raises Refused."""
+    """Decide everything but versions. Raise HostRefusedError."""
     if facts.about.get("uid"):
-        raise Refused("installing takes root", "log in as root, or use --become (-b)")
-    seen = Seen(facts)
+        raise HostRefusedError("installation needs root", "log in as root, or use --become (-b)")
+    seen = ProvisionFacts(facts)
     data, release, arch = _catalogue(seen), seen("host.os", {}), str(seen("host.arch", ""))
     _not_a_container(seen)
     gpus = _gpus(seen)
     if "driver" in site.parts and int(site.branch) < data.oldest:
-        raise Refused(
-            f"the packages of branch {site.branch} are not known for {data.system}", f"take {data.oldest} or newer"
+        raise HostRefusedError(
+            f"driver branch {site.branch} is not supported on {data.system}", f"use {data.oldest} or newer"
         )
     choices = {"modules": _modules(gpus, site), "build": site.build, "fabric": _fabric(seen, gpus), "rdma": site.rdma}
     kernel = str(seen("host.kernel", ""))
@@ -158,60 +158,61 @@ def wanted(facts: HostFacts, site: Provision) -> Wanted:
 
 
 def decide(facts: HostFacts, site: Provision, lock: Lock) -> Decision:
-    """What this host gets. Raises Refused."""
+    """Decide what this host gets. Raise HostRefusedError."""
     found = wanted(facts, site)
-    seen = Seen(facts)
-    data = catalogue.load(found.system)
+    seen = ProvisionFacts(facts)
+    data = package_data.load(found.system)
     installed = seen("packages.installed", {})
-    owner.check(seen, data, installed)
+    driver_owner.check(seen, data, installed)
     versions = _locked(found, lock)
     return Decision(found, versions, _held(found, versions, installed))
 
 
-def _catalogue(seen: Seen) -> Catalogue:
+def _catalogue(seen: ProvisionFacts) -> Catalogue:
     release = seen("host.os", {})
-    system = catalogue.system_of(release)
-    if system not in catalogue.known():
-        name = show.plain(release.get("name") or system or "this system", 60)
-        raise Refused(f"{name} is not supported", f"package data is there for {', '.join(catalogue.known())}")
-    data, manager = catalogue.load(system), seen("packages.manager", "")
+    system = package_data.system_of(release)
+    if system not in package_data.known():
+        name = text.plain(release.get("name") or system or "this system", 60)
+        raise HostRefusedError(f"{name} is not supported", f"supported systems are {', '.join(package_data.known())}")
+    data, manager = package_data.load(system), seen("packages.manager", "")
     if manager != data.manager:
-        raise Refused(f"{system} should have {data.manager}, and has {manager or 'no package manager'}")
+        raise HostRefusedError(f"{system} needs {data.manager} and has {manager or 'no package manager'}")
     return data
 
 
-def _not_a_container(seen: Seen) -> None:
+def _not_a_container(seen: ProvisionFacts) -> None:
     if seen("host.container", False):
-        raise Refused("this is a container", "provision the machine that it runs on")
+        raise HostRefusedError("this is a container", "provision the machine that it runs on")
 
 
-def _gpus(seen: Seen) -> list[str]:
-    """The PCI device IDs of the GPUs."""
+def _gpus(seen: ProvisionFacts) -> list[str]:
+    """Return the PCI device IDs of the GPUs."""
     devices = seen("pci.devices", {})
     found = [str(devices.get(bdf, {}).get("device", "")) for bdf in seen("pci.gpus", [])]
     if not found:
-        raise Refused("no NVIDIA GPU on the PCI bus", "look at lspci -d 10de: and at the cabling")
+        raise HostRefusedError("no NVIDIA GPU on the PCI bus", "check lspci -d 10de: and the cabling")
     return found
 
 
 def _modules(gpus: Iterable[str], site: Provision) -> str:
-    """open or proprietary. Raises Refused where the site wants what the GPUs cannot do."""
+    """Return open or proprietary. Raise HostRefusedError if the GPUs do not support what the site wants."""
     numbers = [int(each or "0", 16) for each in gpus]
     only_open = [each for each in gpus if int(each or "0", 16) >= BLACKWELL or each in GRACE_HOPPER]
     too_old = [number for number in numbers if number < TURING]
     if too_old and only_open:
-        raise Refused("GPUs that take the open kernel modules only sit beside ones that those do not drive")
+        raise HostRefusedError("some GPUs need the open kernel modules, which do not support the others")
     if site.modules == "proprietary" and only_open:
-        raise Refused(f"GPU 10de:{only_open[0]} takes the open kernel modules only", "modules: auto")
+        raise HostRefusedError(f"GPU 10de:{only_open[0]} supports only the open kernel modules", "modules: auto")
     if site.modules == "open" and too_old:
-        raise Refused(
-            f"GPU 10de:{too_old[0]:04x} is older than Turing: no open kernel module drives it", "modules: auto"
+        raise HostRefusedError(
+            f"GPU 10de:{too_old[0]:04x} is older than Turing: the open kernel modules do not support it",
+            "modules: auto",
         )
     return ("proprietary" if too_old else "open") if site.modules == "auto" else site.modules
 
 
-def _fabric(seen: Seen, gpus: Iterable[str]) -> str:
-    """none, nvswitch, or nvlink5 (NVSwitch of Blackwell: it takes NVLSM as well)."""
+def _fabric(seen: ProvisionFacts, gpus: Iterable[str]) -> str:
+    """Return none, nvswitch, or nvlink5 (NVSwitch of Blackwell, which also needs NVLSM)."""
     devices = seen("pci.devices", {}).values()
     if any(each.get("class") == NVSWITCH_CLASS and each.get("vendor") == NVIDIA for each in devices):
         return "nvswitch"
@@ -219,7 +220,7 @@ def _fabric(seen: Seen, gpus: Iterable[str]) -> str:
 
 
 def _parts(site: Provision, choices: Mapping[str, str]) -> list[str]:
-    """Those of the site that this host has a use for."""
+    """Return the parts of the site that this host can use."""
     needless = {
         "fabric-manager": choices["fabric"] == "none",
         "nccl": bool(site.nccl),
@@ -228,37 +229,43 @@ def _parts(site: Provision, choices: Mapping[str, str]) -> list[str]:
 
 
 def _locked(found: Wanted, lock: Lock) -> Versions:
-    """The versions of this system. Raises Refused where the lock does not say all that must be of one version."""
+    """Return the locked versions of this system. Raise HostRefusedError if the lock is incomplete."""
     versions = lock.get(found.locked_as)
     again = f"nodetune lock -i {found.host} adds it"
     if versions is None:
-        raise Refused(f"the lock has no versions for {found.locked_as}", again)
+        raise HostRefusedError(f"the lock has no versions for {found.locked_as}", again)
     free = (*OWN_REPOSITORIES, *(("rdma",) if found.choices["rdma"] == "inbox" else ()))
     locked = [part for part in found.parts if part not in free]
     missing = [name for part in locked for name in found.parts[part].packages if name not in versions.packages]
     if missing:
-        raise Refused(f"the lock has no version of {show.names(missing)} for {found.locked_as}", again)
+        raise HostRefusedError(f"the lock has no version of {text.names(missing)} for {found.locked_as}", again)
     if "driver" in found.parts and versions.driver.partition(".")[0] != found.branch:
-        raise Refused(
+        raise HostRefusedError(
             f"the lock has driver {versions.driver} and the site file wants branch {found.branch}",
-            "lock again, or change the branch",
+            "run nodetune lock again, or change the branch",
         )
     return versions
 
 
 def _held(found: Wanted, versions: Versions, installed: Mapping[str, Mapping[str, str]]) -> Versions:
-    """What is installed now of the packages that are concerned; also what only an older driver had: the way back needs it."""
+    """Return the installed versions of the packages concerned.
+
+    This includes packages that only an older driver had: a downgrade needs them.
+    """
     names = {*versions.packages, *found.packages()}
     packages = {
         name: str(about["version"])
         for name, about in installed.items()
-        if name in names or owner.like(name, found.family)
+        if name in names or driver_owner.like(name, found.family)
     }
     return Versions(_driver_of(found, packages), packages)
 
 
 def _driver_of(found: Wanted, packages: Mapping[str, str]) -> str:
-    """The driver's version by its first installed package. Names change with the branch: any that moves with it tells."""
+    """Return the driver's version by its first installed package.
+
+    Names change with the branch, so any package that has the driver's version counts.
+    """
     of_driver = found.parts["driver"].packages if "driver" in found.parts else ()
     kin = (*of_driver, *filter(moves_with_driver, sorted(packages))) if of_driver else ()
     return next((upstream(packages[name]) for name in kin if name in packages), "")

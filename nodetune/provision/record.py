@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune import show
-from nodetune.outcome import NOT_REACHED, OK, TOO_SLOW
-from nodetune.provision.typed import OLDER, Typed
-from nodetune.report.data import head
-from nodetune.runs import Run
+from nodetune.audit.summary import NOT_REACHED, OK, TOO_SLOW
+from nodetune.documents.audit import head
+from nodetune.foundation import text
+from nodetune.provision.resume_command import OLDER, ResumeCommand
+from nodetune.remediation.runs import Run
 
 SCHEMA = "nodetune.provision/1"
 DONE, NOTHING, FAILED, NOT_BEGUN, LEFT_OUT = "done", "nothing to do", "failed", "not reached", "left out"
@@ -19,44 +19,45 @@ STOPPED = "stopped by Ctrl-C"
 
 
 @dataclass(frozen=True)
-class Came:
-    """What one host came to at one stage. `code`: the exit code that a failure stands for; `mends`: the earlier stage that can
-    mend it, where it is not the failed one.
+class StageResult:
+    """The result of one host at one stage.
+
+    `code`: the exit code for a failure; `restart_at`: the earlier stage to restart at, if it is not the failed one.
     """
 
     state: str = DONE
     message: str = ""
     code: int = OK
     seconds: float = 0.0
-    mends: str = ""
+    restart_at: str = ""
 
     @property
     def ok(self) -> bool:
         return self.state != FAILED
 
 
-Results = dict[str, Came]
+Results = dict[str, StageResult]
 """Host → what it came to."""
 
 
-def failed(message: str, code: int = NOT_REACHED, mends: str = "") -> Came:
-    return Came(FAILED, show.plain(" ".join(message.split()), 600), code, mends=mends)
+def failed(message: str, code: int = NOT_REACHED, restart_at: str = "") -> StageResult:
+    return StageResult(FAILED, text.plain(" ".join(message.split()), 600), code, restart_at=restart_at)
 
 
 class Record:
     """Host → stage → what it came to; written down after every stage, so that a run that is killed has told all it knew."""
 
     def __init__(
-        self, run: Run, hosts: Iterable[str], stages: Sequence[str], typed: Typed, upgrade: bool = False
+        self, run: Run, hosts: Iterable[str], stages: Sequence[str], typed: ResumeCommand, upgrade: bool = False
     ) -> None:
         self._run, self.stages, self._typed, self._upgrade = run, tuple(stages), typed, upgrade
-        self.hosts: dict[str, dict[str, Came]] = {host: {} for host in hosts}
+        self.hosts: dict[str, dict[str, StageResult]] = {host: {} for host in hosts}
 
     @property
     def run(self) -> str:
         return self._run.id
 
-    def note(self, stage: str, came: Mapping[str, Came]) -> None:
+    def note(self, stage: str, came: Mapping[str, StageResult]) -> None:
         for host, each in came.items():
             self.hosts[host][stage] = each
             told = {"task": stage, "item": "", "status": each.state, "changed": each.state == DONE}
@@ -72,22 +73,22 @@ class Record:
         return [host for host, stages in self.hosts.items() if all(each.ok for each in stages.values())]
 
     def broke_at(self, host: str) -> str:
-        """The stage that failed; empty where none did."""
+        """Return the stage that failed; empty if none did."""
         return next((stage for stage, each in self.hosts[host].items() if not each.ok), "")
 
     def again(self, host: str) -> str:
-        """What to type once the cause of a host's failure is gone."""
+        """Return the command to type once the cause of a host's failure is fixed."""
         back = self.hosts[host].get("back")
         if back and not back.ok and back.code != TOO_SLOW:  # where it is TOO_SLOW, the versions of before are there
-            older = f"{OLDER} is the lock of before, from git: run {self.run} keeps its versions in held.json"
+            older = f"{OLDER} is the previous lock, from git; run {self.run} keeps its versions in held.json"
             return f"{self._typed.command(host, OLDER)}  # {older}"
         return self._typed.command(host) + self._from(host)
 
     def _from(self, host: str) -> str:
-        """An upgrade is begun anew where everything is as it was before; one that was cut short is gone on with."""
+        """Return the options to continue: an interrupted upgrade continues; one that changed nothing starts again."""
         stage, back = self.broke_at(host), self.hosts[host].get("back")
         if not self._upgrade:
-            begin = self.hosts[host][stage].mends or stage
+            begin = self.hosts[host][stage].restart_at or stage
             return f" --from {begin}" if begin in self.stages[1:] else ""
         as_before = stage in ("drain", "before") or (back and (back.state in (DONE, NOTHING) or back.code == TOO_SLOW))
         return " --upgrade" if as_before else ""
@@ -97,7 +98,7 @@ class Record:
         for host, stages in self.hosts.items():
             broke = self.broke_at(host)
             for stage in self.stages:
-                stages.setdefault(stage, Came(NOT_BEGUN, f"{broke} failed" if broke else why))
+                stages.setdefault(stage, StageResult(NOT_BEGUN, f"{broke} failed" if broke else why))
         self.save()
 
     @property
@@ -117,7 +118,7 @@ class Record:
         return {**head(SCHEMA), "run": self.run, "hosts": hosts}
 
 
-def _data(came: Came) -> dict[str, Any]:
+def _data(came: StageResult) -> dict[str, Any]:
     return {"state": came.state, "message": came.message, "seconds": round(came.seconds, 3)}
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune.outcome import NOT_REACHED
+from nodetune.audit.summary import NOT_REACHED
 from nodetune.provision import STAGES, baseline
-from nodetune.provision.record import LEFT_OUT, STOPPED, Came, Clock, Record, Results, failed
-from nodetune.provision.work import Work
-from nodetune.verdict.baseline import BadBaseline
+from nodetune.provision.record import LEFT_OUT, STOPPED, Clock, Record, Results, StageResult, failed
+from nodetune.provision.steps import Steps
+from nodetune.verify.baseline import BaselineError
 
 Say = Callable[[str, Sequence[str]], None]
 """Hears that a stage begins, and on which hosts."""
@@ -17,24 +17,24 @@ Say = Callable[[str, Sequence[str]], None]
 
 @dataclass(frozen=True)
 class Chosen:
-    """Which stages are gone through: from one on, or only one. `look` always is: all others build on it."""
+    """Which stages run: from one on, or only one. The preflight always runs: all others need it."""
 
     first: str = ""
     only: str = ""
 
     def __contains__(self, stage: object) -> bool:
-        if stage == "look" or not (self.first or self.only):
+        if stage == "preflight" or not (self.first or self.only):
             return True
         return stage == self.only if self.only else STAGES.index(str(stage)) >= STAGES.index(self.first)
 
 
-def provision(work: Work, record: Record, chosen: Chosen, say: Say, drain: bool = False) -> int:
-    """Go through the stages. Returns the exit code; the record is whole whatever happens."""
+def provision(work: Steps, record: Record, chosen: Chosen, say: Say, drain: bool = False) -> int:
+    """Run the stages and return the exit code. The record is complete whatever happens."""
     try:
         for stage in STAGES:
             hosts = record.alive
             if stage not in chosen:
-                record.note(stage, dict.fromkeys(hosts, Came(LEFT_OUT, "not asked for")))
+                record.note(stage, dict.fromkeys(hosts, StageResult(LEFT_OUT, "not selected")))
                 continue
             if stage == "packages" and drain:
                 hosts = _drained(work, record, hosts)
@@ -43,14 +43,14 @@ def provision(work: Work, record: Record, chosen: Chosen, say: Say, drain: bool 
                 break
         work.give_back(record.alive)
     finally:
-        record.close(work.stopped or "the run ended before")
+        record.close(work.stopped or "the run ended earlier")
     return record.code
 
 
 def step(
-    record: Record, stage: str, hosts: Sequence[str], do: Callable[[Sequence[str]], Results], work: Work, say: Say
+    record: Record, stage: str, hosts: Sequence[str], do: Callable[[Sequence[str]], Results], work: Steps, say: Say
 ) -> None:
-    """One stage on some hosts. Ctrl-C ends it: of hosts that were not done nobody knows how far they came."""
+    """Run one stage on some hosts. Ctrl-C ends it: the state of unfinished hosts is unknown."""
     if not hosts:
         return
     say(stage, hosts)
@@ -58,10 +58,10 @@ def step(
     try:
         found = do(hosts)
     except KeyboardInterrupt:
-        work.field.stopped = work.stopped or STOPPED
+        work.operations.stopped = work.stopped or STOPPED
         found = {}
     except (
-        BadBaseline,
+        BaselineError,
         OSError,
     ) as problem:  # of this computer, not of the hosts: a file that is gone, a disk that is full
         found = dict.fromkeys(hosts, failed(baseline.told(problem)))
@@ -70,8 +70,8 @@ def step(
     record.note(stage, {host: replace(each, seconds=seconds) for host, each in came.items()})
 
 
-def _drained(work: Work, record: Record, hosts: Sequence[str]) -> list[str]:
-    """Hosts that a scheduler has let go of; the others failed before a package was touched."""
+def _drained(work: Steps, record: Record, hosts: Sequence[str]) -> list[str]:
+    """Return the hosts that are drained; the others failed before any package changed."""
     came = work.drain(hosts)
     record.note("packages", {host: each for host, each in came.items() if not each.ok})
     return [host for host in hosts if came[host].ok]

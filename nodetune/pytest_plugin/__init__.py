@@ -41,7 +41,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def option(config: pytest.Config, name: str) -> Any:
-    """The value of --nodetune-NAME."""
+    """Return the value of --nodetune-NAME."""
     return config.getoption(f"nodetune_{name.replace('-', '_')}")
 
 

@@ -12,8 +12,8 @@ from typing import Any, NoReturn
 
 import pytest
 
-from nodetune.model import SEVERITIES, Check, Finding, HostResult
-from nodetune.outcome import at_least
+from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
+from nodetune.audit.summary import at_least
 from nodetune.pytest_plugin import FLAGS, OPTIONS, SEVERAL, option
 
 CHECKS = Path(__file__).parents[1] / "checks"
@@ -35,7 +35,7 @@ class Case:
 
 
 def markers() -> list[tuple[str, str]]:
-    """Every marker that items may have, and what it says."""
+    """Return every marker that items may have, with its description."""
     areas = sorted(each.name for each in CHECKS.iterdir() if each.is_dir() and each.name[0] not in "._")
     return [
         ("nodetune", "a check of nodetune on a host"),
@@ -45,7 +45,7 @@ def markers() -> list[tuple[str, str]]:
 
 
 def packed(cases: Iterable[Case]) -> list[tuple[Any, ...]]:
-    """Plain values, which a worker of xdist can be handed."""
+    """Return plain values, which a worker of xdist can receive."""
     return [astuple(case) for case in cases]
 
 
@@ -54,12 +54,21 @@ def unpacked(handed: Iterable[tuple[Any, ...]]) -> list[Case]:
 
 
 def audited(config: pytest.Config) -> list[Case]:
-    """Audit as `nodetune audit` with the same options does. Raises pytest.UsageError for a mistake in these."""
+    """Audit as `nodetune audit` with the same options does. Raise pytest.UsageError for a mistake in these."""
     import click
 
-    from nodetune import factfile, fleet, hosts, located
+    from nodetune.audit import fleet
+    from nodetune.facts import document
+    from nodetune.foundation import yaml_lines
+    from nodetune.hosts import patterns
 
-    mistakes = (factfile.BadFacts, fleet.BadGroup, fleet.BadReference, hosts.BadInventory, located.BadFile)
+    mistakes = (
+        document.FactsError,
+        fleet.CohortError,
+        fleet.ReferenceHostError,
+        patterns.InventoryError,
+        yaml_lines.FileError,
+    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries below: a user's -W error is meant for the user's code
         try:
@@ -77,7 +86,7 @@ def _refuse(message: str) -> NoReturn:
 
 
 def _arguments(config: pytest.Config) -> list[str]:
-    """The arguments of `nodetune audit` that pytest's stand for."""
+    """Return the arguments of `nodetune audit` for those of pytest."""
     given = [f"--{name}={option(config, name)}" for name in OPTIONS if option(config, name) is not None]
     given += [f"--{name}={each}" for name in SEVERAL for text in option(config, name) for each in text.split(",")]
     given += [f"--{name}" for name in FLAGS if option(config, name)]
@@ -87,7 +96,7 @@ def _arguments(config: pytest.Config) -> list[str]:
 
 
 def _of_testinfra(config: pytest.Config) -> list[str]:
-    """Its hosts as ours, as far as they are reached by SSH; `--ansible-inventory` is what molecule gives."""
+    """Use the hosts of testinfra that SSH reaches; molecule passes `--ansible-inventory`."""
     named, inventory = config.getoption("hosts", None), config.getoption("ansible_inventory", None)
     sudo = ["--become"] if config.getoption("sudo", None) else []
     if inventory:
@@ -101,24 +110,26 @@ def _of_testinfra(config: pytest.Config) -> list[str]:
 
 
 def _audited(arguments: list[str]) -> list[Case]:
-    from nodetune import workflow
-    from nodetune.choice import comparing
-    from nodetune.commands import _options, audit
-    from nodetune.saved import Saved
+    from nodetune.audit import auditor, run
+    from nodetune.audit.selection import comparing
+    from nodetune.cli import as_typed, options
+    from nodetune.cli.commands import audit
+    from nodetune.facts.saved import Saved
+    from nodetune.hosts import inventory
 
     given = audit.command.make_context("nodetune audit", arguments).params
     fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
-    reach = _options.reach(given)
-    choice = comparing(_options.choice(given["profiles"], site, given["select"], given["ignore"]))
-    asked = _options.as_typed(reach, path, choice, site)
+    reach = options.reach(given)
+    choice = comparing(options.choice(given["profiles"], site, given["select"], given["ignore"]))
+    asked = as_typed.text(reach, path, choice.profiles, site)
     saved = Saved(path, reach.inventory, reach.limit) if path else None
-    found = workflow.audit_files(saved, choice) if saved else workflow.audit_hosts(reach.targets(), choice, reach)
-    results = workflow.by_name(workflow.compared(found, choice))
+    found = auditor.audit_files(saved, choice) if saved else run.audit_hosts(inventory.selected(reach), choice, reach)
+    results = auditor.by_name(auditor.compared(found, choice))
     return list(told(results, Telling({check.id: check for check in choice.judged()}, fail_on, asked)))
 
 
 def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:
-    """The cases of all hosts. Of two that have one name (facts of several days) the second is NAME#2."""
+    """Yield the cases of all hosts. The second host with the same name (facts of several days) is NAME#2."""
     seen: Counter[str] = Counter()
     for result in results:
         seen[result.host] += 1
@@ -138,9 +149,9 @@ class Telling:
     asked: str
 
     def unreached(self, host: str, result: HostResult) -> Case:
-        from nodetune import show
+        from nodetune.foundation import text as plain_text
 
-        return Case(host, REACHED, "error", show.plain(f"{result.state}: {result.message}"))
+        return Case(host, REACHED, "error", plain_text.plain(f"{result.state}: {result.message}"))
 
     def case(self, host: str, found: Finding) -> Case:
         check = self.checks.get(found.check)
@@ -164,20 +175,20 @@ class Telling:
         return "skipped", f"unknown: {found.reason}" if found.status == "unknown" else found.reason
 
     def _text(self, found: Finding) -> str:
-        """What a person needs who sees only this item."""
+        """Return everything that a reader of only this item needs."""
         rows = {
             "observed": found.observed or ("unknown" if found.status == "unknown" else ""),
             "wanted": found.wanted,
             "because": found.reason,
             "why": self._why(found),
-            "by hand": " ".join(found.manual.split()),
+            "manual": " ".join(found.manual.split()),
             "next": self._next(found),
         }
         head = f"{found.severity}: {found.title}"
         return "\n".join([head, *(f"  {name:<8}  {text}" for name, text in rows.items() if text)])
 
     def _why(self, found: Finding) -> str:
-        from nodetune import explain
+        from nodetune.audit import explain
 
         check = self.checks.get(found.check)
         return explain.explain(check).sections.get("Why it matters", "") if check else ""

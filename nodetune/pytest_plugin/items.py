@@ -24,7 +24,7 @@ class CheckItem(pytest.Item):
             self.add_marker(pytest.mark.skip(reason=case.text))
 
     def setup(self) -> None:
-        """Where nothing is known, pytest is to say ERROR, not FAILED."""
+        """Make pytest report ERROR, not FAILED, if nothing is known."""
         if self._case.outcome == "error":
             pytest.fail(self._case.text, pytrace=False)
 
@@ -35,12 +35,12 @@ class CheckItem(pytest.Item):
             pytest.fail(self._case.text, pytrace=False)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """No traceback: pytest would make one, which nobody sees, of each expected failure."""
+        """Return no traceback: pytest would make one for each expected failure."""
         expected = isinstance(excinfo.value, pytest.xfail.Exception)
         return self._case.text if expected else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int, str]:
-        """Where it is from (in place of a file, its host), the line that pytest wants of a skipped item, and its title."""
+        """Return the host (in place of a file), the line that pytest needs for a skipped item, and the title."""
         return self.path, 0, self.nodeid
 
 
@@ -57,7 +57,7 @@ class HostItems(pytest.Collector):
 
 
 def hosts(session: pytest.Session, cases: Iterable[Case], ids: Sequence[str]) -> list[HostItems]:
-    """The collectors of a session. With ids: of these items and hosts only. Raises pytest.UsageError for one unknown."""
+    """Return the collectors of a session, limited to `ids` if given. Raise pytest.UsageError for an unknown id."""
     chosen = [case for case in cases if not ids or any(_means(each, case) for each in ids)]
     for each in ids:
         if not any(_means(each, case) for case in chosen):
@@ -75,6 +75,6 @@ def _id(host: str) -> str:
 
 
 def _means(wanted: str, case: Case) -> bool:
-    """Whether a node id is that of the item or of its host; one of a host that was not reached cannot be told apart."""
+    """Return whether a node id is that of the item or of its host."""
     host = _id(case.host)
     return wanted in (host, f"{host}::{case.name}") or (case.name == REACHED and wanted.startswith(f"{host}::"))

@@ -1,4 +1,4 @@
-"""The hooks of a pytest run with --nodetune."""
+"""What the plugin does in a pytest run with --nodetune."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Auditing:
             config.addinivalue_line("markers", f"{name}: {told}")
 
     def _cases(self) -> list[cases.Case]:
-        """Raises pytest.UsageError."""
+        """Return the cases. Raise pytest.UsageError."""
         if self._known is None:
             handed = getattr(self._config, "workerinput", {}).get("nodetune")
             self._known = cases.audited(self._config) if handed is None else cases.unpacked(handed)
@@ -34,7 +34,7 @@ class Auditing:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionstart(self) -> None:
-        """With xdist: before it starts threads and workers (a large audit parts in several processes)."""
+        """Audit before xdist starts threads and workers (a large audit uses several processes)."""
         if self._config.getoption("dist", "no") != "no":
             self._cases()
 
@@ -45,7 +45,7 @@ class Auditing:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, None]:
-        """A session consists of files, and of hosts."""
+        """Add the hosts to the files that a session consists of."""
         hosts = items.hosts(collector, self._cases(), self._ids) if isinstance(collector, pytest.Session) else []
         outcome = yield
         if hosts:
@@ -54,7 +54,7 @@ class Auditing:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
-        """A host that was not reached is an error whatever -m and -k select: nothing is known of it."""
+        """Keep a host that was not reached as an error, whatever -m and -k select."""
         kept = [item for item in items if getattr(item, "not_reached", False)]
         items[:] = [item for item in items if not getattr(item, "not_reached", False)]
         yield
@@ -62,7 +62,7 @@ class Auditing:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """In a JUnit file a host is a class and a check a case of it; pytest would call all of it a name."""
+        """Name the host as the class and the check as the case in a JUnit file; pytest would join all of it."""
         host, ours, name = report.nodeid.removeprefix("nodetune[").rpartition("]::")
         if not ours or not report.nodeid.startswith("nodetune["):
             return

@@ -1,1 +1,89 @@
-"""Reporters: one file per format, each a function of results."""
+"""Reporters: one file per format, each a function of results, imported when it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from nodetune.api.model import Check, Finding, HostResult
+
+if TYPE_CHECKING:
+    from nodetune.report.html.measured import Measured
+
+Write = Callable[[Sequence[HostResult], TextIO], None]
+
+
+@dataclass(frozen=True)
+class About:
+    """What reports say along with the results: checks by id, options that select the hosts, threshold, other files."""
+
+    checks: Mapping[str, Check]
+    asked: str
+    fail_on: str
+    previous: Path | None = None
+    measurements: tuple[Path, ...] = ()
+    by_host: bool = False
+
+
+def area(found: Finding, checks: Mapping[str, Check]) -> str:
+    """Return the area of a finding's check, or `site` for a site check."""
+    check = checks.get(found.check)
+    return check.area if check and check.area else "site"
+
+
+def _text(about: About) -> Write:
+    from nodetune.report.text import audit
+
+    return partial(audit.write, asked=about.asked, by_host=about.by_host)
+
+
+def _json(_about: About) -> Write:
+    from nodetune.documents import audit
+
+    return audit.write_audit
+
+
+def _html(about: About) -> Write:
+    from nodetune.report.html import page, previous
+
+    before = previous.read(about.previous) if about.previous else None
+    measured = _measured(about.measurements) if about.measurements else None
+    return partial(page.write, checks=about.checks, asked=about.asked, before=before, measured=measured)
+
+
+def _measured(files: tuple[Path, ...]) -> Measured:
+    from nodetune.report.html import measured as measured_page
+
+    return measured_page.read(files)
+
+
+def _junit(about: About) -> Write:
+    from nodetune.report import junit
+
+    return partial(junit.write, checks=about.checks, fail_on=about.fail_on)
+
+
+def _markdown(about: About) -> Write:
+    from nodetune.report import markdown
+
+    return partial(markdown.write, checks=about.checks, asked=about.asked)
+
+
+def _prometheus(about: About) -> Write:
+    from nodetune.report import prometheus
+
+    return partial(prometheus.write, checks=about.checks)
+
+
+MAKERS: dict[str, Callable[[About], Write]] = {
+    "text": _text,
+    "json": _json,
+    "html": _html,
+    "junit": _junit,
+    "markdown": _markdown,
+    "prometheus": _prometheus,
+}
+"""Format → what makes its writer, before any host is touched. Raises yaml_lines.FileError."""

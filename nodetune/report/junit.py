@@ -10,8 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import TextIO
 
-from nodetune.model import Check, Finding, HostResult
-from nodetune.outcome import at_least
+from nodetune.api.model import Check, Finding, HostResult
+from nodetune.audit.summary import at_least
+from nodetune.report import area
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document may hold, escaped or not (https://www.w3.org/TR/xml/#charsets)."""
@@ -21,7 +22,7 @@ SPECIAL = re.compile("[" + "".join(ENTITIES) + "]")
 
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], fail_on: str = "medium") -> None:
-    """One host at a time. Findings below `fail_on` do not fail their case: they stand in its output."""
+    """Write one host at a time. Findings below `fail_on` do not fail their case: they are in its output."""
     counted = () if fail_on == "never" else at_least(fail_on)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
     stream.writelines(_suite(result, checks, counted) for result in results)
@@ -62,13 +63,13 @@ def _outcome(found: Finding, counted: tuple[str, ...]) -> str:
 
 
 def _details(found: Finding) -> str:
-    """What a person needs who sees only this case."""
+    """Return everything that a reader of only this case needs."""
     rows = {
         "severity": found.severity,
         "observed": found.observed,
         "wanted": found.wanted,
         "because": found.reason,
-        "by hand": " ".join(found.manual.split()),
+        "manual": " ".join(found.manual.split()),
         "next": f"nodetune explain {found.check}",
     }
     return "\n".join([found.title, *(f"{name}: {text}" for name, text in rows.items() if text)])
@@ -79,12 +80,6 @@ def _told(kind: str, sort: str, message: str, text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Text for an element or an attribute; what XML cannot hold is shown by its number."""
+    """Escape text for an element or an attribute; what XML cannot hold becomes its number."""
     printable = NOT_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return SPECIAL.sub(lambda found: ENTITIES[found[0]], printable)
-
-
-def area(found: Finding, checks: Mapping[str, Check]) -> str:
-    """The area of a finding's check; `site` for one that is not among them."""
-    check = checks.get(found.check)
-    return check.area if check and check.area else "site"

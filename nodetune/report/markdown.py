@@ -10,10 +10,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TextIO
 
-from nodetune import explain, nodeset, show
-from nodetune.model import SEVERITIES, Check, Finding, HostResult
-from nodetune.outcome import Summary, summarise
-from nodetune.report.text import Group, grouped
+from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
+from nodetune.audit import explain
+from nodetune.audit.summary import Summary, summarise
+from nodetune.foundation import text as plain_text
+from nodetune.hosts import nodeset
+from nodetune.report.text.findings import Group, grouped
 
 MOST_VARIANTS = 6
 LONGEST = 300
@@ -21,7 +23,7 @@ MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "") -> None:
-    """Worst first: a table of the findings, then each with why it matters and what to type next."""
+    """Write the worst first: a table of the findings, then each with its reason and the next command."""
     kept: list[HostResult] = []
     stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
     groups = grouped(kept)
@@ -33,7 +35,7 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
 
 
 def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[HostResult]:
-    """The results as they come, each then kept without its facts and what passed: thousands of hosts fit."""
+    """Yield the results, and keep each without facts and passed checks, so that thousands of hosts fit."""
     for result in results:
         yield result
         told = tuple(found for found in result.findings if found.status in ("fail", "waived", "unknown"))
@@ -41,20 +43,20 @@ def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[
 
 
 def code(text: str, longest: int = LONGEST) -> str:
-    """A code span of one line that holds `text`, whatever is in it."""
-    plain = " ".join(show.plain(text, longest).split()) or " "
+    """Return a code span of one line that contains `text`, whatever is in it."""
+    plain = " ".join(plain_text.plain(text, longest).split()) or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain[0] == "`" or plain[-1] == "`" else ""
     return f"{fence}{pad}{plain}{pad}{fence}"
 
 
 def cell(text: str) -> str:
-    """Text for the cell of a table, which a bar ends even in a code span (GitHub's specification, 4.10)."""
+    """Escape text for the cell of a table, which a bar ends even in a code span (GitHub's specification, 4.10)."""
     return text.replace("|", "\\|")
 
 
 def prose(text: str) -> str:
-    """Our own words as text: nothing in them is markup. Addresses stay as they are, for readers make links of them."""
+    """Escape our own text: nothing in it is markup. Addresses stay as they are, so that readers make links."""
     words = " ".join(text.split()).split(" ")
     return " ".join(word if word.startswith("https://") else MARKUP.sub(r"\\\1", word) for word in words)
 
@@ -111,7 +113,7 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
 def _next(found: Finding, asked: str) -> str:
     if found.fix:
         words = ("nodetune plan", asked, f"-s {found.check}")
-        return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {found.fix.disruption})"
+        return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {disruption_name(found.fix.disruption)})"
     by_hand = f"{prose(found.manual)} " if found.manual else ""
     return f"{by_hand}{code(f'nodetune explain {found.check}')}"
 

@@ -11,9 +11,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TextIO
 
-from nodetune import __version__, show
-from nodetune.model import SEVERITIES, Check, HostResult
-from nodetune.report.junit import area
+from nodetune import __version__
+from nodetune.api.model import SEVERITIES, Check, HostResult
+from nodetune.foundation import text as plain_text
+from nodetune.report import area
 
 STATUSES = ("pass", "fail", "unknown", "waived", "skip")
 HELP = {
@@ -30,7 +31,7 @@ ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], now: float | None = None) -> None:
-    """All samples of a metric stand together, as the format wants it: kept as lines, a few hundred bytes a host."""
+    """Write the samples by metric, as the format requires: kept as lines, a few hundred bytes per host."""
     lines: dict[str, list[str]] = {name: [] for name in HELP}
     ended = time.time() if now is None else now
     lines["info"].append(_line("info", {"version": __version__}, 1))
@@ -49,7 +50,7 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
 
 
 def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Iterator[Sample]:
-    """(name, labels, value) of one host. Zeros are told, so that an alert can see that something is gone."""
+    """Yield (name, labels, value) of one host. Zeros are included, so that alerts see that something is gone."""
     yield "reached", {"host": host, "state": label(result.state)}, result.state == "ok"
     if result.state != "ok":
         return
@@ -65,8 +66,8 @@ def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Itera
 
 
 def label(text: str) -> str:
-    """Text of a label made safe and short, not yet escaped."""
-    return show.plain(text, LONGEST_LABEL)
+    """Make the text of a label safe and short, not yet escaped."""
+    return plain_text.plain(text, LONGEST_LABEL)
 
 
 def _line(name: str, labels: Mapping[str, str], value: float) -> str:

@@ -2,7 +2,7 @@
 """Refuses to go on where the driver's kin is not of the driver's version."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 from ansible.module_utils.nodetune_packages import held
 from ansible.module_utils.nodetune_packages.question import disagreeing
 
@@ -35,7 +35,7 @@ def main():
             found = held.every_version(given["manager"], given["packages"])
         else:
             found = {name: [version] for name, version in locked.items()}
-    except Problem as problem:
+    except ChangeError as problem:
         module.fail_json(msg=str(problem))
     other = disagreeing(sorted(given["packages"]), found, given["driver"])
     if other and locked is not None:

@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import Stop
+from ansible.module_utils.nodetune_host.problem import StopError
 
 DOCUMENTATION = """
 module: nodetune_begin
@@ -26,7 +26,7 @@ def main():
     given = module.params
     try:
         found = session.begin(given["run"], given["controller"], given["take_over"], module.check_mode)
-    except Stop as stop:
+    except StopError as stop:
         module.fail_json(msg=str(stop))
     module.exit_json(changed=False, interrupted=found)
 

@@ -4,7 +4,7 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import Stop, Waits
+from ansible.module_utils.nodetune_host.problem import StopError, WaitError
 
 DOCUMENTATION = """
 module: nodetune_change
@@ -40,9 +40,9 @@ def main():
             session.rehearse(given["run"], group, given["earlier"], result)
         else:
             session.change(given["run"], group, result)
-    except Waits as waits:
+    except WaitError as waits:
         module.exit_json(waits=str(waits), **result.data())
-    except Stop as stop:
+    except StopError as stop:
         module.fail_json(msg=str(stop), **result.data())
     module.exit_json(**result.data())
 

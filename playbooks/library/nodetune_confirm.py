@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import Problem, Stop
+from ansible.module_utils.nodetune_host.problem import ChangeError, StopError
 
 DOCUMENTATION = """
 module: nodetune_confirm
@@ -17,7 +17,7 @@ def main():
     module = AnsibleModule({"run": {"type": "str", "required": True}}, supports_check_mode=False)
     try:
         confirmed = session.confirm(module.params["run"])
-    except (Problem, Stop) as problem:
+    except (ChangeError, StopError) as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=False, confirmed=confirmed)
 

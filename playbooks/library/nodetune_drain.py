@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import scheduler
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 DOCUMENTATION = """
 module: nodetune_drain
@@ -29,7 +29,7 @@ def main():
             changed, busy = scheduler.drain(run)
         else:
             changed = scheduler.resume(run)
-    except Problem as problem:
+    except ChangeError as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=changed, busy=busy)
 

@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import Stop
+from ansible.module_utils.nodetune_host.problem import StopError
 
 DOCUMENTATION = """
 module: nodetune_end
@@ -18,7 +18,7 @@ def main():
     try:
         if not module.check_mode:
             session.end(module.params["run"])
-    except Stop as stop:
+    except StopError as stop:
         module.fail_json(msg=str(stop))
     module.exit_json(changed=False)
 

@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard
-from ansible.module_utils.nodetune_host.problem import Stop
+from ansible.module_utils.nodetune_host.problem import StopError
 
 DOCUMENTATION = """
 module: nodetune_guard
@@ -17,7 +17,7 @@ def main():
     module = AnsibleModule({"guard": {"type": "dict", "required": True}}, supports_check_mode=True)
     try:
         guard.check(module.params["guard"])
-    except Stop as stop:
+    except StopError as stop:
         module.fail_json(msg=str(stop))
     module.exit_json(changed=False)
 

@@ -2,7 +2,7 @@
 """Holds packages at given versions: nothing but a provision moves them."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 from ansible.module_utils.nodetune_packages import manager, ownfiles
 
 DOCUMENTATION = """
@@ -22,7 +22,7 @@ def main():
     module = AnsibleModule(options, supports_check_mode=True)
     try:
         diff = ownfiles.put(manager(module.params["manager"]).pin_files(module.params["versions"]), module.check_mode)
-    except Problem as problem:
+    except ChangeError as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=bool(diff), diff=diff)
 

@@ -2,7 +2,7 @@
 """Makes the site's repositories known to the package manager, takes away those of an earlier provision, fetches the lists."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 from ansible.module_utils.nodetune_packages import manager, ownfiles
 
 DOCUMENTATION = """
@@ -28,7 +28,7 @@ def main():
         diff = ownfiles.put({**files, **gone}, module.check_mode)
         if not module.check_mode:
             of.refresh(repositories)
-    except Problem as problem:
+    except ChangeError as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=bool(diff), diff=diff)
 

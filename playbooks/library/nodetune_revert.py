@@ -1,20 +1,20 @@
 #!/usr/bin/python
-"""Takes back on this host what an earlier run did there. Doing so is a run of its own, and can be taken back."""
+"""Undoes on this host what an earlier run did there. That is a run of its own, and can be rolled back."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import Stop
+from ansible.module_utils.nodetune_host.problem import StopError
 
 DOCUMENTATION = """
 module: nodetune_revert
-short_description: Take back what a run did
+short_description: Undo what a run did
 description:
   - Restores files byte for byte and running values, last change first.
   - What somebody changed since is left alone and told in `refused` with its difference.
 options:
   run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
-  of: {description: The run that is taken back., type: str, required: true}
+  of: {description: The run that is rolled back., type: str, required: true}
   entries: {description: Its journal as the controller kept it. Used where the host has lost its own.,
             type: list, elements: dict}
   force: {description: Restore also what was changed since., type: bool, default: false}
@@ -41,7 +41,7 @@ def main():
     result = Result()
     try:
         session.revert(given, result, module.check_mode)
-    except Stop as stop:
+    except StopError as stop:
         module.fail_json(msg=str(stop), **result.data())
     module.exit_json(**result.data())
 

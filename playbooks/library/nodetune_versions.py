@@ -2,7 +2,7 @@
 """Tells which versions this host would get from the site's repositories. Changes nothing."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 from ansible.module_utils.nodetune_packages import manager
 from ansible.module_utils.nodetune_packages.question import Question, resolved
 
@@ -46,7 +46,7 @@ def main():
     )
     try:
         versions, driver = resolved(manager(given["manager"]), question)
-    except Problem as problem:
+    except ChangeError as problem:
         module.fail_json(msg=str(problem))
     module.exit_json(changed=False, versions=versions, driver=driver)
 

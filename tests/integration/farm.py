@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.transport import Target
+from nodetune.hosts.target import Target
 
 SSHD = shutil.which("sshd", path="/usr/sbin:/usr/local/sbin:/sbin")
 LISTEN_AT_MOST = 16

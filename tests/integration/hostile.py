@@ -1,5 +1,6 @@
 """A host that answers, but not as it should: run in place of the probe, with the name of its fault."""
 
+import base64
 import json
 import os
 import re
@@ -13,11 +14,11 @@ NONCE = re.search(r"^NONCE = '(\w+)'", script, re.MULTILINE)[1]
 ESCAPES = "\x1b]0;owned\x07\x1b[2J[bold red]{{ 7*7 }}\u202e\x00"
 
 
-def frame(packed, size=None, crc=None):
-    return (
-        f"\n<<nodetune {NONCE} {len(packed) if size is None else size} {zlib.crc32(packed) if crc is None else crc:08x}>>\n".encode()
-        + packed
-    )
+def frame(packed, missing=0):
+    text = base64.b64encode(packed).decode()
+    parts = [text[at : at + 900] for at in range(0, len(text), 900)]
+    count = len(parts) + missing
+    return "".join(f"<<nodetune {NONCE} {n + 1}/{count} {part}>>\n" for n, part in enumerate(parts)).encode()
 
 
 def document(facts, **more):
@@ -68,9 +69,9 @@ match sys.argv[1]:
     case "not zlib":
         say(frame(b"\xff\xfe\x00 plain"))
     case "checksum":
-        say(frame(zlib.compress(b"{}"), crc=1))
+        say(frame(zlib.compress(b"{}")[:-1] + b"?"))
     case "size":
-        say(frame(zlib.compress(b"{}"), size=999_999_999_999))
+        say(frame(zlib.compress(b"{}"), missing=1))
     case "escapes":
         say(
             document(

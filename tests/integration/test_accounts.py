@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import socket
 import subprocess
 from pathlib import Path
 
@@ -9,8 +10,8 @@ import pytest
 from test_hostile_hosts import ASKED
 from test_logins import OPTIONS, probe, script_for, way
 
-from nodetune import bundle
-from nodetune.transport import Target, fanout, local
+from nodetune.hosts.target import Target
+from nodetune.remote import payload, pool
 
 PASSWORD = "Correct horse ✓ 'quoted' $HOME"
 """What a person might choose: not ASCII, with characters that a shell would act on."""
@@ -107,16 +108,16 @@ def test_a_login_by_password_through_openssh_needs_sshpass_and_says_so(accounts,
     empty = accounts.with_config(key=accounts.folder / "nothing")
     asked = target(accounts, "asker", password=PASSWORD, config=empty)
     if shutil.which("sshpass"):
-        assert way(probe(asked, "ssh")) == "ssh"
+        assert way(probe(asked, "openssh")) == "openssh"
     which = shutil.which
     monkeypatch.setattr(
         shutil, "which", lambda name, *more, **how: None if name == "sshpass" else which(name, *more, **how)
     )
-    refused = probe(asked, "ssh")
+    refused = probe(asked, "openssh")
     assert (refused.state, "sshpass" in refused.message) == ("unsupported", True)
 
 
-@pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+@pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 def test_sudo_with_a_password_without_one_and_refused(accounts, transport):
     def become(user, password=None):
         return probe(target(accounts, user, become=True, become_password=password), transport)
@@ -180,7 +181,7 @@ def test_no_process_list_shows_a_password(accounts):
     address = accounts.address()
     accounts.start({address: [f"ForceCommand {shell}"]})
     accounts.know(address)
-    for transport in ("ssh", "paramiko"):
+    for transport in ("openssh", "paramiko"):
         probe(
             accounts.target(
                 address, password=PASSWORD if transport == "paramiko" else None, become=True, become_password=PASSWORD
@@ -197,9 +198,11 @@ def test_passwords_are_in_no_representation():
 
 def test_this_host_as_another_user(accounts):
     """Without a login: the probe goes through sudo only when it must."""
-    asked = Target(local.name(), connection="local", become=True, become_user="root")
-    ((_, outcome, _),) = fanout.collect([asked], script_for, OPTIONS, asked=ASKED)
+    asked = Target(socket.gethostname(), connection="local", become=True, become_user="root")
+    ((_, outcome, _),) = pool.collect([asked], script_for, OPTIONS, asked=ASKED)
     assert uid_of(outcome) == 0
-    other = Target(local.name(), connection="local", become=True, become_user="nobody", python=str(_any_python()))
-    ((_, outcome, _),) = fanout.collect([other], lambda _: bundle.script(ASKED, 5.0), OPTIONS, asked=ASKED)
+    other = Target(
+        socket.gethostname(), connection="local", become=True, become_user="nobody", python=str(_any_python())
+    )
+    ((_, outcome, _),) = pool.collect([other], lambda _: payload.script(ASKED, 5.0), OPTIONS, asked=ASKED)
     assert uid_of(outcome) == 65534

@@ -9,14 +9,13 @@ import pytest
 from test_hostile_hosts import ASKED, OPTIONS
 from test_logins import way
 
-from nodetune import bundle
-from nodetune.transport import fanout
+from nodetune.remote import payload, pool
 
-BOTH = pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+BOTH = pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 
 
 def only(target, transport, asked=ASKED, seconds=10.0):
-    ((_, outcome, _),) = fanout.collect([target], lambda _: bundle.script(asked, seconds), OPTIONS, 1, transport)
+    ((_, outcome, _),) = pool.collect([target], lambda _: payload.script(asked, seconds), OPTIONS, 1, transport)
     return outcome
 
 
@@ -72,17 +71,17 @@ def collect(names, step):
 def test_a_file_that_blocks_is_named_and_costs_only_its_own_facts(farm, monkeypatch, tmp_path, transport):
     """open() of a pipe that nobody writes to blocks as a /proc entry of a stuck driver does."""
     os.mkfifo(tmp_path / "fifo")
-    shutil.copytree(bundle.PROBE, tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copytree(payload.PROBE, tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__"))
     (tmp_path / "probe/stuck.py").write_text(STUCK.replace("FIFO", str(tmp_path / "fifo")))
-    monkeypatch.setattr(bundle, "PROBE", tmp_path / "probe")
-    for cached in (bundle._source, bundle._packed, bundle._imports):
+    monkeypatch.setattr(payload, "PROBE", tmp_path / "probe")
+    for cached in (payload._source, payload._packed, payload._imports):
         cached.cache_clear()
     start = time.monotonic()
     asked = {**ASKED, "stuck": ["before", "never"]}
     try:
         outcome = only(farm.target(farm.good[0]), transport, asked, seconds=1.5)
     finally:
-        for cached in (bundle._source, bundle._packed, bundle._imports):
+        for cached in (payload._source, payload._packed, payload._imports):
             cached.cache_clear()
     assert way(outcome) == transport
     assert outcome.facts["stuck.before"].value == 1

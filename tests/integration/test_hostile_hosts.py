@@ -10,13 +10,14 @@ import time
 import pytest
 from village import FAULTS, UNREACHED, Fault, settle
 
-from nodetune import bundle, show
-from nodetune.model import HostFacts
-from nodetune.transport import STATES, Options, fanout
+from nodetune.api.model import HostFacts
+from nodetune.foundation import text
+from nodetune.hosts.target import STATES, SessionOptions
+from nodetune.remote import payload, pool
 
-ASKED = bundle.families(["host.arch", "sysctl.vm.swappiness"])
+ASKED = payload.families(["host.arch", "sysctl.vm.swappiness"])
 SECONDS = 30.0
-OPTIONS = Options(seconds=SECONDS, connect_seconds=3)
+OPTIONS = SessionOptions(seconds=SECONDS, connect_seconds=3)
 
 
 GOOD = 6
@@ -33,11 +34,9 @@ def village(new_farm):
 
 def collect(targets, transport="auto", options=OPTIONS, forks=64, asked=ASKED):
     def script_for(_target):
-        return bundle.script(asked, 10.0)
+        return payload.script(asked, 10.0)
 
-    return {
-        target.name: outcome for target, outcome, _ in fanout.collect(targets, script_for, options, forks, transport)
-    }
+    return {target.name: outcome for target, outcome, _ in pool.collect(targets, script_for, options, forks, transport)}
 
 
 def children_of_ours():
@@ -48,7 +47,7 @@ def children_of_ours():
 
 
 @pytest.mark.xdist_group("hostile")  # one after the other: each logs in to many hosts at once, within their deadline
-@pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+@pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 def test_every_fault_is_named_and_nothing_else_is_harmed(village, transport):
     """One run over all of them: a fault could harm another host, the run or this machine only there."""
     start, before = time.monotonic(), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
@@ -82,7 +81,7 @@ def assert_messages_are_safe(found):
     for name, outcome in found.items():
         if not isinstance(outcome, HostFacts):
             assert outcome.state in STATES
-            assert show.plain(outcome.message, 1000) == outcome.message, name
+            assert text.plain(outcome.message, 1000) == outcome.message, name
             assert 10 < len(outcome.message) < 700, name
             assert "Traceback" not in outcome.message, name
 

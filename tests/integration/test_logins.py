@@ -9,25 +9,25 @@ from dataclasses import replace
 import pytest
 from test_hostile_hosts import ASKED, children_of_ours
 
-from nodetune import bundle
-from nodetune.model import HostFacts
-from nodetune.transport import Options, fanout, settings
+from nodetune.api.model import HostFacts
+from nodetune.hosts.target import SessionOptions
+from nodetune.remote import payload, pool, ssh_config
 
-OPTIONS = Options(seconds=20.0, connect_seconds=3)
-BOTH = pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+OPTIONS = SessionOptions(seconds=20.0, connect_seconds=3)
+BOTH = pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 
 
 def script_for(_target):
-    return bundle.script(ASKED, 10.0)
+    return payload.script(ASKED, 10.0)
 
 
 def probe(target, transport="auto", options=OPTIONS):
-    ((_, outcome, _),) = fanout.collect([target], script_for, options, 4, transport)
+    ((_, outcome, _),) = pool.collect([target], script_for, options, 4, transport)
     return outcome
 
 
 def probe_all(targets, transport="auto", options=OPTIONS):
-    return [outcome for _, outcome, _ in fanout.collect(targets, script_for, options, 16, transport)]
+    return [outcome for _, outcome, _ in pool.collect(targets, script_for, options, 16, transport)]
 
 
 def way(outcome):
@@ -90,7 +90,7 @@ def test_hashed_wildcard_and_alias_entries_are_understood(farm, known):
     )
 
 
-def test_hosts_that_only_a_certificate_authority_vouches_for_go_to_openssh_and_say_so(new_farm):
+def test_hosts_known_only_by_a_certificate_authority_use_openssh(new_farm):
     farm = new_farm()
     ca = farm.folder / "ca"
     from farm import keygen
@@ -105,9 +105,11 @@ def test_hosts_that_only_a_certificate_authority_vouches_for_go_to_openssh_and_s
     kind, key = authority.split()[:2]
     farm.known_hosts.write_text(f"@cert-authority [127.0.1.*]:{farm.port} {kind} {key}\n")
     targets = [farm.target(each) for each in addresses]
-    assert {way(outcome) for outcome in probe_all(targets)} == {"ssh: known_hosts has a certificate authority for it"}
+    assert {way(outcome) for outcome in probe_all(targets)} == {
+        "openssh: known_hosts has a certificate authority for it"
+    }
     refused = probe(targets[0], "paramiko")
-    assert (refused.state, "use --transport auto or ssh" in refused.message) == ("unsupported", True)
+    assert (refused.state, "use --transport auto or openssh" in refused.message) == ("unsupported", True)
 
 
 def test_many_hosts_share_one_connection_to_their_jump_host(farm, new_farm):
@@ -129,7 +131,7 @@ def test_many_hosts_share_one_connection_to_their_jump_host(farm, new_farm):
     targets = [farm.target(f"inner{n}", config=hosts) for n in range(8)]
     assert {way(outcome) for outcome in probe_all(targets, "paramiko")} == {"paramiko"}
     assert log.read_text().count("Accepted publickey") == before + 1
-    assert way(probe(targets[0], "ssh")) == "ssh"
+    assert way(probe(targets[0], "openssh")) == "openssh"
 
 
 @BOTH
@@ -138,7 +140,7 @@ def test_a_dead_jump_host_is_named_and_tried_once(farm, transport):
     start = time.monotonic()
     outcomes = probe_all([farm.target(farm.good[0], f"h{n}", config) for n in range(3)], transport)
     assert {outcome.state for outcome in outcomes} <= {"refused", "dropped"}
-    assert all("127.0.1.250" in outcome.message or transport == "ssh" for outcome in outcomes)
+    assert all("127.0.1.250" in outcome.message or transport == "openssh" for outcome in outcomes)
     assert time.monotonic() - start < 10
 
 
@@ -243,7 +245,7 @@ def test_ssh_is_asked_once_for_hosts_that_it_must_answer_alike(farm, monkeypatch
     asked = []
     run = subprocess.run
     monkeypatch.setattr(
-        settings.subprocess, "run", lambda command, **more: asked.append(command[-1]) or run(command, **more)
+        ssh_config.subprocess, "run", lambda command, **more: asked.append(command[-1]) or run(command, **more)
     )
     config = farm.with_config(f"Host {farm.good[1]}\n  Compression no\nHost *.example\n  Port 1")
     targets = [farm.target(farm.good[n % 2], f"h{n}", config) for n in range(6)]
@@ -256,7 +258,7 @@ def test_ssh_is_asked_once_for_hosts_that_it_must_answer_alike(farm, monkeypatch
 
 
 def test_without_an_openssh_client_paramiko_reads_the_configuration(farm, monkeypatch):
-    monkeypatch.setattr(settings.shutil, "which", lambda _: None)
+    monkeypatch.setattr(ssh_config.shutil, "which", lambda _: None)
     assert way(probe(farm.target(farm.good[0]), "auto")) == "paramiko"
 
 
@@ -265,8 +267,8 @@ def test_an_interrupt_stops_at_once_and_leaves_nothing(farm, new_farm):
     address = slow.address()
     slow.start({address: [f"ForceCommand {slow.script(slow.folder / 'slow', 'exec sleep 45')}"]})
     slow.know(address)
-    for transport in ("ssh", "paramiko"):
-        running = fanout.collect(
+    for transport in ("openssh", "paramiko"):
+        running = pool.collect(
             [farm.target(farm.good[0]), *(slow.target(address, f"s{n}") for n in range(6))],
             script_for,
             OPTIONS,
@@ -289,6 +291,6 @@ def test_a_connection_that_drops_once_is_tried_again(farm, new_farm):
     )
     odd.start({address: [f"ForceCommand {once}"]})
     odd.know(address)
-    for transport in ("paramiko", "ssh"):
+    for transport in ("paramiko", "openssh"):
         assert way(probe(odd.target(address), transport)) == transport
         (odd.folder / "was-here").rmdir()

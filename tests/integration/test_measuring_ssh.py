@@ -6,14 +6,14 @@ import signal
 from pathlib import Path
 
 import pytest
-from verifying import SLEEPS, alive, gone, planted
 
-from nodetune import bundle, measuring
-from nodetune.transport import Options
-from nodetune.transport.conversation import Ended
-from nodetune.workflow import Reach
+from nodetune.hosts.target import ConnectionOptions, SessionOptions
+from nodetune.remote import payload
+from nodetune.remote.live_pool import Ended
+from nodetune.verify import remote
+from tests.support.verifying import SLEEPS, alive, gone, planted
 
-BOTH = pytest.mark.parametrize("transport", ["paramiko", "ssh"])
+BOTH = pytest.mark.parametrize("transport", ["paramiko", "openssh"])
 ECHO = """
 import os
 def measure(options, report):
@@ -25,18 +25,18 @@ def measure(options, report):
 
 @pytest.fixture(autouse=True)
 def _planted(tmp_path, monkeypatch):
-    monkeypatch.setattr(bundle, "VERIFY", planted(tmp_path, echo=ECHO, sleeps=SLEEPS))
-    monkeypatch.setattr(measuring, "new_run", str)  # other tests may measure on this machine too
+    monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, echo=ECHO, sleeps=SLEEPS))
+    monkeypatch.setattr(remote, "new_run", str)  # other tests may measure on this machine too
 
 
 def reach(transport):
-    return Reach(options=Options(seconds=60.0, connect_seconds=10.0), transport=transport)
+    return ConnectionOptions(options=SessionOptions(seconds=60.0, connect_seconds=10.0), transport=transport)
 
 
 def run(targets, transport, plan):
     """{host: (its record or None, how it ended)}."""
     found = {}
-    for target, event in measuring.measure(targets, lambda _: plan, reach(transport)):
+    for target, event in remote.measure(targets, lambda _: plan, reach(transport)):
         record, _ = found.get(target.name, (None, None))
         if isinstance(event, Ended):
             found[target.name] = (record, event.problem)
@@ -53,7 +53,9 @@ def test_hosts_of_a_group_hear_each_other_over_ssh(farm, transport):
         "group": {"hosts": ["a", "b"]},
         "env": {"NODETUNE_ASKED": "1"},
     }
-    for record, problem in run(targets, transport, plan).values():
+    found = run(targets, transport, plan)
+    assert len(found) == 2
+    for record, problem in found.values():
         assert problem is None
         assert record["samples"] == [200000]
         assert record["about"]["env"] == "1"
@@ -84,7 +86,7 @@ def asleep(farm):
     def start(transport):
         marker = f"nodetune-test-{secrets.token_hex(8)}"
         plan = {"measurements": [{"name": "sleeps", "options": {"marker": marker}, "seconds": 300}]}
-        running = measuring.measure([farm.target(farm.good[0])], lambda _: plan, reach(transport))
+        running = remote.measure([farm.target(farm.good[0])], lambda _: plan, reach(transport))
         runs.append(running)
         until_asleep(running)
         assert gone(lambda: not alive(marker)) is False

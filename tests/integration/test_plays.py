@@ -9,9 +9,9 @@ import pytest
 import yaml
 from test_accounts import PASSWORD, accounts, target  # noqa: F401  (accounts is a fixture)
 
-from nodetune import playbook
-from nodetune.playbook import Way
-from nodetune.transport import Options
+from nodetune.hosts.target import SessionOptions
+from nodetune.remediation import ansible
+from nodetune.remediation.ansible import PlayOptions
 
 pytestmark = pytest.mark.timeout(180)
 
@@ -40,7 +40,7 @@ def test_hosts_of_which_some_fail_do_not_cost_the_others(farm, whoami):
         farm.target(farm.good[0], "no-python", python="/nowhere/python3"),
         farm.target("no-such-host.invalid", "nameless"),
     ]
-    found = playbook.play(whoami, targets, {})
+    found = ansible.play(whoami, targets, {})
     assert [found[each].state for each in farm.good] == ["ok", "ok"]
     assert [result.result["stdout"] for result in found[farm.good[0]].results] == [farm.user] * 2
     says = {
@@ -60,16 +60,16 @@ def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):
     address = farm.address()
     farm.start({address: ()})
     asked = farm.target(address, python=str(farm.bin / "python3"))
-    assert only(playbook.play(whoami, [asked], {})).state == "unreachable"
+    assert only(ansible.play(whoami, [asked], {})).state == "unreachable"
     assert farm.known_hosts.read_text() == ""
-    trusting = Way(options=Options(accept_new_host_keys=True))
-    assert only(playbook.play(whoami, [asked], {}, trusting)).state == "ok"
+    trusting = PlayOptions(connection=SessionOptions(accept_new_host_keys=True))
+    assert only(ansible.play(whoami, [asked], {}, trusting)).state == "ok"
     assert address in farm.known_hosts.read_text()
 
 
 def test_sudo_with_a_password_without_one_and_refused(accounts, whoami):  # noqa: F811
     def become(user, password=None):
-        return only(playbook.play(whoami, [target(accounts, user, become=True, become_password=password)], {}))
+        return only(ansible.play(whoami, [target(accounts, user, become=True, become_password=password)], {}))
 
     for outcome in (become("asker", PASSWORD), become("free"), become("free", PASSWORD)):
         assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "root"), outcome.message
@@ -84,11 +84,11 @@ def test_sudo_with_a_password_without_one_and_refused(accounts, whoami):  # noqa
 
 def test_a_login_by_password(accounts, whoami):  # noqa: F811
     empty = accounts.with_config(key=accounts.folder / "nothing")
-    outcome = only(playbook.play(whoami, [target(accounts, "asker", password=PASSWORD, config=empty)], {}))
+    outcome = only(ansible.play(whoami, [target(accounts, "asker", password=PASSWORD, config=empty)], {}))
     if "sshpass" in outcome.message:
         pytest.skip("this ansible-core gives no password to OpenSSH without sshpass")
     assert (outcome.state, outcome.results[0].result["stdout"]) == ("ok", "asker"), outcome.message
-    wrong = only(playbook.play(whoami, [target(accounts, "asker", password="wrong-password", config=empty)], {}))
+    wrong = only(ansible.play(whoami, [target(accounts, "asker", password="wrong-password", config=empty)], {}))
     assert (wrong.state, "wrong-password" in wrong.message) == ("unreachable", False)
 
 
@@ -110,7 +110,7 @@ def test_a_host_that_dies_in_the_middle_keeps_what_was_done_there(new_farm, tmp_
             farm.stop()
 
     asked = farm.target(address, python=str(farm.bin / "python3"))
-    outcome = only(playbook.play(path, [asked], {}, on_event=cut))
+    outcome = only(ansible.play(path, [asked], {}, on_event=cut))
     assert outcome.state == "unreachable", outcome
     assert outcome.results[0].result["stdout"] == "first"
 

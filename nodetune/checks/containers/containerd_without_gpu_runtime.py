@@ -1,21 +1,17 @@
-"""containerd has no way to give GPUs to the kubelet's pods.
+"""containerd has neither an NVIDIA runtime nor CDI for its pods.
 
-Why it matters: It knows neither a runtime called nvidia nor a CDI specification of the GPUs. The device plugin itself
-then finds no GPU, and pods that ask for one never start.
-Confirm by hand: containerd config dump | grep -A3 -i nvidia; ls /etc/cdi /run/cdi
-Side effects of the fix: containerd restarts; running containers go on.
+Why it matters: containerd has neither a runtime called nvidia nor a CDI specification of the GPUs. The device plugin
+itself then finds no GPU. Pods that request a GPU never start.
+Confirm manually: containerd config dump | grep -A3 -i nvidia; ls /etc/cdi /run/cdi
+Side effects of the fix: containerd restarts. Running containers continue.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
-from nodetune.conditions import GPU_ON_PCI, KUBELET
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactsView, OneOf, manual
 
 
-def observe(facts: View) -> str:
-    """Which of the two ways there is. CDI counts unless it is switched off (containerd 2 has it on)."""
+def observe(facts: FactsView) -> str:
+    """Return how pods get GPUs. CDI counts unless it is disabled (containerd 2 enables it by default)."""
     containerd = facts["containers.containerd"]
     if containerd["nvidia_runtime"]:
         return "runtime"

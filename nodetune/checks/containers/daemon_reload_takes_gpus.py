@@ -1,23 +1,19 @@
-"""systemctl daemon-reload may take the GPUs away from running containers.
+"""systemctl daemon-reload may take the GPUs from running containers.
 
-Why it matters: Where systemd manages the containers' cgroups and the toolkit adds GPUs behind the engine's back (its
-legacy mode), a reload, which any package update may do, applies device rules that know nothing of them. Programs then
-fail with "Failed to initialize NVML: Unknown Error" until the container is started anew.
-Confirm by hand: docker info | grep -i cgroup; ls -l /dev/char | grep nvidia
-Side effects of the fix: The links need nothing restarted; they help containers that start after them.
+Why it matters: Some setups let systemd manage the containers' cgroups while the toolkit adds GPUs without the engine's
+knowledge (its legacy mode). A daemon-reload, which any package update may trigger, then applies device rules that do
+not include the GPUs. Programs fail with "Failed to initialize NVML: Unknown Error" until the container is restarted.
+Confirm manually: docker info | grep -i cgroup; ls -l /dev/char | grep nvidia
+Side effects of the fix: The links need no restart. They protect containers that start afterwards.
 Sources: https://github.com/NVIDIA/nvidia-docker/issues/1730 ;
 https://github.com/NVIDIA/nvidia-container-toolkit/issues/1227
 """
 
-from nodetune.conditions import CONTAINERS, GPU_ON_PCI
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import CONTAINERS, GPU_ON_PCI, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> list[str]:
-    """The engines at risk. From 1.18 on (nvidia-cdi-refresh is there) the mode auto means CDI."""
+def observe(facts: FactsView) -> list[str]:
+    """Return the engines at risk. In toolkit 1.18 and newer (which ships nvidia-cdi-refresh), mode auto means CDI."""
     mode = facts["containers.toolkit"]["mode"]
     modern = mode == "auto" and facts.get("services.nvidia-cdi-refresh") is not None
     if facts["containers.dev_char_links"] or mode == "cdi" or modern:
@@ -25,7 +21,7 @@ def observe(facts: View) -> list[str]:
     return [name for name, manages in _managed_by_systemd(facts).items() if manages]
 
 
-def _managed_by_systemd(facts: View) -> dict[str, bool]:
+def _managed_by_systemd(facts: FactsView) -> dict[str, bool]:
     docker, containerd, crio = (facts.get(f"containers.{name}") for name in ("docker", "containerd", "crio"))
     driver = next((each for each in (docker or {}).get("exec-opts", []) if each.startswith("native.cgroupdriver=")), "")
     by_default = not driver and facts["containers.cgroup_v2"]
@@ -50,9 +46,9 @@ CHECK = Check(
     accept=Empty("links in /dev/char, or CDI"),
     applies=(CONTAINERS, GPU_ON_PCI),
     remedy=manual(
-        "nvidia-ctk system create-dev-char-symlinks --create-all, and the same at boot by a udev rule "
+        "Run nvidia-ctk system create-dev-char-symlinks --create-all, and do the same at boot with a udev rule "
         '(ACTION=="add", DEVPATH=="/bus/pci/drivers/nvidia", RUN+="/usr/bin/nvidia-ctk system create-dev-char-symlinks '
-        '--create-all"); or let the engine use CDI'
+        '--create-all"); or configure the engine to use CDI'
     ),
     severity="medium",
 )

@@ -1,9 +1,9 @@
-"""Docker's containers may not lock the memory that RDMA needs.
+"""Docker's memlock limit is too low for RDMA.
 
-Why it matters: A container gets the limit that daemon.json or the run command names, else the one of containerd. With
-8 MiB NCCL's first RDMA buffer fails (ibv_reg_mr failed) in every container that was started without --ulimit.
-Confirm by hand: docker run --rm busybox sh -c 'ulimit -l'
-Side effects of the fix: Docker restarts; new containers may lock all memory.
+Why it matters: A container gets the limit from the run command or from daemon.json, otherwise the limit of containerd.
+With 8 MiB, NCCL's first RDMA buffer fails (ibv_reg_mr failed) in every container that was started without --ulimit.
+Confirm manually: docker run --rm busybox sh -c 'ulimit -l'
+Side effects of the fix: Docker restarts. New containers may lock all memory.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file
 """
@@ -11,21 +11,17 @@ https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file
 from collections.abc import Mapping
 from typing import Any
 
-from nodetune.conditions import RDMA
-from nodetune.expect import Equals
-from nodetune.model import Absent, Check, Each, Unread, Value
-from nodetune.remedies import docker_daemon
-from nodetune.view import View
+from nodetune.api import RDMA, Absent, Check, Each, Equals, FactsView, Unread, Value, docker_daemon
 
 
-def observe(facts: View) -> Any:
-    """daemon.json's default, else what containerd runs with."""
+def observe(facts: FactsView) -> Any:
+    """Return the default in daemon.json, otherwise the limit of containerd."""
     wanted = facts["containers.docker"].get("default-ulimits", {}).get("memlock")
     if isinstance(wanted, Mapping):
         soft = {str(key).lower(): each for key, each in wanted.items()}.get("soft")
         return "unlimited" if soft == -1 else soft
     limits = facts.fact("limits.memlock")
-    inherited = limits.of.get("containerd", Absent("containerd does not run")) if isinstance(limits, Each) else limits
+    inherited = limits.of.get("containerd", Absent("containerd is not running")) if isinstance(limits, Each) else limits
     if isinstance(inherited, Value):
         return inherited.value["soft"]
     return inherited if isinstance(inherited, Absent | Unread) else Absent()

@@ -1,27 +1,23 @@
-"""Docker's containers get too little shared memory.
+"""Docker's default /dev/shm size is too small.
 
-Why it matters: The default is 64 MiB. NCCL ends with "failed to extend /dev/shm/nccl-..." and PyTorch's data loaders die
-with a bus error in each container that was started without --shm-size or --ipc=host.
-Confirm by hand: docker run --rm busybox df -h /dev/shm
-Side effects of the fix: Docker restarts. Memory is used only as it is written to.
+Why it matters: The default is 64 MiB. In each container that was started without --shm-size or --ipc=host, NCCL fails
+with "failed to extend /dev/shm/nccl-..." and PyTorch's data loaders die with a bus error.
+Confirm manually: docker run --rm busybox df -h /dev/shm
+Side effects of the fix: Docker restarts. Shared memory uses RAM only when data is written to it.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://docs.docker.com/reference/cli/dockerd/#daemon-configuration-file
 """
 
 import re
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import docker_daemon
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, docker_daemon
 
 DEFAULT = "64m"
 UNITS = {"": 1, "b": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 
 
-def observe(facts: View) -> int | str:
-    """Bytes; Docker's documented default where daemon.json says nothing."""
+def observe(facts: FactsView) -> int | str:
+    """Return the size in bytes, or Docker's documented default if daemon.json does not set it."""
     text = str(facts["containers.docker"].get("default-shm-size", DEFAULT)).lower()
     found = re.fullmatch(r"([\d.]+)\s*([bkmgt]?)i?b?", text)
     return int(float(found[1]) * UNITS[found[2]]) if found else text

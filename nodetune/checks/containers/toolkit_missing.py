@@ -1,25 +1,22 @@
-"""No NVIDIA Container Toolkit for the container engine of a GPU host.
+"""The NVIDIA Container Toolkit is not installed.
 
-Why it matters: The engine has no way to give a GPU, its driver libraries and its devices to a container; docker run
+Why it matters: The container engine cannot pass a GPU, its driver libraries and its devices to a container. docker run
 --gpus fails with "could not select device driver".
-Confirm by hand: nvidia-ctk --version; ls /etc/cdi /run/cdi
-Side effects of the fix: Configuring an engine's runtime restarts the engine, and with it containers unless live-restore is on.
+Confirm manually: nvidia-ctk --version; ls /etc/cdi /run/cdi
+Side effects of the fix: Configuring an engine's runtime restarts the engine. This also restarts its containers unless
+live-restore is on.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
-from nodetune.conditions import CONTAINERS, GPU_ON_PCI
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
+from nodetune.api import CONTAINERS, GPU_ON_PCI, Check, Equals, FactAbsentError, FactsView, manual
 
 
-def observe(facts: View) -> str:
-    """CDI specifications do as well: they work without the toolkit once they are written."""
+def observe(facts: FactsView) -> str:
+    """Return whether the toolkit is installed. CDI specifications suffice: they work without it once generated."""
     if set(facts["containers.engines"]) <= {"podman"}:
-        raise Missing("only podman, which distributions install unasked")
-    there = facts.get("containers.toolkit") or facts["containers.cdi"]
-    return "installed" if there else "not installed"
+        raise FactAbsentError("podman is the only engine, and distributions install it by default")
+    provided = facts.get("containers.toolkit") or facts["containers.cdi"]
+    return "installed" if provided else "not installed"
 
 
 CHECK = Check(

@@ -1,23 +1,21 @@
-"""Kernel arguments keep CPUs out of the scheduler's hands.
+"""Kernel arguments isolate CPUs from the scheduler.
 
 Why it matters: The scheduler never moves work to or between CPUs named by isolcpus. Jobs that do not pin each thread
 pile up on one core of their set while the others idle, which looks like a slow data loader. nohz_full and rcu_nocbs add
-overhead to every system call for a gain that only pinned polling threads see. To keep system tasks away from jobs,
-confine those tasks (systemd's AllowedCPUs=) instead.
-Confirm by hand: cat /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full; cat /proc/cmdline
-Side effects of the fix: A reboot. A single-tenant server that pins its polling threads may want to keep them.
+overhead to every system call and benefit only pinned polling threads. To keep system tasks away from jobs, confine
+those tasks (systemd's AllowedCPUs=) instead.
+Confirm manually: cat /sys/devices/system/cpu/isolated /sys/devices/system/cpu/nohz_full; cat /proc/cmdline
+Side effects of the fix: The change needs a reboot. A single-tenant server that pins its polling threads may want to
+keep the arguments.
 Sources: https://docs.kernel.org/admin-guide/kernel-parameters.html (isolcpus, nohz_full, rcu_nocbs) ;
 https://github.com/redhat-performance/tuned (profile cpu-partitioning)
 """
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, object]:
-    """What each argument isolates now, and what isolcpus will isolate after the next boot."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return what each argument isolates now, and what isolcpus will isolate after the next boot."""
     installed = facts.readable("cmdline.installed.isolcpus") or {}
     return {
         "isolcpus": facts.get("cpu.isolated") or [],
@@ -30,7 +28,7 @@ def observe(facts: View) -> dict[str, object]:
 CHECK = Check(
     observe=observe,
     needs=("cpu.isolated", "cpu.nohz_full", "cmdline.running.rcu_nocbs", "cmdline.installed.isolcpus"),
-    accept=Empty("no CPU isolated by the kernel"),
+    accept=Empty("no isolated CPUs"),
     remedy=manual(
         "Remove isolcpus=, nohz_full= and rcu_nocbs= from GRUB_CMDLINE_LINUX* in /etc/default/grub and "
         "/etc/default/grub.d/, then update-grub (Debian, Ubuntu); or grubby --update-kernel=ALL "

@@ -1,26 +1,23 @@
-"""CPUs of this host are offline.
+"""Some CPUs are offline.
 
-Why it matters: Cores that are missing from the scheduler are missing from every job, and CPU lists made for a full node
-(rank bindings, Slurm's gres.conf, interrupt affinities) point to nothing. EPYC hosts with 256 threads or more come up
-with 255 CPUs when the IOMMU is off, because interrupts for CPUs above 254 need x2APIC and x2APIC needs the IOMMU.
-Confirm by hand: lscpu | grep -iE 'on-line|off-line'
-Side effects of the fix: None for running work; Slurm reports the node's full CPU count again after slurmd restarts.
+Why it matters: The scheduler cannot give offline cores to any job. CPU lists written for a full node (rank bindings,
+Slurm's gres.conf, interrupt affinities) name CPUs that are not there. EPYC hosts with 256 threads or more come up with
+255 CPUs when the IOMMU is off: interrupts for CPUs above 254 need x2APIC, and x2APIC needs the IOMMU.
+Confirm manually: lscpu | grep -iE 'on-line|off-line'
+Side effects of the fix: None for running work. Slurm reports the node's full CPU count again after slurmd restarts.
 Sources: https://docs.kernel.org/core-api/cpu_hotplug.html ;
 https://github.com/ROCm/ROCm (system optimization guides: IOMMU and 256 threads)
 """
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
 
 LOST_WITHOUT_X2APIC = 255
 
 
-def observe(facts: View) -> str:
-    """The CPUs that are off, but for second threads that were switched off as such."""
+def observe(facts: FactsView) -> str:
+    """Return the offline CPUs, except second threads that are off because SMT is off."""
     if facts["cpu.count"] == LOST_WITHOUT_X2APIC and not facts["cpu.offline"]:
-        return "255 online: those above 254 are lost without x2APIC"
+        return "255 online: CPUs above 254 need x2APIC"
     smt_off = facts.get("cpu.smt_control") in ("off", "forceoff")
     if smt_off and facts["cpu.offline_count"] <= facts["cpu.count"]:
         return ""
@@ -32,8 +29,8 @@ CHECK = Check(
     needs=("cpu.offline", "cpu.offline_count", "cpu.count", "cpu.smt_control"),
     accept=Empty("every CPU online"),
     remedy=manual(
-        "For each CPU number N: echo 1 > /sys/devices/system/cpu/cpuN/online. If it comes back after a reboot, look for "
-        "maxcpus= or nr_cpus= in /proc/cmdline and for what took it down in journalctl -k. With 255 CPUs: enable the "
+        "For each CPU number N: echo 1 > /sys/devices/system/cpu/cpuN/online. If it is offline again after a reboot, look for "
+        "maxcpus= or nr_cpus= in /proc/cmdline and for the cause in journalctl -k. With 255 CPUs: enable the "
         "IOMMU and x2APIC in the BIOS, remove intel_iommu=off, amd_iommu=off or iommu=off, and add iommu=pt."
     ),
     severity="high",

@@ -1,27 +1,23 @@
-"""Jobs are confined to the CPUs that were meant for system tasks.
+"""Jobs are confined to the CPUs meant for system tasks.
 
-Why it matters: AllowedCPUs= on system.slice is a good way to keep daemons off the cores of jobs, unless jobs live in
-that slice too. With control groups v2 Slurm puts every job under system.slice/slurmstepd.scope, and Docker puts
-containers there, so a slice confined to four cores gives a whole training job four cores. Pods of Kubernetes have a slice of
-their own.
-Confirm by hand: cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective; systemctl show -p AllowedCPUs system.slice
+Why it matters: AllowedCPUs= on system.slice keeps daemons off the cores of jobs, unless jobs run in that slice too.
+With control groups v2, Slurm puts every job under system.slice/slurmstepd.scope, and Docker puts containers there. A
+slice confined to four cores then gives a whole training job four cores. Kubernetes pods have their own slice.
+Confirm manually: cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective; systemctl show -p AllowedCPUs system.slice
 Side effects of the fix: System daemons may run on every CPU again until they are confined one by one.
 Sources: https://slurm.schedmd.com/cgroup_v2.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control.html ;
 https://docs.docker.com/reference/cli/dockerd/ (option --cgroup-parent)
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
+from nodetune.api import AtLeast, Check, FactAbsentError, FactsView, Ref, manual
 
 
-def observe(facts: View) -> int:
-    """How many CPUs the slice that holds jobs may use."""
+def observe(facts: FactsView) -> int:
+    """Return how many CPUs the slice that contains jobs may use."""
     docker = "docker" in facts.get("containers.engines", []) and not facts.get("kubernetes.present")
     if not (facts.get("slurm.present") or docker):
-        raise Missing("neither Slurm nor Docker puts jobs into system.slice")
+        raise FactAbsentError("neither Slurm nor Docker puts jobs into system.slice")
     slice_ = facts["cpu.cpusets"].get("system.slice")
     return int(slice_["count"] if slice_ else facts["cpu.count"])
 
@@ -32,7 +28,7 @@ CHECK = Check(
     accept=AtLeast(Ref("cpu.count")),
     unit="CPUs",
     remedy=manual(
-        "systemctl set-property system.slice AllowedCPUs= (and remove it from drop-ins: systemctl cat system.slice). To "
+        "Run systemctl set-property system.slice AllowedCPUs= (and remove it from drop-ins: systemctl cat system.slice). To "
         "keep daemons off the cores of jobs, set AllowedCPUs= on the services themselves, or use Slurm's CpuSpecList."
     ),
     severity="high",

@@ -1,16 +1,15 @@
-"""The Intel frequency driver is kept from using the highest clocks.
+"""intel_pstate/max_perf_pct is below 100.
 
-Why it matters: max_perf_pct is a ceiling over all CPUs, in percent of the highest performance that the processor has.
-Nothing sets it below 100 by default: a power-saving tool or a forgotten experiment did, and everything on the host runs
-slower without any other sign.
-Confirm by hand: cat /sys/devices/system/cpu/intel_pstate/max_perf_pct
-Side effects of the fix: More power and heat. If a power cap of the rack is why it was lowered, cap power instead.
+Why it matters: max_perf_pct caps the frequency of all CPUs, in percent of the processor's highest performance. Nothing
+sets it below 100 by default. A lower value comes from a power-saving tool or a forgotten experiment. Everything on the
+host then runs slower without any other sign.
+Confirm manually: cat /sys/devices/system/cpu/intel_pstate/max_perf_pct
+Side effects of the fix: CPUs use more power and produce more heat. If the value was lowered for a rack power cap, cap
+power instead.
 Sources: https://docs.kernel.org/admin-guide/pm/intel_pstate.html
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import cpufreq
+from nodetune.api import AtLeast, Check, cpufreq
 
 CHECK = Check(
     fact="cpu.max_perf_pct",

@@ -1,22 +1,18 @@
-"""CPUs of one host run different microcode revisions.
+"""CPUs of this host run different microcode revisions.
 
-Why it matters: One revision for all is what the kernel and the processor vendor assume. A difference means that an
-update did not reach every core (a late load that went wrong) or that the sockets hold processors of different
-steppings; errors that appear on one socket only are the usual way to find out.
-Confirm by hand: grep microcode /proc/cpuinfo | sort | uniq -c
-Side effects of the fix: A reboot.
+Why it matters: The kernel and the processor vendor assume one revision on all CPUs. A difference means that an update
+did not reach every core (a failed late load), or that the sockets have processors of different steppings. It is usually
+discovered through errors that appear on one socket only.
+Confirm manually: grep microcode /proc/cpuinfo | sort | uniq -c
+Side effects of the fix: The change needs a reboot.
 Sources: https://docs.kernel.org/arch/x86/microcode.html
 """
 
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, object]:
-    """The revision of each group of CPUs, where there are several."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return the revision of each group of CPUs if the revisions differ."""
     revisions: dict[str, str] = facts["cpu.microcode"]
     if len(revisions) < 2:
         return {cpus: [] for cpus in revisions}
@@ -31,7 +27,7 @@ CHECK = Check(
     remedy=manual(
         "Install the current microcode package (intel-microcode, amd64-microcode, microcode_ctl or linux-firmware), "
         "rebuild the initramfs and reboot. If the revisions still differ, compare steppings: grep stepping /proc/cpuinfo "
-        "| sort | uniq -c; processors of different steppings are a case for the vendor."
+        "| sort | uniq -c; if they differ, contact the vendor."
     ),
     severity="medium",
 )

@@ -1,18 +1,16 @@
-"""Simultaneous multithreading is on for some cores only, or not what the site chose.
+"""SMT differs between cores or from the site's policy.
 
-Why it matters: Whether cores run one thread or two is a policy of the site, and either is defensible. A host where cores
-differ is not: ranks that get a shared core run slower than the rest, and what Slurm or the kubelet believe about the
-CPUs is wrong. A site file may narrow what is accepted here to "on" or "off".
-Confirm by hand: cat /sys/devices/system/cpu/smt/control; lscpu --extended=CPU,CORE,ONLINE
-Side effects of the fix: Pinned jobs are disturbed, so do it on an idle node. ThreadsPerCore in slurm.conf and the
-kubelet's CPU manager state must match afterwards.
+Why it matters: Whether cores run one thread or two is a site policy, and both are reasonable. A host whose cores differ
+is faulty: ranks on a shared core run slower than the rest, and Slurm and the kubelet assume a wrong CPU layout. A site
+file may restrict the accepted value to "on" or "off".
+Confirm manually: cat /sys/devices/system/cpu/smt/control; lscpu --extended=CPU,CORE,ONLINE
+Side effects of the fix: The change disturbs pinned jobs, so make it on an idle node. ThreadsPerCore in slurm.conf and
+the kubelet's CPU manager state must match afterwards.
 Sources: https://docs.kernel.org/admin-guide/cputopology.html ;
 https://docs.kernel.org/admin-guide/kernel-parameters.html (nosmt)
 """
 
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import Check, OneOf, manual
 
 CHECK = Check(
     fact="cpu.smt",

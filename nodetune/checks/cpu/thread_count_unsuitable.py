@@ -1,11 +1,12 @@
-"""A system-wide setting gives every process an unsuitable number of threads.
+"""A system-wide thread count (such as OMP_NUM_THREADS) is unsuitable.
 
-Why it matters: On a GPU node one process runs for each GPU. A system-wide OMP_NUM_THREADS (or that of MKL, OpenBLAS …)
-above the cores per GPU makes these processes fight for cores in every CPU operation; 1 leaves most cores of a large node
-idle in preprocessing that a program expected to be parallel. Launchers such as torchrun set it only where it is unset.
-Confirm by hand: grep -rn NUM_THREADS /etc/environment /etc/profile.d /etc/security/pam_env.conf /etc/systemd/system.conf
-Side effects of the fix: New sessions and services choose their own number; programs without a setting use every CPU that
-they are allowed.
+Why it matters: On a GPU node one process runs for each GPU. With a system-wide OMP_NUM_THREADS (or that of MKL,
+OpenBLAS …) above the cores per GPU, these processes compete for cores in every CPU operation. With 1, most cores of a
+large node idle during preprocessing that a program expects to run in parallel. Launchers such as torchrun set the
+variable only if it is unset.
+Confirm manually: grep -rn NUM_THREADS /etc/environment /etc/profile.d /etc/security/pam_env.conf /etc/systemd/system.conf
+Side effects of the fix: New sessions and services choose their own number. Programs without a setting use every CPU
+that they are allowed to use.
 Sources: https://gcc.gnu.org/onlinedocs/libgomp/OMP_005fNUM_005fTHREADS.html ;
 https://docs.pytorch.org/docs/stable/elastic/run.html ;
 https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
@@ -14,20 +15,16 @@ https://docs.pytorch.org/tutorials/recipes/recipes/tuning_guide.html
 import re
 from typing import Any
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
 
 MANY_CORES = 8
 
 
-def observe(facts: View) -> Any:
-    """What is wrong with each setting of a number of threads."""
+def observe(facts: FactsView) -> Any:
+    """Return the problem of each thread count setting."""
     share = facts["cpu.cores"] // len(facts["pci.gpus"])
     settings = facts["cpu.thread_settings"].items()
-    return {place: _problem(text, share) for place, text in settings if place.endswith("_THREADS")} or []
+    return {name: _problem(text, share) for name, text in settings if name.endswith("_THREADS")} or []
 
 
 def _problem(text: str, share: int) -> Any:
@@ -46,7 +43,7 @@ CHECK = Check(
     applies=(GPU_ON_PCI,),
     accept=Empty("unset, or between 2 and the cores per GPU"),
     remedy=manual(
-        "Remove the line from the file named, and let the job's launcher set it: torchrun does, and in Slurm a job says "
+        "Remove the line from the named file, and let the job's launcher set it. torchrun sets it; a Slurm job runs "
         "export OMP_NUM_THREADS=$SLURM_CPUS_PER_TASK."
     ),
     severity="low",

@@ -1,21 +1,17 @@
-"""There are few CPU cores for each GPU.
+"""There are too few CPU cores per GPU.
 
 Why it matters: Each GPU needs a core for the process that drives it, some for NCCL's proxy threads and several for data
-loading. NVIDIA's configuration guide for certified systems asks for at least six physical cores a GPU; with fewer, input
-pipelines and checkpoint writing hold GPUs up.
-Confirm by hand: lscpu | grep -E 'Core|Socket'; lspci -d 10de: | grep -c -E '3D|VGA'
-Side effects of the fix: None: fewer data-loader workers, or a machine with more cores.
+loading. NVIDIA's configuration guide for certified systems requires at least six physical cores per GPU. With fewer,
+input pipelines and checkpoint writes delay the GPUs.
+Confirm manually: lscpu | grep -E 'Core|Socket'; lspci -d 10de: | grep -c -E '3D|VGA'
+Side effects of the fix: None. The fix is fewer data-loader workers, or a machine with more cores.
 Sources: https://docs.nvidia.com/certification-programs/nvidia-certified-configuration-guide/index.html
 """
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, manual
 
 
-def observe(facts: View) -> int:
+def observe(facts: FactsView) -> int:
     return int(facts["cpu.cores"] // len(facts["pci.gpus"]))
 
 
@@ -26,7 +22,7 @@ CHECK = Check(
     accept=AtLeast(6),
     unit="cores per GPU",
     remedy=manual(
-        "Check that no core is offline or kept from jobs (lscpu). Keep data-loader workers below the cores per GPU, move "
+        "Check that no core is offline or unavailable to jobs (lscpu). Keep data-loader workers below the cores per GPU, move "
         "decoding to the GPU (DALI), and plan for more cores in the next machine."
     ),
     severity="info",

@@ -1,34 +1,32 @@
-"""A fan has failed or turns too slowly.
+"""A fan has failed or runs too slowly.
 
-Why it matters: GPUs behind it reach their thermal limit and slow down, and every synchronous job runs at the speed of its
-slowest GPU.
-Confirm by hand: ipmitool sdr type Fan
-Side effects of the fix: Most fans are changed while the machine runs; do it quickly, the others cannot replace it for long.
+Why it matters: GPUs behind the fan reach their thermal limit and slow down. Every synchronous job runs at the speed of
+its slowest GPU.
+Confirm manually: ipmitool sdr type Fan
+Side effects of the fix: Most fans can be replaced while the machine runs. Do it quickly: the other fans cannot
+compensate for long.
 Sources: https://github.com/ipmitool/ipmitool ;
 https://www.intel.com/content/www/us/en/products/docs/servers/ipmi/ipmi-second-gen-interface-spec-v2-rev1-1.html
 """
 
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Equals, FactsView, manual
 
 FINE = ("ok", "ns")
-"""How ipmitool shortens a good reading and a sensor without one (an empty slot)."""
+"""ipmitool's codes for a good reading and for a sensor without a reading (an empty slot)."""
 
 
-def observe(facts: View) -> dict[str, str]:
-    return {name: _state(seen) for name, seen in facts["bmc.fans"].items()}
+def observe(facts: FactsView) -> dict[str, str]:
+    return {name: _state(sensor) for name, sensor in facts["bmc.fans"].items()}
 
 
-def _state(seen: dict[str, str]) -> str:
-    return "ok" if seen["status"] in FINE else f"{seen['reading']} ({seen['status']})"
+def _state(sensor: dict[str, str]) -> str:
+    return "ok" if sensor["status"] in FINE else f"{sensor['reading']} ({sensor['status']})"
 
 
 CHECK = Check(
     needs=("bmc.fans",),
     observe=observe,
     accept=Equals("ok"),
-    remedy=manual("Replace the fan that is named; look for others that have sped up to make good for it."),
+    remedy=manual("Replace the named fan. Check whether other fans have sped up to compensate."),
     severity="high",
 )

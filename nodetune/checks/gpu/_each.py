@@ -1,16 +1,15 @@
-"""What is computed from one fact for each GPU, so that an unreadable GPU costs only its own verdict."""
+"""Compute from one fact per GPU: an unreadable GPU affects only its own verdict."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from nodetune.model import Each, Fact, Value
-from nodetune.view import View
+from nodetune.api import Each, Fact, FactsView, Value
 
 
-def each(facts: View, name: str, compute: Callable[[Any], Any]) -> Fact:
-    """`compute` of every value; a GPU whose fact is absent or unread stays so."""
+def each(facts: FactsView, name: str, compute: Callable[[Any], Any]) -> Fact:
+    """Apply `compute` to every value; a GPU whose fact is absent or unread stays so."""
     fact = facts.fact(name)
     if isinstance(fact, Each):
         return Each({gpu: _computed(one, compute) for gpu, one in fact.of.items()})

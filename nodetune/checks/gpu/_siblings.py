@@ -1,4 +1,4 @@
-"""GPUs of one model on one host, held against each other."""
+"""Compare the GPUs of one model on one host."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 
 def highest(values: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, Any]:
-    """Each GPU → the highest value that any GPU of its model has."""
+    """Return GPU → the highest value among the GPUs of its model."""
     best: dict[str | None, Any] = {}
     for gpu, value in values.items():
         model = models.get(gpu)
@@ -17,7 +17,7 @@ def highest(values: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, A
 
 
 def outliers(values: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, Any]:
-    """Each GPU → None, or what most GPUs of its model have where it differs. A tie blames nobody."""
+    """Return GPU → what most GPUs of its model have, or None where it does not differ. A tie names no GPU."""
     counted: dict[str | None, Counter[Any]] = {}
     for gpu, value in values.items():
         counted.setdefault(models.get(gpu), Counter())[value] += 1

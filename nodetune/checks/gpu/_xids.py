@@ -1,4 +1,4 @@
-"""Which Xids mean what: NVIDIA's catalogue of driver errors, in the two groups that checks tell apart."""
+"""Xids that checks report, from NVIDIA's catalogue of driver errors, in two groups."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HARDWARE = {
     158: "GPU fatal timeout",
     167: "PCIe fatal timeout",
 }
-"""The catalogue asks for a GPU reset or a reboot, and no program can cause these by itself."""
+"""Xids that require a GPU reset or a reboot according to the catalogue. No program alone can cause them."""
 
 SUSPECT = {
     74: "NVLink error",
@@ -43,17 +43,19 @@ SUSPECT = {
     160: "channel retirement",
     161: "channel retirement failed",
 }
-"""Worth a look: often a link or memory that begins to fail, sometimes only a program."""
+"""Xids that often come from a link or memory that begins to fail, and sometimes only from a program."""
 
 
 def by_gpu(events: Iterable[Mapping[str, Any]], meanings: Mapping[int, str]) -> dict[str, list[str]]:
-    """GPU address → one text for each kind of Xid seen there: `79 GPU has fallen off the bus (2 times)`."""
+    """Return GPU address → one text per kind of Xid logged there: `Xid 79 GPU has fallen off the bus (2 times)`."""
     counted: dict[str, dict[int, int]] = {}
     for event in events:
         if event["xid"] in meanings:
-            seen = counted.setdefault(event["bdf"], {})
-            seen[event["xid"]] = seen.get(event["xid"], 0) + 1
+            counts = counted.setdefault(event["bdf"], {})
+            counts[event["xid"]] = counts.get(event["xid"], 0) + 1
     return {
-        bdf: [f"Xid {xid} {meanings[xid]}" + (f" ({count} times)" if count > 1 else "") for xid, count in seen.items()]
-        for bdf, seen in counted.items()
+        bdf: [
+            f"Xid {xid} {meanings[xid]}" + (f" ({count} times)" if count > 1 else "") for xid, count in counts.items()
+        ]
+        for bdf, counts in counted.items()
     }

@@ -1,16 +1,13 @@
-"""The driver keeps no account of what processes used.
+"""GPU accounting mode is off.
 
-Why it matters: With accounting on it remembers time and memory of each process that ended, which job accounting can
-read. Most sites take this from DCGM instead.
-Confirm by hand: nvidia-smi --query-gpu=index,accounting.mode --format=csv
+Why it matters: With accounting mode on, the driver records the time and memory of each process that has ended, and job
+accounting can read the record. Most sites take these figures from DCGM instead.
+Confirm manually: nvidia-smi --query-gpu=index,accounting.mode --format=csv
 Side effects of the fix: A little work at the end of each process.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import gpu
+from nodetune.api import GPU, Check, Equals, gpu
 
 CHECK = Check(
     fact="gpu.accounting_mode",

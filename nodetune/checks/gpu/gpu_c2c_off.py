@@ -1,22 +1,18 @@
-"""The NVLink-C2C link between a Grace CPU and its GPU is off.
+"""NVLink-C2C between a Grace CPU and its GPU is off.
 
-Why it matters: It is the GPU's way to the host: without it all transfers go over a narrow PCIe link and coherent
-memory is gone.
-Confirm by hand: nvidia-smi -q | grep -i c2c
+Why it matters: NVLink-C2C is the path from the GPU to the host. Without it, all transfers use a narrow PCIe link, and
+coherent memory is not available.
+Confirm manually: nvidia-smi -q | grep -i c2c
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/grace-perf-tuning-guide/index.html
 """
 
 from nodetune import data
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check, When
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, Check, Equals, FactsView, When, manual
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     models = facts["gpu.pci_device_id"]
     return {name: mode for name, mode in facts["gpu.c2c_mode"].items() if data.gpu(models.get(name, "")).get("c2c")}
 
@@ -27,7 +23,7 @@ CHECK = Check(
     accept=Equals("enabled"),
     applies=(GPU, When("host.arch", Equals("aarch64"), "no Grace CPU")),
     remedy=manual(
-        "Power the host off and on; read dmesg for C2C errors (Xid 121); update the firmware; ask the vendor."
+        "Power the host off and on. Read dmesg for C2C errors (Xid 121). Update the firmware, then ask the vendor."
     ),
     severity="high",
 )

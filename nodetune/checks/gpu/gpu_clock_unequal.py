@@ -1,25 +1,21 @@
-"""Busy GPUs of one model run at clocks that differ by more than 5 %.
+"""SM clocks of busy GPUs of one model differ by more than 5 %.
 
-Why it matters: A collective waits for the slowest GPU. Only GPUs that draw at least half of their power limit now are
-compared: idle ones clock down.
-Confirm by hand: nvidia-smi --query-gpu=index,clocks.sm,power.draw,clocks_event_reasons.active --format=csv
+Why it matters: A collective waits for the slowest GPU. The check compares only GPUs that currently draw at least half
+of their power limit, because idle GPUs lower their clocks.
+Confirm manually: nvidia-smi --query-gpu=index,clocks.sm,power.draw,clocks_event_reasons.active --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://github.com/stas00/ml-engineering (A100 at 1155 against 1410 MHz) ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
+from nodetune.api import GPU, Check, Empty, FactsView, manual
 from nodetune.checks.gpu._siblings import highest
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 SPREAD = 0.95
 BUSY = 0.5
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     draw, limit, models = facts["gpu.power_usage"], facts["gpu.enforced_power_limit"], facts["gpu.names"]
     clocks = {
         name: clock
@@ -28,7 +24,7 @@ def observe(facts: View) -> dict[str, str]:
     }
     best = highest(clocks, models)
     return {
-        name: f"{clock} MHz, a busy sibling {best[name]} MHz" if clock < best[name] * SPREAD else ""
+        name: f"{clock} MHz, a busy peer {best[name]} MHz" if clock < best[name] * SPREAD else ""
         for name, clock in clocks.items()
     }
 
@@ -36,11 +32,11 @@ def observe(facts: View) -> dict[str, str]:
 CHECK = Check(
     needs=("gpu.clock_info.sm", "gpu.power_usage", "gpu.enforced_power_limit", "gpu.names"),
     observe=observe,
-    accept=Empty("within 5 % of its siblings"),
+    accept=Empty("within 5 % of its peers"),
     applies=(GPU,),
     remedy=manual(
-        "Audit again under one load on all GPUs; then compare nvidia-smi -q -d PERFORMANCE,CLOCK,POWER of the slow GPU with "
-        "its siblings: power limit, locked clocks, heat."
+        "Audit again with the same load on all GPUs. Then compare nvidia-smi -q -d PERFORMANCE,CLOCK,POWER of the "
+        "slow GPU with its peers: power limit, locked clocks, temperature."
     ),
     severity="medium",
 )

@@ -1,24 +1,22 @@
-"""The host does not have as many GPUs as it should.
+"""The number of GPUs differs from the expected number.
 
-Why it matters: A GPU that vanished from the PCI bus leaves no other trace than the number. By default at least one is
-wanted; a site says how many its hosts have (accept: 8).
-Confirm by hand: nvidia-smi -L | wc -l
+Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. By default the check expects
+at least one GPU. A site file sets the number that its hosts have (accept: 8).
+Confirm manually: nvidia-smi -L | wc -l
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, manual
 
 CHECK = Check(
     fact="gpu.count",
     accept=AtLeast(1),
     applies=(GPU_ON_PCI,),
     remedy=manual(
-        "Compare lspci -d 10de: with what the machine was bought with. A GPU that is not on the bus: power the host off and "
-        "on, check seating and power cables, read the BMC's event log, then open a case with the vendor."
+        "Compare lspci -d 10de: with the number of GPUs that the machine was bought with. If a GPU is not on the bus, "
+        "power the host off and on, check seating and power cables, read the BMC's event log, then open a case with "
+        "the vendor."
     ),
     severity="critical",
 )

@@ -1,21 +1,17 @@
-"""The driver belongs to a branch that gets no more fixes.
+"""The driver branch is no longer supported.
 
-Why it matters: NVIDIA ends the support of a branch on a published date; holes and bugs found later stay. The table
-that is compared with carries its date: a branch newer than all in it passes.
-Confirm by hand: nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u
+Why it matters: NVIDIA ends the support of a branch on a published date. Vulnerabilities and bugs found later are not
+fixed. The table used for the comparison carries its date: a branch newer than all branches in it passes.
+Confirm manually: nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u
 Side effects of the fix: A new branch can need other CUDA, DCGM and Fabric Manager packages: try it on one node first.
 Sources: https://docs.nvidia.com/datacenter/tesla/drivers/615/supported-drivers-and-cuda-toolkit-versions.html
 """
 
 from nodetune import data
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     table = data.drivers()
     ends, today = table["branches"]["end_of_life"], str(table["as_of"])
     branch = data.version(facts["gpu.driver_version"])[0]
@@ -27,10 +23,10 @@ def observe(facts: View) -> str:
 CHECK = Check(
     needs=("gpu.driver_version",),
     observe=observe,
-    accept=Empty("a branch that is supported"),
+    accept=Empty("a supported branch"),
     applies=(GPU,),
     remedy=manual(
-        "Move to a long-term or production branch (R580 until June 2028), one drained node first, and reboot."
+        "Move to a long-term or production branch (R580 until June 2028) and reboot. Start with one drained node."
     ),
     severity="medium",
 )

@@ -1,23 +1,19 @@
-"""The driver is older than this GPU model, or its MIG mode, needs.
+"""The driver is too old for a GPU model or for its MIG mode.
 
-Why it matters: NVIDIA names a first version for some models and for MIG on each model. Below it the GPU may work in
-part only, or MIG instances may be refused.
-Confirm by hand: nvidia-smi --query-gpu=name,driver_version --format=csv
-Side effects of the fix: A new driver needs all GPU programs ended, usually a reboot; Fabric Manager must move to the
-same version.
+Why it matters: NVIDIA publishes a minimum driver version for some models, and for MIG on each model. With an older
+driver, the GPU may work only in part, or the driver may refuse MIG instances.
+Confirm manually: nvidia-smi --query-gpu=name,driver_version --format=csv
+Side effects of the fix: A new driver requires all GPU programs to end, and usually a reboot. Fabric Manager must move
+to the same version.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/620/deployment-considerations.html ;
 https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-support.html (HGX B200)
 """
 
 from nodetune import data
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     driver, mig = facts["gpu.driver_version"], facts.get("gpu.mig_mode", {})
     return {
         gpu: _problem(driver, device, mig.get(gpu) == "enabled") for gpu, device in facts["gpu.pci_device_id"].items()

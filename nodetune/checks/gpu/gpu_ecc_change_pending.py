@@ -1,21 +1,18 @@
-"""A change of the ECC mode waits for a GPU reset.
+"""A change of the ECC mode is pending.
 
-Why it matters: What is set is not what is in force: after the next reset or reboot the GPU behaves differently, at a
-time that nobody chose.
-Confirm by hand: nvidia-smi --query-gpu=index,ecc.mode.current,ecc.mode.pending --format=csv
+Why it matters: The configured mode differs from the active mode. After the next reset or reboot the GPU behaves
+differently, at a time that nobody planned.
+Confirm manually: nvidia-smi --query-gpu=index,ecc.mode.current,ecc.mode.pending --format=csv
 Side effects of the fix: A GPU reset ends every program on the GPU.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
+from nodetune.api import GPU, Check, Equals, Ref, manual
 
 CHECK = Check(
     fact="gpu.ecc_mode_pending",
     accept=Equals(Ref("gpu.ecc_mode")),
     applies=(GPU,),
-    remedy=manual("With the node drained: nvidia-smi -r (all GPUs of an NVSwitch system together), or reboot."),
+    remedy=manual("With the node drained: nvidia-smi -r (on an NVSwitch system, all GPUs together), or reboot."),
     severity="medium",
 )

@@ -1,18 +1,14 @@
 """The NVLink fabric of a GPU reports a fault.
 
-Why it matters: The fabric carries traffic at reduced bandwidth, is rerouting, lost its manager or is configured
-wrongly: collectives slow down or fail although every link seems up.
-Confirm by hand: nvidia-smi -q | grep -A12 '    Fabric'
+Why it matters: The fabric runs at reduced bandwidth, is rerouting, has lost its manager or is misconfigured.
+Collectives slow down or fail although every link looks up.
+Confirm manually: nvidia-smi -q | grep -A12 '    Fabric'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html
 """
 
+from nodetune.api import GPU, Check, Empty, Fact, FactsView, manual
 from nodetune.checks.gpu._each import each
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check, Fact
-from nodetune.remedies import manual
-from nodetune.view import View
 
 HEALTHY = {
     "degraded_bandwidth": "no",
@@ -23,7 +19,7 @@ HEALTHY = {
 }
 
 
-def observe(facts: View) -> Fact:
+def observe(facts: FactsView) -> Fact:
     return each(facts, "gpu.fabric", _faults)
 
 
@@ -42,8 +38,8 @@ CHECK = Check(
     accept=Empty("a healthy fabric"),
     applies=(GPU,),
     remedy=manual(
-        "Read /var/log/fabricmanager.log (on multi-node NVLink systems the log of the switches' manager) and nvidia-smi nvlink "
-        "-s -e; drain the node and reset all GPUs, then open a case with the vendor when it stays."
+        "Read /var/log/fabricmanager.log (on multi-node NVLink systems, the log of the switch manager) and nvidia-smi "
+        "nvlink -s -e. Drain the node and reset all GPUs. If the fault stays, open a case with the vendor."
     ),
     severity="high",
 )

@@ -1,20 +1,16 @@
-"""A GPU's memory is within 5 °C of its highest operating temperature.
+"""GPU memory is within 5 °C of its maximum operating temperature.
 
-Why it matters: HBM that is too hot is refreshed more often and then slows the GPU down; over time it brings more bad
-rows.
-Confirm by hand: nvidia-smi -q -d TEMPERATURE | grep -i memory
+Why it matters: HBM that is too hot is refreshed more often, and then the GPU slows down. Over time, heat causes more
+bad rows.
+Confirm manually: nvidia-smi -q -d TEMPERATURE | grep -i memory
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, AtLeast, Check, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, int]:
+def observe(facts: FactsView) -> dict[str, int]:
     limits = facts["gpu.temperature_threshold"]
     return {
         name: limits[name]["memory_max"] - now
@@ -29,6 +25,8 @@ CHECK = Check(
     accept=AtLeast(5),
     unit="°C left",
     applies=(GPU,),
-    remedy=manual("Check fans, filters, airflow or coolant and the inlet temperature; compare with the sibling GPUs."),
+    remedy=manual(
+        "Check fans, filters, airflow or coolant and the inlet temperature. Compare with the other GPUs of the host."
+    ),
     severity="high",
 )

@@ -1,31 +1,28 @@
-"""A GPU shows less memory than its model has.
+"""A GPU has less memory than its model should have.
 
-Why it matters: Part of its memory was given up after errors, or the GPU is not the model that it should be: jobs sized
-for the model run out of memory. Two per cent of tolerance cover what drivers reserve.
-Confirm by hand: nvidia-smi --query-gpu=index,name,memory.total --format=csv
+Why it matters: The GPU gave up part of its memory after errors, or it is not the expected model. Jobs sized for the
+model run out of memory. A tolerance of two per cent covers the memory that drivers reserve.
+Confirm manually: nvidia-smi --query-gpu=index,name,memory.total --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune import data, show
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune import data
+from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.foundation import text
 
 MIB = 1 << 20
 TOLERANCE = 0.98
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     models, modes = facts["gpu.pci_device_id"], facts.get("gpu.virtualization_mode", {})
     found = {}
     for name, total in facts["gpu.memory_total"].items():
         wanted = data.gpu(models.get(name, "")).get("memory_mib", 0) * MIB
         if wanted and modes.get(name) != "vgpu":
-            found[name] = f"{show.size(total)} of {show.size(wanted)}" if total < wanted * TOLERANCE else ""
+            found[name] = f"{text.size(total)} of {text.size(wanted)}" if total < wanted * TOLERANCE else ""
     return found
 
 
@@ -35,7 +32,7 @@ CHECK = Check(
     accept=Empty("the memory of its model"),
     applies=(GPU,),
     remedy=manual(
-        "Read dmesg for Xid 168 (reduced memory) and nvidia-smi -q -d ECC; reset the GPU; then ask the vendor."
+        "Read dmesg for Xid 168 (reduced memory) and nvidia-smi -q -d ECC. Reset the GPU, then ask the vendor."
     ),
     severity="high",
 )

@@ -1,15 +1,13 @@
-"""A GPU reports memory that it can no longer repair.
+"""A GPU reports memory that it cannot repair.
 
-Why it matters: Its own means, spare rows and channels, are used up: errors at that place will come back.
-Confirm by hand: nvidia-smi -q -d ECC | grep -i unrepairable
+Why it matters: The GPU has used up its means of repair, spare rows and channels. Errors at that location will come
+back.
+Confirm manually: nvidia-smi -q -d ECC | grep -i unrepairable
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import GPU, Check, Equals, manual
 
 CHECK = Check(
     fact="gpu.unrepairable_memory",

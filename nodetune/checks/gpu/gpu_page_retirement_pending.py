@@ -1,17 +1,14 @@
-"""A GPU has bad memory pages that wait to be retired.
+"""A GPU has memory pages pending retirement.
 
-Why it matters: Volta and Turing take a bad page out of use only when the driver attaches to the GPU again: until then
-programs can still be given it.
-Confirm by hand: nvidia-smi -q -d PAGE_RETIREMENT
+Why it matters: Volta and Turing retire a bad page only when the driver attaches to the GPU again. Until then, the
+driver can still give the page to programs.
+Confirm manually: nvidia-smi -q -d PAGE_RETIREMENT
 Side effects of the fix: Ends every program on the GPU.
 Sources: https://docs.nvidia.com/deploy/dynamic-page-retirement/visibility.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import GPU, Check, Equals, manual
 
 CHECK = Check(
     fact="gpu.retired_pages_pending",

@@ -1,22 +1,19 @@
-"""A busy GPU's PCIe link runs below the speed that it and the host support.
+"""The PCIe link of a busy GPU runs below its maximum generation.
 
-Why it matters: Half the generation is half the bandwidth to host, NIC and storage. Idle GPUs lower the speed to save
-power: only one that works in its highest performance state is judged.
-Confirm by hand: nvidia-smi --query-gpu=index,pstate,pcie.link.gen.current,pcie.link.gen.max --format=csv
+Why it matters: One generation lower means half the bandwidth to the host, NICs and storage. The maximum is the highest
+generation that both the GPU and the host support. Idle GPUs lower the link speed to save power, so the check judges
+only GPUs at work in the highest performance state.
+Confirm manually: nvidia-smi --query-gpu=index,pstate,pcie.link.gen.current,pcie.link.gen.max --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune import data
-from nodetune.conditions import GPU
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, AtLeast, Check, FactsView, Ref, manual
 
 
-def observe(facts: View) -> dict[str, int]:
+def observe(facts: FactsView) -> dict[str, int]:
     states, reasons = facts["gpu.performance_state"], facts["gpu.clocks_event_reasons"]
     models = facts["gpu.pci_device_id"]
     return {
@@ -34,8 +31,8 @@ CHECK = Check(
     accept=AtLeast(Ref("gpu.max_pcie_link_generation")),
     applies=(GPU,),
     remedy=manual(
-        "Check the slot's speed in the firmware set-up and the errors of the link (lspci -vv -s BDF, aer_dev_correctable); "
-        "reseat the GPU or its riser."
+        "Check the slot's speed in the firmware setup and the errors of the link (lspci -vv -s BDF, "
+        "aer_dev_correctable). Reseat the GPU or its riser."
     ),
     severity="high",
 )

@@ -1,16 +1,13 @@
-"""A GPU is held below the power limit that was set for it.
+"""The enforced power limit of a GPU is below the configured one.
 
-Why it matters: The enforced limit is the lowest of all that apply: something else than the setting (the board, the
-module, the platform) caps the GPU. It then runs slower than its siblings although every setting is right.
-Confirm by hand: nvidia-smi -q -d POWER
+Why it matters: The enforced limit is the lowest of all limits that apply. Something other than the setting (the board,
+the module, the platform) caps the GPU. It then runs slower than its peers although every setting is right.
+Confirm manually: nvidia-smi -q -d POWER
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
+from nodetune.api import GPU, AtLeast, Check, Ref, manual
 
 CHECK = Check(
     fact="gpu.enforced_power_limit",
@@ -18,7 +15,7 @@ CHECK = Check(
     unit="mW",
     applies=(GPU,),
     remedy=manual(
-        "Look for a power cap in the BMC (Redfish PowerControl, the vendor's tool) and at the power supplies."
+        "Look for a power cap in the BMC (Redfish PowerControl, the vendor's tool), and check the power supplies."
     ),
     severity="low",
 )

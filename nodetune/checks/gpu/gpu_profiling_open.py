@@ -1,16 +1,13 @@
-"""Any user may read the GPUs' performance counters.
+"""GPU performance counters are open to all users.
 
-Why it matters: The counters show what other users' programs do: NVIDIA closed them to all but administrators for that
+Why it matters: The counters reveal what other users' programs do. NVIDIA restricts them to administrators for that
 reason. Sites whose nodes are never shared open them so that users can profile.
-Confirm by hand: grep RmProfilingAdminOnly /proc/driver/nvidia/params
+Confirm manually: grep RmProfilingAdminOnly /proc/driver/nvidia/params
 Side effects of the fix: Users can then no longer profile their kernels without help.
 Sources: https://developer.nvidia.com/ERR_NVGPUCTRPERM
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import GPU, Check, Equals, manual
 
 CHECK = Check(
     fact="gpu.profiling_admin_only",

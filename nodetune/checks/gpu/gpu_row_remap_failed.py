@@ -1,22 +1,18 @@
-"""A GPU could not remap a bad memory row.
+"""A GPU failed to remap a bad memory row.
 
-Why it matters: The spare rows of a bank are used up or the repair was refused: uncorrectable errors at that place will
-come back. This flag is NVIDIA's own sign that the GPU qualifies for replacement.
-Confirm by hand: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.failure --format=csv
+Why it matters: The spare rows of a bank are used up, or the repair was refused. Uncorrectable errors at that location
+will come back. This flag is NVIDIA's own sign that the GPU qualifies for replacement.
+Confirm manually: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.failure --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
+from nodetune.api import GPU, Check, Equals, Fact, FactsView, manual
 from nodetune.checks.gpu._each import each
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check, Fact
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> Fact:
+def observe(facts: FactsView) -> Fact:
     return each(facts, "gpu.remapped_rows", lambda rows: rows["failure"])
 
 

@@ -1,21 +1,17 @@
-"""A GPU has bad memory rows that wait for a reset to be remapped.
+"""A GPU has memory rows pending remapping.
 
-Why it matters: The pages are kept out of use meanwhile, and NVIDIA says that new work may start: nothing is wrong now.
-Only a reset makes the repair lasting, so it belongs to the next idle moment.
-Confirm by hand: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending --format=csv
+Why it matters: The driver keeps the pages out of use, and NVIDIA allows new work to start: nothing is wrong now. Only
+a reset makes the repair permanent, so reset the GPU at the next idle moment.
+Confirm manually: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.pending --format=csv
 Side effects of the fix: A GPU reset ends every program on the GPU.
 Sources: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
 """
 
+from nodetune.api import GPU, Check, Equals, Fact, FactsView, manual
 from nodetune.checks.gpu._each import each
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check, Fact
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> Fact:
+def observe(facts: FactsView) -> Fact:
     return each(facts, "gpu.remapped_rows", lambda rows: rows["pending"])
 
 
@@ -24,7 +20,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals(wanted=False),
     applies=(GPU,),
-    remedy=manual("At the next idle moment: drain the node and reset the GPU (nvidia-smi -r), or reboot."),
+    remedy=manual("When the node is idle: drain it and reset the GPU (nvidia-smi -r), or reboot."),
     severity="medium",
     stability="stable",
 )

@@ -1,17 +1,14 @@
-"""A GPU's on-chip memory had more errors than its maker allows.
+"""The SRAM errors of a GPU exceed NVIDIA's threshold.
 
-Why it matters: The GPU keeps this flag itself, over resets and reboots: its SRAM errors are past the threshold of
-NVIDIA's field diagnostic. SRAM cannot be remapped; the part is due for replacement.
-Confirm by hand: nvidia-smi -q -d ECC | grep -i threshold
+Why it matters: The GPU keeps this flag across resets and reboots: its SRAM errors are past the threshold of NVIDIA's
+field diagnostic. SRAM cannot be remapped, so the part is due for replacement.
+Confirm manually: nvidia-smi -q -d ECC | grep -i threshold
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/structnvmlEccSramErrorStatus__v1__t.html ;
 https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/index.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import GPU, Check, Equals, manual
 
 CHECK = Check(
     fact="gpu.sram_threshold_exceeded",

@@ -1,20 +1,16 @@
-"""A GPU is within 5 °C of the temperature at which it slows down.
+"""A GPU is within 5 °C of its slowdown temperature.
 
-Why it matters: The next warm hour or heavier kernel makes it throttle, and the whole job with it. Newer GPUs tell the
-margin themselves; for older ones it is the maximum operating temperature less the present one.
-Confirm by hand: nvidia-smi -q -d TEMPERATURE
+Why it matters: The next warm hour or heavier kernel makes the GPU throttle, and the whole job with it. Newer GPUs
+report the margin. For older ones, the margin is the maximum operating temperature minus the current temperature.
+Confirm manually: nvidia-smi -q -d TEMPERATURE
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, AtLeast, Check, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, int]:
+def observe(facts: FactsView) -> dict[str, int]:
     margins = dict(facts.get("gpu.temperature_margin", {}))
     limits = facts.get("gpu.temperature_threshold", {})
     for name, now in facts["gpu.temperature"].items():
@@ -30,6 +26,8 @@ CHECK = Check(
     accept=AtLeast(5),
     unit="°C",
     applies=(GPU,),
-    remedy=manual("Check fans, filters, airflow or coolant and the inlet temperature; compare with the sibling GPUs."),
+    remedy=manual(
+        "Check fans, filters, airflow or coolant and the inlet temperature. Compare with the other GPUs of the host."
+    ),
     severity="high",
 )

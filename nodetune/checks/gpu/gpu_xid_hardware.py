@@ -1,22 +1,18 @@
-"""The driver logged a fault of a GPU that calls for a reset or a repair.
+"""The driver logged a GPU Xid that calls for a reset or a repair.
 
 Why it matters: These Xids come from the GPU, its memory, its firmware or its link to the host, never from a program
-alone. Counted are those since the GPU's last recovery or the driver's last load; faults of programs (13, 31, 43, 45)
-are left out.
-Confirm by hand: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
+alone. The check counts those since the GPU's last recovery or the last driver load. It ignores Xids of programs (13,
+31, 43, 45).
+Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
 from nodetune.checks.gpu._xids import HARDWARE, by_gpu
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, list[str]] | list[str]:
+def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
     found = by_gpu(facts["xid.events"], HARDWARE)
     for event in facts["xid.fallen_off_bus"]:
         found.setdefault(event["bdf"], ["has fallen off the bus"])
@@ -29,8 +25,9 @@ CHECK = Check(
     accept=Empty("no such Xid since the last reset"),
     applies=(GPU_ON_PCI,),
     remedy=manual(
-        "Drain the node and look the Xid up in NVIDIA's catalogue, which names the step for each generation: usually a GPU "
-        "reset (nvidia-smi -r), for 79 a power cycle. A fault that comes back goes to the vendor with nvidia-bug-report.sh."
+        "Drain the node and look the Xid up in NVIDIA's catalogue, which names the action for each generation: "
+        "usually a GPU reset (nvidia-smi -r), for 79 a power cycle. If the fault comes back, open a case with the "
+        "vendor and attach the output of nvidia-bug-report.sh."
     ),
     severity="critical",
 )

@@ -1,21 +1,17 @@
-"""The driver logged Xids that may announce a failing link or memory.
+"""The driver logged Xids that may announce a hardware failure.
 
-Why it matters: NVLink errors, contained memory errors and retirements are survived by the GPU and often end a job. A
-few may mean nothing; many on the same GPU are the start of a fault.
-Confirm by hand: journalctl -k -b | grep 'NVRM: Xid'
+Why it matters: A GPU survives NVLink errors, contained memory errors and retirements, but they often end a job. A few
+may mean nothing. Many on the same GPU are the start of a link or memory fault.
+Confirm manually: journalctl -k -b | grep 'NVRM: Xid'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
 from nodetune.checks.gpu._xids import SUSPECT, by_gpu
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, list[str]] | list[str]:
+def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
     return by_gpu(facts["xid.events"], SUSPECT) or []
 
 
@@ -25,8 +21,8 @@ CHECK = Check(
     accept=Empty("no such Xid since the last reset"),
     applies=(GPU_ON_PCI,),
     remedy=manual(
-        "Look the Xid up in NVIDIA's catalogue. For NVLink errors compare nvidia-smi nvlink -e on both ends; when they return "
-        "on one GPU, drain the node, reset the GPU and run the vendor's diagnostic."
+        "Look the Xid up in NVIDIA's catalogue. For NVLink errors, compare nvidia-smi nvlink -e on both ends. If they "
+        "return on one GPU, drain the node, reset the GPU and run the vendor's diagnostic."
     ),
     severity="medium",
 )

@@ -1,25 +1,21 @@
-"""A GPU's NVLinks had errors since the driver was loaded.
+"""The NVLinks of a GPU have errors since the driver was loaded.
 
-Why it matters: A link that repeats or retrains loses bandwidth each time and stalls collectives; many errors come
-before a link goes down. The counters start anew with a driver load or a GPU reset: see whether they grow.
-Confirm by hand: nvidia-smi nvlink -e
+Why it matters: A link that replays packets or retrains loses bandwidth each time and stalls collectives. Many errors
+precede a link failure. The counters restart at zero after a driver load or a GPU reset, so check whether they grow.
+Confirm manually: nvidia-smi nvlink -e
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFieldValueEnums.html ;
 https://docs.nvidia.com/health-validation/reference/checks/nvlink
 """
 
+from nodetune.api import GPU, Check, Empty, Fact, FactsView, manual
 from nodetune.checks.gpu._each import each
-from nodetune.conditions import GPU
-from nodetune.expect import Empty
-from nodetune.model import Check, Fact
-from nodetune.remedies import manual
-from nodetune.view import View
 
 COUNTED = ("replay", "recovery", "link_recovery_failed")
-"""What cost bandwidth. Flit CRC errors (A100) and symbol errors (Blackwell) are not zero on healthy links."""
+"""Errors that cost bandwidth. Flit CRC errors (A100) and symbol errors (Blackwell) are not zero on healthy links."""
 
 
-def observe(facts: View) -> Fact:
+def observe(facts: FactsView) -> Fact:
     return each(facts, "gpu.nvlink_errors", _counts)
 
 
@@ -33,8 +29,8 @@ CHECK = Check(
     accept=Empty("no errors"),
     applies=(GPU,),
     remedy=manual(
-        "Read nvidia-smi nvlink -e twice, some minutes apart, under load. Counters that grow: drain the node, reset the GPUs, "
-        "and open a case with the vendor when they grow again."
+        "Read nvidia-smi nvlink -e twice under load, with some minutes in between. If counters grow, drain the node and reset "
+        "the GPUs. If they grow again, open a case with the vendor."
     ),
     severity="medium",
 )

@@ -1,21 +1,17 @@
 """GPUs on one NVSwitch fabric cannot reach each other over NVLink.
 
-Why it matters: All their links lead to switches and yet the driver refuses peer access: NCCL falls back to PCIe or
-host memory and loses most of its bandwidth.
-Confirm by hand: nvidia-smi topo -p2p n
+Why it matters: All links of these GPUs lead to switches, yet the driver refuses peer access. NCCL falls back to PCIe
+or host memory and loses most of its bandwidth.
+Confirm manually: nvidia-smi topo -p2p n
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU, Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     remotes, mig = facts["gpu.nvlink_remote"], facts.get("gpu.mig_mode", {})
     switched = {name for name, kinds in remotes.items() if set(kinds) == {"switch"} and mig.get(name) != "enabled"}
     return {pair: status["nvlink"] for pair, status in facts["gpu.p2p"].items() if set(pair.split("-")) <= switched}
@@ -27,8 +23,8 @@ CHECK = Check(
     accept=Equals("ok"),
     applies=(GPU,),
     remedy=manual(
-        "See that Fabric Manager runs and that nvidia-smi -q shows the fabric as Completed / Success for every GPU; in a "
-        "virtual machine ask for one fabric partition with all its GPUs."
+        "Make sure that Fabric Manager runs and that nvidia-smi -q shows the fabric as Completed / Success for every "
+        "GPU. In a virtual machine, ask for one fabric partition with all its GPUs."
     ),
     severity="high",
 )

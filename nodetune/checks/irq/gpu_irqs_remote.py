@@ -1,27 +1,23 @@
-"""Interrupts of a GPU go to CPUs of another NUMA node.
+"""GPU interrupts go to CPUs of another NUMA node.
 
-Why it matters: The driver learns of finished work and of faults by interrupts where programs block instead of polling.
-Taken on a far node, each wake-up of a waiting thread crosses the link between the sockets. GPUs raise few of them, so
-this matters for latency more than for throughput.
-Confirm by hand: for i in /sys/bus/pci/devices/BDF/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
-Side effects of the fix: irqbalance moves interrupts again unless it is stopped or told to leave these alone.
+Why it matters: Where programs block instead of polling, the driver learns of finished work and of faults through
+interrupts. If a far node takes them, each wake-up of a waiting thread crosses the link between the sockets. GPUs raise
+few interrupts, so this affects latency more than throughput.
+Confirm manually: for i in /sys/bus/pci/devices/BDF/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
+Side effects of the fix: irqbalance moves interrupts again unless it is stopped or configured to leave these alone.
 Sources: https://docs.kernel.org/core-api/irq/irq-affinity.html ;
 https://github.com/Irqbalance/irqbalance
 """
 
-from nodetune.conditions import BARE_METAL, SEVERAL_NUMA_NODES
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import irq_affinity
-from nodetune.view import View
+from nodetune.api import BARE_METAL, SEVERAL_NUMA_NODES, Check, Empty, FactsView, irq_affinity
 
 
-def observe(facts: View) -> dict[str, object]:
-    """Each GPU with an interrupt elsewhere."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return each GPU with an interrupt on another node."""
     devices = facts["irq.devices"].items()
     gpus = {bdf: device for bdf, device in devices if device["kind"] == "gpu" and "remote" in device}
-    told = "{remote} of {irqs} elsewhere (they go to CPUs {cpus})"
-    return {bdf: told.format(**gpu) if gpu["remote"] else [] for bdf, gpu in gpus.items()}
+    template = "{remote} of {irqs} on another node (on CPUs {cpus})"
+    return {bdf: template.format(**gpu) if gpu["remote"] else [] for bdf, gpu in gpus.items()}
 
 
 CHECK = Check(

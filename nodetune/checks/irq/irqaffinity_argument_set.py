@@ -1,17 +1,15 @@
-"""The kernel argument irqaffinity= narrows where new interrupts go.
+"""The kernel argument irqaffinity= is set.
 
-Why it matters: It sets the default mask for interrupts that are allocated later. On a node with several network cards
-and GPUs this puts interrupts of all of them on the same CPUs, near to some and far from others; managed interrupts
-(NVMe queues) ignore it. It belongs to hosts whose CPUs are partitioned by hand.
-Confirm by hand: grep -o 'irqaffinity=[^ ]*' /proc/cmdline; cat /proc/irq/default_smp_affinity
-Side effects of the fix: A reboot.
+Why it matters: The argument sets the default mask for interrupts that are allocated later. On a node with several
+network cards and GPUs, it puts interrupts of all of them on the same CPUs, near to some and far from others. Managed
+interrupts (NVMe queues) ignore it. It is meant for hosts whose CPUs are partitioned manually.
+Confirm manually: grep -o 'irqaffinity=[^ ]*' /proc/cmdline; cat /proc/irq/default_smp_affinity
+Side effects of the fix: The change needs a reboot.
 Sources: https://docs.kernel.org/admin-guide/kernel-parameters.html (irqaffinity) ;
 https://docs.kernel.org/core-api/irq/irq-affinity.html
 """
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import Check, Empty, manual
 
 CHECK = Check(
     fact="cmdline.running.irqaffinity",

@@ -1,26 +1,23 @@
-"""All interrupts of a network card with several queues go to one CPU.
+"""All interrupts of a multi-queue NIC go to one CPU.
 
-Why it matters: Queues let many CPUs work on one card's traffic. With every queue's interrupt on the same CPU that CPU
-is the limit, and whatever else runs there stalls. It is what is left when irqbalance does not run, or when a script
-writes one mask to all interrupts.
-Confirm by hand: grep eth0 /proc/interrupts | head
-Side effects of the fix: irqbalance moves interrupts again unless it is stopped or told to leave these alone.
+Why it matters: Queues let many CPUs process one card's traffic. If one CPU takes the interrupts of every queue, that
+CPU becomes the limit, and other work on it stalls. This happens when irqbalance does not run, or when a script writes
+one mask to all interrupts.
+Confirm manually: grep eth0 /proc/interrupts | head
+Side effects of the fix: irqbalance moves interrupts again unless it is stopped or configured to leave these alone.
 Sources: https://docs.kernel.org/networking/scaling.html ;
 https://docs.kernel.org/core-api/irq/irq-affinity.html
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import irq_affinity
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, irq_affinity
 
-SEVERAL = 4  # fewer vectors than that: one queue and its administration
+SEVERAL = 4  # with fewer vectors, a card has one queue and its management interrupts
 
 
-def observe(facts: View) -> dict[str, object]:
-    """Each card whose interrupts share one CPU though it has others near it."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return each card whose interrupts share one CPU although it has several local CPUs."""
     cards = [device for device in facts["irq.devices"].values() if device["kind"] == "nic" and "cpus" in device]
     return {card["name"]: f"all {card['irqs']} on CPU {card['cpus']}" if _crowded(card) else [] for card in cards}
 
@@ -32,7 +29,7 @@ def _crowded(card: Any) -> bool:
 CHECK = Check(
     observe=observe,
     needs=("irq.devices",),
-    accept=Empty("interrupts spread over CPUs"),
+    accept=Empty("interrupts spread over several CPUs"),
     set="local",
     remedy=irq_affinity(),
     severity="medium",

@@ -1,30 +1,28 @@
-"""Interrupts of a network card go to CPUs of another NUMA node.
+"""NIC interrupts go to CPUs of another NUMA node.
 
-Why it matters: The CPU that takes the interrupt reads the card's descriptors and packets. From another node each of
-these reads crosses the link between the sockets, which costs latency and bandwidth of every socket-based transfer:
+Why it matters: The CPU that takes the interrupt reads the card's descriptors and packets. From another node, each of
+these reads crosses the link between the sockets. This costs latency and bandwidth in every socket-based transfer:
 storage over TCP, NCCL without RDMA, checkpoints. RDMA traffic itself raises few interrupts.
-Confirm by hand: for i in /sys/class/net/eth0/device/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
-Side effects of the fix: irqbalance moves interrupts again unless it is stopped or told to leave these alone. Changing
-the number of channels, or taking the link down and up, makes new interrupts that start from the default.
+Confirm manually: for i in /sys/class/net/eth0/device/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
+Side effects of the fix: irqbalance moves interrupts again unless it is stopped or configured to leave these alone.
+Changing the number of channels, or taking the link down and up, creates new interrupts with the default affinity.
 Sources: https://docs.kernel.org/core-api/irq/irq-affinity.html ;
 https://docs.kernel.org/networking/scaling.html ;
 https://github.com/Irqbalance/irqbalance
 """
 
-from nodetune.conditions import BARE_METAL, SEVERAL_NUMA_NODES
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import irq_affinity
-from nodetune.view import View
+from nodetune.api import BARE_METAL, SEVERAL_NUMA_NODES, Check, Empty, FactsView, irq_affinity
 
-TOLERATED = 10  # one in so many: cards have vectors for rare events, and irqbalance leaves those anywhere
+TOLERATED = 10  # one in ten may be remote: cards have vectors for rare events, which irqbalance does not place
 
 
-def observe(facts: View) -> dict[str, object]:
-    """Each card with more than a tenth of its interrupts elsewhere."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return each card with more than a tenth of its interrupts on another node."""
     cards = [device for device in facts["irq.devices"].values() if device["kind"] == "nic" and "remote" in device]
-    told = "{remote} of {irqs} elsewhere (they go to CPUs {cpus})"
-    return {card["name"]: told.format(**card) if card["remote"] * TOLERATED > card["irqs"] else [] for card in cards}
+    template = "{remote} of {irqs} on another node (on CPUs {cpus})"
+    return {
+        card["name"]: template.format(**card) if card["remote"] * TOLERATED > card["irqs"] else [] for card in cards
+    }
 
 
 CHECK = Check(

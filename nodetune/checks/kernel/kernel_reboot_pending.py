@@ -1,17 +1,14 @@
-"""The next boot starts another kernel than the one that runs.
+"""The next boot starts another kernel.
 
-Why it matters: Fixes that were installed are not in force, and the node changes its behaviour at the next reboot,
-planned or not. Nodes of one cluster that rebooted at different times run different kernels, which makes a slow node
-hard to explain.
-Confirm by hand: uname -r; ls -t /boot/vmlinuz-*
-Side effects of the fix: A reboot.
+Why it matters: Installed fixes are not active, and the node changes its behaviour at the next reboot, planned or not.
+Nodes of one cluster that rebooted at different times run different kernels. That makes a slow node hard to explain.
+Confirm manually: uname -r; ls -t /boot/vmlinuz-*
+Side effects of the fix: The fix is a reboot.
 Sources: https://www.gnu.org/software/grub/manual/grub/grub.html#Simple-configuration ;
 https://uapi-group.org/specifications/specs/boot_loader_specification/
 """
 
-from nodetune.expect import Equals
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
+from nodetune.api import Check, Equals, Ref, manual
 
 CHECK = Check(
     fact="host.kernel",

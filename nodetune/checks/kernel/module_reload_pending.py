@@ -1,10 +1,10 @@
-"""A kernel module was replaced on disk and the old one still runs.
+"""A loaded kernel module differs from the installed one.
 
-Why it matters: The next load brings another version than the one that jobs were tested with, and it comes at a moment
-that nobody chose: a reboot, a reset, a crash. Until then libraries and tools that were updated with the module may
-not fit the running one.
-Confirm by hand: cat /sys/module/nvidia/version; modinfo -F version nvidia
-Side effects of the fix: Loading a module anew ends everything that uses it: idle node, or reboot.
+Why it matters: The module was replaced on disk, but the old one is still loaded. The next load, at an unplanned moment
+such as a reboot, a reset or a crash, brings a version that jobs were not tested with. Until then, libraries and tools
+that were updated with the module may not match the loaded one.
+Confirm manually: cat /sys/module/nvidia/version; modinfo -F version nvidia
+Side effects of the fix: Reloading a module ends everything that uses it. It needs an idle node or a reboot.
 Sources: https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-module ;
 https://man7.org/linux/man-pages/man8/modinfo.8.html
 """
@@ -13,16 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
 
 
-def replaced(facts: View) -> Any:
+def replaced(facts: FactsView) -> Any:
     found: dict[str, dict[str, str]] = facts["modules.versions"]
     return {
-        name: f"{each['loaded']} runs, {each['installed']} is installed" if each["loaded"] != each["installed"] else ""
+        name: f"{each['loaded']} is loaded, {each['installed']} is installed"
+        if each["loaded"] != each["installed"]
+        else ""
         for name, each in found.items()
     } or []
 
@@ -30,7 +29,7 @@ def replaced(facts: View) -> Any:
 CHECK = Check(
     observe=replaced,
     needs=("modules.versions",),
-    accept=Empty("the installed module runs"),
-    remedy=manual("Drain the node and reboot (or unload and load the module when nothing uses it)"),
+    accept=Empty("the installed module is loaded"),
+    remedy=manual("Drain the node and reboot, or reload the module when nothing uses it"),
     severity="medium",
 )

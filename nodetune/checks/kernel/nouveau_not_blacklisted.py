@@ -1,29 +1,25 @@
-"""Nothing keeps the nouveau driver from taking the GPUs at the next boot.
+"""The nouveau driver is not blacklisted.
 
-Why it matters: Which of two drivers for the same device loads first is chance: after a kernel or driver update the
-node may come up with nouveau on its GPUs and no CUDA.
-Confirm by hand: modprobe --showconfig | grep nouveau
-Side effects of the fix: The initial RAM disk must be built anew, or nouveau loads from it all the same.
+Why it matters: Nothing controls which of two drivers for the same device loads first. After a kernel or driver update,
+the node may boot with nouveau on its GPUs and without CUDA.
+Confirm manually: modprobe --showconfig | grep nouveau
+Side effects of the fix: The initramfs must be rebuilt. Otherwise nouveau still loads from it.
 Sources: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/
 """
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Empty, Not
-from nodetune.model import Check, When
-from nodetune.remedies import modprobe
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, Not, When, modprobe
 
 
-def open_door(facts: View) -> str:
-    return "" if facts.get("modules.blacklist.nouveau") else "nothing blacklists it"
+def unlisted(facts: FactsView) -> str:
+    return "" if facts.get("modules.blacklist.nouveau") else "not blacklisted"
 
 
 CHECK = Check(
-    observe=open_door,
+    observe=unlisted,
     needs=("modules.blacklist.nouveau",),
     accept=Empty("blacklisted"),
     set="blacklist",
-    applies=(GPU_ON_PCI, When("modules.available.nouveau", Not(Empty()), "this kernel comes without nouveau")),
+    applies=(GPU_ON_PCI, When("modules.available.nouveau", Not(Empty()), "this kernel does not include nouveau")),
     remedy=modprobe("nouveau", disruption="none"),
     severity="medium",
 )

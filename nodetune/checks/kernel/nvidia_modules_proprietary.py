@@ -1,11 +1,11 @@
-"""The closed NVIDIA kernel modules are loaded where the open ones belong.
+"""The NVIDIA kernel modules are proprietary, not open.
 
-Why it matters: NVIDIA supports the open modules from Turing on and installs them by default since driver 560; GPUs of
-the Blackwell generation and Grace systems work with no others. RDMA straight from GPU memory through dma-buf needs
+Why it matters: NVIDIA supports the open modules on Turing and newer, and installs them by default since driver 560.
+Blackwell GPUs and Grace systems work only with the open modules. RDMA directly from GPU memory through dma-buf needs
 them too.
-Confirm by hand: cat /proc/driver/nvidia/version
-Side effects of the fix: Other packages and a reboot; settings of the closed modules (GSP firmware off) have no
-counterpart.
+Confirm manually: cat /proc/driver/nvidia/version
+Side effects of the fix: The fix needs other packages and a reboot. Settings of the proprietary modules (GSP firmware
+off) have no equivalent.
 Sources: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
@@ -14,18 +14,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.expect import Equals
-from nodetune.model import Absent, Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Absent, Check, Equals, FactsView, manual
 
 WITHOUT_GSP = {"kepler", "maxwell", "pascal", "volta"}
 
 
-def flavour(facts: View) -> Any:
+def flavour(facts: FactsView) -> Any:
     kinds = set(facts.readable("gpu.architecture", {}).values())
     if kinds & WITHOUT_GSP:
-        return Absent("GPUs older than Turing need the closed modules")
+        return Absent("GPUs older than Turing need the proprietary modules")
     return facts["kernel.nvidia_flavour"]
 
 

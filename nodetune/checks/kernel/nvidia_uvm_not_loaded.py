@@ -1,22 +1,18 @@
-"""The module for unified memory (nvidia_uvm) is not loaded.
+"""The nvidia_uvm module is not loaded.
 
-Why it matters: Every CUDA context needs it, and so do the memory pools that NCCL uses from 2.23 on. The first CUDA
-program loads it through a set-uid helper, so that a node which has run none since boot may simply not have it yet; where
-that helper cannot run (containers, hardened hosts) CUDA fails to start.
-Confirm by hand: lsmod | grep nvidia_uvm; ls -l /dev/nvidia-uvm
+Why it matters: Every CUDA context needs this module for unified memory, and so do NCCL's memory pools since 2.23. The
+first CUDA program loads it through a setuid helper, so a node that has run none since boot may not have it loaded yet.
+Where that helper cannot run (containers, hardened hosts), CUDA fails to start.
+Confirm manually: lsmod | grep nvidia_uvm; ls -l /dev/nvidia-uvm
 Side effects of the fix: None.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/kernel-modules.html
 """
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Empty, Not
-from nodetune.model import Check, When
-from nodetune.remedies import module
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, Not, When, module
 
 
-def missing(facts: View) -> str:
+def missing(facts: FactsView) -> str:
     return "" if "nvidia_uvm" in facts["modules.loaded"] else "not loaded"
 
 

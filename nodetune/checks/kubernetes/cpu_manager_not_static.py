@@ -1,22 +1,19 @@
-"""The kubelet shares all cores among all pods.
+"""The kubelet's CPU manager policy is not 'static'.
 
-Why it matters: With the CPU manager's policy none a pod's threads move over all cores of the machine and compete with
-other pods; the topology manager has no cores to align. static gives whole cores to guaranteed pods that ask for them.
-Confirm by hand: grep cpuManagerPolicy /var/lib/kubelet/config.yaml
-Side effects of the fix: Drain first. The kubelet does not start while the old cpu_manager_state is there, nor without
-reserved cores. Only guaranteed pods with whole CPUs profit.
+Why it matters: With the CPU manager policy none, a pod's threads move over all cores of the machine and compete with
+other pods. The topology manager has no cores to align. The policy static gives whole cores to guaranteed pods that
+request them.
+Confirm manually: grep cpuManagerPolicy /var/lib/kubelet/config.yaml
+Side effects of the fix: Drain the node first. The kubelet does not start while the old cpu_manager_state exists, nor
+without reserved cores. Only guaranteed pods with whole CPUs benefit.
 Sources: https://kubernetes.io/docs/tasks/administer-cluster/cpu-management-policies/
 """
 
-from nodetune.conditions import GPU_ON_PCI, KUBELET
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, KUBELET, Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> str:
-    """The policy; none where nothing sets it, which is the kubelet's documented default."""
+def observe(facts: FactsView) -> str:
+    """Return the policy. If nothing sets it, the kubelet's documented default is none."""
     return str(facts["kubernetes.kubelet"]["settings"].get("cpuManagerPolicy", "none"))
 
 

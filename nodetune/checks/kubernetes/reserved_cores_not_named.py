@@ -1,23 +1,20 @@
-"""The kubelet picks the cores for the system by itself.
+"""reservedSystemCPUs is not set for the kubelet.
 
-Why it matters: With the static CPU manager and no reservedSystemCPUs it reserves a number of cores, the lowest ones.
-Interrupts and system services can only be kept on the reserved cores where the list is known and the same for both.
-Confirm by hand: grep reservedSystemCPUs /var/lib/kubelet/config.yaml
-Side effects of the fix: Drain first; the kubelet's cpu_manager_state must be removed.
+Why it matters: With the static CPU manager and no reservedSystemCPUs, the kubelet reserves a number of cores, starting
+from the lowest. Interrupts and system services can only be confined to the reserved cores if the list is explicit and
+the same for both.
+Confirm manually: grep reservedSystemCPUs /var/lib/kubelet/config.yaml
+Side effects of the fix: Drain the node first. The kubelet's cpu_manager_state must be removed.
 Sources: https://kubernetes.io/docs/tasks/administer-cluster/reserve-compute-resources/
 """
 
-from nodetune.conditions import GPU_ON_PCI, KUBELET
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
+from nodetune.api import GPU_ON_PCI, KUBELET, Check, Equals, FactAbsentError, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     settings = facts["kubernetes.kubelet"]["settings"]
     if settings.get("cpuManagerPolicy") != "static":
-        raise Missing("the CPU manager is not static")
+        raise FactAbsentError("the CPU manager is not static")
     return "named" if settings.get("reservedSystemCPUs") else "by number"
 
 

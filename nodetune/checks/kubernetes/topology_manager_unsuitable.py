@@ -1,22 +1,18 @@
-"""The kubelet does not keep a pod's GPUs, cores and NICs on one NUMA node.
+"""The kubelet's topology manager policy is unsuitable.
 
-Why it matters: With the policy none (the default) each comes from anywhere, and traffic between them crosses the
-sockets. With single-numa-node a pod that needs more GPUs than one node of memory has is refused
-(TopologyAffinityError), which a whole-node training pod does.
-Confirm by hand: grep topologyManager /var/lib/kubelet/config.yaml
+Why it matters: With the policy none (the default), a pod's GPUs, cores and NICs may come from different NUMA nodes.
+Traffic between them then crosses the sockets. With single-numa-node, the kubelet refuses a pod that needs more GPUs
+than one NUMA node has (TopologyAffinityError), such as a whole-node training pod.
+Confirm manually: grep topologyManager /var/lib/kubelet/config.yaml
 Side effects of the fix: Drain the node first: the kubelet restarts, and with restricted some pods no longer fit.
 Sources: https://kubernetes.io/docs/tasks/administer-cluster/topology-manager/
 """
 
-from nodetune.conditions import GPU_ON_PCI, KUBELET, SEVERAL_NUMA_NODES
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, KUBELET, SEVERAL_NUMA_NODES, Check, FactsView, OneOf, manual
 
 
-def observe(facts: View) -> str:
-    """The policy; none where nothing sets it, which is the kubelet's documented default."""
+def observe(facts: FactsView) -> str:
+    """Return the policy. If nothing sets it, the kubelet's documented default is none."""
     return str(facts["kubernetes.kubelet"]["settings"].get("topologyManagerPolicy", "none"))
 
 

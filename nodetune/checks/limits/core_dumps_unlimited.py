@@ -1,27 +1,23 @@
-"""Crashing programs write their whole memory to disk.
+"""The core dump size is unlimited.
 
-Why it matters: A training process holds hundreds of GiB of host memory. When it crashes with no limit on core files,
-and the kernel writes them as plain files, the dump fills the disk or the shared file system, and each rank of a job
-that fails together writes one.
-Confirm by hand: ulimit -c; cat /proc/sys/kernel/core_pattern
-Side effects of the fix: No core file unless a user raises the limit for a run that is to be debugged.
+Why it matters: A training process uses hundreds of GiB of host memory. If it crashes without a limit on core files, and
+the kernel writes them as plain files, the dump fills the disk or the shared file system. Each rank of a failing job
+writes one.
+Confirm manually: ulimit -c; cat /proc/sys/kernel/core_pattern
+Side effects of the fix: No core file is written unless a user raises the limit for a run to debug.
 Sources: https://man7.org/linux/man-pages/man5/core.5.html
 """
 
 from typing import Any
 
-from nodetune.checks.limits._sides import seen
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtMost
-from nodetune.model import Check, Fact
-from nodetune.remedies import limit
-from nodetune.view import Missing, View
+from nodetune.api import GPU_ON_PCI, AtMost, Check, Fact, FactAbsentError, FactsView, limit
+from nodetune.checks.limits._sides import limits_for
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
     if str(facts["sysctl.kernel.core_pattern"]).startswith("|"):
-        raise Missing("a program takes core dumps (kernel.core_pattern) and bounds them itself")
-    return seen(facts, "core")
+        raise FactAbsentError("kernel.core_pattern pipes core dumps to a program, which limits them itself")
+    return limits_for(facts, "core")
 
 
 CHECK = Check(

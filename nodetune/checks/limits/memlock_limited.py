@@ -1,10 +1,10 @@
-"""Processes may not lock the memory that RDMA needs.
+"""The memlock limit is too low for RDMA.
 
-Why it matters: RDMA registers buffers by locking them in memory, and the kernel counts that against this limit.
-With the usual 8 MiB a job fails at its first large buffer (ibv_reg_mr or ibv_create_qp failed), or NCCL falls back to
-TCP. PAM's limits do not reach services: slurmd has its own. Docker's containers are judged by a check of their own; pods
-that use RDMA have CAP_IPC_LOCK, for which the limit does not count.
-Confirm by hand: grep locked /proc/$(pidof slurmd)/limits; ulimit -l
+Why it matters: RDMA registers buffers by locking them in memory, and the kernel counts them against this limit. With
+the usual 8 MiB, a job fails at its first large buffer (ibv_reg_mr or ibv_create_qp failed), or NCCL falls back to TCP.
+PAM limits do not apply to services: slurmd has its own. A separate check covers Docker's containers. Pods that use RDMA
+have CAP_IPC_LOCK, which overrides the limit.
+Confirm manually: grep locked /proc/$(pidof slurmd)/limits; ulimit -l
 Side effects of the fix: A user may lock all memory. Running sessions, jobs and containers keep the old limit.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
@@ -12,16 +12,12 @@ https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 
 from typing import Any
 
-from nodetune.checks.limits._sides import WORK, logins, seen
-from nodetune.conditions import RDMA
-from nodetune.expect import Equals
-from nodetune.model import Check, Fact
-from nodetune.remedies import limit
-from nodetune.view import View
+from nodetune.api import RDMA, Check, Equals, Fact, FactsView, limit
+from nodetune.checks.limits._sides import WORK, limits_for, logins
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
-    return seen(facts, "memlock", subjects=("slurmd", *logins(facts)))
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
+    return limits_for(facts, "memlock", subjects=("slurmd", *logins(facts)))
 
 
 CHECK = Check(

@@ -1,15 +1,13 @@
-"""The kernel lets no process have as many open files as jobs may need.
+"""fs.nr_open is too low.
 
-Why it matters: fs.nr_open is the ceiling of every limit on open files: systemd's infinity, PAM's unlimited and a
-container's ulimit all end there, and a larger value in limits.d makes logins fail.
-Confirm by hand: cat /proc/sys/fs/nr_open
-Side effects of the fix: None: it only lets limits be raised.
+Why it matters: fs.nr_open caps every limit on open files of a process: systemd's infinity, PAM's unlimited and a
+container's ulimit. A larger value in limits.d makes logins fail.
+Confirm manually: cat /proc/sys/fs/nr_open
+Side effects of the fix: None. It only allows higher limits.
 Sources: https://docs.kernel.org/admin-guide/sysctl/fs.html#nr-open
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import AtLeast, Check, sysctl
 
 CHECK = Check(
     fact="sysctl.fs.nr_open",

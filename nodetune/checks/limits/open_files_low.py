@@ -1,28 +1,24 @@
-"""Processes may open too few files.
+"""The open files limit (nofile) is too low.
 
-Why it matters: Every connection between ranks, every shard of a data set and every worker costs descriptors. One
-process of a 144-rank NCCL job can need more than 32,000; beyond the limit it fails with "Too many open files".
-Confirm by hand: ulimit -n; grep 'open files' /proc/$(pidof slurmd)/limits
-Side effects of the fix: Programs that use select() break only if they open more than 1024 themselves.
+Why it matters: Every connection between ranks, every shard of a data set and every worker uses descriptors. One process
+of a 144-rank NCCL job can need more than 32,000. Beyond the limit it fails with "Too many open files".
+Confirm manually: ulimit -n; grep 'open files' /proc/$(pidof slurmd)/limits
+Side effects of the fix: Programs that use select() break only if they open more than 1024 files themselves.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 """
 
 from typing import Any
 
-from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, logins, seen
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Fact
-from nodetune.remedies import limit
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, limit
+from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, limits_for, logins
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
-    """The soft limit; of engines the hard one."""
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
+    """Return the soft limit, and for container engines the hard limit."""
     soft, hard = (
-        seen(facts, "nofile", "soft", ("slurmd", *logins(facts))),
-        seen(facts, "nofile", "hard", RAISED_BY_ITSELF),
+        limits_for(facts, "nofile", "soft", ("slurmd", *logins(facts))),
+        limits_for(facts, "nofile", "hard", RAISED_BY_ITSELF),
     )
     return {**soft, **hard} if isinstance(soft, dict) and isinstance(hard, dict) else soft
 

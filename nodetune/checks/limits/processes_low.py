@@ -1,8 +1,8 @@
-"""A user may start too few processes.
+"""The process limit (nproc) is too low.
 
-Why it matters: Threads count too. Eight ranks with their data loaders, OpenMP teams and NCCL helpers are thousands on a
-machine with hundreds of cores; beyond the limit fork fails with "Resource temporarily unavailable".
-Confirm by hand: ulimit -u; grep processes /proc/$(pidof slurmd)/limits
+Why it matters: Threads count too. Eight ranks with their data loaders, OpenMP teams and NCCL helpers start thousands of
+threads on a machine with hundreds of cores. Beyond the limit, fork fails with "Resource temporarily unavailable".
+Confirm manually: ulimit -u; grep processes /proc/$(pidof slurmd)/limits
 Side effects of the fix: A runaway program is stopped later.
 Sources: https://man7.org/linux/man-pages/man2/getrlimit.2.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control.html
@@ -10,21 +10,17 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control
 
 from typing import Any
 
-from nodetune.checks.limits._sides import seen
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Fact, Value
-from nodetune.remedies import limit
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, Value, limit
+from nodetune.checks.limits._sides import limits_for
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
-    """No limit is as many as the kernel runs at all."""
-    found = seen(facts, "nproc")
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
+    """Return the limit of each subject. Unlimited means as many as the kernel can run."""
+    found = limits_for(facts, "nproc")
     if not isinstance(found, dict):
         return found
-    all_of_them = facts["sysctl.kernel.threads-max"]
-    return {name: Value(all_of_them) if one == Value("unlimited") else one for name, one in found.items()}
+    kernel_limit = facts["sysctl.kernel.threads-max"]
+    return {name: Value(kernel_limit) if one == Value("unlimited") else one for name, one in found.items()}
 
 
 CHECK = Check(

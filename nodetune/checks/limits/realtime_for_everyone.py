@@ -1,23 +1,21 @@
-"""Every login may run threads at realtime priority.
+"""Every login may use realtime priority (rtprio).
 
-Why it matters: A realtime thread that spins keeps its core from everything else, the kernel's own threads for
-networking, RDMA and storage included. GPU work gains nothing from it; grant it to the users of a service that does.
-Confirm by hand: ulimit -r; grep -r rtprio /etc/security/limits.conf /etc/security/limits.d
-Side effects of the fix: Programs that ask for realtime scheduling run at normal priority or refuse to start.
+Why it matters: A realtime thread that spins blocks everything else on its core, including the kernel's own threads for
+networking, RDMA and storage. GPU work gains nothing from realtime priority. Grant it only to the users of a service
+that needs it.
+Confirm manually: ulimit -r; grep -r rtprio /etc/security/limits.conf /etc/security/limits.d
+Side effects of the fix: Programs that request realtime scheduling run at normal priority or refuse to start.
 Sources: https://man7.org/linux/man-pages/man7/sched.7.html
 """
 
 from typing import Any
 
-from nodetune.checks.limits._sides import SESSIONS, seen
-from nodetune.expect import Equals
-from nodetune.model import Check, Fact
-from nodetune.remedies import limit
-from nodetune.view import View
+from nodetune.api import Check, Equals, Fact, FactsView, limit
+from nodetune.checks.limits._sides import SESSIONS, limits_for
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
-    return seen(facts, "rtprio", "hard", (SESSIONS,))
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
+    return limits_for(facts, "rtprio", "hard", (SESSIONS,))
 
 
 CHECK = Check(

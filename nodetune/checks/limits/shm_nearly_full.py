@@ -1,22 +1,19 @@
-"""Shared memory at /dev/shm is nearly full.
+"""/dev/shm is nearly full.
 
-Why it matters: Segments that crashed jobs left behind stay until someone removes them or the node reboots. The next job
-fails at its start with "failed to extend /dev/shm/nccl-...", and the memory is missing from the page cache meanwhile.
-Confirm by hand: df -h /dev/shm; ls -lS /dev/shm | head
-Side effects of the fix: Removing a segment that is in use does not hurt its users, but newcomers no longer find it.
+Why it matters: Segments of crashed jobs stay until someone removes them or the node reboots. The next job fails at
+start-up with "failed to extend /dev/shm/nccl-...". Until then the page cache has less memory.
+Confirm manually: df -h /dev/shm; ls -lS /dev/shm | head
+Side effects of the fix: Removing a segment in use does not affect its users, but new processes can no longer open it.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
 
-from nodetune.expect import AtMost
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
+from nodetune.api import AtMost, Check, FactAbsentError, FactsView, manual
 
 
-def observe(facts: View) -> int:
+def observe(facts: FactsView) -> int:
     shm = facts["limits.shm"]
     if not shm["size_bytes"]:
-        raise Missing("/dev/shm has no size")
+        raise FactAbsentError("/dev/shm has no size")
     return int(100 - shm["free_bytes"] * 100 // shm["size_bytes"])
 
 
@@ -26,7 +23,7 @@ CHECK = Check(
     accept=AtMost(80),
     unit="%",
     remedy=manual(
-        "Remove what no process has open (compare: ls -l /dev/shm; lsof /dev/shm), and do so in the scheduler's epilog"
+        "Remove files that no process has open (compare: ls -l /dev/shm; lsof /dev/shm), and do so in the scheduler's epilog"
     ),
     severity="medium",
 )

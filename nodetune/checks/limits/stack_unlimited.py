@@ -1,29 +1,27 @@
-"""The stack has no limit, which makes the stacks of threads small.
+"""The stack size is unlimited.
 
-Why it matters: glibc takes the soft limit as the size of each new thread's stack; when there is none it gives 2 MiB
-instead of the usual 8. NCCL's search for a topology recurses deeply in such a thread and could crash (NCCL works around
-it since 2.28; other libraries do not).
-Confirm by hand: ulimit -s; grep stack /proc/$(pidof containerd)/limits
-Side effects of the fix: Old Fortran programs with large arrays on the stack may need it unlimited: give it to those.
+Why it matters: glibc uses the soft limit as the stack size of each new thread. Without a limit it uses 2 MiB instead of
+the usual 8. NCCL's topology search recurses deeply in such a thread and could crash (NCCL works around it since 2.28;
+other libraries do not).
+Confirm manually: ulimit -s; grep stack /proc/$(pidof containerd)/limits
+Side effects of the fix: Old Fortran programs with large arrays on the stack may need an unlimited stack: set it for
+those only.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://man7.org/linux/man-pages/man3/pthread_create.3.html
 """
 
 from typing import Any
 
-from nodetune.checks.limits._sides import PASSED_ON, seen
+from nodetune.api import Check, Equals, Fact, FactsView, Not, limit
+from nodetune.checks.limits._sides import PASSED_ON, limits_for
 from nodetune.checks.slurm._settings import comes_from_submitter
-from nodetune.expect import Equals, Not
-from nodetune.model import Check, Fact
-from nodetune.remedies import limit
-from nodetune.view import View
 
 
-def observe(facts: View) -> Fact | dict[str, Any]:
-    """What slurmd has itself (unlimited, by its unit file) counts only where jobs get it instead of the submitter's."""
+def observe(facts: FactsView) -> Fact | dict[str, Any]:
+    """Return the soft limits. slurmd's own (unlimited, in its unit file) counts only if jobs get it."""
     config = facts.readable("slurm.config", {"settings": {}})
     without = "slurmd" if comes_from_submitter(config["settings"], "STACK") else ""
-    return seen(facts, "stack", "soft", tuple(name for name in PASSED_ON if name != without))
+    return limits_for(facts, "stack", "soft", tuple(name for name in PASSED_ON if name != without))
 
 
 CHECK = Check(

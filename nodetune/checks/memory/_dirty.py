@@ -1,15 +1,13 @@
-"""How much unwritten file data the kernel lets pile up, in bytes, whichever of two settings says so."""
+"""How much dirty page cache the kernel allows, in bytes, from whichever of two settings is in effect."""
 
 from __future__ import annotations
 
 from pathlib import PurePath
 from typing import Any
 
-from nodetune.expect import AtLeast
-from nodetune.model import When
-from nodetune.view import View
+from nodetune.api import AtLeast, FactsView, When
 
-LARGE = When("memory.total_kb", AtLeast(64 << 20), "below 64 GiB of memory a share of it is a sensible limit")
+LARGE = When("memory.total_kb", AtLeast(64 << 20), "below 64 GiB of memory a percentage is a sensible limit")
 
 
 def needs(kind: str) -> tuple[str, ...]:
@@ -17,8 +15,8 @@ def needs(kind: str) -> tuple[str, ...]:
     return ("memory.total_kb", *(f"{where}.{name}" for where in ("sysctl", "persisted.sysctl") for name in settings))
 
 
-def limits(facts: View, kind: str, default_ratio: int) -> int | dict[str, int]:
-    """The limit; where the next boot sets another, both. A ratio is taken of all memory: its upper bound."""
+def limits(facts: FactsView, kind: str, default_ratio: int) -> int | dict[str, int]:
+    """Return the limit, or both limits if the next boot changes it. A ratio counts all memory: its upper bound."""
     percent = int(facts["memory.total_kb"]) * 1024 // 100
     now = int(facts[f"sysctl.vm.{kind}_bytes"]) or int(facts[f"sysctl.vm.{kind}_ratio"]) * percent
     size, ratio = (facts.get(f"persisted.sysctl.vm.{kind}_{unit}") for unit in ("bytes", "ratio"))
@@ -28,5 +26,5 @@ def limits(facts: View, kind: str, default_ratio: int) -> int | dict[str, int]:
 
 
 def _order(persisted: dict[str, Any]) -> tuple[str, int]:
-    """Each of the two settings clears the other, so that the one in the later line holds."""
+    """Return the sort key: each of the two settings clears the other, so the later line wins."""
     return PurePath(persisted["file"]).name, persisted["line"]

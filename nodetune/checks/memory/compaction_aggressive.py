@@ -1,16 +1,13 @@
-"""The kernel moves pages about in the background more than it does by default.
+"""vm.compaction_proactiveness is too high.
 
-Why it matters: Proactive compaction makes huge pages quicker to get by moving the pages of running programs. The
-kernel's own documentation warns of latency spikes in programs that have nothing to do with it, and of excessive work
-at extreme values.
-Confirm by hand: sysctl vm.compaction_proactiveness
-Side effects of the fix: Huge pages may take longer to get on a node whose memory is fragmented.
+Why it matters: Proactive compaction makes huge pages available sooner by moving pages of running programs. The kernel's
+documentation warns of latency spikes in unrelated programs, and of excessive work at extreme values.
+Confirm manually: sysctl vm.compaction_proactiveness
+Side effects of the fix: Huge pages may take longer to get on a node with fragmented memory.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#compaction-proactiveness
 """
 
-from nodetune.expect import AtMost
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import AtMost, Check, sysctl
 
 CHECK = Check(
     fact="sysctl.vm.compaction_proactiveness",

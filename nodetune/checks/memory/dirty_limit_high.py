@@ -1,17 +1,15 @@
-"""Unwritten file data may pile up to a share of a very large memory.
+"""vm.dirty_bytes or vm.dirty_ratio is too high.
 
-Why it matters: At the default of 20 % a node with 2 TiB may hold 400 GiB of data that no disk has seen. When the limit
-is reached every writer stops until enough is written, so a checkpoint that seemed finished stalls the next one for
-minutes, and a crash loses all of it. A limit in bytes should be seconds of what the storage can write.
-Confirm by hand: sysctl vm.dirty_bytes vm.dirty_ratio
-Side effects of the fix: Writers are slowed down earlier; checkpoints show the real speed of the storage.
+Why it matters: At the default of 20 %, a node with 2 TiB may have 400 GiB of data that is not on disk. At the limit,
+every writer stops until enough is written. A checkpoint that seemed finished then stalls the next one for minutes, and
+a crash loses all of the unwritten data. Set a limit in bytes that the storage can write in seconds.
+Confirm manually: sysctl vm.dirty_bytes vm.dirty_ratio
+Side effects of the fix: Writers are throttled earlier. Checkpoint times show the real speed of the storage.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#dirty-bytes
 """
 
+from nodetune.api import AtMost, Check, sysctl
 from nodetune.checks.memory import _dirty
-from nodetune.expect import AtMost
-from nodetune.model import Check
-from nodetune.remedies import sysctl
 
 CHECK = Check(
     observe=lambda facts: _dirty.limits(facts, "dirty", default_ratio=20),

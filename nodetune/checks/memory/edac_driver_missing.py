@@ -1,20 +1,16 @@
-"""Nothing counts the errors of the host's memory modules.
+"""No EDAC driver is loaded.
 
-Why it matters: Without an EDAC driver a module that needs correction all the time shows nowhere until it fails for
-good. Some platforms keep the counts in the firmware on purpose; then the BMC's event log is the place to watch.
-Confirm by hand: ls /sys/devices/system/edac/mc
-Side effects of the fix: None; the driver only reads registers.
+Why it matters: Without an EDAC driver, a module that needs constant correction remains unnoticed until it fails
+completely. Some platforms keep the counts in the firmware on purpose. On those, monitor the BMC's event log.
+Confirm manually: ls /sys/devices/system/edac/mc
+Side effects of the fix: None. The driver only reads registers.
 Sources: https://docs.kernel.org/admin-guide/RAS/main.html
 """
 
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     return "" if facts["memory.edac.controllers"] else "no EDAC driver"
 
 

@@ -1,15 +1,13 @@
-"""A process may map few regions of memory.
+"""vm.max_map_count is too low.
 
-Why it matters: Loaders that map many shards, memory-mapped data sets and allocators with many arenas use one region
-each. At the kernel's 65530 a large job fails with "Cannot allocate memory" though memory is free.
-Confirm by hand: sysctl vm.max_map_count
-Side effects of the fix: None known; a region costs a little kernel memory when it is used.
+Why it matters: Loaders that map many shards, memory-mapped data sets and allocators with many arenas use one memory
+region each. At the kernel's default of 65530, a large job fails with "Cannot allocate memory" although memory is free.
+Confirm manually: sysctl vm.max_map_count
+Side effects of the fix: None known. A region uses a little kernel memory when it is in use.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#max-map-count
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import AtLeast, Check, sysctl
 
 CHECK = Check(
     fact="sysctl.vm.max_map_count",

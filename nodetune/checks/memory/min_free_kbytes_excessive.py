@@ -1,15 +1,13 @@
-"""The kernel keeps so much memory free that programs run short.
+"""vm.min_free_kbytes is too high.
 
-Why it matters: Nobody but the kernel's own emergencies gets at this reserve. A value copied from a machine with
-terabytes takes a large part of a small one and makes the kernel kill processes while memory is still free.
-Confirm by hand: sysctl vm.min_free_kbytes
+Why it matters: Only the kernel's emergency allocations can use this reserve. A value copied from a machine with
+terabytes takes a large part of a small machine's memory. The kernel then kills processes while memory is still free.
+Confirm manually: sysctl vm.min_free_kbytes
 Side effects of the fix: None known.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#min-free-kbytes
 """
 
-from nodetune.expect import AtMost
-from nodetune.model import Check, Ref
-from nodetune.remedies import sysctl
+from nodetune.api import AtMost, Check, Ref, sysctl
 
 CHECK = Check(
     fact="sysctl.vm.min_free_kbytes",

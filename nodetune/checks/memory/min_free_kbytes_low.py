@@ -1,19 +1,17 @@
-"""The kernel keeps too little memory free for bursts.
+"""vm.min_free_kbytes is too low.
 
-Why it matters: Network and storage drivers take memory in interrupts, where nothing can be waited for. On a machine
-with terabytes a reserve of tens of MiB is gone in milliseconds of traffic at 400 Gb/s; then packets are dropped and
-allocations stall in direct reclaim. The hpc-compute profile of tuned sets 132 MiB everywhere; more on very large
-machines is a judgement.
-Confirm by hand: sysctl vm.min_free_kbytes
-Side effects of the fix: That much less memory for programs; too high a value on a small machine makes the kernel kill
+Why it matters: Network and storage drivers allocate memory in interrupts, where they cannot wait. On a machine with
+terabytes, traffic at 400 Gb/s uses up a reserve of tens of MiB in milliseconds. Packets are then dropped and
+allocations stall in direct reclaim. The hpc-compute profile of tuned sets 132 MiB on every machine; a higher value on
+very large machines is a judgement call.
+Confirm manually: sysctl vm.min_free_kbytes
+Side effects of the fix: Programs have that much less memory. Too high a value on a small machine makes the kernel kill
 processes early.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#min-free-kbytes ;
 https://github.com/redhat-performance/tuned (profile hpc-compute)
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check, Ref
-from nodetune.remedies import sysctl
+from nodetune.api import AtLeast, Check, Ref, sysctl
 
 CHECK = Check(
     fact="sysctl.vm.min_free_kbytes",

@@ -1,15 +1,14 @@
-"""The kernel refuses address space that it could not back with memory.
+"""vm.overcommit_memory is 2 (strict).
 
-Why it matters: CUDA reserves address space for every GPU and for host memory together, far more than is ever used.
-With strict accounting (2) such reservations count in full, so CUDA fails to start or large jobs fail to fork.
-Confirm by hand: sysctl vm.overcommit_memory
-Side effects of the fix: Programs get address space that may turn out not to be there; the kernel then kills one.
+Why it matters: CUDA reserves address space for every GPU and for host memory together, far more than it ever uses. With
+strict accounting (2), such reservations count in full. CUDA then fails to start, or large jobs fail to fork.
+Confirm manually: sysctl vm.overcommit_memory
+Side effects of the fix: Programs get address space that may turn out to have no memory. The kernel then kills a
+process.
 Sources: https://docs.kernel.org/mm/overcommit-accounting.html
 """
 
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import Check, OneOf, sysctl
 
 CHECK = Check(
     fact="sysctl.vm.overcommit_memory",

@@ -1,16 +1,14 @@
-"""Transparent huge pages are made in a way that does not suit GPU work.
+"""transparent_hugepage/defrag is unsuitable for GPU work.
 
-Why it matters: With "always" any program that touches fresh memory may stop until the kernel has moved other pages out
-of the way, which shows as stalls in data loaders and proxy threads. With "never" even programs that ask for huge pages
-(NumPy, for one) get one only when a free one lies about.
-Confirm by hand: cat /sys/kernel/mm/transparent_hugepage/defrag
-Side effects of the fix: Programs that do not ask for huge pages get fewer of them right away.
+Why it matters: With "always", any program that touches new memory may stop until the kernel has moved other pages away.
+Data loaders and proxy threads stall. With "never", even programs that request huge pages (such as NumPy) get one only
+if one is free.
+Confirm manually: cat /sys/kernel/mm/transparent_hugepage/defrag
+Side effects of the fix: Programs that do not request huge pages get fewer of them immediately.
 Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html
 """
 
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import sysfs
+from nodetune.api import Check, OneOf, sysfs
 
 CHECK = Check(
     fact="memory.thp.defrag",

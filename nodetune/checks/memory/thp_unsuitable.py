@@ -1,16 +1,15 @@
-"""Transparent huge pages are set to a policy that does not suit GPU work.
+"""transparent_hugepage/enabled is unsuitable for GPU work.
 
-Why it matters: Huge pages save TLB misses where hosts stage large buffers, but only where programs can get them:
-"never" takes them away from programs that ask for them by madvise, as NumPy does, and PyTorch where it is told to.
-Confirm by hand: cat /sys/kernel/mm/transparent_hugepage/enabled
-Side effects of the fix: Only mappings made from then on change; restart a program to see the effect.
+Why it matters: Huge pages save TLB misses where hosts stage large buffers, but only if programs can get them. With
+"never", programs that request them with madvise do not get them. NumPy makes such requests, and PyTorch does if
+configured to.
+Confirm manually: cat /sys/kernel/mm/transparent_hugepage/enabled
+Side effects of the fix: Only mappings made afterwards change. Restart a program to see the effect.
 Sources: https://docs.kernel.org/admin-guide/mm/transhuge.html ;
 https://github.com/redhat-performance/tuned (profiles hpc-compute, network-latency)
 """
 
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import sysfs
+from nodetune.api import Check, OneOf, sysfs
 
 CHECK = Check(
     fact="memory.thp.enabled",

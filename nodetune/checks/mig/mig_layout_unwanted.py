@@ -1,19 +1,16 @@
-"""A GPU's MIG devices are not those that are wanted.
+"""The MIG layout differs from the wanted layout.
 
-Why it matters: Instances are never kept over a reset or reboot: unless something makes them again, jobs that ask for a
-profile find none. The wanted layout stands in the site file as mig-parted writes it, for example accept: {equals:
+Why it matters: MIG instances do not survive a reset or a reboot. Unless something recreates them, jobs that request a
+profile find none. The site file defines the wanted layout in mig-parted's notation, for example accept: {equals:
 {1g.18gb: 7}}.
-Confirm by hand: nvidia-smi mig -lgi; nvidia-smi -L
-Side effects of the fix: Instances are destroyed and made anew: needs the GPU idle. nodetune-gpu.service makes them
-again at each boot.
+Confirm manually: nvidia-smi mig -lgi; nvidia-smi -L
+Side effects of the fix: Instances are destroyed and recreated, which needs an idle GPU. nodetune-gpu.service recreates
+them at each boot.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;
 https://github.com/NVIDIA/mig-parted
 """
 
-from nodetune.conditions import GPU
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import gpu
+from nodetune.api import GPU, Check, Equals, gpu
 
 CHECK = Check(
     fact="gpu.mig_devices",

@@ -1,10 +1,10 @@
-"""A line of an nccl.conf does not mean what it looks like.
+"""A line of an nccl.conf is malformed.
 
-Why it matters: NCCL splits a line at the first = and trims nothing. Blanks, quotes, an export, a comment at the end of
-the line all become part of the name or of the value, and the setting is lost without a word: the administrator
-believes that it holds on every job of the node.
-Confirm by hand: cat -A /etc/nccl.conf
-Side effects of the fix: The setting begins to act, for every program that loads NCCL from then on. Be sure that it is
+Why it matters: NCCL splits a line at the first = and trims nothing. Blanks, quotes, an export or a comment at the end
+of the line become part of the name or of the value. The setting is silently lost, although the administrator expects it
+in every job of the node.
+Confirm manually: cat -A /etc/nccl.conf
+Side effects of the fix: The setting takes effect for every program that loads NCCL from then on. Make sure that it is
 still wanted.
 Sources: https://github.com/NVIDIA/nccl (src/misc/param.cc, setEnvFile) ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
@@ -12,24 +12,22 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.nccl import releases, syntax
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.nccl._settings import malformed
+from nodetune.checks.nccl._table import newest
 
 
-def malformed_lines(facts: View) -> Any:
-    version = releases.newest(facts.readable("nccl.libraries", []))
-    return syntax.malformed(facts["nccl.settings"], version) or []
+def malformed_lines(facts: FactsView) -> Any:
+    version = newest(facts.readable("nccl.libraries", []))
+    return malformed(facts["nccl.settings"], version) or []
 
 
 CHECK = Check(
     needs=("nccl.settings", "nccl.libraries"),
     observe=malformed_lines,
-    accept=Empty("lines of the form NAME=VALUE and nothing else"),
+    accept=Empty("only lines of the form NAME=VALUE"),
     remedy=manual(
-        "Write each named line as NAME=VALUE: no blanks around =, no quotes, no export, no comment after the value "
+        "Write each named line as NAME=VALUE, without blanks around =, quotes, export, or a comment after the value "
         "(a comment is a line that starts with #). Then: cat -A /etc/nccl.conf"
     ),
     severity="high",

@@ -1,30 +1,28 @@
-"""A name is set that neither NCCL nor a plugin of it reads.
+"""An unknown NCCL variable is set.
 
-Why it matters: An unknown name is no error: it does nothing, and what was meant stays at its default. Names get
-misspelt, and some that guides hand on never existed (NCCL_COLLECTIVE_ENABLE, where NCCL_COLLNET_ENABLE was meant).
-Confirm by hand: strings -a "$(ldconfig -p | awk '/libnccl.so.2/ {print $NF; exit}')" | grep -x NCCL_NAME
-Side effects of the fix: A corrected name begins to act, for every program that loads NCCL from then on.
+Why it matters: Neither NCCL nor a plugin of it reads the name. An unknown name is not an error: it has no effect, and
+the intended setting keeps its default. Names are misspelt, and some that appear in guides never existed
+(NCCL_COLLECTIVE_ENABLE instead of NCCL_COLLNET_ENABLE).
+Confirm manually: strings -a "$(ldconfig -p | awk '/libnccl.so.2/ {print $NF; exit}')" | grep -x NCCL_NAME
+Side effects of the fix: A corrected name takes effect for every program that loads NCCL from then on.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ; https://github.com/NVIDIA/nccl (names in
 src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.nccl import names
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.nccl._names import unknown
 
 
-def unknown_names(facts: View) -> Any:
-    return names.unknown(facts["nccl.settings"]) or []
+def unknown_names(facts: FactsView) -> Any:
+    return unknown(facts["nccl.settings"]) or []
 
 
 CHECK = Check(
     needs=("nccl.settings",),
     observe=unknown_names,
     accept=Empty("names that NCCL or one of its plugins reads"),
-    remedy=manual("In the file and line named, correct the name as proposed, or delete the line if nobody misses it."),
+    remedy=manual("In the named file and line, correct the name as proposed, or delete the line if nobody needs it."),
     severity="medium",
 )

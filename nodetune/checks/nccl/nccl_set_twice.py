@@ -1,31 +1,28 @@
-"""The same NCCL setting is made more than once.
+"""An NCCL setting is set more than once.
 
-Why it matters: One of them is in vain, and not always the one that its writer thinks. Inside an nccl.conf the first
-line counts, in /etc/environment and shell profiles the last; the environment wins over NCCL_CONF_FILE or ~/.nccl.conf,
-and those over /etc/nccl.conf.
-Confirm by hand: grep -rn NCCL_ /etc/nccl.conf /etc/environment /etc/profile.d; env | grep NCCL_
-Side effects of the fix: None, if the line that is in vain is the one deleted.
+Why it matters: Only one of the lines takes effect, and not always the one that its author expects. In an nccl.conf the
+first line counts. In /etc/environment and shell profiles the last line counts. The environment takes precedence over
+NCCL_CONF_FILE or ~/.nccl.conf, and those over /etc/nccl.conf.
+Confirm manually: grep -rn NCCL_ /etc/nccl.conf /etc/environment /etc/profile.d; env | grep NCCL_
+Side effects of the fix: None, if the deleted line is the one without effect.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;
 https://github.com/NVIDIA/nccl (src/misc/param.cc: setenv without overwriting, in that order)
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.nccl import precedence
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.nccl._settings import repeated
 
 
-def repeated_settings(facts: View) -> Any:
-    return precedence.repeated(facts["nccl.settings"]) or []
+def repeated_settings(facts: FactsView) -> Any:
+    return repeated(facts["nccl.settings"]) or []
 
 
 CHECK = Check(
     needs=("nccl.settings",),
     observe=repeated_settings,
     accept=Empty("each name set in one place"),
-    remedy=manual("Keep the setting in one place, best in /etc/nccl.conf, and delete the lines that are in vain."),
+    remedy=manual("Keep the setting in one place, preferably /etc/nccl.conf, and delete the lines without effect."),
     severity="low",
 )

@@ -1,32 +1,30 @@
-"""The topology file that NCCL is told to load is missing, unreadable or out of place.
+"""The NCCL topology file is missing, unreadable or unsuitable.
 
-Why it matters: Virtual machines need one, because their PCI tree does not show what lies near what. A missing or
-unreadable file leaves NCCL with that flat tree; one from another machine type halves the bandwidth without a word. On
-bare metal the real tree is there, and any file can only be wrong, at the latest after the next change of hardware.
-Confirm by hand: ls -l "$(sed -n 's/^NCCL_TOPO_FILE=//p' /etc/nccl.conf)"; xmllint --noout FILE
-Side effects of the fix: NCCL computes other rings for jobs that start from then on; run a bandwidth test.
+Why it matters: Virtual machines need a topology file, because their PCI tree does not show which devices are near each
+other. With a missing or unreadable file, NCCL uses that flat tree. A file from another machine type silently halves the
+bandwidth. On bare metal NCCL reads the real tree, and any file becomes wrong after the next hardware change at the
+latest.
+Confirm manually: ls -l "$(sed -n 's/^NCCL_TOPO_FILE=//p' /etc/nccl.conf)"; xmllint --noout FILE
+Side effects of the fix: NCCL computes different rings for new jobs. Run a bandwidth test.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-topo-file ;
 https://github.com/Azure/azhpc-images (components/customizations) ; https://github.com/aws/aws-ofi-nccl
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.nccl import judging
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.nccl._settings import problems
 
 NAMES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 
 
-def wrong_files(facts: View) -> Any:
+def wrong_files(facts: FactsView) -> Any:
     files, virtual = facts["nccl.topo_file"], facts.readable("host.virtual")
 
     def judge(setting: Any, _: Any) -> str:
         return _fault(files.get(setting["value"]), virtual) if setting["name"] in NAMES else ""
 
-    return judging.problems(facts["nccl.settings"], judge) or []
+    return problems(facts["nccl.settings"], judge) or []
 
 
 def _fault(file: Any, virtual: Any) -> str:
@@ -36,7 +34,7 @@ def _fault(file: Any, virtual: Any) -> str:
         return "users cannot read the file"
     if virtual is False:
         return "set on bare metal, where NCCL reads the topology itself"
-    return "no absolute path: it depends on where a job starts" if file is None else ""
+    return "not an absolute path: it depends on the job's working directory" if file is None else ""
 
 
 CHECK = Check(
@@ -44,8 +42,8 @@ CHECK = Check(
     observe=wrong_files,
     accept=Empty("unset on bare metal; a readable file in a virtual machine"),
     remedy=manual(
-        "Bare metal: delete the line. Virtual machine: install the file that the provider ships for this very size (Azure: "
-        "/opt/microsoft/.../topo.xml), chmod 0644, and name it by its full path."
+        "Bare metal: delete the line. Virtual machine: install the provider's file for exactly this machine size (Azure: "
+        "/opt/microsoft/.../topo.xml), set mode 0644, and use its full path."
     ),
     severity="high",
 )

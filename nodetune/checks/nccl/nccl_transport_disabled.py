@@ -1,36 +1,34 @@
-"""A fast path of NCCL is switched off for the whole node.
+"""A fast NCCL transport is disabled for the whole node.
 
-Why it matters: Each of these was set once to find a fault, and takes NVLink, RDMA, GPUDirect, shared memory or NVLink
-SHARP from every job ever after. Without InfiniBand, traffic between nodes goes through TCP, typically ten times slower
-or worse; without peer-to-peer, traffic inside the node goes through host memory. Jobs run and say nothing.
-Confirm by hand: NCCL_DEBUG=INFO all_reduce_perf -b 1G -e 1G -g 8 | grep -E "via|NVLS|using network"
-Side effects of the fix: The fast path is used again. If it was switched off because of a fault, find out whether that
-is mended (P2P and ACS, NVLS and the fabric manager, IB and the links): a job may fail or hang where it crept before.
+Why it matters: Each of these settings was once made to find a fault. They take NVLink, RDMA, GPUDirect, shared memory
+or NVLink SHARP from every later job. Without InfiniBand, traffic between nodes uses TCP, typically ten times slower or
+worse. Without peer-to-peer, traffic inside the node goes through host memory. Jobs run without any message.
+Confirm manually: NCCL_DEBUG=INFO all_reduce_perf -b 1G -e 1G -g 8 | grep -E "via|NVLS|using network"
+Side effects of the fix: NCCL uses the fast transport again. If it was disabled because of a fault, find out whether the
+fault is fixed (P2P and ACS, NVLS and Fabric Manager, IB and the links). A job may fail or hang where it ran slowly
+before.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#debugging ;
 https://github.com/NVIDIA/nccl (src/graph/paths.cc)
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.nccl import effects
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.nccl._effects import has_efa, lost_paths
 
 
-def lost_paths(facts: View) -> Any:
-    has = {"rdma": bool(facts.get("rdma.ports", {})), "efa": effects.has_efa(facts.readable("nccl.plugins", []))}
-    return effects.lost_paths(facts["nccl.settings"], has) or []
+def disabled(facts: FactsView) -> Any:
+    has = {"rdma": bool(facts.get("rdma.ports", {})), "efa": has_efa(facts.readable("nccl.plugins", []))}
+    return lost_paths(facts["nccl.settings"], has) or []
 
 
 CHECK = Check(
     needs=("nccl.settings", "nccl.plugins", "rdma.ports"),
-    observe=lost_paths,
-    accept=Empty("no fast path switched off"),
+    observe=disabled,
+    accept=Empty("no fast transport disabled"),
     remedy=manual(
-        "Delete the line named (the default is right), then run a bandwidth test before and after. Keep it only as a "
-        "waiver with the fault that it works around."
+        "Delete the named line (the default is right), and run a bandwidth test before and after. Keep it only as a "
+        "waiver that names the fault it works around."
     ),
     severity="high",
 )

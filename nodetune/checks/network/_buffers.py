@@ -1,11 +1,10 @@
-"""The largest of the three sizes of tcp_rmem and tcp_wmem, now and after the next boot."""
+"""The maximum of tcp_rmem and tcp_wmem, now and after the next boot."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from nodetune.model import Observe
-from nodetune.view import View
+from nodetune.api import FactsView, Observe
 
 
 def needs(name: str) -> tuple[str, str]:
@@ -13,10 +12,10 @@ def needs(name: str) -> tuple[str, str]:
 
 
 def largest(name: str) -> Observe:
-    """An observation of the third number, as it is and as the next boot sets it (where a file says)."""
+    """Observe the third number: the current one and, where a file sets it, that of the next boot."""
     now, next_boot = needs(name)
 
-    def observe(facts: View) -> dict[str, Any]:
+    def observe(facts: FactsView) -> dict[str, Any]:
         found = {"now": facts[now][2]}
         persisted = facts.readable(next_boot)
         if persisted:

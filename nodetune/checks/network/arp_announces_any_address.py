@@ -1,20 +1,17 @@
-"""A link announces addresses of its siblings in the same subnet.
+"""net.ipv4.conf.*.arp_announce is too low for links in one subnet.
 
-Why it matters: With several links in one subnet and arp_announce below 2 a link may use another link's address in its ARP
-requests; peers then remember the wrong hardware address and send that address's traffic to the wrong port.
-Confirm by hand: sysctl -a --pattern 'net.ipv4.conf.*.arp_announce$'
+Why it matters: With several links in one subnet and arp_announce below 2, a link may use another link's address in its
+ARP requests. Peers then store the wrong hardware address and send that address's traffic to the wrong port.
+Confirm manually: sysctl -a --pattern 'net.ipv4.conf.*.arp_announce$'
 Side effects of the fix: ARP requests carry the address of the link that they leave by.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
 """
 
+from nodetune.api import Absent, Check, Equals, FactsView, sysctl
 from nodetune.checks.network._links import conf_of_shared_subnets
-from nodetune.expect import Equals
-from nodetune.model import Absent, Check
-from nodetune.remedies import sysctl
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, int] | Absent:
+def observe(facts: FactsView) -> dict[str, int] | Absent:
     return conf_of_shared_subnets(facts, "arp_announce")
 
 

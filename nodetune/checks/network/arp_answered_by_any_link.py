@@ -1,20 +1,18 @@
-"""A link answers ARP for addresses of its siblings in the same subnet.
+"""net.ipv4.conf.*.arp_ignore is too low for links in one subnet.
 
-Why it matters: With several links in one subnet and arp_ignore=0 any of them answers for any address, so that peers send a
-whole rail's traffic to one port while others idle, and it changes from run to run. One subnet per link avoids it.
-Confirm by hand: sysctl -a --pattern 'net.ipv4.conf.*.arp_ignore$'
+Why it matters: With several links in one subnet and arp_ignore=0, any of them answers for any address. Peers then send
+a whole rail's traffic to one port while others idle, and the port changes from run to run. One subnet per link avoids
+this.
+Confirm manually: sysctl -a --pattern 'net.ipv4.conf.*.arp_ignore$'
 Side effects of the fix: A link no longer answers for addresses of the others; routers that relied on it must learn the right one.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/all and conf/LINK counts)
 """
 
+from nodetune.api import Absent, AtLeast, Check, FactsView, sysctl
 from nodetune.checks.network._links import conf_of_shared_subnets
-from nodetune.expect import AtLeast
-from nodetune.model import Absent, Check
-from nodetune.remedies import sysctl
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, int] | Absent:
+def observe(facts: FactsView) -> dict[str, int] | Absent:
     return conf_of_shared_subnets(facts, "arp_ignore")
 
 

@@ -1,21 +1,18 @@
-"""Few local ports are left for outgoing connections.
+"""net.ipv4.ip_local_port_range is too narrow.
 
-Why it matters: Every rank opens many sockets to many peers, and each needs a local port of its own towards the same
-service. A range that was narrowed for a firewall to less than a thousand runs out in large jobs: "Cannot assign
+Why it matters: Every rank opens many sockets to many peers, and each connection to the same service needs its own
+local port. A range narrowed for a firewall to fewer than a thousand ports runs out in large jobs: "Cannot assign
 requested address".
-Confirm by hand: sysctl net.ipv4.ip_local_port_range
+Confirm manually: sysctl net.ipv4.ip_local_port_range
 Side effects of the fix: A firewall must admit the wider range between the nodes of a job.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import AtLeast, Check, FactsView, manual
 
 
-def observe(facts: View) -> int:
+def observe(facts: FactsView) -> int:
     first, last = facts["sysctl.net.ipv4.ip_local_port_range"]
     return int(last) - int(first) + 1
 
@@ -27,7 +24,7 @@ CHECK = Check(
     unit="ports",
     remedy=manual(
         "Open the range 32768-60999 between the nodes in the firewall, then: sysctl -w "
-        "net.ipv4.ip_local_port_range='32768 60999' and the same line in a file of /etc/sysctl.d."
+        "net.ipv4.ip_local_port_range='32768 60999' and the same line in a file in /etc/sysctl.d."
     ),
     severity="low",
 )

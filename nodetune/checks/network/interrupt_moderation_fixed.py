@@ -1,24 +1,22 @@
-"""A network card does not adapt its interrupt rate to the traffic.
+"""Adaptive interrupt moderation is off on a network card.
 
-Why it matters: With adaptive moderation the driver interrupts at once when packets are few and gathers them when
-they are many. A fixed rate is either late for the one or too busy for the other; training nodes see both.
-Confirm by hand: ethtool -c eth0
+Why it matters: With adaptive moderation, the driver interrupts at once when packets are few and batches them when they
+are many. A fixed rate is too late for the one or too frequent for the other. Training nodes have both kinds of
+traffic.
+Confirm manually: ethtool -c eth0
 Side effects of the fix: None lasting. A latency-bound service may want a fixed low rate instead.
 Sources: https://docs.kernel.org/networking/net_dim.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (UseAdaptiveRxCoalesce=)
 """
 
+from nodetune.api import Check, Equals, FactsView, net_link
 from nodetune.checks.network._links import fast
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import net_link
-from nodetune.view import View
 
 ABLE = ("mlx5_core", "bnxt_en", "ice", "i40e")
-"""Drivers that can; the others report "off" for want of it."""
+"""Drivers that support it; the others always report "off"."""
 
 
-def observe(facts: View) -> dict[str, bool]:
+def observe(facts: FactsView) -> dict[str, bool]:
     coalescing = facts["net.coalescing"]
     links = {name: link for name, link in fast(facts["net.links"]).items() if link["driver"] in ABLE}
     return {name: coalescing[name]["adaptive_rx"] for name in links if name in coalescing}

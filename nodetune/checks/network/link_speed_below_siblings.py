@@ -1,24 +1,21 @@
-"""A link runs slower than its siblings on the same kind of card.
+"""A network link is slower than its peers.
 
-Why it matters: A worn cable or dirty optics make a port settle for a lower speed without an error, and a collective
-operation goes at the pace of its slowest link.
-Confirm by hand: grep . /sys/class/net/*/speed
+Why it matters: A worn cable or dirty optics make a port settle for a lower speed without an error. A collective runs
+at the pace of its slowest link. Peers are links on the same kind of card.
+Confirm manually: grep . /sys/class/net/*/speed
 Side effects of the fix: Work on the cable or the switch port takes the link down.
 Sources: https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net
 """
 
 from typing import Any
 
+from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.network._links import Links, groups, in_use
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     devices: dict[str, Any] = facts.get("pci.devices", {})
-    """Links of RDMA ports are left to the check of those."""
+    # rdma-rate-below-siblings judges the links of RDMA ports
     rdma = {port["bdf"] for port in facts.get("rdma.ports", {}).values()} - {None}
     links = {
         name: link
@@ -34,7 +31,7 @@ def observe(facts: View) -> dict[str, str]:
 
 
 def _slow(group: Links) -> dict[str, str]:
-    """Those below the speed that more than half of three or more have; in a bond, those below any other member."""
+    """Find links below the speed of most of three or more; in a bond, those below any other member."""
     speeds = sorted(link["speed_mbps"] for link in group.values())
     usual = speeds[len(speeds) // 2] if len(speeds) >= 3 else 0
     slow = {}
@@ -42,17 +39,17 @@ def _slow(group: Links) -> dict[str, str]:
         bond = [each["speed_mbps"] for each in group.values() if link["master"] and each["master"] == link["master"]]
         wanted = max([usual, *bond])
         if link["speed_mbps"] < wanted:
-            slow[name] = f"{link['speed_mbps'] / 1000:g} Gb/s, its siblings have {wanted / 1000:g} Gb/s"
+            slow[name] = f"{link['speed_mbps'] / 1000:g} Gb/s, its peers have {wanted / 1000:g} Gb/s"
     return slow
 
 
 CHECK = Check(
     needs=("net.links", "pci.devices", "rdma.ports"),
     observe=observe,
-    accept=Empty("the speed of the siblings"),
+    accept=Empty("the speed of its peers"),
     remedy=manual(
-        "ethtool LINK (what both ends advertise), ethtool -m LINK (optics); reseat or replace the cable, compare the "
-        "settings of the switch port. A link that is meant to be slower: waive it."
+        "ethtool LINK (what both ends advertise), ethtool -m LINK (optics). Reseat or replace the cable, and compare "
+        "the settings of the switch port. If a link is meant to be slower, waive it."
     ),
     severity="medium",
 )

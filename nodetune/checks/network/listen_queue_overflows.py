@@ -1,22 +1,19 @@
-"""Incoming connections were dropped because a program accepted them too slowly.
+"""Listen queues overflowed and dropped connections.
 
-Why it matters: A dropped connection request is tried again after one second, then two, then four: starts of large
-jobs and bursts of inference requests take seconds longer for no visible reason.
-Confirm by hand: nstat -az TcpExtListenOverflows TcpExtListenDrops; ss -ltn
+Why it matters: A program accepts connections too slowly. A dropped connection request is retried after one second,
+then two, then four. Starts of large jobs and bursts of inference requests take seconds longer for no visible reason.
+Confirm manually: nstat -az TcpExtListenOverflows TcpExtListenDrops; ss -ltn
 Side effects of the fix: None.
 Sources: https://www.kernel.org/doc/html/latest/networking/snmp_counter.html
 """
 
+from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.network._links import share
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 LIMIT = 0.001
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     dropped = facts["tcp.listen"]["overflows"]
     requests = facts["tcp.segments"]["accepted"] + dropped
     if dropped < 100 or dropped < LIMIT * requests:
@@ -29,7 +26,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("fewer than one in a thousand since boot"),
     remedy=manual(
-        "ss -ltn: a Recv-Q near Send-Q names the program. Raise its backlog and net.core.somaxconn (sysctl -w "
+        "ss -ltn: a Recv-Q near Send-Q identifies the program. Raise its backlog and net.core.somaxconn (sysctl -w "
         "net.core.somaxconn=65535), or give it more accepting threads."
     ),
     severity="low",

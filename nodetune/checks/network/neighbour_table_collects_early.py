@@ -1,17 +1,14 @@
-"""Entries of the neighbour table are thrown away while a cluster job needs them.
+"""net.ipv4.neigh.default.gc_thresh2 is too low for a cluster.
 
-Why it matters: Above gc_thresh2 the kernel drops entries that are older than five seconds, and every host behind them must
-be asked for again: broadcasts to the whole network in the middle of a job.
-Confirm by hand: sysctl net.ipv4.neigh.default.gc_thresh2
+Why it matters: Above gc_thresh2, the kernel drops entries older than five seconds. It must then resolve every host
+behind them again, with broadcasts to the whole network in the middle of a job.
+Confirm manually: sysctl net.ipv4.neigh.default.gc_thresh2
 Side effects of the fix: A larger table may hold a few more megabytes of kernel memory.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ;
 https://github.com/Azure/azhpc-images/blob/master/components/hpc-tuning.sh
 """
 
-from nodetune.conditions import RDMA
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import RDMA, AtLeast, Check, sysctl
 
 CHECK = Check(
     fact="sysctl.net.ipv4.neigh.default.gc_thresh2",

@@ -1,17 +1,14 @@
-"""The neighbour table is too small for a cluster.
+"""net.ipv4.neigh.default.gc_thresh3 is too low for a cluster.
 
-Why it matters: A job that spans hundreds of hosts, with several networks each, needs one entry per address. Beyond
-gc_thresh3 the kernel refuses new ones: "neighbor table overflow" in its log and connections that fail at random.
-Confirm by hand: sysctl net.ipv4.neigh.default.gc_thresh3
+Why it matters: A job across hundreds of hosts, with several networks each, needs one entry per address. Beyond
+gc_thresh3, the kernel refuses new entries: it logs "neighbor table overflow", and connections fail at random.
+Confirm manually: sysctl net.ipv4.neigh.default.gc_thresh3
 Side effects of the fix: A larger table may hold a few more megabytes of kernel memory.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ;
 https://github.com/Azure/azhpc-images/blob/master/components/hpc-tuning.sh
 """
 
-from nodetune.conditions import RDMA
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import sysctl
+from nodetune.api import RDMA, AtLeast, Check, sysctl
 
 CHECK = Check(
     fact="sysctl.net.ipv4.neigh.default.gc_thresh3",

@@ -1,8 +1,8 @@
-"""Network cards of one model run different firmware.
+"""Network cards of the same model run different firmware.
 
-Why it matters: Cards that differ in firmware differ in defaults, in congestion control and in bugs; a fault that one
-link of several shows costs days to tie to it. One version for all makes the host explainable.
-Confirm by hand: for link in $(ls /sys/class/net); do ethtool -i $link 2>/dev/null | grep -E 'driver|firmware'; done
+Why it matters: Cards with different firmware differ in defaults, in congestion control and in bugs. A fault on only
+one of several links takes days to trace to its firmware. One version for all makes the host's behaviour explainable.
+Confirm manually: for link in $(ls /sys/class/net); do ethtool -i $link 2>/dev/null | grep -E 'driver|firmware'; done
 Side effects of the fix: Firmware takes effect after a reset of the card or a reboot.
 Sources: https://docs.kernel.org/networking/ethtool-netlink.html ;
 https://docs.nvidia.com/networking/display/mftv4310/mlxfwmanager+%E2%80%93+Firmware+Update+and+Query+Tool
@@ -10,14 +10,11 @@ https://docs.nvidia.com/networking/display/mftv4310/mlxfwmanager+%E2%80%93+Firmw
 
 from collections import Counter
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, str]:
-    """By model; RDMA devices have a check of their own."""
+def observe(facts: FactsView) -> dict[str, str]:
+    """Compare firmware by model, without RDMA devices: hca-firmware-unequal judges those."""
     devices, rdma = facts["pci.devices"], {port["bdf"] for port in facts["rdma.ports"].values()}
     links = facts["net.links"]
     models: dict[tuple[str, ...], dict[str, str]] = {}
@@ -37,7 +34,7 @@ def _unequal(versions: dict[str, str]) -> dict[str, str]:
 CHECK = Check(
     needs=("net.driver_info", "net.links", "pci.devices", "rdma.ports"),
     observe=observe,
-    accept=Empty("the firmware of the siblings"),
+    accept=Empty("the firmware of its peers"),
     remedy=manual("Bring all cards of the model to one version with the vendor's tool, then reboot the host."),
     severity="low",
 )

@@ -1,27 +1,23 @@
-"""Network ports can carry more than the PCIe link that they share.
+"""Network ports exceed the bandwidth of their PCIe link.
 
-Why it matters: Two 400 Gb/s ports on one card, or two cards under one switch port, get no more than that link: about
-500 Gb/s on 16 lanes at 32 GT/s. A 400 Gb/s card in a slot of 16 GT/s gets 250. No setting helps; what to expect
-from the node changes, and which ports a job should use.
-Confirm by hand: lspci -tv; lspci -vv -s BDF | grep LnkSta
+Why it matters: Two 400 Gb/s ports on one card, or two cards below one switch port, share one PCIe link: about 500 Gb/s
+on 16 lanes at 32 GT/s. A 400 Gb/s card in a slot of 16 GT/s gets 250. No setting helps. Expect less from the node, and
+choose the ports that a job uses accordingly.
+Confirm manually: lspci -tv; lspci -vv -s BDF | grep LnkSta
 Side effects of the fix: Moving cards needs the machine off.
 Sources: https://docs.kernel.org/PCI/sysfs-pci.html ; https://pcisig.com/pci-express-6.0-specification
 """
 
 from typing import Any
 
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, Check, Empty, FactsView, manual
 
 USABLE = 0.97
-"""What line coding leaves of the raw rate from 8 GT/s on; packet headers take a little more."""
+"""The share of the raw rate that line coding leaves from 8 GT/s on; packet headers take a little more."""
 
 
-def observe(facts: View) -> dict[str, str]:
-    """For every bridge with ports behind it: their rates together against its link's."""
+def observe(facts: FactsView) -> dict[str, str]:
+    """Compare, for every bridge, the total rate of the ports behind it with the rate of its link."""
     devices = facts["pci.devices"]
     behind: dict[str, list[float]] = {}
     for bdf, rate in _rates(facts).items():
@@ -30,8 +26,8 @@ def observe(facts: View) -> dict[str, str]:
     return {bridge: _over(devices.get(bridge, {}), rates) for bridge, rates in sorted(behind.items())}
 
 
-def _rates(facts: View) -> dict[str, float]:
-    """Gb/s of each network function that is in use, by its PCI address."""
+def _rates(facts: FactsView) -> dict[str, float]:
+    """Return Gb/s of each network function in use, by PCI address."""
     links = [link for link in facts["net.links"].values() if link["physical"] and link["up"] and link["speed_mbps"]]
     ports = [port for port in facts["rdma.ports"].values() if port["state"] == "ACTIVE"]
     found = {each["bdf"]: each["speed_mbps"] / 1000 for each in links if not each["virtual_function"]}
@@ -40,10 +36,10 @@ def _rates(facts: View) -> dict[str, float]:
 
 
 def _over(link: dict[str, Any], rates: list[float]) -> str:
-    able = (link.get("link_speed_gts") or 0) * (link.get("link_width") or 0) * USABLE
-    if not able or sum(rates) <= able:
+    capacity = (link.get("link_speed_gts") or 0) * (link.get("link_width") or 0) * USABLE
+    if not capacity or sum(rates) <= capacity:
         return ""
-    return f"{sum(rates):g} Gb/s of ports behind {able:.0f} Gb/s"
+    return f"{sum(rates):g} Gb/s of ports behind {capacity:.0f} Gb/s"
 
 
 CHECK = Check(
@@ -52,8 +48,8 @@ CHECK = Check(
     accept=Empty("ports that fit their PCIe link"),
     applies=(BARE_METAL,),
     remedy=manual(
-        "Move one of the cards to a slot under another root port, or leave the second port out of NCCL_IB_HCA; otherwise "
-        "waive this and expect the PCIe figure."
+        "Move one of the cards to a slot under another root port, or leave the second port out of NCCL_IB_HCA. "
+        "Otherwise waive this finding and expect the PCIe figure."
     ),
     severity="info",
 )

@@ -1,23 +1,20 @@
-"""A fast link is served by fewer queues than its traffic needs.
+"""A network card has too few queues for its traffic.
 
-Why it matters: One queue is one CPU core, and one core moves a few tens of Gb/s at best. Images made for small
+Why it matters: One queue is served by one CPU core, and one core moves a few tens of Gb/s at best. Images for small
 virtual machines, crash kernels and some drivers leave a single queue.
-Confirm by hand: ethtool -l eth0
+Confirm manually: ethtool -l eth0
 Side effects of the fix: The link restarts; interrupts must be placed again.
 Sources: https://docs.kernel.org/networking/scaling.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (CombinedChannels=)
 """
 
+from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.network._links import fast
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 ENOUGH = 8
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     channels, local = facts["net.channels"], facts["net.local_cpus"]
     links = [name for name in fast(facts["net.links"]) if name in channels and name in local]
     return {name: _few(channels[name], local[name]) for name in links}
@@ -34,8 +31,8 @@ CHECK = Check(
     observe=observe,
     accept=Empty("at least 8 queues, where card and CPUs allow"),
     remedy=manual(
-        "ethtool -L LINK combined 16 (or the CPUs of the card's node if fewer); keep it with CombinedChannels= in a file "
-        "of /etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined 16."
+        "ethtool -L LINK combined 16 (or the CPUs of the card's node if fewer). Keep it with CombinedChannels= in a "
+        "file /etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined 16."
     ),
     severity="low",
 )

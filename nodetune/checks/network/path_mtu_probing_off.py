@@ -1,22 +1,19 @@
-"""Jumbo frames are in use, and TCP does not recover from a path that drops them silently.
+"""net.ipv4.tcp_mtu_probing is off on a host with jumbo frames.
 
-Why it matters: Where one switch or tunnel on the way takes only small frames and its "too big" message is filtered,
-connections open and then hang at the first full frame. With probing TCP finds a size that passes. It acts only after
-such a hang (1), so it costs next to nothing where all is well.
-Confirm by hand: sysctl net.ipv4.tcp_mtu_probing
+Why it matters: If one switch or tunnel on the path takes only small frames and its "too big" message is filtered,
+connections open and then hang at the first full frame. With probing, TCP finds a size that passes. Mode 1 acts only
+after such a hang, so it costs almost nothing on a healthy path.
+Confirm manually: sysctl net.ipv4.tcp_mtu_probing
 Side effects of the fix: A connection that stalls for other reasons may fall back to small segments for a while.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html ; https://www.rfc-editor.org/rfc/rfc4821 ;
 https://fasterdata.es.net/host-tuning/linux/
 """
 
+from nodetune.api import Absent, Check, FactsView, OneOf, Value, sysctl
 from nodetune.checks.network._links import in_use
-from nodetune.expect import OneOf
-from nodetune.model import Absent, Check, Value
-from nodetune.remedies import sysctl
-from nodetune.view import View
 
 
-def observe(facts: View) -> Value | Absent:
+def observe(facts: FactsView) -> Value | Absent:
     if all(link["mtu"] <= 1500 for link in in_use(facts["net.links"]).values()):
         return Absent("no link uses jumbo frames")
     return Value(facts["sysctl.net.ipv4.tcp_mtu_probing"])

@@ -1,29 +1,26 @@
-"""A data link's rings hold fewer packets than the card can.
+"""The ring buffers of a network card are below their maximum.
 
-Why it matters: The receive ring is all that catches packets while the CPU is busy elsewhere. At 100 Gb/s a ring of
-1024 full frames lasts 0.1 ms; what comes after is dropped and TCP backs off. RDMA traffic does not use these rings.
-Confirm by hand: ethtool -g eth0
+Why it matters: Only the receive ring holds packets while the CPU is busy elsewhere. At 100 Gb/s, a ring of 1024 full
+frames lasts 0.1 ms; later packets are dropped, and TCP backs off. RDMA traffic does not use these rings.
+Confirm manually: ethtool -g eth0
 Side effects of the fix: Most drivers restart the link; each queue's ring takes more memory, and latency under load
 may rise.
 Sources: https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (RxBufferSize=) ;
 https://fasterdata.es.net/host-tuning/linux/
 """
 
+from nodetune.api import Check, Empty, FactsView, net_link
 from nodetune.checks.network._links import fast
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import net_link
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     rings = facts["net.rings"]
     return {name: _short(rings[name]) for name in fast(facts["net.links"]) if name in rings}
 
 
 def _short(ring: dict[str, int]) -> str:
-    """Below half of what the card offers: the last doubling rarely matters."""
-    if all(ring[way] * 2 >= ring[way + "_max"] for way in ("rx", "tx")):
+    """Report rings below half of the card's maximum: the last doubling rarely matters."""
+    if all(ring[each] * 2 >= ring[each + "_max"] for each in ("rx", "tx")):
         return ""
     return f"rx {ring['rx']} of {ring['rx_max']}, tx {ring['tx']} of {ring['tx_max']}"
 

@@ -1,19 +1,17 @@
-"""TCP is short of the memory that it may use.
+"""TCP is short of memory (net.ipv4.tcp_mem).
 
-Why it matters: Beyond the second number of net.ipv4.tcp_mem (in pages) the kernel shrinks the windows of all
-connections at once; beyond the third it drops data. Hundreds of busy connections with large buffers get there.
-Confirm by hand: grep TCP: /proc/net/sockstat; sysctl net.ipv4.tcp_mem; nstat -az TcpExtTCPMemoryPressures
+Why it matters: Beyond the second number of net.ipv4.tcp_mem (in pages), the kernel shrinks the windows of all
+connections at once. Beyond the third, it drops data. Hundreds of busy connections with large buffers reach these
+limits.
+Confirm manually: grep TCP: /proc/net/sockstat; sysctl net.ipv4.tcp_mem; nstat -az TcpExtTCPMemoryPressures
 Side effects of the fix: TCP may take more of the host's memory.
 Sources: https://docs.kernel.org/networking/ip-sysctl.html (tcp_mem)
 """
 
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     memory = facts["tcp.memory"]
     pages, pressure, times = memory["pages"], memory["limits"][1], memory["pressures"] or 0
     if pages > pressure:
@@ -26,8 +24,8 @@ CHECK = Check(
     observe=observe,
     accept=Empty("never under memory pressure"),
     remedy=manual(
-        "ss -tm shows who holds the memory. Raise the limits (three numbers, in pages): sysctl -w net.ipv4.tcp_mem='...' "
-        "with twice the present values, and keep them in a file of /etc/sysctl.d."
+        "ss -tm shows which sockets hold the memory. Raise the limits (three numbers, in pages): sysctl -w "
+        "net.ipv4.tcp_mem='...' with twice the present values, and keep them in a file in /etc/sysctl.d."
     ),
     severity="low",
 )

@@ -1,26 +1,22 @@
-"""A GPU has no RDMA card near it.
+"""A GPU has no RDMA card on its NUMA node.
 
-Why it matters: NCCL moves a GPU's traffic through a card under the same PCIe switch, or else the same NUMA node. Where
-the nearest card hangs from another processor, every byte crosses the link between the sockets, and GPUDirect RDMA stays
-off at NCCL's default distances. The slowest GPU sets the pace of the job.
-Confirm by hand: nvidia-smi topo -m
-Side effects of the fix: Cards are moved between slots, so the node is out of service.
+Why it matters: NCCL sends a GPU's traffic through a card under the same PCIe switch, or otherwise on the same NUMA
+node. If the nearest card is attached to another processor, every byte crosses the link between the sockets, and
+GPUDirect RDMA stays off at NCCL's default distances. The slowest GPU sets the pace of the job.
+Confirm manually: nvidia-smi topo -m
+Side effects of the fix: Cards must be moved between slots, so the node is out of service.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-net-gdr-level ;
 https://github.com/NVIDIA/nccl (src/graph/paths.cc)
 """
 
+from nodetune.api import BARE_METAL, GPU_ON_PCI, RDMA, Check, FactsView, OneOf, Unread, Value, manual
 from nodetune.checks.numa import _pairing
-from nodetune.conditions import BARE_METAL, GPU_ON_PCI, RDMA
-from nodetune.expect import OneOf
-from nodetune.model import Check, Unread, Value
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, Value | Unread]:
-    """Where the nearest card of each GPU is."""
-    places = _pairing.nearest(facts).items()
-    return {gpu: Unread(place) if place == _pairing.NOT_KNOWN else Value(place) for gpu, place in places}
+def observe(facts: FactsView) -> dict[str, Value | Unread]:
+    """Return the location of each GPU's nearest card."""
+    locations = _pairing.nearest(facts).items()
+    return {gpu: Unread(place) if place == _pairing.UNKNOWN else Value(place) for gpu, place in locations}
 
 
 CHECK = Check(
@@ -30,7 +26,7 @@ CHECK = Check(
     accept=OneOf([_pairing.SWITCH, _pairing.NODE]),
     remedy=manual(
         "Compare nvidia-smi topo -m with the slot plan in the vendor's manual. A card that is missing from lspci has "
-        "failed; one in the wrong slot is moved to a slot of the GPU's processor."
+        "failed. Move a card in the wrong slot to a slot of the GPU's processor."
     ),
     severity="high",
 )

@@ -1,10 +1,10 @@
-"""Automatic NUMA balancing is on.
+"""kernel.numa_balancing is on.
 
-Why it matters: The kernel unmaps pages of running processes on purpose, to see from which node they are touched, and
-moves them. Pinned buffers and GPU work gain nothing from it; data loaders and NCCL proxy threads take the page
-faults as jitter. On Grace the GPU's memory is a NUMA node too, and pages can move across the link.
-Confirm by hand: cat /proc/sys/kernel/numa_balancing
-Side effects of the fix: A CPU program with poor locality may run slower; measure it if the node also runs such jobs.
+Why it matters: The kernel unmaps pages of running processes to find out which node uses them, and moves them. Pinned
+buffers and GPU work gain nothing from it. The page faults add jitter to data loaders and NCCL proxy threads. On Grace
+the GPU's memory is a NUMA node too, and pages can move across the link.
+Confirm manually: cat /proc/sys/kernel/numa_balancing
+Side effects of the fix: A CPU program with poor locality may run slower. Measure it if the node also runs such jobs.
 Sources: https://docs.kernel.org/admin-guide/sysctl/kernel.html#numa-balancing ;
 https://github.com/redhat-performance/tuned (profiles hpc-compute, network-latency)
 """
@@ -13,18 +13,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.expect import Equals
-from nodetune.model import Absent, Check
-from nodetune.remedies import sysctl
-from nodetune.view import View
+from nodetune.api import Absent, Check, Equals, FactsView, sysctl
 
 SETTING = "sysctl.kernel.numa_balancing"
 PERSISTED = f"persisted.{SETTING}"
 ARGUMENT = "cmdline.running.numa_balancing"
 
 
-def now_or_lost(facts: View) -> Any:
-    """The value now; or 1 at the next boot, when only a hand keeps it off on a host where the kernel turns it on."""
+def now_or_next_boot(facts: FactsView) -> Any:
+    """Return the value, or 1 at the next boot if it is off only until the kernel turns it on again."""
     now = facts[SETTING]
     if now != 0 or not isinstance(facts.fact(PERSISTED), Absent):
         return now
@@ -34,7 +31,7 @@ def now_or_lost(facts: View) -> Any:
 
 
 CHECK = Check(
-    observe=now_or_lost,
+    observe=now_or_next_boot,
     needs=(SETTING, PERSISTED, ARGUMENT, "numa.node_count"),
     accept=Equals(0),
     set=0,

@@ -1,31 +1,29 @@
-"""A NUMA node has less memory than the others, or none.
+"""A NUMA node has less memory than the others.
 
-Why it matters: Sockets of a GPU server are filled alike. Less memory on one means that a module failed its training at
-boot or was taken out: that socket has lost memory channels, so it has less bandwidth too, and processes bound to it
-run out of memory first.
-Confirm by hand: numactl -H; dmidecode -t memory | grep -E 'Locator|Size'
+Why it matters: The sockets of a GPU server have equal memory. Less on one, or none, means that a module failed its
+training at boot or was removed. That socket has lost memory channels, so it has less bandwidth too, and processes bound
+to it run out of memory first.
+Confirm manually: numactl -H; dmidecode -t memory | grep -E 'Locator|Size'
 Side effects of the fix: The node is out of service while modules are replaced.
 Sources: https://docs.kernel.org/mm/numa.html ;
 https://docs.nvidia.com/certification-programs/nvidia-certified-configuration-guide/index.html
 """
 
-from nodetune import show
-from nodetune.conditions import BARE_METAL, SEVERAL_NUMA_NODES
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, SEVERAL_NUMA_NODES, Check, Empty, FactsView, manual
+from nodetune.foundation import text
 
-PER_CENT_OF_LARGEST = 90  # what the kernel and the firmware take for themselves is far less than the rest
+PERCENT_OF_LARGEST = 90  # the kernel and the firmware reserve far less than the remaining tenth
 
 
-def observe(facts: View) -> dict[str, object]:
-    """Each node with CPUs that has much less memory than the largest."""
+def observe(facts: FactsView) -> dict[str, object]:
+    """Return each node with CPUs that has much less memory than the largest."""
     sizes = {name: node["memory_kb"] for name, node in facts["numa.nodes"].items() if node["cpu_count"]}
     most = max(sizes.values(), default=0)
-    short = {name for name, size in sizes.items() if size * 100 < most * PER_CENT_OF_LARGEST}
-    told = {name: f"{show.size(size * 1024)}, the largest has {show.size(most * 1024)}" for name, size in sizes.items()}
-    return {f"node{name}": told[name] if name in short else [] for name in sizes}
+    short = {name for name, size in sizes.items() if size * 100 < most * PERCENT_OF_LARGEST}
+    texts = {
+        name: f"{text.size(size * 1024)}, the largest has {text.size(most * 1024)}" for name, size in sizes.items()
+    }
+    return {f"node{name}": texts[name] if name in short else [] for name in sizes}
 
 
 CHECK = Check(
@@ -34,8 +32,8 @@ CHECK = Check(
     applies=(BARE_METAL, SEVERAL_NUMA_NODES),
     accept=Empty("the same memory on every node"),
     remedy=manual(
-        "Compare dmidecode -t memory with the bill of materials and the BMC's event log (ipmitool sel list): a module "
-        "that is not listed, or listed as disabled, is reseated or replaced."
+        "Compare dmidecode -t memory with the bill of materials and the BMC's event log (ipmitool sel list): reseat or "
+        "replace a module that is missing there or listed as disabled."
     ),
     severity="medium",
 )

@@ -1,4 +1,4 @@
-"""What several checks ask of the PCI devices: which are what, and what their links could do."""
+"""PCI devices by kind, and what their links support."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def bridges(devices: Devices) -> Devices:
 
 
 def mellanox_cards(devices: Devices) -> Devices:
-    """Physical functions of ConnectX and BlueField cards; virtual ones take these settings from them."""
+    """Return the physical functions of ConnectX and BlueField cards; virtual functions inherit their settings."""
     return {
         bdf: each
         for bdf, each in devices.items()
@@ -26,24 +26,24 @@ def mellanox_cards(devices: Devices) -> Devices:
 
 
 def ends_a_link(device: dict[str, Any]) -> bool:
-    """Whether the device is the lower end of a PCIe link.
+    """Return whether the device is the lower end of a PCIe link.
 
-    Below a root port come, in turn, the lower end of a link and (in a switch) the upper end of the next one; between
-    the ports of one switch there is no link.
+    Below a root port, the lower end of a link and (in a switch) the upper end of the next one alternate. Between the
+    ports of one switch there is no link.
     """
     return len(device["parents"]) % 2 == 1
 
 
 def link(bdf: str, devices: Devices) -> str | None:
-    """How the link above a device trained, against what both of its ends can do; None where that is not known."""
+    """Compare how the link above a device trained with what both ends support; None where either is unknown."""
     device = devices[bdf]
     above = devices.get(device["parents"][-1], {}) if device["parents"] else {}
     lost = []
     for key, text in (("link_speed_gts", "{:g} of {:g} GT/s"), ("link_width", "x{} of x{}")):
         now = device[key]
-        able = [end["max_" + key] for end in (device, above) if end.get("max_" + key)]
-        if now is None or not able:
+        maxima = [end["max_" + key] for end in (device, above) if end.get("max_" + key)]
+        if now is None or not maxima:
             return None
-        if now < min(able):
-            lost.append(text.format(now, min(able)))
+        if now < min(maxima):
+            lost.append(text.format(now, min(maxima)))
     return ", ".join(lost) or FULL

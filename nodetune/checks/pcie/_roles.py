@@ -1,15 +1,15 @@
-"""Whether the host hands devices to virtual machines: isolation must then stay as it is."""
+"""Detect hosts that pass devices to virtual machines: their isolation must stay as it is."""
 
 from __future__ import annotations
 
-from nodetune.view import View
+from nodetune.api import FactsView
 
 NEEDS = ("pci.devices", "modules.loaded", "services.libvirtd", "services.virtqemud")
 VFIO_MODULES = ("vfio_pci", "vfio_pci_core", "mlx5_vfio_pci", "nvidia_vgpu_vfio", "nvgrace_gpu_vfio_pci")
 
 
-def hypervisor(facts: View) -> str:
-    """Why the host counts as a hypervisor; empty where nothing says so. Rather once too often than once too rarely."""
+def hypervisor(facts: FactsView) -> str:
+    """Return why the host counts as a hypervisor, or an empty text. In doubt it counts as one."""
     for bdf, device in facts["pci.devices"].items():
         if "vfio" in (device["driver"] or ""):
             return f"{bdf} is bound to {device['driver']}"

@@ -1,18 +1,15 @@
-"""PCIe links repair errors all the time.
+"""A PCIe device has frequent correctable errors.
 
-Why it matters: Bad packets are sent again, so nothing fails, but each repeat stops the link: bandwidth and latency suffer,
-and a link that needs it often is on its way to fail. Averaged over the time since boot, an hour may hold a few dozen at most;
-a burst soon after boot fades. DCGM alarms at 8 replays a minute.
-Confirm by hand: grep . /sys/bus/pci/devices/BDF/aer_dev_correctable
+Why it matters: The link resends bad packets, so nothing fails. Each resend stops the link and costs bandwidth and
+latency, and a link that needs it often is about to fail. On average since boot, expect a few dozen errors per hour at
+most; a burst soon after boot fades from the average. DCGM alarms at 8 replays a minute.
+Confirm manually: grep . /sys/bus/pci/devices/BDF/aer_dev_correctable
 Side effects of the fix: Reseating needs the machine off.
 Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-bus-pci-devices-aer ;
 https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/feature-overview.html
 """
 
-from nodetune.expect import AtLeast, AtMost
-from nodetune.model import Check, When
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import AtLeast, AtMost, Check, FactsView, When, manual
 
 NOT_THE_LINK = (
     "NonFatalErr",
@@ -24,7 +21,7 @@ NOT_THE_LINK = (
 )
 
 
-def observe(facts: View) -> dict[str, float]:
+def observe(facts: FactsView) -> dict[str, float]:
     hours = facts["host.uptime_s"] / 3600
     return {bdf: round(_of_the_link(counted) / hours, 1) for bdf, counted in facts["pci.aer"].items()}
 
@@ -37,11 +34,11 @@ CHECK = Check(
     needs=("pci.aer", "host.uptime_s"),
     observe=observe,
     accept=AtMost(60),
-    unit="errors an hour",
-    applies=(When("host.uptime_s", AtLeast(600), "up for less than ten minutes: too early to tell"),),
+    unit="errors per hour",
+    applies=(When("host.uptime_s", AtLeast(600), "up for less than ten minutes: too early to judge"),),
     remedy=manual(
-        "Reseat the device or its cable and riser, update its firmware and the platform's, and try another slot: an error that "
-        "stays with the slot is the board's, one that moves along is the device's."
+        "Reseat the device or its cable and riser, update its firmware and the platform's, and try another slot. If "
+        "the errors stay with the slot, the board is faulty; if they follow the device, the device is."
     ),
     severity="medium",
 )

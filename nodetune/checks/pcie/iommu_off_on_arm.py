@@ -1,21 +1,17 @@
-"""The IOMMU (SMMU) of an Arm GPU host is off.
+"""The SMMU (IOMMU) of an Arm GPU host is off.
 
-Why it matters: Grace needs its SMMU on: the CPU and the GPU share one address space through it, and GPUDirect Storage on
-Grace Hopper asks for an IOMMU that is on and translating.
-Confirm by hand: ls /sys/class/iommu
+Why it matters: Grace needs its SMMU: the CPU and the GPU share one address space through it. GPUDirect Storage on
+Grace Hopper requires an IOMMU that is on and translates.
+Confirm manually: ls /sys/class/iommu
 Side effects of the fix: None known; this is how the platform is shipped. Needs a reboot.
 Sources: https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide/index.html ;
 https://docs.nvidia.com/grace-perf-tuning-guide/index.html
 """
 
-from nodetune.conditions import BARE_METAL, GPU_ON_PCI
-from nodetune.expect import AtLeast, Equals
-from nodetune.model import Check, When
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, GPU_ON_PCI, AtLeast, Check, Equals, FactsView, When, manual
 
 
-def observe(facts: View) -> int:
+def observe(facts: FactsView) -> int:
     return len(facts["pci.iommu.units"])
 
 
@@ -26,8 +22,8 @@ CHECK = Check(
     unit="SMMU units",
     applies=(BARE_METAL, GPU_ON_PCI, When("host.arch", Equals("aarch64"), "not an Arm host")),
     remedy=manual(
-        "Remove arm-smmu.disable_bypass, iommu=off and iommu.passthrough=1 from the kernel command line and switch the SMMU on "
-        "in the firmware set-up; then reboot."
+        "Remove arm-smmu.disable_bypass, iommu=off and iommu.passthrough=1 from the kernel command line, switch the "
+        "SMMU on in the firmware setup, then reboot."
     ),
     severity="medium",
 )

@@ -1,23 +1,20 @@
-"""A 400 Gb/s network card may ask host or GPU memory only for small pieces at a time.
+"""MaxReadReq of a 400 Gb/s network card is too small.
 
-Why it matters: The card reads what it sends by PCIe read requests. With the maximum read request at 512 bytes it needs eight
-times as many as with 4096, and at 400 Gb/s the number of requests in flight can become the limit.
-Confirm by hand: lspci -vv -s BDF | grep MaxReadReq
-Side effects of the fix: Very large requests of one card can delay others behind the same port. Lost at the next boot unless
-a unit sets it again.
+Why it matters: The card fetches the data that it sends with PCIe read requests. With a maximum read request of 512
+bytes, it needs eight times as many requests as with 4096. At 400 Gb/s, the number of requests in flight can become the
+limit.
+Confirm manually: lspci -vv -s BDF | grep MaxReadReq
+Side effects of the fix: Very large requests of one card can delay others behind the same port. The setting is lost at
+the next boot unless a unit sets it again.
 Sources: https://enterprise-support.nvidia.com/s/article/understanding-pcie-configuration-for-maximum-performance ;
 https://man7.org/linux/man-pages/man8/setpci.8.html
 """
 
+from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, manual
 from nodetune.checks.pcie._devices import mellanox_cards
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, int]:
+def observe(facts: FactsView) -> dict[str, int]:
     cards = mellanox_cards(facts["pci.devices"])
     fast = [
         bdf for bdf, each in cards.items() if (each["link_speed_gts"] or 0) >= 32 and (each["link_width"] or 0) >= 16
@@ -35,8 +32,9 @@ CHECK = Check(
     unit="bytes",
     applies=(BARE_METAL,),
     remedy=manual(
-        "Change only bits 14-12 of the device control register: setpci -s BDF CAP_EXP+8.w=5000:7000 (the mask keeps the other "
-        "bits). To keep it, run that from a unit at boot, or set the read request size in the firmware set-up."
+        "Change only bits 14-12 of the device control register: setpci -s BDF CAP_EXP+8.w=5000:7000 (the mask keeps "
+        "the other bits). To make it permanent, run that from a unit at boot, or set the read request size in the "
+        "firmware setup."
     ),
     severity="low",
 )

@@ -1,4 +1,4 @@
-"""Selections of RDMA ports that several checks share."""
+"""Select and group RDMA ports."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FAST_GBPS = 100
 
 
 def own(ports: Ports) -> Ports:
-    """Ports of the hardware itself, without virtual functions."""
+    """Return the ports of the hardware itself, without virtual functions."""
     return {name: port for name, port in ports.items() if not port.get("virtual_function")}
 
 
 def active(ports: Ports, link_layer: str | None = None) -> Ports:
-    """Those that are ACTIVE (and of one link layer)."""
+    """Return the ports that are ACTIVE (and of one link layer)."""
     return {
         name: port
         for name, port in own(ports).items()
@@ -26,14 +26,14 @@ def active(ports: Ports, link_layer: str | None = None) -> Ports:
 
 
 def for_gpus(ports: Ports, link_layer: str | None = None) -> Ports:
-    """The active ones that are fast enough to be meant for the GPUs: management cards can do RoCE as well."""
+    """Return the active ports that are fast enough for GPU traffic: management cards can do RoCE as well."""
     return {name: port for name, port in active(ports, link_layer).items() if (port["rate_gbps"] or 0) >= FAST_GBPS}
 
 
 def groups(ports: Ports) -> Iterable[Ports]:
-    """Ports that should be alike: the same port of the same model, with the same link layer.
+    """Group ports that should be alike: the same port of the same model, with the same link layer.
 
-    Cards with two ports show each as a PCI function of its own, so the function's number tells first from second ports.
+    A card with two ports shows each as a separate PCI function, so the function number distinguishes the two.
     """
     found: dict[tuple[Any, ...], Ports] = {}
     for name, port in ports.items():
@@ -44,5 +44,5 @@ def groups(ports: Ports) -> Iterable[Ports]:
 
 
 def usual(values: Iterable[Any]) -> Any:
-    """What most have."""
+    """Return the most frequent value."""
     return Counter(values).most_common(1)[0][0]

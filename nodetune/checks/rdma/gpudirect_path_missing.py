@@ -1,9 +1,10 @@
-"""Network cards cannot reach GPU memory directly.
+"""GPUDirect RDMA has neither dma-buf nor nvidia_peermem.
 
-Why it matters: For GPUDirect RDMA the driver must hand GPU memory to the RDMA stack: by dma-buf (Linux 5.12 or newer
-and NVIDIA's open kernel modules), or by the nvidia_peermem module. With neither NCCL copies everything through host
-memory, at a fraction of the bandwidth, without an error. Where dma-buf works nvidia_peermem is not needed.
-Confirm by hand: lsmod | grep peermem; uname -r; modinfo -F license nvidia (open modules: Dual MIT/GPL)
+Why it matters: For GPUDirect RDMA, the driver must give the RDMA stack access to GPU memory: through dma-buf (Linux
+5.12 or newer and NVIDIA's open kernel modules) or through the nvidia_peermem module. With neither, NCCL copies
+everything through host memory, at a fraction of the bandwidth and without an error. Where dma-buf works,
+nvidia_peermem is not needed.
+Confirm manually: lsmod | grep peermem; uname -r; modinfo -F license nvidia (open modules: Dual MIT/GPL)
 Side effects of the fix: Load it after the RDMA drivers; a new RDMA driver package needs the NVIDIA driver rebuilt.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_troubleshooting.html
@@ -11,18 +12,14 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_tr
 
 import re
 
+from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, manual
 from nodetune.checks.rdma._ports import for_gpus
-from nodetune.conditions import GPU_ON_PCI, RDMA
-from nodetune.expect import OneOf
-from nodetune.model import Absent, Check, Unread, Value
-from nodetune.remedies import manual
-from nodetune.view import View
 
 AMAZON = "1d0f"
 PEERMEM = {"nvidia_peermem", "nv_peer_mem"}
 
 
-def observe(facts: View) -> Value | Absent | Unread:
+def observe(facts: FactsView) -> Value | Absent | Unread:
     if all(device["vendor"] in (AMAZON, None) for device in facts["rdma.devices"].values()):
         return Absent("no RDMA hardware that uses this path")
     if not for_gpus(facts["rdma.ports"]):
@@ -33,7 +30,11 @@ def observe(facts: View) -> Value | Absent | Unread:
         return Value("none")
     if _kernel(facts["host.kernel"]) >= (5, 12):
         return Value("dma-buf")
-    return Unread("a vendor kernel: its number does not tell") if ".el" in facts["host.kernel"] else Value("none")
+    return (
+        Unread("a vendor kernel: its version does not show whether dma-buf works")
+        if ".el" in facts["host.kernel"]
+        else Value("none")
+    )
 
 
 def _kernel(release: str) -> tuple[int, ...]:
@@ -47,8 +48,8 @@ CHECK = Check(
     accept=OneOf(["dma-buf", "nvidia_peermem"]),
     applies=(GPU_ON_PCI, RDMA),
     remedy=manual(
-        "modprobe nvidia_peermem and echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf; or install the open "
-        "kernel modules of the driver on a kernel of 5.12 or newer and reboot."
+        "modprobe nvidia_peermem and echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf. Alternatively, "
+        "install the open kernel modules of the driver on a kernel of 5.12 or newer and reboot."
     ),
     severity="critical",
 )

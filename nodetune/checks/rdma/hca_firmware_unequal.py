@@ -1,22 +1,18 @@
-"""RDMA cards of one model run different firmware.
+"""RDMA cards of the same model run different firmware.
 
-Why it matters: Cards that differ in firmware differ in defaults, in congestion control and in bugs; one odd card
-among eight costs days to find. One version for all makes the host explainable.
-Confirm by hand: grep . /sys/class/infiniband/*/fw_ver /sys/class/infiniband/*/board_id
+Why it matters: Cards with different firmware differ in defaults, in congestion control and in bugs. One odd card among
+eight takes days to find. One version for all makes the host's behaviour explainable.
+Confirm manually: grep . /sys/class/infiniband/*/fw_ver /sys/class/infiniband/*/board_id
 Side effects of the fix: Firmware takes effect after a reset of the card or a reboot.
 Sources: https://docs.nvidia.com/networking/display/mftv4310/mlxfwmanager+%E2%80%93+Firmware+Update+and+Query+Tool ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
+from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import usual
-from nodetune.conditions import RDMA
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     models: dict[str, dict[str, str]] = {}
     for name, device in facts["rdma.devices"].items():
         if device["board_id"] and device["firmware"] and not device["virtual_function"]:
@@ -32,7 +28,7 @@ def _unequal(versions: dict[str, str]) -> dict[str, str]:
 CHECK = Check(
     needs=("rdma.devices",),
     observe=observe,
-    accept=Empty("the firmware of the siblings"),
+    accept=Empty("the firmware of its peers"),
     applies=(RDMA,),
     remedy=manual(
         "mlxfwmanager --query, then bring all cards of the model to the version that the driver release names; "

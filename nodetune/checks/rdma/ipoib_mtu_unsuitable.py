@@ -1,25 +1,22 @@
-"""An IP-over-InfiniBand link has an MTU that does not belong to its mode.
+"""The MTU of an IPoIB link does not suit its mode.
 
-Why it matters: In datagram mode a packet is one InfiniBand packet: 4092 bytes on a fabric with 4 KiB MTU, 2044 with
-2 KiB. The Ethernet habit of 9000 is no IPoIB value. Connected mode allows 65520 and is pointless with less; newer
-cards offer datagram only, with offloads that more than make up for it. NCCL's data does not pass here, its
-bootstrap and the storage clients' traffic do.
-Confirm by hand: grep . /sys/class/net/ib*/mode /sys/class/net/ib*/mtu
+Why it matters: In datagram mode, a packet is one InfiniBand packet: 4092 bytes on a fabric with 4 KiB MTU, 2044 with 2
+KiB. The usual Ethernet value of 9000 is no IPoIB value. Connected mode allows 65520 and is pointless with less; newer
+cards offer only datagram mode, with offloads that more than make up for it. NCCL's data does not use IPoIB, but its
+bootstrap and storage clients do.
+Confirm manually: grep . /sys/class/net/ib*/mode /sys/class/net/ib*/mtu
 Side effects of the fix: The link restarts; all hosts of the IPoIB network must agree.
 Sources: https://docs.kernel.org/infiniband/ipoib.html
 """
 
 from typing import Any
 
-from nodetune.expect import Empty
-from nodetune.model import Absent, Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Absent, Check, Empty, FactsView, manual
 
 DATAGRAM = (2044, 4092)
 
 
-def observe(facts: View) -> dict[str, str] | Absent:
+def observe(facts: FactsView) -> dict[str, str] | Absent:
     links = {name: link for name, link in facts["rdma.ipoib"].items() if link["up"]}
     return {name: _unsuitable(link) for name, link in links.items()} or Absent("no IP-over-InfiniBand link is up")
 

@@ -1,9 +1,9 @@
-"""GPUs of one NUMA node have less network bandwidth than those of another.
+"""GPUs on different NUMA nodes have unequal network bandwidth.
 
-Why it matters: A collective operation over several hosts ends when the last GPU has its data. With four cards next to
-four GPUs and two next to the other four, the second half sets the pace, or reaches cards across the socket link. Not judged while a
-port is down or slow: that is reported by itself.
-Confirm by hand: nvidia-smi topo -m; grep . /sys/class/infiniband/*/device/numa_node
+Why it matters: A collective across hosts ends when the last GPU has its data. With four cards next to four GPUs and
+two next to the other four, the second half sets the pace, or reaches cards across the socket link. The check does not
+apply while a port is down or slow: another check reports that.
+Confirm manually: nvidia-smi topo -m; grep . /sys/class/infiniband/*/device/numa_node
 Side effects of the fix: Moving cards needs the machine off.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_troubleshooting.html ;
 https://docs.kernel.org/PCI/sysfs-pci.html
@@ -12,15 +12,21 @@ https://docs.kernel.org/PCI/sysfs-pci.html
 from collections import Counter
 from typing import Any
 
+from nodetune.api import (
+    BARE_METAL,
+    GPU_ON_PCI,
+    SEVERAL_NUMA_NODES,
+    Absent,
+    Check,
+    Empty,
+    FactAbsentError,
+    FactsView,
+    manual,
+)
 from nodetune.checks.rdma._ports import Ports, groups, own
-from nodetune.conditions import BARE_METAL, GPU_ON_PCI, SEVERAL_NUMA_NODES
-from nodetune.expect import Empty
-from nodetune.model import Absent, Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
 
 
-def observe(facts: View) -> dict[str, str] | Absent:
+def observe(facts: FactsView) -> dict[str, str] | Absent:
     devices = facts["pci.devices"]
     gpus = Counter(devices[bdf]["numa_node"] for bdf in facts["pci.gpus"] if bdf in devices)
     compute = _compute(facts["rdma.ports"])
@@ -35,10 +41,10 @@ def observe(facts: View) -> dict[str, str] | Absent:
 
 
 def _compute(ports: Ports) -> list[dict[str, Any]]:
-    """The largest group of ports that should be alike: storage and management cards are fewer."""
+    """Return the largest group of ports that should be alike: storage and management cards are fewer."""
     alike = list(max(map(dict, groups(own(ports))), key=len, default={}).values())
     if any(port["state"] != "ACTIVE" for port in alike) or len({port["rate_gbps"] for port in alike}) > 1:
-        raise Missing("a port is down or slower than its siblings, which is reported by itself")
+        raise FactAbsentError("a port is down or slower than its peers, which another check reports")
     return alike
 
 
@@ -48,8 +54,8 @@ CHECK = Check(
     accept=Empty("the same for each GPU"),
     applies=(BARE_METAL, GPU_ON_PCI, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "Compare with the maker's slot plan: a card that is missing on that node (rdma link) explains most cases; "
-        "otherwise move cards so that each GPU has the same network bandwidth on its own node."
+        "Compare with the vendor's slot plan: a missing card on that node (rdma link) explains most cases. Otherwise "
+        "move cards so that each GPU has the same network bandwidth on its own node."
     ),
     severity="low",
 )

@@ -1,9 +1,10 @@
-"""An RDMA port has counted errors out of proportion to its traffic.
+"""The error rate of an RDMA port is high.
 
-Why it matters: Damaged or lost packets are sent again by the cards, unseen by the program, which only runs slower.
-The counters may be months old, so they are held against the packets counted with them; a fault that began today on a
-busy port can still hide. Packets out of order are no error here: adaptive routing causes them by design.
-Confirm by hand: perfquery -x (InfiniBand); rdma statistic show; grep . /sys/class/infiniband/*/ports/*/counters/*err*
+Why it matters: The cards resend damaged or lost packets. The program does not notice; it only runs slower. The
+counters may be months old, so the check compares them with the packets counted over the same time; a fault that began
+today on a busy port can still stay hidden. Packets out of order are no error here: adaptive routing causes them by
+design.
+Confirm manually: perfquery -x (InfiniBand); rdma statistic show; grep . /sys/class/infiniband/*/ports/*/counters/*err*
 Side effects of the fix: Work on the cable takes the link down.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
@@ -11,12 +12,8 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 
 from typing import Any
 
+from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import active
-from nodetune.conditions import RDMA
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 LIMITS = {
     "symbol_error": 1e-6,
@@ -26,11 +23,11 @@ LIMITS = {
     "rnr_nak_retry_err": 1e-4,
     "implied_nak_seq_err": 1e-5,
 }
-"""Counter → errors a packet. Receivers that are not ready (RNR) are a matter of load before they are a fault."""
+"""Counter → errors per packet. Receivers that are not ready (RNR) are a sign of load before they are a fault."""
 FEWEST = 1000
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     counters, hardware = facts["rdma.counters"], facts["rdma.hw_counters"]
     ports = [name for name in active(facts["rdma.ports"]) if name in counters]
     return {name: _errors({**counters[name], **hardware.get(name, {})}) for name in ports}
@@ -48,8 +45,9 @@ CHECK = Check(
     accept=Empty("hardly any error"),
     applies=(RDMA,),
     remedy=manual(
-        "Clear and watch: perfquery -R (InfiniBand), run traffic, read again. Growing symbol or receive errors: cable, "
-        "optics, port. Growing sequence or timeout errors on RoCE: drops in the network, so check PFC and ECN end to end."
+        "Clear and watch: perfquery -R (InfiniBand), run traffic, read again. If symbol or receive errors grow, check "
+        "cable, optics and port. If sequence or timeout errors grow on RoCE, the network drops packets: check PFC and "
+        "ECN end to end."
     ),
     severity="medium",
 )

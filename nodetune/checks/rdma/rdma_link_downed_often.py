@@ -1,8 +1,8 @@
-"""An RDMA port lost its link far more often than its siblings.
+"""An RDMA port loses its link far more often than its peers.
 
-Why it matters: Every loss breaks the connections of the running job. Restarts of hosts and switches count on all
-ports alike, so the number means something only next to that of the siblings.
-Confirm by hand: grep . /sys/class/infiniband/*/ports/*/counters/link_downed
+Why it matters: Every loss breaks the connections of the running job. Restarts of hosts and switches count on all ports
+alike, so the number means something only in comparison with the peers.
+Confirm manually: grep . /sys/class/infiniband/*/ports/*/counters/link_downed
 Side effects of the fix: Work on the cable takes the link down.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
@@ -10,17 +10,13 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 
 from statistics import median
 
+from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import active, groups
-from nodetune.conditions import RDMA
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 FEWEST = 10
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     counters, found = facts["rdma.counters"], {}
     for group in groups(active(facts["rdma.ports"])):
         downs = {name: counters[name]["link_downed"] for name in group if "link_downed" in counters.get(name, {})}
@@ -31,7 +27,7 @@ def observe(facts: View) -> dict[str, str]:
 def _often(downs: dict[str, int]) -> dict[str, str]:
     middle = median(downs.values())
     return {
-        name: f"{count} times, its siblings about {middle:g}" if count >= max(FEWEST, 3 * middle) else ""
+        name: f"{count} times, its peers about {middle:g}" if count >= max(FEWEST, 3 * middle) else ""
         for name, count in downs.items()
     }
 
@@ -39,10 +35,10 @@ def _often(downs: dict[str, int]) -> dict[str, str]:
 CHECK = Check(
     needs=("rdma.ports", "rdma.counters"),
     observe=observe,
-    accept=Empty("as often as the siblings"),
+    accept=Empty("as often as its peers"),
     applies=(RDMA,),
     remedy=manual(
-        "Swap its cable or optics with those of a good port, clear the counters (perfquery -R) and see after a week "
+        "Swap its cable or optics with those of a good port, clear the counters (perfquery -R) and check after a week "
         "which side the losses follow."
     ),
     severity="low",

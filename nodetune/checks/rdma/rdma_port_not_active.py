@@ -1,9 +1,9 @@
 """An RDMA port is not active.
 
-Why it matters: NCCL uses only ports in state ACTIVE and says nothing about the others: the job runs with less
-bandwidth, over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch
-port); INIT means that the link stands but no subnet manager has configured it.
-Confirm by hand: grep . /sys/class/infiniband/*/ports/*/*state
+Why it matters: NCCL uses only ports in state ACTIVE and does not report the others. The job runs with less bandwidth
+or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
+means that the link is up but no subnet manager has configured it.
+Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
 Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
@@ -11,33 +11,29 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 
 from typing import Any
 
+from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import Ports, groups, own
-from nodetune.conditions import RDMA
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     ports = own(facts["rdma.ports"])
     none = not any(port["state"] == "ACTIVE" for port in ports.values())
     return {name: text for group in groups(ports) for name, text in _faults(group, none).items()}
 
 
 def _faults(group: Ports, none: bool) -> dict[str, str]:
-    """Of ports that are down: one counts as unused where no port of its kind is up, unless the host has none at all."""
+    """Return faults, without ports that are down where no port of that kind is up, unless no port is active at all."""
     used = none or any(port["state"] != "DOWN" for port in group.values())
     return {name: _fault(port, used) for name, port in group.items()}
 
 
 def _fault(port: dict[str, Any], used: bool) -> str:
-    # on RoCE a missing cable reads "Disabled" too; on InfiniBand somebody switched the port off
+    # on RoCE a missing cable also reads "Disabled"; on InfiniBand it means that an administrator disabled the port
     off = port["phys_state"] == "Disabled" and port["link_layer"] == "InfiniBand"
     if port["state"] == "ACTIVE" or off or (port["state"] == "DOWN" and not used):
         return ""
-    nobody = port["state"] == "INIT" and port["link_layer"] == "InfiniBand" and port.get("sm_lid") == 0
-    return f"{port['state']} ({port['phys_state']})" + ", no subnet manager answers" * nobody
+    unmanaged = port["state"] == "INIT" and port["link_layer"] == "InfiniBand" and port.get("sm_lid") == 0
+    return f"{port['state']} ({port['phys_state']})" + ", no subnet manager answers" * unmanaged
 
 
 CHECK = Check(
@@ -46,9 +42,9 @@ CHECK = Check(
     accept=Empty("ACTIVE"),
     applies=(RDMA,),
     remedy=manual(
-        "INIT: no subnet manager has configured the port. Start it where it should run (a switch, UFM, a server with opensm); if "
-        "other hosts see one (sminfo), look at this port's cable and switch. DOWN: ip link set NETDEV up (RoCE); reseat the cable, try another "
-        "switch port. A port that is meant to be unused: waive it."
+        "INIT: no subnet manager has configured the port. Start it where it should run (a switch, UFM, a server with "
+        "opensm). If other hosts reach one (sminfo), check this port's cable and switch. DOWN: ip link set NETDEV up "
+        "(RoCE), reseat the cable, try another switch port. If a port is meant to be unused, waive it."
     ),
     severity="critical",
 )

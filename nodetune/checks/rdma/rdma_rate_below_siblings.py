@@ -1,8 +1,8 @@
-"""An RDMA port runs at a lower rate than its siblings.
+"""An RDMA port is slower than its peers.
 
-Why it matters: After errors a port may come back at half its speed or with fewer lanes, still ACTIVE, without a
-message. Collective operations use all ports alike, so one slow port slows every node of the job.
-Confirm by hand: grep . /sys/class/infiniband/*/ports/*/rate
+Why it matters: After errors, a port may come back at half its speed or with fewer lanes, still ACTIVE and without a
+message. Collectives use all ports alike, so one slow port slows every node of the job.
+Confirm manually: grep . /sys/class/infiniband/*/ports/*/rate
 Side effects of the fix: Work on the cable or the switch port takes the link down.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
@@ -10,15 +10,11 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 
 from typing import Any
 
+from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import active, groups
-from nodetune.conditions import RDMA
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     found = {}
     for group in groups(active(facts["rdma.ports"])):
         best = max(port["rate_gbps"] or 0 for port in group.values())
@@ -29,7 +25,7 @@ def observe(facts: View) -> dict[str, str]:
 def _slow(port: dict[str, Any], best: float) -> str:
     rate = port["rate_gbps"] or 0
     if rate < best:
-        return f"{rate:g} Gb/s, its siblings have {best:g} Gb/s"
+        return f"{rate:g} Gb/s, its peers have {best:g} Gb/s"
     if port["link_layer"] == "InfiniBand" and port["width"] == 1:
         return f"{rate:g} Gb/s on a single lane"
     return ""
@@ -38,11 +34,11 @@ def _slow(port: dict[str, Any], best: float) -> str:
 CHECK = Check(
     needs=("rdma.ports",),
     observe=observe,
-    accept=Empty("the rate of the siblings"),
+    accept=Empty("the rate of its peers"),
     applies=(RDMA,),
     remedy=manual(
-        "mlxlink -d DEVICE (or ibdiagnet) for lanes, speed and errors; reseat or replace the cable; compare the speed "
-        "that the switch port allows; then reset the port and look at the rate again."
+        "mlxlink -d DEVICE (or ibdiagnet) for lanes, speed and errors. Reseat or replace the cable, and compare the "
+        "speed that the switch port allows. Then reset the port and read the rate again."
     ),
     severity="high",
 )

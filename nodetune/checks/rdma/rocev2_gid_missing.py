@@ -1,36 +1,33 @@
-"""A RoCE port has no routable RoCE v2 address.
+"""A RoCE port has no routable RoCE v2 GID.
 
-Why it matters: RoCE v2 travels in UDP from one of the port's GIDs, which the kernel makes from the IP addresses of
-its network link. Without one NCCL finds no usable GID and connections fail or stay on one switch. The index of the
-GID differs from host to host: from 2.21 on NCCL finds it itself, and NCCL_IB_GID_INDEX should stay unset.
-Confirm by hand: show_gids; grep -H . /sys/class/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null
-Side effects of the fix: An address on the link may add a route; keep the data networks apart from management.
+Why it matters: RoCE v2 uses UDP from one of the port's GIDs, which the kernel makes from the IP addresses of its
+network link. Without one, NCCL finds no usable GID, and connections fail or stay on one switch. The index of the GID
+differs from host to host. From 2.21 on, NCCL finds it itself, and NCCL_IB_GID_INDEX should stay unset.
+Confirm manually: show_gids; grep -H . /sys/class/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null
+Side effects of the fix: An address on the link may add a route; keep the data networks separate from management.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
 from typing import Any
 
+from nodetune.api import Absent, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import active
-from nodetune.expect import Empty
-from nodetune.model import Absent, Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
-LOCAL, NONE = "only link-local RoCE v2 addresses", "no RoCE v2 address"
+LOCAL, NONE = "only link-local RoCE v2 GIDs", "no RoCE v2 GID"
 
 
-def observe(facts: View) -> dict[str, str] | Absent:
+def observe(facts: FactsView) -> dict[str, str] | Absent:
     ports, gids = active(facts["rdma.ports"], "Ethernet"), facts["rdma.gids"]
-    seen = {name: _fault(gids.get(name, [])) for name in ports}
-    # a port without IP address is a fault where siblings of its rate have one; others may not be meant for RDMA
-    used = {ports[name]["rate_gbps"] for name, fault in seen.items() if not fault}
+    faults = {name: _fault(gids.get(name, [])) for name in ports}
+    # a port without an IP address is at fault if peers of its rate have one; others may not be meant for RDMA
+    used = {ports[name]["rate_gbps"] for name, fault in faults.items() if not fault}
     if not used and facts["kubernetes.present"]:
         return Absent("Kubernetes may give the addresses to pods")
-    for name, fault in seen.items():
+    for name, fault in faults.items():
         if fault == LOCAL and used and ports[name]["rate_gbps"] not in used:
-            seen[name] = ""
-    return seen or Absent("no active RoCE port")
+            faults[name] = ""
+    return faults or Absent("no active RoCE port")
 
 
 def _fault(gids: list[dict[str, Any]]) -> str:
@@ -43,10 +40,10 @@ def _fault(gids: list[dict[str, Any]]) -> str:
 CHECK = Check(
     needs=("rdma.ports", "rdma.gids", "kubernetes.present"),
     observe=observe,
-    accept=Empty("a RoCE v2 address made from the link's IP address"),
+    accept=Empty("a RoCE v2 GID made from the link's IP address"),
     remedy=manual(
-        "Give the port's network link its IP address on the data network and bring it up; if only RoCE v1 entries show, "
-        "cma_roce_mode -d DEVICE -p 1 -m 2, and load the driver with RoCE v2 enabled."
+        "Give the port's network link its IP address on the data network and bring it up. If only RoCE v1 entries "
+        "show: cma_roce_mode -d DEVICE -p 1 -m 2, and load the driver with RoCE v2 enabled."
     ),
     severity="high",
 )

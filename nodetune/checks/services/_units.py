@@ -1,4 +1,4 @@
-"""What checks of services share: the states of a unit, and whether the GPUs stand behind NVSwitches."""
+"""Describe units, and detect hosts with NVSwitches."""
 
 from __future__ import annotations
 
@@ -6,16 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodetune.expect import Equals
-from nodetune.model import When
-from nodetune.view import Missing, View
+from nodetune.api import Equals, FactAbsentError, FactsView, When
 
-SYSTEMD = When("services.manager", Equals("systemd"), "systemd does not run this host")
+SYSTEMD = When("services.manager", Equals("systemd"), "no systemd on this host")
 NVSWITCH_NEEDS = ("pci.devices", "gpu.names")
 
 
 def state(unit: Mapping[str, Any] | None) -> str:
-    """A unit in words: running, not running, failed, not installed; and whether the next boot starts it."""
+    """Describe a unit: running, not running, failed or not installed, and whether the next boot starts it."""
     if unit is None:
         return "not installed"
     if unit["active"] != "active":
@@ -23,20 +21,20 @@ def state(unit: Mapping[str, Any] | None) -> str:
     return "running, but not started at boot" if unit["enabled"] in ("disabled", "masked") else "running"
 
 
-def running(facts: View, names: Iterable[str]) -> list[str]:
-    """Those of the units that are active. Two names of one unit (chrony, chronyd) count once."""
+def running(facts: FactsView, names: Iterable[str]) -> list[str]:
+    """Return the active units. Two names of one unit (chrony, chronyd) count once."""
     units = {name: facts.get(f"services.{name}") for name in names}
     active = {name: unit for name, unit in units.items() if unit and unit["active"] == "active"}
     by_process = {unit["pid"] or name: name for name, unit in reversed(active.items())}
     return [name for name in active if name in by_process.values()]
 
 
-def require_nvswitch(facts: View) -> None:
-    """Raises Missing unless this host has NVSwitches that it manages itself.
+def require_nvswitch(facts: FactsView) -> None:
+    """Raise FactAbsentError unless this host has NVSwitches that it manages itself.
 
-    Up to Hopper they are PCI devices; those of HGX B200 and B300 are not, so there the GPU's name decides.
+    Up to Hopper, NVSwitches are PCI devices. Those of HGX B200 and B300 are not, so the GPU's name decides there.
     """
     switches = [each for each in facts["pci.devices"].values() if each["vendor"] == "10de" and each["class"] == "0680"]
     names = facts.readable("gpu.names", {}).values()
     if not switches and not any(re.search(r"\bB[23]00\b", name) for name in names):
-        raise Missing("no NVSwitch on this host")
+        raise FactAbsentError("no NVSwitch on this host")

@@ -1,32 +1,28 @@
-"""Nothing keeps the clock in step.
+"""The system clock is not synchronized.
 
-Why it matters: Logs and traces of several nodes cannot be laid side by side, Kerberos, munge (Slurm) and TLS refuse
-messages from another time, and make-like tools see files from the future on shared storage.
-Confirm by hand: timedatectl show -p NTPSynchronized; chronyc tracking
+Why it matters: Logs and traces of several nodes do not line up. Kerberos, munge (Slurm) and TLS refuse messages from
+another time. Tools such as make find files from the future on shared storage.
+Confirm manually: timedatectl show -p NTPSynchronized; chronyc tracking
 Side effects of the fix: A clock that is far off may be stepped once.
 Sources: https://chrony-project.org/faq.html ; https://man7.org/linux/man-pages/man2/adjtimex.2.html
 """
 
-from nodetune.conditions import NOT_CONTAINER
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> str:
-    """The kernel's flag, or chrony's own word where it does not keep that flag."""
-    return "in step" if facts["services.time_sync"]["synchronized"] else "not in step"
+def observe(facts: FactsView) -> str:
+    """Return the kernel's flag, or chrony's report where chrony does not set that flag."""
+    return "synchronized" if facts["services.time_sync"]["synchronized"] else "not synchronized"
 
 
 CHECK = Check(
     needs=("services.time_sync",),
     observe=observe,
-    accept=Equals("in step"),
+    accept=Equals("synchronized"),
     applies=(NOT_CONTAINER,),
     remedy=manual(
-        "Debian and Ubuntu: apt install chrony; RHEL: dnf install chrony; name the site's servers in chrony.conf, then: "
-        "systemctl enable --now chrony (chronyd on RHEL), and look at: chronyc tracking"
+        "Debian and Ubuntu: apt install chrony; RHEL: dnf install chrony. List the site's servers in chrony.conf, "
+        "then: systemctl enable --now chrony (chronyd on RHEL), and check with: chronyc tracking"
     ),
     severity="medium",
 )

@@ -1,21 +1,19 @@
-"""The GPU driver may be replaced by an automatic update.
+"""Automatic updates may replace the GPU driver.
 
-Why it matters: The libraries change at once, the loaded kernel module only at the next boot. Until then every new CUDA
-program fails with a driver/library version mismatch, on each node at the hour of its update. Fabric Manager, which
-must have the driver's version, breaks the same way.
-Confirm by hand: apt-config dump | grep Package-Blacklist; apt-mark showhold (RHEL: cat /etc/dnf/automatic.conf)
-Side effects of the fix: Driver fixes then come when you install them. Leave security updates of all else switched on.
+Why it matters: An update changes the libraries at once, but the loaded kernel module only at the next boot. Until
+then, every new CUDA program fails with a driver/library version mismatch, on each node at the hour of its update.
+Fabric Manager must have the driver's version and breaks the same way.
+Confirm manually: apt-config dump | grep Package-Blacklist; apt-mark showhold (RHEL: cat /etc/dnf/automatic.conf)
+Side effects of the fix: Driver fixes then arrive only when you install them. Keep security updates of everything else
+on.
 Sources: https://documentation.ubuntu.com/server/how-to/software/automatic-updates/ ;
 https://dnf.readthedocs.io/en/latest/automatic.html
 """
 
 from typing import Any
 
+from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.services._units import running
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 TIMERS = {
     "apt": ("apt-daily-upgrade.timer",),
@@ -23,26 +21,26 @@ TIMERS = {
 }
 
 
-def observe(facts: View) -> dict[str, str] | list[str]:
-    """The driver's packages that nothing keeps, where updates are switched on and a timer runs them."""
+def observe(facts: FactsView) -> dict[str, str] | list[str]:
+    """Find driver packages without a hold, where updates are on and a timer runs them."""
     found = {}
     for manager, timers in TIMERS.items():
         updates: dict[str, Any] = facts.get(f"updates.{manager}", {})
         active = running(facts, timers)
         if active and (updates.get("enabled") or "dnf-automatic-install.timer" in active):
-            found.update({name: f"by {active[0]}" for name, kept in updates["driver_packages"].items() if not kept})
+            found.update({name: f"by {active[0]}" for name, held in updates["driver_packages"].items() if not held})
     return found or []
 
 
 CHECK = Check(
     needs=("updates.apt", "updates.dnf", *(f"services.{name}" for timers in TIMERS.values() for name in timers)),
     observe=observe,
-    accept=Empty("held, or left out of automatic updates"),
+    accept=Empty("held, or excluded from automatic updates"),
     remedy=manual(
         'Debian and Ubuntu: write Unattended-Upgrade::Package-Blacklist { "nvidia-"; "libnvidia-"; "cuda-drivers"; '
-        '"linux-modules-nvidia-"; "linux-objects-nvidia-"; }; into /etc/apt/apt.conf.d/52nvidia, or: apt-mark hold PACKAGE. '
-        "RHEL: excludepkgs=nvidia-*,kmod-nvidia*,libnvidia-* in the [base] section of /etc/dnf/automatic.conf. "
-        "Do not switch automatic security updates off."
+        '"linux-modules-nvidia-"; "linux-objects-nvidia-"; }; into /etc/apt/apt.conf.d/52nvidia, or: apt-mark hold '
+        "PACKAGE. RHEL: excludepkgs=nvidia-*,kmod-nvidia*,libnvidia-* in the [base] section of "
+        "/etc/dnf/automatic.conf. Do not switch automatic security updates off."
     ),
     severity="medium",
 )

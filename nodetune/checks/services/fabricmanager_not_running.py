@@ -1,23 +1,19 @@
-"""Fabric Manager does not run on a host with NVSwitches.
+"""Fabric Manager is not running on a host with NVSwitches.
 
-Why it matters: It sets up the switches between the GPUs. Without it CUDA refuses to start on every GPU (error 802,
-system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe.
-Confirm by hand: systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A2 Fabric
+Why it matters: Fabric Manager configures the switches between the GPUs. Without it, CUDA refuses to start on every GPU
+(error 802, system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe.
+Confirm manually: systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A2 Fabric
 Side effects of the fix: Starting it needs idle GPUs; restarting it can end running CUDA programs.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html ;
 https://github.com/NVIDIA/NVSentinel/issues/883
 """
 
+from nodetune.api import BARE_METAL, NOT_CONTAINER, Check, Equals, FactsView, service
 from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch, state
-from nodetune.conditions import BARE_METAL, NOT_CONTAINER
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import service
-from nodetune.view import View
 
 
-def observe(facts: View) -> str:
-    """One that runs outside the unit (in a driver container) does as well."""
+def observe(facts: FactsView) -> str:
+    """Count a process outside the unit (in a driver container) too."""
     require_nvswitch(facts)
     unit = facts.get("services.nvidia-fabricmanager")
     outside = not (unit and unit["active"] == "active") and facts["services.processes"].get("nv-fabricmanager")

@@ -1,21 +1,17 @@
-"""Fabric Manager's version is not the driver's.
+"""The version of Fabric Manager differs from the driver's.
 
-Why it matters: Fabric Manager only works with the driver of exactly its own version and ends at its start otherwise.
-The usual cause is an update that took one of the two packages along; the node then breaks at the next boot.
-Confirm by hand: nv-fabricmanager --version; cat /proc/driver/nvidia/version
+Why it matters: Fabric Manager works only with a driver of exactly its own version; otherwise it exits at start. The
+usual cause is an update of only one of the two packages. The node then breaks at the next boot.
+Confirm manually: nv-fabricmanager --version; cat /proc/driver/nvidia/version
 Side effects of the fix: Needs idle GPUs: the driver or Fabric Manager is replaced and restarted.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
+from nodetune.api import BARE_METAL, NOT_CONTAINER, Check, Equals, FactsView, Ref, manual
 from nodetune.checks.services._units import NVSWITCH_NEEDS, require_nvswitch
-from nodetune.conditions import BARE_METAL, NOT_CONTAINER
-from nodetune.expect import Equals
-from nodetune.model import Check, Ref
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     require_nvswitch(facts)
     return str(facts["services.fabricmanager_version"])
 
@@ -26,9 +22,9 @@ CHECK = Check(
     accept=Equals(Ref("gpu.driver_version")),
     applies=(BARE_METAL, NOT_CONTAINER),
     remedy=manual(
-        "Install Fabric Manager in the driver's version and hold both, for example on Ubuntu: "
-        "apt install nvidia-fabricmanager-BRANCH=VERSION-*; apt-mark hold nvidia-fabricmanager-BRANCH; "
-        "then on an idle node: systemctl restart nvidia-fabricmanager"
+        "Install Fabric Manager in the driver's version and hold both, for example on Ubuntu: apt install "
+        "nvidia-fabricmanager-BRANCH=VERSION-*; apt-mark hold nvidia-fabricmanager-BRANCH. Then, on an idle node: "
+        "systemctl restart nvidia-fabricmanager"
     ),
     severity="critical",
 )

@@ -1,9 +1,9 @@
-"""The node cannot take part in memory sharing over multi-node NVLink.
+"""IMEX is not ready for multi-node NVLink.
 
-Why it matters: On GB200 and GB300 racks GPUs of different nodes share memory through the IMEX service, and a job
-needs a channel device that its user may write. Without either NCCL ends with CUDA error 800 (operation not permitted)
-or does without NVLink between nodes.
-Confirm by hand: nvidia-imex-ctl -N; ls -l /dev/nvidia-caps-imex-channels
+Why it matters: On GB200 and GB300 racks, GPUs of different nodes share memory through the IMEX service, and a job
+needs a channel device that its user may write. Without either, NCCL ends with CUDA error 800 (operation not permitted)
+or does not use NVLink between nodes.
+Confirm manually: nvidia-imex-ctl -N; ls -l /dev/nvidia-caps-imex-channels
 Side effects of the fix: Restarting IMEX ends jobs that share memory across nodes.
 Sources: https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
@@ -11,20 +11,16 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 
 import re
 
+from nodetune.api import GPU, NOT_CONTAINER, Check, Empty, FactAbsentError, FactsView, manual
 from nodetune.checks.services._units import running
-from nodetune.conditions import GPU, NOT_CONTAINER
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
 
 
-def observe(facts: View) -> dict[str, str] | list[str]:
+def observe(facts: FactsView) -> dict[str, str] | list[str]:
     if not any(re.search(r"\bGB[23]00\b", name) for name in facts["gpu.names"].values()):
-        raise Missing("no GPU of a multi-node NVLink system")
+        raise FactAbsentError("no GPU of a multi-node NVLink system")
     problems = {}
     if not running(facts, ["nvidia-imex"]) and not facts["services.processes"].get("nvidia-imex"):
-        problems["nvidia-imex"] = "does not run"
+        problems["nvidia-imex"] = "not running"
     channels = facts.get("services.imex_channels", {})
     if not any(int(mode[-1]) & 2 for mode in channels.values()):
         problems["IMEX channel"] = "not writable by users" if channels else "no device file"
@@ -37,9 +33,9 @@ CHECK = Check(
     accept=Empty("IMEX running and a channel that users may write"),
     applies=(GPU, NOT_CONTAINER),
     remedy=manual(
-        "List the rack's nodes in /etc/nvidia-imex/nodes_config.cfg on each of them; systemctl enable --now nvidia-imex; "
-        "for a channel at boot: options nvidia NVreg_CreateImexChannel0=1 in /etc/modprobe.d. "
-        "A scheduler that makes channels for each job (Slurm's switch/nvidia_imex, the DRA driver) needs none."
+        "List the rack's nodes in /etc/nvidia-imex/nodes_config.cfg on each of them; systemctl enable --now "
+        "nvidia-imex. For a channel at boot: options nvidia NVreg_CreateImexChannel0=1 in /etc/modprobe.d. A "
+        "scheduler that makes channels for each job (Slurm's switch/nvidia_imex, the DRA driver) needs none."
     ),
     severity="high",
 )

@@ -1,20 +1,16 @@
-"""CUDA's Multi-Process Service is not in the state that this profile wants.
+"""The state of CUDA MPS differs from the profile.
 
-Why it matters: A left-over MPS daemon makes programs of one user wait for another's and lets one client's fault end
-all of them; a serving node that counts on MPS runs its programs one after another without it.
-Confirm by hand: pgrep -a nvidia-cuda-mps
+Why it matters: A left-over MPS daemon makes programs of one user wait for another user's, and a fault of one client
+ends all of them. A serving node that relies on MPS runs its programs one after another without it.
+Confirm manually: pgrep -a nvidia-cuda-mps
 Side effects of the fix: Stopping it ends its clients.
 Sources: https://docs.nvidia.com/deploy/mps/index.html
 """
 
-from nodetune.conditions import GPU_ON_PCI
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import GPU_ON_PCI, Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     return "on" if facts["services.processes"].get("nvidia-cuda-mps-control") else "off"
 
 
@@ -24,7 +20,8 @@ CHECK = Check(
     accept=Equals("off"),
     applies=(GPU_ON_PCI,),
     remedy=manual(
-        "To stop it: echo quit | nvidia-cuda-mps-control; to start it: nvidia-cuda-mps-control -d (as the user of the GPUs)"
+        "To stop it: echo quit | nvidia-cuda-mps-control. To start it: nvidia-cuda-mps-control -d (as the user of the "
+        "GPUs)"
     ),
     severity="info",
 )

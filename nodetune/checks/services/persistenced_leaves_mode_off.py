@@ -1,28 +1,24 @@
-"""The persistence daemon leaves persistence mode off at the next boot.
+"""nvidia-persistenced starts with persistence mode off.
 
-Why it matters: Ubuntu's packages start it with --no-persistence-mode: the service is active, which looks right, and
-yet the driver unloads between jobs unless something else turns the mode on after every boot. Judged only while the mode is on;
-where it is off now, that is reported by itself.
-Confirm by hand: pgrep -a nvidia-persiste
+Why it matters: Ubuntu's packages start the daemon with --no-persistence-mode. The service is active, which looks
+right, yet the driver unloads between jobs unless something else turns the mode on after every boot. The check applies
+only while the mode is on; gpu-persistence-mode-off reports a mode that is off.
+Confirm manually: pgrep -a nvidia-persiste
 Side effects of the fix: The daemon restarts. Do it on an idle node on Grace, where switching the mode off and on takes
 the GPU's memory away from the NUMA nodes.
 Sources: https://docs.nvidia.com/deploy/driver-persistence/persistence-daemon.html ;
 https://github.com/Azure/azhpc-images (components/configure_nvidia_persistence.sh)
 """
 
-from nodetune.conditions import GPU_ON_PCI, NOT_CONTAINER
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
+from nodetune.api import GPU_ON_PCI, NOT_CONTAINER, Check, Equals, FactAbsentError, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     unit = facts["services.nvidia-persistenced"]
     if unit["active"] != "active":
-        raise Missing("the persistence daemon does not run")
+        raise FactAbsentError("nvidia-persistenced is not running")
     if "disabled" in facts.readable("gpu.persistence_mode", {}).values():
-        raise Missing("persistence mode is off already, which is reported by itself")
+        raise FactAbsentError("persistence mode is off already, which gpu-persistence-mode-off reports")
     return "off" if "--no-persistence-mode" in (unit["cmdline"] or unit["exec"]).split() else "on"
 
 

@@ -1,23 +1,20 @@
-"""Several services set the clock at once.
+"""Several services set the system clock.
 
-Why it matters: Each corrects what it takes for the error of the oscillator and undoes the other's correction; the
-clock then swings instead of settling.
-Confirm by hand: systemctl is-active chrony chronyd ntp ntpd ntpsec openntpd systemd-timesyncd
+Why it matters: Each service corrects what it takes for the error of the oscillator and undoes the other's correction.
+The clock swings instead of settling.
+Confirm manually: systemctl is-active chrony chronyd ntp ntpd ntpsec openntpd systemd-timesyncd
 Side effects of the fix: None while one of them stays.
 Sources: https://chrony-project.org/faq.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd-timesyncd.service.html
 """
 
+from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.services._units import running
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 SERVICES = ("chrony", "chronyd", "ntp", "ntpd", "ntpsec", "openntpd", "systemd-timesyncd")
 
 
-def observe(facts: View) -> list[str]:
+def observe(facts: FactsView) -> list[str]:
     found = running(facts, SERVICES)
     return found if len(found) > 1 else []
 
@@ -26,6 +23,6 @@ CHECK = Check(
     needs=tuple(f"services.{name}" for name in SERVICES),
     observe=observe,
     accept=Empty("at most one"),
-    remedy=manual("Keep one (chrony suits servers); for each of the others: systemctl disable --now NAME"),
+    remedy=manual("Keep one (chrony suits servers). For each of the others: systemctl disable --now NAME"),
     severity="low",
 )

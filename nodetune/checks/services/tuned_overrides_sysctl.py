@@ -1,23 +1,20 @@
-"""tuned and a sysctl.d file set the same kernel parameter to different values.
+"""tuned and sysctl.d set a kernel parameter to different values.
 
-Why it matters: With tuned's default (reapply_sysctl=1 in tuned-main.conf) the file wins when a profile is applied;
-without it tuned does, and either way someone reads the wrong file and believes it. A change made in one place is
-undone from the other at the next boot or profile change.
-Confirm by hand: tuned-adm verify; grep reapply_sysctl /etc/tuned/tuned-main.conf
-Side effects of the fix: The parameter follows the one place that is left.
+Why it matters: With tuned's default (reapply_sysctl=1 in tuned-main.conf), the file wins when a profile is applied;
+without it, tuned wins. Either way, someone reads the wrong file and believes it. A change made in one place is undone
+from the other at the next boot or profile change.
+Confirm manually: tuned-adm verify; grep reapply_sysctl /etc/tuned/tuned-main.conf
+Side effects of the fix: The parameter follows the one remaining place.
 Sources: https://github.com/redhat-performance/tuned (tuned-main.conf, plugin sysctl)
 """
 
+from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
 from nodetune.checks.services._units import running
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
 
 
-def observe(facts: View) -> dict[str, str] | list[str]:
+def observe(facts: FactsView) -> dict[str, str] | list[str]:
     if not running(facts, ["tuned"]):
-        raise Missing("tuned does not run")
+        raise FactAbsentError("tuned is not running")
     found = {
         each[
             "name"
@@ -32,7 +29,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("one place for each parameter"),
     remedy=manual(
-        "Decide on one place: take the line out of the sysctl.d file, or make a profile of your own "
+        "Decide on one place: remove the line from the sysctl.d file, or create a custom profile "
         "(/etc/tuned/SITE/tuned.conf with include=PROFILE and the wanted [sysctl] values) and: tuned-adm profile SITE"
     ),
     severity="low",

@@ -1,31 +1,31 @@
-"""How slurm.conf's settings are read: lists of words, and what its defaults mean."""
+"""Read settings of slurm.conf: lists of words and defaults."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from nodetune.view import Missing, View
+from nodetune.api import FactAbsentError, FactsView
 
 Settings = Mapping[str, str]
 
 
 def words(settings: Settings, name: str) -> set[str]:
-    """A comma list as a set of lower-case words; empty where it is not set."""
+    """Return a comma-separated list as lower-case words; empty where it is not set."""
     return {word.strip().lower() for word in settings.get(name, "").split(",") if word.strip()}
 
 
 def comes_from_submitter(settings: Settings, limit: str) -> bool:
-    """Whether a job gets the submitting shell's limit (Slurm's default for all) and not slurmd's own."""
-    kept = words(settings, "propagateresourcelimitsexcept")
-    if kept:
-        return limit.lower() not in kept and "all" not in kept
-    sent = words(settings, "propagateresourcelimits") or {"all"}
-    return limit.lower() in sent or "all" in sent
+    """Return whether a job gets the submitting shell's limit (Slurm's default for all), not slurmd's."""
+    excepted = words(settings, "propagateresourcelimitsexcept")
+    if excepted:
+        return limit.lower() not in excepted and "all" not in excepted
+    propagated = words(settings, "propagateresourcelimits") or {"all"}
+    return limit.lower() in propagated or "all" in propagated
 
 
-def require_prolog(facts: View) -> Settings:
-    """The settings of a node that runs a prolog. Raises Missing where none is set."""
+def require_prolog(facts: FactsView) -> Settings:
+    """Return the settings of a node that runs a prolog. Raise FactAbsentError if there is none."""
     settings: Settings = facts["slurm.config"]["settings"]
     if not settings.get("prolog"):
-        raise Missing("no Prolog is set in slurm.conf")
+        raise FactAbsentError("no Prolog is set in slurm.conf")
     return settings

@@ -1,21 +1,17 @@
-"""Slurm never looks at the node's health.
+"""Slurm runs no health check on the node.
 
-Why it matters: Neither a prolog nor a periodic health check runs, or its interval is the default 0, which means never.
-A node with a failed GPU or link then takes job after job and fails each of them.
-Confirm by hand: scontrol show config | grep -E 'HealthCheck|^Prolog '
-Side effects of the fix: The program runs as root, on busy nodes too: keep it light and read-only. Slurm ignores its exit
-code: it has to drain the node itself.
+Why it matters: Neither a prolog nor a periodic health check runs, or HealthCheckInterval is the default 0, which means
+never. A node with a failed GPU or link then takes job after job and fails each of them.
+Confirm manually: scontrol show config | grep -E 'HealthCheck|^Prolog '
+Side effects of the fix: The program runs as root, on busy nodes too: keep it light and read-only. Slurm ignores its
+exit code: the program must drain the node itself.
 Sources: https://slurm.schedmd.com/slurm.conf.html
 """
 
-from nodetune.conditions import SLURM
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import SLURM, Check, Empty, FactsView, manual
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     settings = facts["slurm.config"]["settings"]
     if settings.get("healthcheckprogram"):
         return "HealthCheckInterval is 0" if settings.get("healthcheckinterval", "0") == "0" else ""

@@ -1,21 +1,18 @@
-"""Jobs get the locked-memory limit of the shell that submitted them.
+"""Jobs inherit the locked-memory limit of the submit host.
 
-Why it matters: Slurm copies all soft limits of the submitting shell by default. A login node with the usual 8 MiB gives
-them to every job, though slurmd on this node allows all: RDMA then fails in jobs and works when tried by hand.
-Confirm by hand: scontrol show config | grep PropagateResourceLimits; srun bash -c 'ulimit -l'
+Why it matters: By default, Slurm copies all soft limits of the submitting shell. A login node with the usual 8 MiB
+passes them to every job, although slurmd on this node allows all memory. RDMA then fails in jobs but works in an
+interactive test.
+Confirm manually: scontrol show config | grep PropagateResourceLimits; srun bash -c 'ulimit -l'
 Side effects of the fix: Jobs get slurmd's limit instead: it must be unlimited itself (LimitMEMLOCK=infinity).
 Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/faq.html
 """
 
+from nodetune.api import RDMA, SLURM, Check, Equals, FactsView, manual
 from nodetune.checks.slurm._settings import comes_from_submitter
-from nodetune.conditions import RDMA, SLURM
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     return "the submitter's" if comes_from_submitter(facts["slurm.config"]["settings"], "MEMLOCK") else "slurmd's"
 
 
@@ -25,8 +22,8 @@ CHECK = Check(
     accept=Equals("slurmd's"),
     applies=(SLURM, RDMA),
     remedy=manual(
-        "Write PropagateResourceLimitsExcept=MEMLOCK into slurm.conf, LimitMEMLOCK=infinity for slurmd (systemctl edit slurmd), "
-        "then restart slurmctld and slurmd"
+        "Write PropagateResourceLimitsExcept=MEMLOCK into slurm.conf, LimitMEMLOCK=infinity for slurmd (systemctl "
+        "edit slurmd), then restart slurmctld and slurmd"
     ),
     severity="medium",
 )

@@ -1,27 +1,26 @@
-"""Slurm sees fewer sockets than the machine has NUMA nodes.
+"""Slurm counts fewer sockets than the host has NUMA nodes.
 
-Why it matters: Slurm keeps a job's cores and GPUs together within a socket. On a processor that is divided into several
-NUMA nodes (NPS2, NPS4, sub-NUMA clustering) a socket is then more than one place, and cores may be far from the GPU.
-Confirm by hand: slurmd -C --parameters=numa_node_as_socket; numactl -H
+Why it matters: Slurm keeps a job's cores and GPUs together within a socket. If the processor is divided into several
+NUMA nodes (NPS2, NPS4, sub-NUMA clustering), a socket covers more than one of them, and cores may be far from the GPU.
+Confirm manually: slurmd -C --parameters=numa_node_as_socket; numactl -H
 Side effects of the fix: The node's line must name the new Sockets and CoresPerSocket, or the node becomes invalid.
 Sources: https://slurm.schedmd.com/slurm.conf.html
 """
 
+from nodetune.api import GPU_ON_PCI, SLURM, Check, Empty, FactAbsentError, FactsView, manual
 from nodetune.checks.slurm._settings import words
-from nodetune.conditions import GPU_ON_PCI, SLURM
-from nodetune.expect import Empty
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import Missing, View
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     sockets = facts["slurm.node"]["sockets"]
     if sockets is None:
-        raise Missing("the node's line in slurm.conf names no sockets")
+        raise FactAbsentError("the node's line in slurm.conf names no sockets")
     nodes = sum(1 for node in facts["numa.nodes"].values() if node["cpus"])
-    told = words(facts["slurm.config"]["settings"], "slurmdparameters") & {"numa_node_as_socket", "l3cache_as_socket"}
-    return "" if told or sockets >= nodes else f"{sockets} sockets for {nodes} NUMA nodes"
+    divided = words(facts["slurm.config"]["settings"], "slurmdparameters") & {
+        "numa_node_as_socket",
+        "l3cache_as_socket",
+    }
+    return "" if divided or sockets >= nodes else f"{sockets} sockets for {nodes} NUMA nodes"
 
 
 CHECK = Check(
@@ -30,8 +29,8 @@ CHECK = Check(
     accept=Empty("a socket for each NUMA node"),
     applies=(SLURM, GPU_ON_PCI),
     remedy=manual(
-        "Consider SlurmdParameters=numa_node_as_socket with the line that slurmd -C --parameters=numa_node_as_socket prints, "
-        "on all nodes of this kind; then restart slurmctld and slurmd"
+        "Consider SlurmdParameters=numa_node_as_socket with the line that slurmd -C --parameters=numa_node_as_socket "
+        "prints, on all nodes of this kind; then restart slurmctld and slurmd"
     ),
     severity="info",
 )

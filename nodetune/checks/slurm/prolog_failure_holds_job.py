@@ -1,22 +1,18 @@
-"""A job that meets a bad node is held instead of started elsewhere.
+"""A failed prolog holds the job instead of requeueing it.
 
-Why it matters: When the prolog refuses a node, Slurm drains the node and puts the job back in the queue, held, by
-default: it waits until its owner or an administrator releases it. The job did nothing wrong.
-Confirm by hand: scontrol show config | grep SchedulerParameters
+Why it matters: When the prolog fails on a node, Slurm drains the node and by default requeues the job as held. The job
+waits until its owner or an administrator releases it, although it did nothing wrong.
+Confirm manually: scontrol show config | grep SchedulerParameters
 Side effects of the fix: A job whose own settings make the prolog fail drains one node after another: let the prolog
-refuse for faults of the node only.
+fail only for faults of the node.
 Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/prolog_epilog.html
 """
 
+from nodetune.api import SLURM, Check, Equals, FactsView, manual
 from nodetune.checks.slurm._settings import require_prolog, words
-from nodetune.conditions import SLURM
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     return "requeued" if "nohold_on_prolog_fail" in words(require_prolog(facts), "schedulerparameters") else "held"
 
 

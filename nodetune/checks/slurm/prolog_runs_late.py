@@ -1,24 +1,20 @@
-"""The prolog runs only when the first task of a job starts on the node.
+"""PrologFlags lacks Alloc, so the prolog runs late.
 
-Why it matters: Without PrologFlags=Alloc a batch job runs it on its first node only, until a step uses the others: a
-bad node is found minutes into the job. And a slow prolog then breaks the launch itself (socket timed out).
-Confirm by hand: scontrol show config | grep PrologFlags
+Why it matters: Without PrologFlags=Alloc, a batch job runs the prolog only on its first node, until a step uses the
+others. A bad node is found minutes into the job. A slow prolog then breaks the launch itself (socket timed out).
+Confirm manually: scontrol show config | grep PrologFlags
 Side effects of the fix: Allocations wait until the prolog has ended on all their nodes.
 Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/prolog_epilog.html
 """
 
+from nodetune.api import SLURM, Check, Equals, FactsView, manual
 from nodetune.checks.slurm._settings import require_prolog, words
-from nodetune.conditions import SLURM
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 MEAN_ALLOC = {"alloc", "contain", "x11", "runinjob"}
-"""The other three set Alloc by themselves."""
+"""The other three imply Alloc."""
 
 
-def observe(facts: View) -> str:
+def observe(facts: FactsView) -> str:
     return "at allocation" if words(require_prolog(facts), "prologflags") & MEAN_ALLOC else "at the first task"
 
 

@@ -1,4 +1,4 @@
-"""Which mounts hold data for jobs, as opposed to the system's own."""
+"""Select mounts that hold data for jobs, as opposed to those of the system."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ DISK_FILE_SYSTEMS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs")
 
 
 def local(points: Points) -> Points:
-    """Mounts of file systems that live on a disk of this host."""
-    return {place: seen for place, seen in points.items() if seen["type"] in DISK_FILE_SYSTEMS}
+    """Return the mounts of file systems on a disk of this host."""
+    return {path: mount for path, mount in points.items() if mount["type"] in DISK_FILE_SYSTEMS}
 
 
 def data(points: Points) -> Points:
-    """The local mounts outside the system's own folders: /data, /scratch, /mnt/nvme …"""
-    return {place: seen for place, seen in local(points).items() if not SYSTEM.match(place)}
+    """Return the local mounts outside system directories, such as /data and /scratch."""
+    return {path: mount for path, mount in local(points).items() if not SYSTEM.match(path)}

@@ -1,25 +1,21 @@
-"""A data file system lies on a hard disk.
+"""A data file system is on a hard disk.
 
-Why it matters: A turning disk reads a few hundred MB/s in sequence and about a hundred random files a second: data loaders of
-one GPU already wait for it.
-Confirm by hand: lsblk -o NAME,ROTA,MOUNTPOINTS
+Why it matters: A hard disk reads a few hundred MB/s sequentially and about a hundred random files per second. The data
+loaders of one GPU already wait for it.
+Confirm manually: lsblk -o NAME,ROTA,MOUNTPOINTS
 Side effects of the fix: Data must be moved.
 Sources: https://docs.kernel.org/admin-guide/abi-stable.html (queue/rotational) ;
 https://docs.nvidia.com/deeplearning/dali/user-guide/docs/advanced_topics_performance_tuning.html
 """
 
+from nodetune.api import BARE_METAL, Check, Equals, FactsView, manual
 from nodetune.checks.storage._places import data
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     points = data(facts["mounts.points"])
     kinds = {True: "hard disk", False: "solid state"}
-    return {place: kinds[seen["rotational"]] for place, seen in points.items() if seen["rotational"] is not None}
+    return {path: kinds[mount["rotational"]] for path, mount in points.items() if mount["rotational"] is not None}
 
 
 CHECK = Check(
@@ -28,7 +24,7 @@ CHECK = Check(
     accept=Equals("solid state"),
     applies=(BARE_METAL,),
     remedy=manual(
-        "Stage data sets on NVMe or on the parallel file system; waive this where the disk only keeps archives."
+        "Stage data sets on NVMe or on the parallel file system. If the disk only keeps archives, waive this finding."
     ),
     severity="info",
 )

@@ -1,24 +1,23 @@
-"""An NFS mount reads ahead too little for streaming.
+"""The read-ahead of an NFS mount is too small for streaming.
 
-Why it matters: Since Linux 5.4 NFS mounts start with 128 KiB, where 15 times the read size was usual before. Each stream then
-waits for the server after every few requests. Azure recommends 15 MiB for large files.
-Confirm by hand: mountpoint -d /PLACE; cat /sys/class/bdi/MAJOR:MINOR/read_ahead_kb
+Why it matters: Since Linux 5.4, NFS mounts start with 128 KiB; before, 15 times the read size was usual. Each stream
+then waits for the server after every few requests. Azure recommends 15 MiB for large files.
+Confirm manually: mountpoint -d /PLACE; cat /sys/class/bdi/MAJOR:MINOR/read_ahead_kb
 Side effects of the fix: Random reads of small records fetch more than they use.
 Sources: https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance ;
 https://man7.org/linux/man-pages/man5/nfsrahead.5.html
 """
 
-from nodetune.expect import AtLeast
-from nodetune.model import Check
-from nodetune.remedies import manual
+from nodetune.api import AtLeast, Check, manual
 
 CHECK = Check(
     fact="mounts.nfs_read_ahead_kb",
     accept=AtLeast(4096),
     unit="KiB",
     remedy=manual(
-        "Now: echo 15360 > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb. For good: nfsrahead of nfs-utils 2.6 and newer (default=15360 in "
-        "the [nfsrahead] section of /etc/nfs.conf), or a udev rule on SUBSYSTEM bdi that sets ATTR{read_ahead_kb}."
+        "Now: echo 15360 > /sys/class/bdi/MAJOR:MINOR/read_ahead_kb. Permanently: nfsrahead of nfs-utils 2.6 and "
+        "newer (default=15360 in the [nfsrahead] section of /etc/nfs.conf), or a udev rule on SUBSYSTEM bdi that sets "
+        "ATTR{read_ahead_kb}."
     ),
     severity="low",
 )

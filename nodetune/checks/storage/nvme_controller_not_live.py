@@ -1,20 +1,17 @@
-"""An NVMe controller is not ready for use.
+"""An NVMe controller is not live.
 
-Why it matters: A controller that is resetting, connecting or dead keeps every read and write waiting, or fails them; file
+Why it matters: A controller that is resetting, connecting or dead delays every read and write, or fails it. File
 systems on it hang or turn read-only.
-Confirm by hand: grep . /sys/class/nvme/nvme*/state
-Side effects of the fix: Resetting a controller fails what waits for it.
+Confirm manually: grep . /sys/class/nvme/nvme*/state
+Side effects of the fix: Resetting a controller fails the requests that wait for it.
 Sources: https://docs.kernel.org/nvme/index.html ; https://github.com/linux-nvme/nvme-cli
 """
 
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, str]:
-    return {name: seen["state"] for name, seen in facts["block.nvme"].items() if seen["state"]}
+def observe(facts: FactsView) -> dict[str, str]:
+    return {name: controller["state"] for name, controller in facts["block.nvme"].items() if controller["state"]}
 
 
 CHECK = Check(
@@ -22,7 +19,8 @@ CHECK = Check(
     observe=observe,
     accept=Equals("live"),
     remedy=manual(
-        "Read its messages (dmesg | grep nvme). When it stays away: nvme reset /dev/nvmeX, else power-cycle and replace it."
+        "Read its messages (dmesg | grep nvme). If it stays unavailable: nvme reset /dev/nvmeX, else power-cycle and "
+        "replace it."
     ),
     severity="high",
 )

@@ -1,21 +1,17 @@
-"""An NVMe drive could not read back data that it had stored.
+"""An NVMe drive has media errors.
 
-Why it matters: Each media error is a block that the drive's own correction could not save: a read failed or returned nothing.
-A number that grows foretells a failure.
-Confirm by hand: nvme smart-log /dev/nvme0 | grep media_errors
-Side effects of the fix: Replacing loses what is on it unless it is copied or mirrored.
+Why it matters: Each media error is a block that the drive's own correction could not recover: a read failed or
+returned nothing. A growing count predicts a failure.
+Confirm manually: nvme smart-log /dev/nvme0 | grep media_errors
+Side effects of the fix: Replacement loses its data unless it is copied or mirrored.
 Sources: https://nvmexpress.org/specifications/ (log page 02h) ; https://github.com/linux-nvme/nvme-cli
 """
 
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, Check, Equals, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, int]:
-    return {name: seen["media_errors"] for name, seen in facts["block.smart"].items()}
+def observe(facts: FactsView) -> dict[str, int]:
+    return {name: log["media_errors"] for name, log in facts["block.smart"].items()}
 
 
 CHECK = Check(
@@ -25,7 +21,8 @@ CHECK = Check(
     unit="media errors",
     applies=(BARE_METAL,),
     remedy=manual(
-        "Note the number and look again after some days: a drive on which it grows is to be replaced. Otherwise waive it."
+        "Note the count and check again after some days: replace a drive whose count grows. Otherwise waive this "
+        "finding."
     ),
     severity="medium",
 )

@@ -1,25 +1,22 @@
-"""An NVMe drive has an I/O scheduler.
+"""An NVMe drive uses an I/O scheduler.
 
-Why it matters: NVMe drives have deep queues of their own for every CPU; a scheduler in front of them only adds locking.
-"none" is the kernel's own choice for drives with several queues, so something has changed it.
-Confirm by hand: grep . /sys/block/nvme*/queue/scheduler
+Why it matters: NVMe drives have deep queues for every CPU; a scheduler in front of them only adds locking. "none" is
+the kernel's own choice for drives with several queues, so something has changed it.
+Confirm manually: grep . /sys/block/nvme*/queue/scheduler
 Side effects of the fix: Limits of cgroups that rely on a scheduler (io.weight with bfq) no longer work on the drive.
 Sources: https://docs.kernel.org/block/switching-sched.html ;
 https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/monitoring_and_managing_system_status_and_performance/setting-the-disk-scheduler_monitoring-and-managing-system-status-and-performance
 """
 
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import block_queue
-from nodetune.view import View
+from nodetune.api import Check, Equals, FactsView, block_queue
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     schedulers = facts["block.scheduler"]
     return {
         disk: schedulers[disk]
-        for disk, seen in facts["block.disks"].items()
-        if seen["type"] == "nvme" and disk in schedulers
+        for disk, about in facts["block.disks"].items()
+        if about["type"] == "nvme" and disk in schedulers
     }
 
 

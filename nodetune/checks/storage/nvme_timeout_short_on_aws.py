@@ -1,22 +1,18 @@
-"""EBS volumes on AWS fail I/O that takes longer than the NVMe driver's timeout.
+"""nvme_core.io_timeout is too short for EBS volumes.
 
-Why it matters: EBS volumes look like NVMe drives but may take long to answer when the service has trouble. After the default
-30 seconds the driver fails the request, and the file system may turn read-only. AWS recommends the largest timeout.
-Confirm by hand: cat /sys/module/nvme_core/parameters/io_timeout
+Why it matters: EBS volumes look like NVMe drives but may answer late when the service has trouble. After the default
+30 seconds, the driver fails the request, and the file system may turn read-only. AWS recommends the largest timeout.
+Confirm manually: cat /sys/module/nvme_core/parameters/io_timeout
 Side effects of the fix: I/O to a volume that is really gone hangs instead of failing. Needs a reboot.
 Sources: https://docs.aws.amazon.com/ebs/latest/userguide/timeout-nvme-ebs-volumes.html ;
 https://github.com/redhat-performance/tuned (profile aws)
 """
 
-from nodetune.conditions import VIRTUAL
-from nodetune.expect import Matches, OneOf
-from nodetune.model import Check, When
-from nodetune.remedies import kernel_arg
-from nodetune.view import View
+from nodetune.api import VIRTUAL, Check, FactsView, Matches, OneOf, When, kernel_arg
 
 
-def observe(facts: View) -> str:
-    """As text: that is what the kernel's command line holds."""
+def observe(facts: FactsView) -> str:
+    """Return the value as text, as on the kernel command line."""
     return str(facts["block.nvme_io_timeout"])
 
 

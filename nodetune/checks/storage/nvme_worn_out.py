@@ -1,21 +1,17 @@
-"""An NVMe drive has nearly used up the writes that it is built for.
+"""An NVMe drive has nearly reached its rated endurance.
 
-Why it matters: Beyond 100 % of its rated endurance the maker no longer vouches for data kept without power; checkpoint and
-scratch drives get there first.
-Confirm by hand: nvme smart-log /dev/nvme0 | grep percentage_used
-Side effects of the fix: Replacing loses what is on it unless it is copied or mirrored.
+Why it matters: Beyond 100 % of the rated endurance, the manufacturer no longer guarantees data kept without power.
+Checkpoint and scratch drives get there first.
+Confirm manually: nvme smart-log /dev/nvme0 | grep percentage_used
+Side effects of the fix: Replacement loses its data unless it is copied or mirrored.
 Sources: https://nvmexpress.org/specifications/ (log page 02h) ; https://github.com/linux-nvme/nvme-cli
 """
 
-from nodetune.conditions import BARE_METAL
-from nodetune.expect import AtMost
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import BARE_METAL, AtMost, Check, FactsView, manual
 
 
-def observe(facts: View) -> dict[str, int]:
-    return {name: seen["used_percent"] for name, seen in facts["block.smart"].items()}
+def observe(facts: FactsView) -> dict[str, int]:
+    return {name: log["used_percent"] for name, log in facts["block.smart"].items()}
 
 
 CHECK = Check(
@@ -24,6 +20,6 @@ CHECK = Check(
     accept=AtMost(95),
     unit="% of its endurance",
     applies=(BARE_METAL,),
-    remedy=manual("Plan its replacement; until then keep nothing on it that exists nowhere else."),
+    remedy=manual("Plan its replacement. Until then, keep nothing on it that exists nowhere else."),
     severity="low",
 )

@@ -1,34 +1,33 @@
-"""A software RAID array has lost a disk.
+"""A software RAID array is degraded.
 
-Why it matters: One more failure and the data is gone; reads and the later rebuild are slow meanwhile.
-Confirm by hand: cat /proc/mdstat
+Why it matters: One more failure loses the data. Meanwhile reads, and later the rebuild, are slow.
+Confirm manually: cat /proc/mdstat
 Side effects of the fix: The rebuild takes disk bandwidth from jobs for hours.
 Sources: https://docs.kernel.org/admin-guide/md.html ; https://raid.wiki.kernel.org/index.php/Replacing_a_failed_drive
 """
 
 from typing import Any
 
-from nodetune.expect import Equals
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import Check, Equals, FactsView, manual
 
 COMPLETE = "all disks present"
 BROKEN = ("broken", "failed")
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     return {
-        name: _state(seen) for name, seen in facts["block.raid"].items() if seen["level"] not in (None, "", "container")
+        name: _state(array)
+        for name, array in facts["block.raid"].items()
+        if array["level"] not in (None, "", "container")
     }
 
 
-def _state(seen: dict[str, Any]) -> str:
-    if seen["state"] in BROKEN:
-        return f"{seen['level']} {seen['state']}"
-    if seen["degraded"]:
-        doing = f", {seen['action']}" if seen["action"] not in (None, "", "idle") else ""
-        return f"{seen['level']} without {seen['degraded']} of its disks{doing}"
+def _state(array: dict[str, Any]) -> str:
+    if array["state"] in BROKEN:
+        return f"{array['level']} {array['state']}"
+    if array["degraded"]:
+        doing = f", {array['action']}" if array["action"] not in (None, "", "idle") else ""
+        return f"{array['level']} without {array['degraded']} of its disks{doing}"
     return COMPLETE
 
 
@@ -36,8 +35,6 @@ CHECK = Check(
     needs=("block.raid",),
     observe=observe,
     accept=Equals(COMPLETE),
-    remedy=manual(
-        "Find the disk that is missing (mdadm --detail /dev/mdX, dmesg), replace it, and mdadm /dev/mdX --add it."
-    ),
+    remedy=manual("Find the missing disk (mdadm --detail /dev/mdX, dmesg), replace it, and mdadm /dev/mdX --add it."),
     severity="high",
 )

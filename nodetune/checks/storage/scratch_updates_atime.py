@@ -1,28 +1,25 @@
-"""Reading from a data file system writes access times each time.
+"""A data file system is mounted with strictatime.
 
-Why it matters: With strict access times every read of every file costs a write. relatime, the kernel's default, writes at
-most once a day and file; noatime never does.
-Confirm by hand: findmnt -o TARGET,OPTIONS
+Why it matters: With strict access times, every read of every file costs a write. relatime, the kernel's default,
+writes at most once per day and file; noatime never does.
+Confirm manually: findmnt -o TARGET,OPTIONS
 Side effects of the fix: Programs that purge scratch by access time no longer see reads (noatime).
 Sources: https://man7.org/linux/man-pages/man8/mount.8.html ; https://docs.kernel.org/filesystems/ext4/index.html
 """
 
 from typing import Any
 
+from nodetune.api import Check, FactsView, OneOf, mount_option
 from nodetune.checks.storage._places import data
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import mount_option
-from nodetune.view import View
 
 
-def observe(facts: View) -> dict[str, str]:
-    return {place: _policy(seen) for place, seen in data(facts["mounts.points"]).items()}
+def observe(facts: FactsView) -> dict[str, str]:
+    return {path: _policy(mount) for path, mount in data(facts["mounts.points"]).items()}
 
 
-def _policy(seen: dict[str, Any]) -> str:
-    """Strict access times show as no option at all."""
-    return next((option for option in ("noatime", "relatime") if option in seen["options"]), "strictatime")
+def _policy(mount: dict[str, Any]) -> str:
+    """Return the access time option; strict access times show no option."""
+    return next((option for option in ("noatime", "relatime") if option in mount["options"]), "strictatime")
 
 
 CHECK = Check(

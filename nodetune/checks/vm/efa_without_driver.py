@@ -1,22 +1,18 @@
-"""An AWS Elastic Fabric Adapter has no driver.
+"""An AWS Elastic Fabric Adapter (EFA) has no driver.
 
-Why it matters: Without the efa driver the adapter does not exist for libfabric, and NCCL goes over plain TCP on the primary
-interface without saying so: a fraction of the bandwidth between instances.
-Confirm by hand: lspci -nnk -d 1d0f: ; fi_info -p efa
+Why it matters: Without the efa driver, libfabric does not find the adapter. NCCL silently uses plain TCP on the primary
+interface, at a fraction of the bandwidth between instances.
+Confirm manually: lspci -nnk -d 1d0f: ; fi_info -p efa
 Side effects of the fix: None for running jobs.
 Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html ; https://github.com/amzn/amzn-drivers
 """
 
-from nodetune.conditions import VIRTUAL
-from nodetune.expect import OneOf
-from nodetune.model import Check
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import VIRTUAL, Check, FactsView, OneOf, manual
 
 AMAZON = "1d0f"
 
 
-def observe(facts: View) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str]:
     devices = facts["pci.devices"].items()
     adapters = {bdf: each for bdf, each in devices if each["vendor"] == AMAZON and each["device"].startswith("efa")}
     return {bdf: each["driver"] or "no driver" for bdf, each in adapters.items()}
@@ -28,7 +24,7 @@ CHECK = Check(
     accept=OneOf(["efa", "vfio-pci"]),
     applies=(VIRTUAL,),
     remedy=manual(
-        "Run the EFA installer of AWS (efa_installer.sh -y), or modprobe efa where the kernel already has it."
+        "Run the EFA installer of AWS (efa_installer.sh -y), or modprobe efa if the kernel already includes it."
     ),
     severity="high",
 )

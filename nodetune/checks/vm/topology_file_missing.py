@@ -1,26 +1,22 @@
-"""NCCL has to guess which GPU and which NIC are near each other in this virtual machine.
+"""NCCL has no topology file for this virtual machine.
 
-Why it matters: Where the hypervisor shows every device directly on the root bus, NCCL sees no PCIe switches: it pairs GPUs
-and NICs at random and leaves GPUDirect RDMA off between them. Providers ship a topology file for each machine size
-(Azure: /opt/microsoft/*/topo.xml). A file of another size is worse than none: it silently halves the bandwidth.
-Confirm by hand: lspci -t; grep -r NCCL_TOPO_FILE /etc/nccl.conf /etc/environment; ls /var/run/nvidia-topologyd
+Why it matters: Where the hypervisor shows every device directly on the root bus, NCCL sees no PCIe switches. It pairs
+GPUs and NICs at random and leaves GPUDirect RDMA off between them. Providers ship a topology file for each machine size
+(Azure: /opt/microsoft/*/topo.xml). A file for another size is worse than none: it silently halves the bandwidth.
+Confirm manually: lspci -t; grep -r NCCL_TOPO_FILE /etc/nccl.conf /etc/environment; ls /var/run/nvidia-topologyd
 Side effects of the fix: None, if the file belongs to this machine size.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (NCCL_TOPO_FILE) ;
 https://github.com/Azure/azhpc-images ; https://github.com/aws/aws-ofi-nccl
 """
 
-from nodetune.conditions import RDMA, VIRTUAL
-from nodetune.expect import Equals, Matches
-from nodetune.model import Absent, Check, When
-from nodetune.remedies import manual
-from nodetune.view import View
+from nodetune.api import RDMA, VIRTUAL, Absent, Check, Equals, FactsView, Matches, When, manual
 
 FROM_DRIVER = "file./var/run/nvidia-topologyd/virtualTopology.xml"
 PROVIDERS = "^(Microsoft|Amazon|Google)"
 GIVEN, NOT_GIVEN = "a topology file", "no topology file"
 
 
-def observe(facts: View) -> str | Absent:
+def observe(facts: FactsView) -> str | Absent:
     devices, gpus = facts["pci.devices"], facts["pci.gpus"]
     if len(gpus) < 2:
         return Absent("fewer than two GPUs")
@@ -37,11 +33,11 @@ CHECK = Check(
     applies=(
         VIRTUAL,
         RDMA,
-        When("host.dmi.sys_vendor", Matches(PROVIDERS), "not a cloud provider known to ship topology files"),
+        When("host.dmi.sys_vendor", Matches(PROVIDERS), "this provider is not one that ships topology files"),
     ),
     remedy=manual(
-        "Take the provider's HPC or GPU image, or its topology file for exactly this machine size, and name it in /etc/nccl.conf: "
-        "NCCL_TOPO_FILE=/path/topo.xml. It must be readable for all users."
+        "Use the provider's HPC or GPU image, or set its topology file for exactly this machine size in /etc/nccl.conf: "
+        "NCCL_TOPO_FILE=/path/topo.xml. All users must be able to read it."
     ),
     severity="medium",
 )

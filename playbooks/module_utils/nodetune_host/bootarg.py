@@ -8,7 +8,7 @@ kernel in between does not look like somebody's change.
 import re
 
 from . import command
-from .problem import Problem
+from .problem import ChangeError
 
 
 def read(change):
@@ -18,7 +18,7 @@ def read(change):
 def wanted(change, now):
     value = change["value"]
     if re.search(r"[\s\"']", change["name"] + (value or "")):
-        raise Problem(f"{label(change)}: blanks and quotes in it are not supported")
+        raise ChangeError(f"{label(change)}: blanks and quotes in it are not supported")
     return [] if value is None else [value]
 
 
@@ -38,7 +38,7 @@ def label(change):
 
 
 def parse(info, name):
-    """The answer of `grubby --info=ALL` → {kernel: values of the argument in their order}."""
+    """Parse the output of `grubby --info=ALL` into {kernel: values of the argument in their order}."""
     found, kernel = {}, None
     for line in info.splitlines():
         key, _, text = line.partition("=")
@@ -55,15 +55,15 @@ def parse(info, name):
 
 
 def agreed(by_kernel):
-    """Raises Problem where there is no kernel at all."""
+    """Return the values that all kernels share, or those of each. Raise ChangeError if there is no kernel."""
     if not by_kernel:
-        raise Problem("grubby names no kernel: look at what `grubby --info=ALL` says")
+        raise ChangeError("grubby names no kernel: look at what `grubby --info=ALL` says")
     values = list(by_kernel.values())
     return values[0] if all(each == values[0] for each in values) else by_kernel
 
 
 def updates(change, state):
-    """The commands that bring about a state. ALL also tells the kernels that are installed later; exceptions follow."""
+    """Return the commands for a state. ALL also applies to kernels that are installed later; exceptions follow."""
     name = change["name"]
     by_kernel = state if isinstance(state, dict) else {}
     usual = next(iter(by_kernel.values()), state)

@@ -9,7 +9,7 @@ import json
 import os
 import time
 
-from .problem import Problem
+from .problem import ChangeError
 
 LOCKS = "/run/nodetune/gpu-locks.json"
 SM, MEMORY = 1, 2
@@ -94,7 +94,7 @@ def locked_memory():
 def pair(value):
     good = isinstance(value, (list, tuple)) and len(value) == 2 and all(type(each) is int for each in value)
     if not good:
-        raise Problem(f"{value!r} is not two clocks in MHz")
+        raise ChangeError(f"{value!r} is not two clocks in MHz")
     return list(value)
 
 

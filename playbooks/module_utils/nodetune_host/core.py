@@ -2,7 +2,7 @@
 
     read(change) -> state         all that is needed to restore what is there now (JSON data)
     wanted(change, now) -> state  how it is to be; equal to `now` when there is nothing to do
-    put(change, state)            brings it there, for doing and for undoing alike; raises Problem
+    put(change, state)            brings it there, for doing and for undoing alike; raises ChangeError
     show(change, state) -> str    the text for a unified diff
     label(change) -> str          what is touched
     same(state, state) -> bool    optional: when two states count as equal
@@ -16,7 +16,7 @@ from . import run
 from .hands import Hands, Rehearsal, lens, lens_named, same, thing, tried
 from .journal import changes as journaled_changes
 from .journal import machine_id, runs
-from .problem import Problem, Stop
+from .problem import ChangeError, StopError
 
 
 class Result:
@@ -44,20 +44,20 @@ class Result:
 
 
 def check(changes):
-    """Raise Stop when a list of changes is none that this version can carry out: before anything is done."""
+    """Raise StopError if a list of changes is none that this version can carry out: before anything is done."""
     for number, change in enumerate(changes, 1):
         kind = change.get("change") if isinstance(change, dict) else None
         found = lens_named(kind) if isinstance(kind, str) else None
         if not found:
-            raise Stop(f"change {number} is of no known kind: {str(change)[:100]}")
+            raise StopError(f"change {number} is of no known kind: {str(change)[:100]}")
         try:
             tried(found.label, change)
-        except Problem:
-            raise Stop(f"change {number} lacks what a change of kind {kind} needs: {str(change)[:100]}") from None
+        except ChangeError:
+            raise StopError(f"change {number} lacks what a change of kind {kind} needs: {str(change)[:100]}") from None
 
 
 def do(changes, hands, result, group="", checks=()):
-    """Make the changes of one group, in their order. Fills `result`, also when it ends with Stop."""
+    """Make the changes of one group, in their order. Fills `result`, also when it ends with StopError."""
     check(changes)
     hooks = [change for change in changes if _is_hook(change)]
     late = [hook for hook in hooks if hands.owed(hook)]
@@ -73,7 +73,7 @@ def do(changes, hands, result, group="", checks=()):
         try:
             now = hands.read(change)
             after = tried(lens(change).wanted, change, now)
-        except Problem as problem:
+        except ChangeError as problem:
             _note(result, change, due, False, str(problem))
             continue
         if same(change, now, after):
@@ -85,7 +85,7 @@ def do(changes, hands, result, group="", checks=()):
 
 
 def revert(entries, hands, result, force=False, timed=None):
-    """Take back what the journal's `entries` did, last things first. Fills `result`, also when it ends with Stop.
+    """Take back what the journal's `entries` did, last things first. Fills `result`, also when it ends with StopError.
 
     With `timed` only the groups with a change that reverts by itself unless confirmed (True), or only the others (False).
     """
@@ -124,10 +124,10 @@ def _is_timed(change):
 
 
 def _bring(hands, result, group, change, checks, now, after):
-    """One change that is due: its diff, its outcome. True when the host is different now."""
+    """Make one change that is due, with its diff and outcome. Return True if the host is different now."""
     try:
         result.diff.append(tried(_diff, change, now, after))
-    except Problem as fault:
+    except ChangeError as fault:
         _note(result, change, checks, False, str(fault))
         return False
     changed, problem = hands.bring(group, change, checks, now, after)
@@ -149,7 +149,7 @@ def _note(result, change, checks, changed, problem=""):
 
 
 def _originals(entries):
-    """How each thing was before the run touched it first: what is so again needs none of the steps between."""
+    """Return the state of each resource before the run first changed it: if restored, no step between matters."""
     found = {}
     for entry in entries:
         found.setdefault(thing(entry["change"]), entry["before"])
@@ -161,7 +161,7 @@ def _take_back(entry, hands, result, force, hooks, originals):
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
     try:
         now = hands.read(change)
-    except Problem as problem:
+    except ChangeError as problem:
         _note(result, change, checks, False, str(problem))
         return False
     if same(change, now, before) or same(change, now, originals[thing(change)]):
@@ -180,26 +180,26 @@ def _by_kernel(change, left, now):
 
 
 def _refusal(entry, hands, message):
-    """What is left alone, and how it differs from what the run left."""
+    """Return what is left alone, and how it differs from what the run left."""
     change, expected = entry["change"], _left(entry)
     told = {"checks": entry.get("checks", []), "label": lens(change).label(change), "message": message}
     try:
         return {**told, "diff": _diff(change, expected, hands.read(change), "as the run left it", "now")}
-    except Problem:
+    except ChangeError:
         return {**told, "diff": {}}
 
 
 def _left(entry):
-    """The state in which the run left a thing."""
+    """Return the state in which the run left a resource."""
     return entry.get("done", entry["after"])
 
 
 def _built_upon(entries, hands, of, originals):
-    """The name of a later run that changed one of these things, or ""."""
+    """Return the name of a later run that changed one of these resources, or ""."""
     for entry in entries:
         try:
             now = hands.read(entry["change"])
-        except Problem:
+        except ChangeError:
             continue
         known = (_left(entry), entry["before"], originals[thing(entry["change"])])
         untouched = any(same(entry["change"], now, state) for state in known)
@@ -210,7 +210,7 @@ def _built_upon(entries, hands, of, originals):
 
 
 def _later_run(change, now, own, of):
-    """The name of the run that brought the thing into the state that it is in now, or ""."""
+    """Return the name of the run that put the resource into its current state, or ""."""
     for journal, entries in reversed(runs(own.home)):
         for entry in journaled_changes(entries):
             alike = lens_named(entry["change"]["change"]) and thing(entry["change"]) == thing(change)
@@ -220,7 +220,7 @@ def _later_run(change, now, own, of):
 
 
 def _hooks_of(group, entries):
-    """The hooks of a group, each once, in the order in which they were due."""
+    """Return the handlers of a group, each once, in the order in which they were due."""
     hooks = [entry["hook"] for entry in entries if "hook" in entry and entry["group"] == group]
     return list({hook["run"]: hook for hook in hooks}.values())
 
@@ -229,7 +229,7 @@ def _refuse_other_host(entries):
     for entry in entries:
         theirs, ours = entry.get("machine"), machine_id()
         if theirs and ours and theirs != ours:
-            raise Stop(f"this record is of another host (machine-id {theirs}, here {ours}): nothing is taken back")
+            raise StopError(f"this record is of another host (machine-id {theirs}, here {ours}): nothing is taken back")
 
 
 def _diff(change, before, after, was="before", becomes="after"):

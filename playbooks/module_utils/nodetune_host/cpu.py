@@ -11,7 +11,7 @@ import re
 import sys
 
 from . import settings
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 CPUS = "/sys/devices/system/cpu"
 NO_TURBO = "intel_pstate/no_turbo"
@@ -24,7 +24,7 @@ back both work, the preference is written first and, taken back in reverse, last
 def read(change):
     found = {pattern: _folded(pattern) for pattern in _wanted(change)}
     if not any(found.values()):
-        raise Problem(f"{change['setting']}: {', '.join(found) or 'such idle states'}: not on this host")
+        raise ChangeError(f"{change['setting']}: {', '.join(found) or 'such idle states'}: not on this host")
     return found
 
 
@@ -34,7 +34,7 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Every file gets its turn; the first refusal is told with how many there were."""
+    """Write every file; report the first refusal with the number of all."""
     refused = []
     for pattern, held in state.items():
         for text, numbers in held.items():
@@ -42,7 +42,7 @@ def put(change, state):
     refused = [each for each in refused if each]
     if refused:
         more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""
-        raise Problem(f"{change['setting']}: {refused[0]}{more}")
+        raise ChangeError(f"{change['setting']}: {refused[0]}{more}")
 
 
 def show(change, state):
@@ -55,7 +55,7 @@ def label(change):
 
 
 def _wanted(change):
-    """{pattern: the text that its files are to hold}."""
+    """Return {pattern: the text that its files should have}."""
     setting, value = change["setting"], change["value"]
     if setting in ("governor", "epp") and isinstance(value, str):
         name = {"governor": "scaling_governor", "epp": "energy_performance_preference"}[setting]
@@ -67,11 +67,11 @@ def _wanted(change):
         return {"intel_pstate/max_perf_pct": str(value)}
     if setting == "idle_latency_us" and type(value) is int:
         return {f"cpu*/cpuidle/{state}/disable": "1" for state in _slow_states(value)}
-    raise Problem(f"no setting of CPUs: {setting} = {value!r}")
+    raise ChangeError(f"no setting of CPUs: {setting} = {value!r}")
 
 
 def _slow_states(most):
-    """The idle states that take more than `most` microseconds to leave, on whichever CPU they do."""
+    """Return the idle states with an exit latency of more than `most` microseconds on any CPU."""
     found = set()
     for cpu in _matching("cpu*/cpuidle"):
         folder = f"{CPUS}/cpu{cpu}/cpuidle"
@@ -85,12 +85,12 @@ def _folded(pattern):
         try:
             held.setdefault(_text(_path(pattern, number)), []).append(number)
         except OSError as error:
-            raise Problem(f"{_path(pattern, number)} cannot be read: {why(error)}") from None
+            raise ChangeError(f"{_path(pattern, number)} cannot be read: {why(error)}") from None
     return {text: _numbers(numbers) for text, numbers in held.items()}
 
 
 def _matching(pattern):
-    """The numbers that stand in place of the star; [None] for a file without one."""
+    """Return the numbers that match the star; [None] for a file without one."""
     before, star, _ = pattern.partition("*")
     if not star:
         return [None] if os.path.exists(f"{CPUS}/{pattern}") else []
@@ -109,7 +109,7 @@ def _paths(pattern, numbers):
 
 
 def _numbers(numbers):
-    """[0, 1, 2, 8] → "0-2,8"; empty for the one file of a pattern without a star."""
+    """Fold [0, 1, 2, 8] into "0-2,8"; empty for the one file of a pattern without a star."""
     runs = []
     for number in numbers:
         if number is not None and runs and runs[-1][1] == number - 1:
@@ -120,7 +120,7 @@ def _numbers(numbers):
 
 
 def _listed(held):
-    """All the numbers of a folded state, in order."""
+    """Return all the numbers of a folded state, in order."""
     found = []
     for numbers in held.values():
         for piece in numbers.split(","):
@@ -135,7 +135,7 @@ def _text(path):
 
 
 def _write(path, text):
-    """Why it was refused, or an empty text. What is right already is not written: some drivers refuse even that."""
+    """Write a file unless it is right: some drivers refuse even that. Return the error, or an empty text."""
     try:
         if _text(path) == text:
             return ""
@@ -153,13 +153,13 @@ def main(path=SETTINGS_FILE):
     problems = []
     try:
         found = settings.load(path)
-    except Problem as problem:
+    except ChangeError as problem:
         found, problems = {}, [problem]
     for setting in ORDER:
         if setting in found:
             try:
                 _set({"change": "cpu", "setting": setting, "value": found[setting]})
-            except Problem as problem:
+            except ChangeError as problem:
                 problems.append(problem)
     for problem in problems:
         print(f"nodetune: {problem}", file=sys.stderr)

@@ -4,22 +4,16 @@ The state is the whole file, as for `file`: what is restored are the bytes that 
 """
 
 from . import edits, file
-from .problem import Problem
-
-read = file.read
-put = file.put
-same = file.same
-show = file.show
-about = file.about
-label = file.label
+from .file import about, label, put, read, same, show
+from .problem import ChangeError
 
 
 def wanted(change, now):
-    """The file with the edit done. Raises Problem where the edit does not understand the file."""
+    """Return the file with the edit done. Raise ChangeError if the edit does not understand the file."""
     edit = edits.HOW.get(change["how"])
     if not edit:
-        raise Problem(f"{change['path']}: no edit is called {change['how']}")
+        raise ChangeError(f"{change['path']}: no edit is called {change['how']}")
     try:
         return file.edited(now, lambda text: edit(text, **change.get("with", {})))
     except ValueError as error:
-        raise Problem(f"{change['path']}: {error}") from None
+        raise ChangeError(f"{change['path']}: {error}") from None

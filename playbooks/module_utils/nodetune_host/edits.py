@@ -1,7 +1,7 @@
 """Changes to files that belong to others, as functions from text to text: they know of no files and no hosts.
 
 What a change does not concern stays as it was to the letter: comments, order, blanks, line endings, a missing last
-newline. A text that is not understood raises ValueError, whose message goes on after the file's name.
+newline. A text that is not understood raises ValueError, whose message continues after the file's name.
 """
 
 import json
@@ -19,14 +19,14 @@ DEFAULTS = {"nodiscard"}
 
 
 def fstab_no_swap(text):
-    """Every line that swaps becomes a comment that says who did it."""
+    """Turn every line that swaps into a comment that says who did it."""
     return "".join(SWAP_MARK + line if _field(line, 2) == "swap" else line for line in _lines(text))
 
 
 def fstab_option(text, mount_point, option, remove=()):
-    """Puts `option` into the lines of a mount point in place of its rivals and of those in `remove`.
+    """Put `option` into the lines of a mount point in place of its rivals and of those in `remove`.
 
-    Raises ValueError where no line mounts it.
+    Raise ValueError if no line mounts it.
     """
     lines = _lines(text)
     wanted = bare(mount_point)
@@ -42,11 +42,11 @@ def fstab_option(text, mount_point, option, remove=()):
 
 
 def merge_json(text, keys):
-    """Merges `keys` into a JSON object (RFC 7396: objects merge, null removes, all else replaces)."""
+    """Merge `keys` into a JSON object (RFC 7396: objects merge, null removes, all else replaces)."""
     try:
         found = json.loads(text, object_pairs_hook=_no_key_twice) if text.strip() else {}
     except json.JSONDecodeError as problem:
-        raise ValueError(f"is no valid JSON and is left alone, mend it first: {problem}") from None
+        raise ValueError(f"is no valid JSON and is left alone, fix it first: {problem}") from None
     if not isinstance(found, dict):
         raise ValueError("holds no JSON object at its top and is left alone")
     merged = _merged(found, keys)
@@ -55,7 +55,7 @@ def merge_json(text, keys):
 
 
 def assignments(text, values):
-    """Sets NAME=VALUE lines; null takes a name out.
+    """Set NAME=VALUE lines; null removes a name.
 
     One line is left of each name: readers differ in whether the first or the last counts.
     """
@@ -76,23 +76,23 @@ HOW = {
 
 
 def _lines(text):
-    """With their ends. str.splitlines would also split at form feeds and the like, which belong to a line."""
+    """Split lines with their ends. str.splitlines would also split at form feeds, which belong to a line."""
     return re.findall(r"[^\n]*\n|[^\n]+", text)
 
 
 def _field(line, number):
-    """A field of an fstab line, "" where it is a comment or has fewer."""
+    """Return a field of an fstab line, "" if it is a comment or has fewer."""
     words = line.split()
     return "" if line.lstrip().startswith("#") or len(words) <= number else words[number]
 
 
 def unescaped(field):
-    """fstab and the tables of the kernel write a blank as \\040."""
+    """Decode the octal escapes of fstab and of the kernel's tables, such as a blank."""
     return re.sub(r"\\([0-7]{3})", lambda found: chr(int(found.group(1), 8)), field)
 
 
 def bare(path):
-    """Without a slash at its end."""
+    """Remove a slash at the end."""
     return path.rstrip("/") or path[:1]
 
 
@@ -115,12 +115,12 @@ def _options(found, option, rivals):
 def _no_key_twice(pairs):
     for number, (key, _) in enumerate(pairs):
         if key in [name for name, _ in pairs[:number]]:
-            raise ValueError(f"holds the key {json.dumps(key)} twice and is left alone, mend it first")
+            raise ValueError(f"holds the key {json.dumps(key)} twice and is left alone, fix it first")
     return dict(pairs)
 
 
 def _merged(found, keys):
-    """The keys of `found` keep their order; new ones follow."""
+    """Merge the keys; those of `found` keep their order, new ones follow."""
     merged = dict(found)
     for key, value in keys.items():
         if value is None:
@@ -134,7 +134,7 @@ def _merged(found, keys):
 
 
 def _as_written(data, before):
-    """`data` in the hand in which `before` is written: indentation, blanks, line ends, last newline."""
+    """Write `data` in the style of `before`: indentation, blanks, line ends, last newline."""
     step = re.search(r"\n([ \t]+)\S", before)
     one_line = re.match(r"\s*\{.*\S.*\}\s*\Z", before)
     style = {"indent": step.group(1) if step else "  "}
@@ -162,6 +162,6 @@ def _assigned(text, name, value):
 
 
 def _name(line):
-    """The name that a line assigns to, "" for comments and all else."""
+    """Return the name that a line assigns to, "" for comments and all else."""
     name, equals, _ = line.partition("=")
     return "" if line.lstrip().startswith("#") or not equals else name.strip()

@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 LONGEST = 4 << 20
 """Bytes. What is longer is no configuration file, and would have to be kept whole in the journal."""
@@ -35,16 +35,18 @@ def read(change):
     except (FileNotFoundError, NotADirectoryError):
         return dict(ABSENT, folder=_missing_folder(path))
     except OSError as error:
-        raise Problem(f"{path} cannot be read: {why(error)}") from None
+        raise ChangeError(f"{path} cannot be read: {why(error)}") from None
     try:
         about = os.fstat(handle)
         if not stat.S_ISREG(about.st_mode):
-            raise Problem(f"{label(change)} is not a regular file: left alone")
+            raise ChangeError(f"{label(change)} is not a regular file: left alone")
         content = _content(handle)
     finally:
         os.close(handle)
     if len(content) > LONGEST:
-        raise Problem(f"{path} is longer than {LONGEST >> 20} MiB, so not taken for a configuration file: left alone")
+        raise ChangeError(
+            f"{path} is longer than {LONGEST >> 20} MiB, so not taken for a configuration file: left alone"
+        )
     return state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
 
 
@@ -57,14 +59,14 @@ def wanted(change, now):
 
 
 def with_content(content, now, mode=None):
-    """The state of a file that holds these bytes: mode and owner stay as they are now; a new file is root's."""
+    """Return the state of a file with these bytes: mode and owner stay as they are; a new file is root's."""
     if now["content"] is None:
         return state(content, int(mode or "0644", 8), os.geteuid(), os.getegid())
     return state(content, int(mode or now["mode"], 8), now["uid"], now["gid"])
 
 
 def edited(now, edit):
-    """The state after `edit` (text -> text): the bytes that are no UTF-8 stay, and so does the file where nothing changes."""
+    """Return the state after `edit` (text -> text); bytes that are not UTF-8 stay, as does an unchanged file."""
     before = content_of(now).decode("utf-8", "surrogateescape")
     after = edit(before)
     return now if after == before else with_content(after.encode("utf-8", "surrogateescape"), now)
@@ -75,12 +77,12 @@ def state(content, mode, uid, gid):
 
 
 def content_of(state):
-    """The bytes of a file in that state; none where there is no file."""
+    """Return the bytes of a file in that state; none if there is no file."""
     return base64.b64decode(state["content"] or "")
 
 
 def same(one, other):
-    """Which folders are missing says how to clean up, not what the file is."""
+    """Compare, without the missing folders: they only say how to clean up."""
     return all(one[key] == other[key] for key in ABSENT)
 
 
@@ -94,7 +96,7 @@ def show(change, state):
 
 
 def about(state):
-    """Mode and owner for the head of a diff: a change of them alone must not look like none."""
+    """Return mode and owner for the head of a diff: a change of them alone must show."""
     return "no file" if state["content"] is None else f"mode {state['mode']}, owner {state['uid']}:{state['gid']}"
 
 
@@ -107,13 +109,13 @@ def put(change, state):
             replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
     except OSError as error:
         verb = "removed" if state["content"] is None else "written"
-        raise Problem(f"{path} cannot be {verb}: {_why(error)}") from None
+        raise ChangeError(f"{path} cannot be {verb}: {_why(error)}") from None
 
 
 def replace(path, content, mode, uid=None, gid=None):
     """Write a file whole or not at all, also when power fails: a reader sees the old bytes or the new ones.
 
-    Extended attributes (the SELinux label, ACLs) of the old file are kept. Raises OSError.
+    Extended attributes (the SELinux label, ACLs) of the old file are kept. Raise OSError.
     """
     folder = os.path.dirname(path)
     _make_folders(folder)
@@ -137,13 +139,16 @@ def replace(path, content, mode, uid=None, gid=None):
 
 
 def part_of(path):
-    """Where a new content grows. The name is fixed, so that what a killed run left is found and never piles up;
-    it ends in no suffix that a *.d folder is read by."""
+    """Return the path where new content is written before it replaces the file.
+
+    The name is fixed, so that what a killed run left is found and never accumulates. It has no suffix that a *.d folder
+    is read by.
+    """
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.nodetune-part")
 
 
 def tidy(path):
-    """Remove what a killed run left beside a file."""
+    """Remove what a killed run left next to a file."""
     try:
         os.unlink(part_of(path))
     except OSError:
@@ -159,9 +164,9 @@ def sync_folder(folder):
 
 
 def _target(change):
-    """The file itself: a link is written through, not replaced by a file."""
+    """Return the file itself: a link is written through, not replaced by a file."""
     if not change["path"].startswith("/"):
-        raise Problem(f"{change['path']} is not a full path")
+        raise ChangeError(f"{change['path']} is not a full path")
     return os.path.realpath(change["path"])
 
 
@@ -185,7 +190,7 @@ def _missing_folder(path):
 
 
 def _make_folders(folder):
-    """Like makedirs, whatever the umask, and kept over a power cut."""
+    """Make folders like makedirs, whatever the umask, and durable over a power cut."""
     if os.path.isdir(folder):
         return
     _make_folders(os.path.dirname(folder))
@@ -200,6 +205,11 @@ def _remove(path, made):
     if os.path.lexists(path):
         os.unlink(path)
         sync_folder(folder)
+    remove_empty_folders(folder, made)
+
+
+def remove_empty_folders(folder, made):
+    """Remove this folder and those above it up to `made`, as far as they are empty."""
     while made and (folder + "/").startswith(made + "/"):
         try:
             os.rmdir(folder)

@@ -14,7 +14,7 @@ import json
 import sys
 
 from . import clocks, mig, nvml, settings
-from .problem import Problem
+from .problem import ChangeError
 
 SETTINGS_FILE = "/etc/nodetune/gpu.conf"
 MIG_SECONDS = 120
@@ -34,7 +34,7 @@ class Choice:
 
     def resolve(self, gpu, value):
         if value not in self.words.values():
-            raise Problem(f"{value!r} is none of {', '.join(self.words.values())}")
+            raise ChangeError(f"{value!r} is none of {', '.join(self.words.values())}")
         return value
 
     def put(self, gpu, state):
@@ -50,7 +50,7 @@ class PowerLimit:
             return gpu("nvmlDeviceGetPowerManagementDefaultLimit")
         least, most = gpu("nvmlDeviceGetPowerManagementLimitConstraints")
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise Problem(f"GPU{gpu.index}: a power limit of {value} mW is not within {least} and {most}")
+            raise ChangeError(f"GPU{gpu.index}: a power limit of {value} mW is not within {least} and {most}")
         return value
 
     def put(self, gpu, state):
@@ -95,7 +95,7 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Every GPU gets its turn; what went wrong is told at the end."""
+    """Set every GPU, and report the errors at the end."""
     kind = _kind(change)
 
     def work(session):
@@ -103,17 +103,17 @@ def put(change, state):
         for index, at in state.items():
             try:
                 _put_one(kind, session.same_gpu(index, at["uuid"]), at["value"])
-            except Problem as problem:
+            except ChangeError as problem:
                 problems.append(str(problem))
         return problems
 
     problems = nvml.ask(work, len(state), MIG_SECONDS if kind in MIG else nvml.CALL_SECONDS)
     if problems:
-        raise Problem(f"{change['setting']}: {'; '.join(problems)}")
+        raise ChangeError(f"{change['setting']}: {'; '.join(problems)}")
 
 
 def same(one, other):
-    """MIG instances that differ only in their places are the same to those who use them."""
+    """Compare; MIG instances that differ only in their places are the same to users."""
     return _comparable(one) == _comparable(other)
 
 
@@ -128,7 +128,7 @@ def label(change):
 
 
 def _put_one(kind, gpu, value):
-    """What is as it should be is not set again: some drivers refuse even that while the GPU is busy."""
+    """Set one GPU, unless it has the value: some drivers refuse even that while the GPU is busy."""
     if mig.same(kind.read(gpu), value) if kind in MIG else kind.read(gpu) == value:
         return
     kind.put(gpu, value)
@@ -136,7 +136,7 @@ def _put_one(kind, gpu, value):
 
 def _kind(change):
     if change["setting"] not in KINDS:
-        raise Problem(f"{change['setting']} is no setting of a GPU")
+        raise ChangeError(f"{change['setting']} is no setting of a GPU")
     return KINDS[change["setting"]]
 
 
@@ -165,24 +165,24 @@ def main(path=SETTINGS_FILE):
 
 
 def _set(change):
-    """The problems. GPUs are set together; where that fails each is tried by itself: a lost one costs no other."""
+    """Set the GPUs together, or each alone if that fails, and return the problems: a lost GPU affects no other."""
     try:
         now = read(change)
         after = wanted(change, now)
         if not same(now, after):
             put(change, after)
             print(show(change, after), end="")
-    except Problem as problem:
+    except ChangeError as problem:
         alone = [dict(change, gpus=[index]) for index in change["gpus"]]
         return [each for one in alone for each in _set(one)] if len(alone) > 1 else [str(problem)]
     return []
 
 
 def _at_boot(path, problems):
-    """The changes that the file asks for: one for the GPUs that are to have the same value."""
+    """Return the changes that the file asks for: one for all GPUs with the same value."""
     try:
         found = settings.load(path)
-    except Problem as problem:
+    except ChangeError as problem:
         problems.append(problem)
         return []
     changes = []

@@ -3,8 +3,7 @@
 import os
 
 from . import nvml, scheduler
-from .child import ask
-from .problem import Problem, Stop, Waits
+from .problem import ChangeError, StopError, WaitError
 
 NVML_SECONDS = 60
 """For all GPUs. One that no client holds open takes seconds to answer; a driver that hangs never does."""
@@ -14,10 +13,10 @@ DRIVER = "/proc/driver/nvidia/version"
 
 
 def check(guard):
-    """Raise Waits when the host is not as `guard` wants it: {"gpu_idle": true, "drained": true}."""
+    """Raise WaitError if the host is not as `guard` wants it: {"gpu_idle": true, "drained": true}."""
     unknown = set(guard) - {"gpu_idle", "drained"}
     if unknown:
-        raise Stop(f"this version knows no guard {', '.join(sorted(unknown))}: nothing is changed")
+        raise StopError(f"this version knows no guard {', '.join(sorted(unknown))}: nothing is changed")
     if guard.get("drained"):
         _out_of_service()
     if guard.get("gpu_idle"):
@@ -27,31 +26,31 @@ def check(guard):
 def _out_of_service():
     reason = scheduler.in_service()
     if reason:
-        raise Waits(reason)
+        raise WaitError(reason)
 
 
 def _gpus_idle():
     try:
-        users = ask(gpu_users, NVML_SECONDS, "the NVIDIA driver")
-    except Problem as problem:
-        raise Waits(f"whether GPUs are in use cannot be told, so nothing is changed: {problem}") from None
+        users = nvml.in_child(gpu_users, NVML_SECONDS)
+    except ChangeError as problem:
+        raise WaitError(f"whether GPUs are in use cannot be told, so nothing is changed: {problem}") from None
     if users:
         gpu, pid = users[0]
         more = f" (and {len(users) - 1} more)" if len(users) > 1 else ""
-        raise Waits(f"GPU{gpu} is in use by process {pid} ({_command(pid)}){more}: nothing is changed")
+        raise WaitError(f"GPU{gpu} is in use by process {pid} ({_command(pid)}){more}: nothing is changed")
 
 
 def gpu_users(step):
-    """[[GPU index, pid], …] of the processes that compute. Without a driver no GPU can be in use. Raises Problem."""
+    """Return [[GPU index, pid], …] of processes that compute; none without a driver. Raise ChangeError."""
     try:
         library = nvml.binding()
-    except Problem:
+    except ChangeError:
         if os.path.exists(DRIVER):
             raise
         return []
     try:
         session = nvml.Session(library, step)
-    except nvml.Refused as refused:
+    except nvml.RefusedError as refused:
         if refused.code in (DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND):
             return []
         raise
@@ -65,7 +64,7 @@ def _users(gpu):
 
 
 def _command(pid):
-    """What a process is called, for a person: blanks for everything that does not print."""
+    """Return the command line of a process for a person, with blanks for everything that does not print."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as opened:
             text = opened.read(200).replace(b"\0", b" ").decode("utf-8", "replace")

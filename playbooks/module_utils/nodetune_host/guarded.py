@@ -4,7 +4,7 @@ Slurm drains every node whose prolog is missing: a hook that goes too early cost
 """
 
 from . import file, scheduler
-from .problem import Problem
+from .problem import ChangeError
 
 read = file.read
 same = file.same
@@ -14,13 +14,13 @@ label = file.label
 
 
 def wanted(change, now):
-    """As for `file`. A file that is to go takes the folders from it up to `folder` along where they are empty then."""
+    """Return the state as for `file`; removing a file also removes its empty folders up to `folder`."""
     after = file.wanted(change, now)
     return dict(after, folder=change.get("folder")) if after["content"] is None else after
 
 
 def put(change, state):
-    """Raises Problem while the running Slurm calls it, or where slurmd runs and cannot be asked."""
+    """Write the file. Raise ChangeError while the running Slurm calls it, or if slurmd does not answer."""
     if state["content"] is None:
         _refuse_if_called(change["path"])
     file.put(change, state)
@@ -29,12 +29,12 @@ def put(change, state):
 def _refuse_if_called(path):
     try:
         named = path in scheduler.scontrol("show", "config")
-    except Problem as problem:
+    except ChangeError as problem:
         if not scheduler.process_of("slurmd")[0]:
             return
-        raise Problem(f"left there, for whether Slurm still calls it cannot be asked: {problem}") from None
+        raise ChangeError(f"left there, for whether Slurm still calls it cannot be asked: {problem}") from None
     if named:
-        raise Problem(
+        raise ChangeError(
             "left there, for Slurm still calls it and would drain the node without it: take its lines out of slurm.conf, "
             "then: scontrol reconfigure"
         )

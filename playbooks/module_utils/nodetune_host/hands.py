@@ -6,7 +6,7 @@ import sys
 import traceback
 
 from . import kinds, run
-from .problem import Problem, Stop, why
+from .problem import ChangeError, StopError, why
 
 
 class Hands:
@@ -19,16 +19,16 @@ class Hands:
         return tried(lens(change).read, change)
 
     def bring(self, group, change, checks, before, after):
-        """Bring the thing into the state `after`. Returns (whether anything changed, the problem or "")."""
+        """Bring the thing into the state `after`. Return (whether anything changed, the problem or "")."""
         number = self.journal.begin_change(group, change, checks, before, after)
         problem, state = "", before
         try:
             tried(lens(change).put, change, after)
-        except Problem as refused:
+        except ChangeError as refused:
             problem = str(refused)
         try:
             state = self.read(change)
-        except Problem as unreadable:
+        except ChangeError as unreadable:
             problem = problem or str(unreadable)
         if not problem and not same(change, state, after):
             problem = _kept(change, after, state)
@@ -45,7 +45,7 @@ class Hands:
         problem = ""
         try:
             tried(run.carry_out, hook)
-        except Problem as failed:
+        except ChangeError as failed:
             problem = str(failed)
         self.journal.end_hook(hook, problem)
         return problem
@@ -70,7 +70,7 @@ class Rehearsal:
         return True, ""
 
     def owe(self, group, hooks):
-        """Nothing is written in a rehearsal."""
+        """Do nothing: a dry run writes nothing."""
 
     def owed(self, hook):
         return self.journal.owed(hook)
@@ -79,7 +79,7 @@ class Rehearsal:
         return ""
 
     def forgive(self, hook):
-        """Nothing was owed in a rehearsal."""
+        """Do nothing: a dry run has no pending handlers."""
 
 
 def lens(change):
@@ -87,13 +87,13 @@ def lens(change):
 
 
 def label_of(change):
-    """What a change in a journal touched, also when this version no longer knows its kind."""
+    """Name what a change in a journal touched, even if this version no longer knows its kind."""
     found = lens_named(str(change.get("change")))
     return found.label(change) if found else str(change)[:100]
 
 
 def lens_named(kind):
-    """The lens of that name; None where there is none."""
+    """Return the resource module of that name, or None."""
     return getattr(kinds, kind, None) if kind in kinds.__all__ else None
 
 
@@ -102,13 +102,13 @@ def same(change, one, other):
 
 
 def thing(change):
-    """What a change touches, for finding other changes of the same thing."""
+    """Return the identity of what a change touches, to find other changes of it."""
     kind = "file" if change["change"] == "edit" else change["change"]
     return kind, lens(change).label(change)
 
 
 def _kept(change, wanted, state):
-    """What a read-back that differs says."""
+    """Describe how the state that was read back differs."""
     texts = [lens(change).show(change, one).strip() for one in (wanted, state)]
     if all(text and "\n" not in text for text in texts):
         return f"wrote {texts[0]}, the host kept {texts[1]}"
@@ -116,16 +116,16 @@ def _kept(change, wanted, state):
 
 
 def tried(function, *arguments):
-    """Call a lens. Raises Problem whatever happens there: a fault of ours in one change must not end the others."""
+    """Call a lens. Raise ChangeError whatever happens there: a fault of ours in one change must not end the others."""
     try:
         return function(*arguments)
-    except (Problem, Stop):
+    except (ChangeError, StopError):
         raise
     except OSError as error:
-        raise Problem(f"{error.filename or 'the system'}: {why(error)}") from None
+        raise ChangeError(f"{error.filename or 'the system'}: {why(error)}") from None
     except Exception as fault:
         place = traceback.extract_tb(sys.exc_info()[2])[-1]
         where = f"{os.path.basename(place.filename)} line {place.lineno}"
-        raise Problem(
+        raise ChangeError(
             f"a fault in nodetune ({where}): {type(fault).__name__}: {' '.join(str(fault).split())}"
         ) from None

@@ -15,7 +15,7 @@ import stat
 import struct
 import sys
 
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 PCI = "/sys/bus/pci/devices"
 CPUS = "/sys/devices/system/cpu"
@@ -44,7 +44,7 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Interrupts that came or went since the state was read are left alone. What is refused is told at the end."""
+    """Place interrupts, without those that came or went since the reading. Report refusals at the end."""
     refused = []
     now = devices()
     for bdf, places in state.items():
@@ -55,7 +55,7 @@ def put(change, state):
                 refused += _write(bdf, irq, cpus)
     if refused:
         more = f" (and {len(refused) - SHOWN} more)" if len(refused) > SHOWN else ""
-        raise Problem(f"interrupts: {'; '.join(refused[:SHOWN])}{more}")
+        raise ChangeError(f"interrupts: {'; '.join(refused[:SHOWN])}{more}")
 
 
 def show(change, state):
@@ -84,7 +84,7 @@ def _write(bdf, irq, cpus):
 
 
 def spread(counts):
-    """{device: how many interrupts} → {device: a CPU for each}."""
+    """Spread {device: how many interrupts} into {device: a CPU for each}."""
     usable = _usable()
     places, used = {}, {}
     for bdf in sorted(counts):
@@ -96,7 +96,7 @@ def spread(counts):
 
 
 def near(bdf, usable):
-    """The CPUs for a device, best first; all usable ones where none of those near it is."""
+    """Return the CPUs for a device, best first; all usable ones if none of those near it is usable."""
     local = [cpu for cpu in cpu_list(_text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
     return sorted(local, key=lambda cpu: (_thread(cpu, local), cpu))
 
@@ -112,13 +112,13 @@ def _apart(name):
 
 
 def _thread(cpu, among):
-    """0 for the first thread of a core, 1 for the second …"""
+    """Return 0 for the first thread of a core, 1 for the second, and so on."""
     siblings = cpu_list(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
     return [each for each in siblings if each in among or each == cpu].index(cpu) if cpu in siblings else 0
 
 
 def cpu_list(text):
-    """ "0-2,8" → [0, 1, 2, 8]"""
+    """Parse a list of CPUs: "0-2,8" → [0, 1, 2, 8]."""
     ends = [piece.partition("-")[::2] for piece in text.split(",") if piece.strip()]
     return sorted({cpu for first, last in ends for cpu in range(int(first), int(last or first) + 1)})
 
@@ -127,7 +127,7 @@ def cpu_list(text):
 
 
 def devices():
-    """{device: its interrupts that may be moved}."""
+    """Return {device: its interrupts that may be moved}."""
     found = {}
     for bdf in sorted(os.listdir(PCI) if os.path.isdir(PCI) else []):
         folder = f"{PCI}/{bdf}"
@@ -163,7 +163,7 @@ def _handled(irq):
 
 
 def _movable(irq):
-    """Newer kernels take the write bit from the interrupts that they place themselves."""
+    """Return whether the interrupt may be moved: newer kernels remove the write bit from those that they place."""
     try:
         return bool(os.stat(_path(irq)).st_mode & stat.S_IWUSR)
     except OSError:
@@ -184,7 +184,7 @@ def _path(irq):
 
 
 def _text(path):
-    """The content without blanks; empty where there is no such thing."""
+    """Return the content without blanks; empty if the file does not exist."""
     try:
         with open(path) as opened:
             return opened.read().strip()
@@ -206,13 +206,13 @@ def main():
 
 
 def place():
-    """What cannot be placed is printed: it is in the unit's log."""
+    """Place the interrupts. Print what cannot be placed, for the unit's log."""
     try:
         now = read({})
         after = wanted({}, now)
         if after != now:
             put({}, after)
-    except Problem as problem:
+    except ChangeError as problem:
         print(f"nodetune: {problem}", file=sys.stderr, flush=True)
 
 
@@ -232,7 +232,7 @@ def wait_for_card(events):
 
 
 def _is_card(message):
-    """Links of containers come and go all the time, and have no interrupts."""
+    """Return whether the link is a card: links of containers come and go, and have no interrupts."""
     if len(message) < HEAD.size:
         return False
     number = str(HEAD.unpack_from(message)[-1])

@@ -14,7 +14,7 @@ import re
 import time
 
 from . import file
-from .problem import Stop, why
+from .problem import StopError, why
 
 HOME = "/var/lib/nodetune"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
@@ -27,7 +27,7 @@ class Journal:
 
     def __init__(self, run, home=""):
         if not RUN_NAME.match(run):
-            raise Stop(f"{run[:100]!r} is no name of a run: letters, digits, dot, dash, underscore")
+            raise StopError(f"{run[:100]!r} is no name of a run: letters, digits, dot, dash, underscore")
         self.run, self.home = run, home or HOME
         self.folder = os.path.join(self.home, "runs", run)
         self.path = os.path.join(self.folder, "journal.jsonl")
@@ -36,27 +36,27 @@ class Journal:
         self._next = None
 
     def entries(self):
-        """All entries; none where the run changed nothing here. An end that a power cut tore is left out."""
+        """Return all entries; none if the run changed nothing here. A last line torn by a power cut is left out."""
         return self._read()[0]
 
     def _read(self):
-        """The entries, and how many bytes of the file they are: what follows was never fully written."""
+        """Return the complete entries, and how many bytes of the file they take."""
         try:
             with open(self.path, "rb") as opened:
                 lines = opened.read().split(b"\n")[:-1]
         except FileNotFoundError:
             return [], 0
         except OSError as error:
-            raise Stop(f"{self.path} cannot be read: {why(error)}") from None
+            raise StopError(f"{self.path} cannot be read: {why(error)}") from None
         parsed = [_parsed(line) for line in lines]
         while parsed and parsed[-1] is None:
             parsed.pop()
         if None in parsed:
-            raise Stop(f"{self.path} is damaged at line {parsed.index(None) + 1}: restore it or move it away")
+            raise StopError(f"{self.path} is damaged at line {parsed.index(None) + 1}: restore it or move it away")
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
     def begin_change(self, group, change, checks, before, after):
-        """Write down what is about to be done, safe against a power cut. Returns its number."""
+        """Write down what is about to be done, safe against a power cut. Return its number."""
         self._open()
         number = self._next
         self._next += 1
@@ -77,7 +77,7 @@ class Journal:
         self._save_debts(debts)
 
     def owed(self, hook):
-        """Whether an earlier run ended between a change and this hook."""
+        """Return whether an earlier run ended between a change and this hook."""
         boot = self._debts().get(hook["run"])
         return boot is not None and (hook["run"] in LASTING or boot == boot_id())
 
@@ -88,7 +88,7 @@ class Journal:
             self.forgive(hook)
 
     def forgive(self, hook):
-        """The hook is not owed (any more): it was run, or nothing changed after all."""
+        """Remove a pending handler: it was run, or nothing changed."""
         debts = self._debts()
         if debts.pop(hook["run"], None) is not None:
             self._save_debts(debts)
@@ -111,7 +111,7 @@ class Journal:
         except OSError as error:
             os.ftruncate(self._handle, start)
             more = "more " if start else ""
-            raise Stop(f"nothing {more}is changed: {self.path} cannot be written: {why(error)}") from None
+            raise StopError(f"nothing {more}is changed: {self.path} cannot be written: {why(error)}") from None
         self.added.append(entry)
 
     def _open(self):
@@ -125,7 +125,7 @@ class Journal:
             os.ftruncate(self._handle, whole)
             file.sync_folder(self.folder)
         except OSError as error:
-            raise Stop(f"nothing is changed: {self.path} cannot be written: {why(error)}") from None
+            raise StopError(f"nothing is changed: {self.path} cannot be written: {why(error)}") from None
         if not earlier:
             head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id()}
             self._append(head, safe=True)
@@ -142,7 +142,7 @@ class Journal:
         try:
             file.replace(path, json.dumps(debts, sort_keys=True).encode("ascii"), 0o600)
         except OSError as error:
-            raise Stop(f"nothing more is changed: {path} cannot be written: {why(error)}") from None
+            raise StopError(f"nothing more is changed: {path} cannot be written: {why(error)}") from None
 
 
 def _parsed(line):
@@ -154,7 +154,7 @@ def _parsed(line):
 
 
 def runs(home=""):
-    """[(journal, its entries), …] of this host, oldest first. A folder that is none of ours is left out."""
+    """Return [(journal, its entries), …] of this host, oldest first. Ignore foreign folders."""
     found = []
     try:
         names = os.listdir(os.path.join(home or HOME, "runs"))
@@ -164,7 +164,7 @@ def runs(home=""):
         journal = Journal(name, home)
         try:
             entries = journal.entries()
-        except Stop:
+        except StopError:
             continue
         if entries and "since" in entries[0]:
             found.append((entries[0]["since"], journal, entries))
@@ -176,7 +176,7 @@ def never_ended(entries):
 
 
 def changes(entries):
-    """The entries of changes, each with what was read back after it (`done`) where that is known."""
+    """Return the entries of changes, each with what was read back after it (`done`) if that is known."""
     found = {}
     for entry in entries:
         if "change" in entry:
@@ -204,7 +204,10 @@ def _line_of(path):
 
 
 def _private_folders(folder):
-    """Journals hold what configuration files held: root's eyes only. Each new folder is kept over a power cut."""
+    """Make folders for root only: journals have the content of configuration files.
+
+    Each new folder is durable over a power cut.
+    """
     if os.path.isdir(folder):
         return
     above = os.path.dirname(folder)

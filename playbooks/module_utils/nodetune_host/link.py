@@ -12,7 +12,7 @@ import re
 
 from . import command
 from .journal import HOME, Journal, changes
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 TIMED = True
 CONFIRM_SECONDS = 120
@@ -28,7 +28,7 @@ NOW, MOST = "Current hardware settings", "Pre-set maximums"
 def read(change):
     link, setting = change["link"], change["setting"]
     if not os.path.isdir(os.path.join(LINKS, link)):
-        raise Problem(f"{link}: there is no such link")
+        raise ChangeError(f"{link}: there is no such link")
     if setting == "mtu":
         return {"mtu": _mtu(link)}
     if setting == "adaptive-rx":
@@ -46,12 +46,12 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Sets the timer, then the link. Raises Problem where there is no systemd to hold the timer, or the driver refuses."""
+    """Set the timer, then the link. Raise ChangeError if there is no systemd, or the driver refuses."""
     before = read(change)
     _undo_later(change, setter(change, before))
     try:
         command.run(setter(change, state))
-    except Problem:
+    except ChangeError:
         if read(change) == before:
             _stop(timer(change))
         raise
@@ -66,12 +66,12 @@ def label(change):
 
 
 def timer(change):
-    """The unit whose timer undoes the change."""
+    """Return the unit whose timer undoes the change."""
     return TIMERS + re.sub(r"[^A-Za-z0-9:_.-]", "_", f"{change['link']}-{change['setting']}")
 
 
 def setter(change, state):
-    """The command that brings the link into a state."""
+    """Return the command that puts the link into a state."""
     if change["setting"] == "mtu":
         return ["ip", "link", "set", "dev", change["link"], "mtu", str(state["mtu"])]
     amounts = [text for key, value in state.items() for text in (key, str(value))]
@@ -79,7 +79,7 @@ def setter(change, state):
 
 
 def pending():
-    """The units (without .timer) of all changes that still wait to be confirmed."""
+    """Return the units (without .timer) of all changes that still wait to be confirmed."""
     if not os.path.isdir(SYSTEMD):
         return []
     rows = command.run(["systemctl", "list-units", "--all", "--plain", "--no-legend", f"{TIMERS}*.timer"]).splitlines()
@@ -87,9 +87,9 @@ def pending():
 
 
 def confirm(run, home=HOME):
-    """End the waiting of all link changes, so that they stay. Returns the labels of those of the run.
+    """End the waiting of all link changes, so that they stay. Return the labels of those of the run.
 
-    To be called over a connection made after the changes: that it could be made is what is confirmed. Raises Problem
+    To be called over a connection made after the changes: that it could be made is what is confirmed. Raise ChangeError
     where one has undone itself before.
     """
     for unit in pending():
@@ -97,7 +97,7 @@ def confirm(run, home=HOME):
     made = {label(entry["change"]): entry for entry in changes(Journal(run, home).entries()) if _is_link(entry)}
     lost = [name for name, entry in made.items() if read(entry["change"]) != entry.get("done", entry["after"])]
     if lost:
-        raise Problem(f"{', '.join(lost)}: not confirmed in time, so it was undone: apply again")
+        raise ChangeError(f"{', '.join(lost)}: not confirmed in time, so it was undone: apply again")
     return list(made)
 
 
@@ -106,7 +106,7 @@ def _is_link(entry):
 
 
 def amounts(text, names):
-    """What `ethtool -g` and `-l` answer → {section: {name: number}}, without what the driver does not have."""
+    """Parse `ethtool -g` and `-l` into {section: {name: number}}, without what the driver does not have."""
     sections, section = {}, {}
     for line in text.splitlines():
         name, colon, value = line.partition(":")
@@ -120,7 +120,7 @@ def amounts(text, names):
 def adaptive(text, what):
     found = re.search(r"^Adaptive RX:\s*(on|off)\b", text, re.MULTILINE)
     if not found:
-        raise Problem(f"{what}: the driver has no such setting")
+        raise ChangeError(f"{what}: the driver has no such setting")
     return found.group(1)
 
 
@@ -131,7 +131,7 @@ def _amounts(change, section):
     has = [key for key, most in sections.get(MOST, {}).items() if most]
     found = {key: number for key, number in sections.get(section, {}).items() if key in has}
     if not found:
-        raise Problem(f"{label(change)}: the driver has no such setting")
+        raise ChangeError(f"{label(change)}: the driver has no such setting")
     return found
 
 
@@ -140,15 +140,17 @@ def _mtu(link):
         with open(os.path.join(LINKS, link, "mtu")) as text:
             return int(text.read())
     except OSError as error:
-        raise Problem(f"{link}: its MTU cannot be read: {why(error)}") from None
+        raise ChangeError(f"{link}: its MTU cannot be read: {why(error)}") from None
 
 
 def _undo_later(change, argv):
     if not os.path.isdir(SYSTEMD):
-        raise Problem(f"{label(change)}: left alone: without systemd nothing would undo it if the host were lost by it")
+        raise ChangeError(
+            f"{label(change)}: left alone: without systemd nothing would undo it if the host were lost by it"
+        )
     unit = timer(change)
     if unit in pending():
-        raise Problem(
+        raise ChangeError(
             f"{label(change)}: a change of it still waits to be confirmed and may undo itself: try again later"
         )
     seconds = int(change.get("confirm_seconds") or CONFIRM_SECONDS)
@@ -159,5 +161,5 @@ def _undo_later(change, argv):
 
 
 def _stop(unit):
-    """One that fires just now is gone already: what it did shows on the link."""
+    """Stop a timer. One that fires just now is already gone: its effect shows on the link."""
     command.attempt(["systemctl", "stop", f"{unit}.timer", f"{unit}.service"])

@@ -11,7 +11,7 @@ import time
 
 from . import file
 from .journal import boot_id
-from .problem import Stop, why
+from .problem import StopError, why
 
 FOLDER = "/run/nodetune"
 STALE_SECONDS = 15 * 60
@@ -34,12 +34,14 @@ class Lock:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             self._work = os.open(os.path.join(self.folder, "work"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            raise Stop(f"{self.folder} cannot be used for the lock: {why(error)}") from None
+            raise StopError(f"{self.folder} cannot be used for the lock: {why(error)}") from None
         deadline = time.monotonic() + WORK_SECONDS
         while not self._sole():
             if time.monotonic() > deadline:
                 os.close(self._work)
-                raise Stop(f"run {self.holder().get('run', '(unknown)')} is at work on this host now: try again later")
+                raise StopError(
+                    f"run {self.holder().get('run', '(unknown)')} is at work on this host now: try again later"
+                )
             time.sleep(0.1)
         return self
 
@@ -54,22 +56,24 @@ class Lock:
         return True
 
     def holder(self):
-        """{"run", "controller", "since", "boot"} of the run that holds the lock; {} when nobody does."""
+        """Return {"run", "controller", "since", "boot"} of the run that holds the lock, or {}."""
         try:
             with open(self.path) as opened:
                 held = json.load(opened)
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise Stop(f"{self.path} cannot be read ({error}): if no other run is on, remove it") from None
+            raise StopError(f"{self.path} cannot be read ({error}): if no other run is on, remove it") from None
         return held if held.get("boot") == boot_id() else {}
 
     def take(self, controller, take_over=""):
-        """Take the lock, or raise Stop naming who holds it. The runs of `take_over` (names, with blanks
-        between) are known to be over."""
+        """Take the lock, or raise StopError with the run that holds it.
+
+        The runs of `take_over` (names, with blanks between) are known to be over.
+        """
         held = self.holder()
         if held and held["run"] not in (self.run, *take_over.split()) and self._age() < STALE_SECONDS:
-            raise Stop(
+            raise StopError(
                 f"run {held['run']} of {held['controller']} works on this host since {_clock(held['since'])}"
                 f" (last heard of {self._age():.0f} s ago): wait for it; if it has died, this ends by itself"
                 f" after {STALE_SECONDS // 60} minutes"
@@ -77,14 +81,16 @@ class Lock:
         self._write({"run": self.run, "controller": controller, "since": time.time(), "boot": boot_id()})
 
     def keep(self):
-        """Say that the run is alive. Raises Stop when the host is not this run's (any more), or when it was stopped."""
+        """Say that the run is alive. Raise StopError if the host is not this run's (any more), or when it was stopped."""
         held = self.holder()
         if not held:
-            raise Stop(f"run {self.run} does not hold this host: it was restarted since, or the run was never begun")
+            raise StopError(
+                f"run {self.run} does not hold this host: it was restarted since, or the run was never begun"
+            )
         if held["run"] != self.run:
-            raise Stop(f"run {held['run']} of {held['controller']} has taken this host over since")
+            raise StopError(f"run {held['run']} of {held['controller']} has taken this host over since")
         if held.get("stopped"):
-            raise Stop(f"not tried, after an earlier step: {held['stopped']}")
+            raise StopError(f"not tried, after an earlier step: {held['stopped']}")
         os.utime(self.path)
 
     def stop(self, reason):
@@ -111,7 +117,7 @@ class Lock:
         try:
             file.replace(self.path, json.dumps(held).encode(), 0o600)
         except OSError as error:
-            raise Stop(f"{self.path} cannot be written: {why(error)}") from None
+            raise StopError(f"{self.path} cannot be written: {why(error)}") from None
 
 
 def _clock(seconds):

@@ -8,8 +8,9 @@ it is still to be found.
 import ctypes
 import re
 
-from .nvml import Refused, text
-from .problem import Problem
+from .nvml import RefusedError
+from .onhost.nvml import decoded, explain
+from .problem import ChangeError
 
 ON_OFF = ("disabled", "enabled")
 RESET_REQUIRED = 16
@@ -24,7 +25,7 @@ class Mode:
 
     def after(self, now, value):
         if value not in ON_OFF:
-            raise Problem(f"MIG mode {value!r} is neither enabled nor disabled")
+            raise ChangeError(f"MIG mode {value!r} is neither enabled nor disabled")
         if value == now["mode"]:
             return now
         return {"mode": value, "instances": []}
@@ -35,7 +36,7 @@ class Mode:
 
 class Devices(Mode):
     def after(self, now, value):
-        """Instances that make up the wanted devices: those of now where they do already."""
+        """Return instances that make up the wanted devices: the current ones if they do."""
         layout = {name: count for name, count in dict(value).items() if count}
         if folded(now)["devices"] == layout:
             return now
@@ -44,19 +45,22 @@ class Devices(Mode):
 
 
 def _needed(name, count):
-    """The GPU instances for `count` devices. "2c.4g.40gb" are parts of a GPU instance: as many as go into one."""
+    """Return the GPU instances for `count` devices.
+
+    "2c.4g.40gb" is part of a GPU instance: each instance holds as many as fit.
+    """
     parts = NAME.match(name)
     if not parts or type(count) is not int or count < 1:
-        raise Problem(f"{name!r}: {count!r} is no MIG layout: write it like {{1g.18gb: 7}}")
+        raise ChangeError(f"{name!r}: {count!r} is no MIG layout: write it like {{1g.18gb: 7}}")
     share = int(parts["slices"]) // int(parts["compute"]) if parts["compute"] else 1
     if not share:
-        raise Problem(f"{name!r} wants more slices than its GPU instance has")
+        raise ChangeError(f"{name!r} wants more slices than its GPU instance has")
     sizes = [share] * (count // share) + ([count % share] if count % share else [])
     return [{"profile": parts["gpu"], "start": None, "compute": [name] * size} for size in sizes]
 
 
 def folded(state):
-    """What users see of it: the mode, and how many devices of which profile."""
+    """Return what users see of a state: the mode, and how many devices of which profile."""
     devices = [name for instance in state["instances"] for name in instance["compute"]]
     return {"mode": state["mode"], "devices": {name: devices.count(name) for name in sorted(set(devices))}}
 
@@ -77,14 +81,14 @@ def put(gpu, state):
     planned = placed(gpu, state["instances"]) if gpu("nvmlDeviceGetMigMode")[0] else state["instances"]
     try:
         _make(gpu, state["mode"], planned)
-    except Problem as problem:
-        raise Problem(f"{problem}; {_put_back(gpu, before)}") from None
+    except ChangeError as problem:
+        raise ChangeError(f"{problem}; {_put_back(gpu, before)}") from None
 
 
 def _put_back(gpu, before):
     try:
         _make(gpu.session.same_gpu(gpu.index, gpu.uuid), before["mode"], before["instances"])
-    except Problem as problem:
+    except ChangeError as problem:
         return f"the layout from before could not be made again: {problem}"
     return "the layout from before is in place again"
 
@@ -97,22 +101,24 @@ def _make(gpu, mode, instances):
         gpu = _switch(gpu, mode)
     if instances:
         if not gpu("nvmlDeviceGetMigMode")[0]:
-            raise Problem(f"GPU{gpu.index}: the MIG mode waits for a reset of the GPU, and instances wait for the mode")
+            raise ChangeError(
+                f"GPU{gpu.index}: the MIG mode waits for a reset of the GPU, and instances wait for the mode"
+            )
         there = read(gpu)["instances"]
         _create(gpu, [each for each in placed(gpu, instances) if _plain(each) not in there])
 
 
 def _switch(gpu, mode):
-    """The GPU as it is afterwards: NVML may have reset it."""
+    """Switch the mode, and return the GPU as it is afterwards: NVML may have reset it."""
     status = gpu("nvmlDeviceSetMigMode", ON_OFF.index(mode))
     if status not in (0, RESET_REQUIRED):
-        meaning = gpu.session.meaning(gpu.session.library.NVMLError(status))
-        raise Problem(f"GPU{gpu.index}: MIG mode stays as it is: {meaning}")
+        meaning = explain(gpu.session.library.NVMLError(status))
+        raise ChangeError(f"GPU{gpu.index}: MIG mode stays as it is: {meaning}")
     return gpu.session.same_gpu(gpu.index, gpu.uuid)
 
 
 def _take_down(gpu, keep):
-    """What is to be kept is left alone: whoever holds it is not disturbed."""
+    """Remove the instances that are not to be kept; users of the others are not disturbed."""
     for profile, instance, info in _instances(gpu):
         if _described(gpu, profile, instance, info) in map(_plain, keep):
             continue
@@ -133,28 +139,28 @@ def _create(gpu, instances):
         numbers = {_name(part): part.id for part in _part_profiles(gpu, made)}
         for name in each["compute"]:
             if name not in numbers:
-                raise Problem(f"GPU{gpu.index}: {each['profile']} has no part {name}: it has {', '.join(numbers)}")
+                raise ChangeError(f"GPU{gpu.index}: {each['profile']} has no part {name}: it has {', '.join(numbers)}")
             gpu.about("nvmlGpuInstanceCreateComputeInstance", made, numbers[name])
 
 
 def placed(gpu, instances):
-    """The instances with a place each, the largest first. Raises Problem where they do not go together."""
+    """Give each instance a place, the largest first. Raise ChangeError if they do not fit."""
     kinds = {_name(profile): profile for profile in _profiles(gpu)}
     unknown = sorted({each["profile"] for each in instances} - set(kinds))
     if unknown:
-        raise Problem(f"GPU{gpu.index} has no MIG profile {', '.join(unknown)}: it has {', '.join(kinds)}")
+        raise ChangeError(f"GPU{gpu.index} has no MIG profile {', '.join(unknown)}: it has {', '.join(kinds)}")
     places = {name: _places(gpu, kinds[name]) for name in {each["profile"] for each in instances}}
     choices = [[at for at in places[each["profile"]] if each["start"] in (None, at[0])] for each in instances]
     order = sorted(range(len(instances)), key=lambda number: -max((size for _, size in choices[number]), default=0))
     found = _fitted([choices[number] for number in order], [])
     if found is None:
         asked = ", ".join(each["profile"] for each in instances)
-        raise Problem(f"GPU{gpu.index}: {asked} do not fit on it together: nothing was taken down")
+        raise ChangeError(f"GPU{gpu.index}: {asked} do not fit on it together: nothing was taken down")
     return [dict(instances[number], start=at[0], size=at[1]) for number, at in zip(order, found)]
 
 
 def _fitted(choices, taken):
-    """One place for each, none over another; None where there is no such way."""
+    """Return one place for each without overlap, or None."""
     if len(taken) == len(choices):
         return taken
     for start, size in choices[len(taken)]:
@@ -169,7 +175,7 @@ def _fitted(choices, taken):
 
 
 def _name(profile):
-    return text(profile.name).rpartition("MIG ")[2]
+    return decoded(profile.name).rpartition("MIG ")[2]
 
 
 def _profiles(gpu):
@@ -187,14 +193,14 @@ def _known(count, info):
     for number in range(count):
         try:
             found.append(info(number))
-        except Refused as refused:
+        except RefusedError as refused:
             if refused.code not in NO_SUCH_PROFILE:
                 raise
     return found
 
 
 def _instances(gpu):
-    """(profile, instance, what NVML says of it) of each GPU instance."""
+    """Return (profile, instance, NVML's data) of each GPU instance."""
     return _listed(
         _profiles(gpu),
         gpu.session.library.c_nvmlGpuInstance_t,
@@ -213,7 +219,7 @@ def _parts(gpu, instance):
 
 
 def _listed(profiles, kind, fill, describe):
-    """Profiles of one id (one for several revisions) are asked for once."""
+    """Return the profiles; several with one id (one for each revision) are asked for once."""
     found = []
     for profile in {each.id: each for each in profiles}.values():
         room = (kind * max(profile.instanceCount, 1))()
@@ -233,7 +239,7 @@ def _described(gpu, profile, instance, info):
 
 
 def _places(gpu, profile):
-    """(start, size) of each place that the profile may have."""
+    """Return (start, size) of each place that the profile may have."""
     count = ctypes.c_uint(0)
     gpu("nvmlDeviceGetGpuInstancePossiblePlacements", profile.id, None, ctypes.byref(count))
     room = (gpu.session.library.c_nvmlGpuInstancePlacement_t * max(count.value, 1))()

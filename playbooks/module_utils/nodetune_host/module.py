@@ -3,7 +3,7 @@
 import os
 
 from . import command
-from .problem import Problem
+from .problem import ChangeError
 
 SYS = "/sys/module"
 MODULES = "/lib/modules"
@@ -19,12 +19,12 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Raises Problem where the module is missing, blacklisted, in use or built in."""
+    """Load or unload the module. Raise ChangeError if it is missing, blacklisted, in use or built in."""
     name = change["name"]
     if state:
         _load(name)
     elif _built_in(name.replace("-", "_")):
-        raise Problem(f"{name}: it is built into this kernel and cannot be unloaded")
+        raise ChangeError(f"{name}: it is built into this kernel and cannot be unloaded")
     else:
         # modprobe -r would also take out what this module needs and nobody uses just now: the NVIDIA driver, say
         command.run(["rmmod", name])
@@ -39,16 +39,16 @@ def label(change):
 
 
 def _load(name):
-    """With the blacklist, as at boot: loading now what the next boot leaves out would only hide that."""
+    """Load the module with the blacklist, as at boot: otherwise the next boot would leave it out."""
     command.run(["modprobe", "--use-blacklist", "--", name])
     if not read({"name": name}):
-        raise Problem(
+        raise ChangeError(
             f"{name}: it is blacklisted, in a file that `grep -r {name} /etc/modprobe.d /lib/modprobe.d` finds"
         )
 
 
 def _built_in(name):
-    """Modules without parameters leave no trace under /sys when they are built in."""
+    """Return whether the module is built in: one without parameters leaves no trace under /sys."""
     try:
         with open(os.path.join(MODULES, os.uname().release, "modules.builtin")) as lines:
             names = [os.path.basename(line.strip()) for line in lines]

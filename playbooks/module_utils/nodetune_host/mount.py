@@ -5,7 +5,7 @@ Only that is the state, not all options: what others change about the mount mean
 
 from . import command
 from .edits import bare, unescaped
-from .problem import Problem
+from .problem import ChangeError
 
 MOUNTS = "/proc/self/mountinfo"
 CHOICES = {
@@ -27,11 +27,11 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Remounts with this one option changed. Raises Problem where the kernel or the file system refuses."""
+    """Remount with this one option changed. Raise ChangeError if the kernel or the file system refuses."""
     mounted = _mounted(change["mount_point"])
     keep = [each for each in mounted["options"] if each not in _choices(change["option"])]
     bind = [] if change["option"] in OF_FILE_SYSTEM else ["bind"]
-    # A remount sets all flags of a mount anew, so they are all given. With a source, mount(8) leaves fstab out of it;
+    # A remount sets all flags of a mount again, so they are all given. With a source, mount(8) leaves fstab out of it;
     # with bind the file system itself is not touched.
     options = ",".join(["remount"] + bind + keep + [state])
     command.run(["mount", "-o", options, "--", mounted["source"], mounted["point"]])
@@ -47,7 +47,7 @@ def label(change):
 
 def _choices(option):
     if option not in CHOICES:
-        raise Problem(f"mount option {option}: only {', '.join(sorted(CHOICES))} can be set by a remount")
+        raise ChangeError(f"mount option {option}: only {', '.join(sorted(CHOICES))} can be set by a remount")
     return CHOICES[option]
 
 
@@ -57,7 +57,7 @@ def _in_force(mounted, choices):
 
 
 def _mounted(point):
-    """The mount on top at this point. Raises Problem where nothing is mounted."""
+    """Return the topmost mount at this point. Raise ChangeError if nothing is mounted."""
     found = None
     with open(MOUNTS) as lines:
         for line in lines:
@@ -71,5 +71,5 @@ def _mounted(point):
                     "super": of_file_system[2].split(","),
                 }
     if not found:
-        raise Problem(f"{point}: nothing is mounted there")
+        raise ChangeError(f"{point}: nothing is mounted there")
     return found

@@ -1,27 +1,19 @@
 """NVML as lenses use it: in a child process with a deadline, each call named before it is made."""
 
-import ctypes
-
-from . import child
-from .problem import Problem
+from .onhost import nvml, worker
+from .problem import ChangeError
 
 CALL_SECONDS = 30
+ENDING_SECONDS = 2
 GPU_SECONDS = 10
 """A GPU that no client holds open is initialized by the first call: that takes seconds."""
 
-NOT_SUPPORTED = (3, 13, 26)
-"""Not supported by the GPU, function unknown to an older driver, given up by a newer one."""
 
-LIBRARY = "libnvidia-ml.so.1"
-DRIVER_CONTAINER = "/run/nvidia/driver/usr/lib"
-"""Where NVIDIA's GPU Operator mounts the driver: its libraries are not in the system's folders."""
-
-
-class Refused(Problem):
+class RefusedError(ChangeError):
     """NVML's own error: `code` is its number."""
 
     def __init__(self, text, code):
-        Problem.__init__(self, text)
+        ChangeError.__init__(self, text)
         self.code = code
 
 
@@ -30,21 +22,21 @@ class Gpu:
 
     def __init__(self, session, index, handle):
         self.session, self.index, self.handle = session, index, handle
-        self.uuid = text(self("nvmlDeviceGetUUID"))
+        self.uuid = nvml.decoded(self("nvmlDeviceGetUUID"))
 
     def __call__(self, function, *arguments):
         return self.about(function, self.handle, *arguments)
 
     def about(self, function, *arguments):
-        """A call about something on this GPU that has a handle of its own."""
+        """Make a call about something on this GPU that has its own handle."""
         return self.session.call(f"GPU{self.index}: ", function, *arguments)
 
     def supported(self, function, *arguments):
-        """The answer, or None where the GPU or the driver does not have such a thing."""
+        """Return the answer, or None if the GPU or the driver does not support the call."""
         try:
             return self(function, *arguments)
-        except Refused as refused:
-            if refused.code in NOT_SUPPORTED:
+        except RefusedError as refused:
+            if refused.code in nvml.ABSENT:
                 return None
             raise
 
@@ -54,7 +46,7 @@ class Session:
 
     def __init__(self, library, step):
         self.library, self.step = library, step
-        _load_from_driver_container()
+        nvml.load_library()
         self.call("", "nvmlInit")
 
     def call(self, where, function, *arguments):
@@ -62,52 +54,52 @@ class Session:
         try:
             return getattr(self.library, function)(*arguments)
         except self.library.NVMLError as error:
-            raise Refused(f"{where}{function}: {self.meaning(error)}", error.value) from None
-
-    def meaning(self, error):
-        return text(str(error))
+            raise RefusedError(f"{where}{function}: {nvml.explain(error)}", error.value) from None
 
     def gpu(self, index):
         return Gpu(self, index, self.call(f"GPU{index}: ", "nvmlDeviceGetHandleByIndex", index))
 
     def same_gpu(self, index, uuid):
-        """The GPU with that UUID, wherever it is counted now."""
+        """Return the GPU with that UUID, whatever its index is now."""
         return Gpu(self, index, self.call(f"GPU{index} ({uuid}): ", "nvmlDeviceGetHandleByUUID", uuid.encode()))
 
 
 def ask(work, gpus, seconds=CALL_SECONDS):
-    """What `work(session)` returns (JSON data), worked out in a child within `seconds` and some for each of the GPUs.
+    """Return what `work(session)` returns (JSON data), from a child with a deadline that grows with the GPUs.
 
-    Raises Problem, also for a driver that hangs; it names the call.
+    Raise ChangeError, also for a driver that hangs; it names the call.
     """
     library = binding()  # here: it is large, touches no driver, and every child would have to read it again
-    return child.ask(lambda step: work(Session(library, step)), seconds + GPU_SECONDS * gpus, "the NVIDIA driver")
+    return in_child(lambda step: work(Session(library, step)), seconds + GPU_SECONDS * gpus)
 
 
-def text(answer):
-    return answer.decode("utf-8", "backslashreplace") if isinstance(answer, bytes) else answer
+def in_child(function, seconds):
+    """Return what `function(step)` returns (JSON data), from a child. Raise ChangeError."""
+    try:
+        content, problem = worker.ask(
+            lambda step: _outcome(function, step), seconds, "the NVIDIA driver", ENDING_SECONDS
+        )
+    except worker.NoAnswerError as error:
+        raise ChangeError(str(error)) from None
+    if problem:
+        raise ChangeError(problem)
+    return content
+
+
+def _outcome(function, step):
+    try:
+        return function(step), None
+    except ChangeError as problem:
+        return None, str(problem)
 
 
 def binding():
-    """pynvml as it came along, or the host's own. Raises Problem."""
+    """Return the pynvml that nodetune brought, or the host's own. Raise ChangeError."""
     try:
         from ansible.module_utils import pynvml
     except ImportError:
         try:
             import pynvml
         except ImportError:
-            raise Problem("this host has no pynvml, and none came along") from None
+            raise ChangeError("this host has no pynvml, and none came along") from None
     return pynvml
-
-
-def _load_from_driver_container():
-    """What is loaded by its path is what a later search for its name finds."""
-    folders = ("64", "/x86_64-linux-gnu", "/aarch64-linux-gnu")
-    _loads(LIBRARY) or any(_loads(f"{DRIVER_CONTAINER}{folder}/{LIBRARY}") for folder in folders)
-
-
-def _loads(path):
-    try:
-        return bool(ctypes.CDLL(path))
-    except OSError:
-        return False

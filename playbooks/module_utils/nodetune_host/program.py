@@ -5,7 +5,7 @@ No pythons: it is to go, and with it the folders from it up to "folder" that are
 The archive (a zip file with a member MANIFEST: a line `sha256  name` for each other member) was copied to the host
 before; what follows the last dash of the folder's name is the beginning of the manifest's own SHA-256. The folder holds
 the members, their compiled forms, and a link `python` to the interpreter that runs them.
-State: {"python": the interpreter, null where there is no folder, "" where it is not whole and has to be made anew};
+State: {"python": the interpreter, null where there is no folder, "" where it is not complete and has to be made again};
 without a folder also "folder": the topmost folder that is missing as well.
 """
 
@@ -16,7 +16,7 @@ import shutil
 import zipfile
 
 from . import command, file
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 MANIFEST = "MANIFEST"
 LINK = "python"
@@ -42,7 +42,7 @@ def read(change):
 
 
 def wanted(change, now):
-    """Whole, for the best interpreter that is here. Raises Problem where none is new enough."""
+    """Return the complete program, for the best interpreter here. Raise ChangeError if none is new enough."""
     if not change["pythons"]:
         return now if now["python"] is None else {"python": None, "folder": change.get("folder")}
     tried = []
@@ -52,7 +52,9 @@ def wanted(change, now):
             return {"python": python}
         tried.append(f"{python} ({'.'.join(map(str, version)) or 'not there'})")
     least = ".".join(map(str, OLDEST))
-    raise Problem(f"the guard needs Python {least} or newer: {', '.join(tried)}: install one, or name it with --python")
+    raise ChangeError(
+        f"the guard needs Python {least} or newer: {', '.join(tried)}: install one, or name it with --python"
+    )
 
 
 def same(one, other):
@@ -66,7 +68,7 @@ def show(change, state):
 
 
 def put(change, state):
-    """Raises Problem where the archive is gone or is another."""
+    """Install or remove the program. Raise ChangeError if the archive is missing or different."""
     path = change["path"]
     try:
         if not state["python"]:
@@ -74,11 +76,11 @@ def put(change, state):
         else:
             _make(change, state["python"])
     except (OSError, zipfile.BadZipFile, KeyError, ValueError) as error:
-        raise Problem(why(error)) from None
+        raise ChangeError(why(error)) from None
 
 
 def _make(change, python):
-    """Beside the place, then into it by one rename: nobody sees half of it."""
+    """Unpack next to the target, then rename: nobody sees half of it."""
     path = change["path"]
     part = file.part_of(path)
     shutil.rmtree(part, ignore_errors=True)
@@ -112,7 +114,7 @@ def _unpack(change, part):
 
 
 def _sync(folder):
-    """Onto the disk. The first of these brings the rest along, so that hundreds of files cost little more than one."""
+    """Sync a folder to disk. The first sync includes the rest, so hundreds of files cost little more than one."""
     for place, _, names in os.walk(folder):
         for name in names:
             if not os.path.islink(os.path.join(place, name)):
@@ -127,7 +129,7 @@ def _meant(path, manifest):
 
 
 def _whole(path):
-    """Whether every file is as the manifest says, and the manifest as it was meant."""
+    """Return whether every file is as the manifest says, and the manifest as it was meant."""
     try:
         text = _content(os.path.join(path, MANIFEST))
         files = {name: _content(os.path.join(path, name)) for name in _listed(text)}
@@ -138,7 +140,7 @@ def _whole(path):
 
 
 def _listed(text):
-    """{name: digest}. Raises ValueError for a name that would leave the folder."""
+    """Return {name: digest}. Raise ValueError for a name that would leave the folder."""
     found = {}
     for line in text.decode("ascii").splitlines():
         digest, _, name = line.partition("  ")
@@ -149,18 +151,18 @@ def _listed(text):
 
 
 def _compiled(path, python):
-    """Whether its compiled form is there: without it each run would take a second longer."""
+    """Return whether its compiled form is there: without it each run would take a second longer."""
     tag = "cpython-{}{}.pyc".format(*(_version(python) or (0, 0)))
-    return os.path.exists(os.path.join(path, "nodetune", "guard", "__pycache__", "program." + tag))
+    return os.path.exists(os.path.join(path, "nodetune", "__pycache__", "__init__." + tag))
 
 
 def _version(python):
-    """(3, 11), or () where it is not there or does not run."""
+    """Return (3, 11), or () if it is missing or does not run."""
     if not os.access(python, os.X_OK):
         return ()
     try:
         return tuple(map(int, command.run([python, "-I", "-S", "-c", ASK], 20).strip().split(".")))
-    except (Problem, ValueError):
+    except (ChangeError, ValueError):
         return ()
 
 
@@ -170,16 +172,10 @@ def _content(path):
 
 
 def _remove(path, made):
-    """Out of sight at once; then the folders from it up to `made` that nobody else uses."""
+    """Rename, so that it is out of sight at once; then remove folders up to `made` that nobody else uses."""
     if os.path.lexists(path):
         aside = file.part_of(path)
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(path, aside)
         shutil.rmtree(aside)
-    folder = os.path.dirname(path)
-    while made and (folder + "/").startswith(made + "/"):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            return
-        folder = os.path.dirname(folder)
+    file.remove_empty_folders(os.path.dirname(path), made)

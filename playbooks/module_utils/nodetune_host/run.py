@@ -5,7 +5,7 @@ revert; `always`: even where nothing changed.
 """
 
 from . import command
-from .problem import Problem
+from .problem import ChangeError
 from .unit import last_words
 
 TOOLS = {
@@ -25,28 +25,28 @@ def label(change):
 
 
 def carry_out(change):
-    """Raises Problem with the reason, also for a unit that does not come up."""
+    """Run the handler. Raise ChangeError with the reason, also for a unit that does not start."""
     if change["run"] in TOOLS:
         candidates, seconds = TOOLS[change["run"]]
         command.run(next((argv for argv in candidates if command.find(argv[0])), candidates[0]), seconds)
         return
     verb, _, unit = change["run"].partition(" ")
     if verb not in UNIT_VERBS or not unit:
-        raise Problem(f"no hook is called {change['run']!r}")
+        raise ChangeError(f"no hook is called {change['run']!r}")
     UNIT_VERBS[verb](unit)
 
 
 def makes_sense_afterwards(change):
-    """After a revert the unit that a hook is about may be gone: then there is nothing to tell it."""
+    """Return whether the unit of a handler still exists: after a rollback it may be gone."""
     verb, _, unit = change["run"].partition(" ")
     try:
         return verb not in UNIT_VERBS or _property(unit, "LoadState") == "loaded"
-    except Problem:
+    except ChangeError:
         return True
 
 
 def _restart(unit):
-    """A unit that nobody started is not started either. One that failed is tried again: that is what a fix is for."""
+    """Restart a unit that is active or failed; one that nobody started stays as it is."""
     if _property(unit, "ActiveState") == "inactive":
         return
     command.attempt(["systemctl", "reset-failed", unit])
@@ -68,8 +68,8 @@ UNIT_VERBS = {"restart": _restart, "reload": _reload, "start": _start}
 def _systemctl(verb, unit):
     try:
         command.run(["systemctl", verb, unit], UNIT_SECONDS)
-    except Problem as problem:
-        raise Problem(f"{problem}: {last_words(unit) or 'its log is empty'}") from None
+    except ChangeError as problem:
+        raise ChangeError(f"{problem}: {last_words(unit) or 'its log is empty'}") from None
 
 
 def _property(unit, name):

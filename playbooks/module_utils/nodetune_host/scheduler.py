@@ -9,7 +9,7 @@ import re
 import socket
 
 from . import command
-from .problem import Problem
+from .problem import ChangeError
 
 KUBELET_CREDENTIALS = ("/etc/kubernetes/kubelet.conf", "/var/lib/kubelet/kubeconfig")
 BUSY = re.compile(r"ALLOC|MIX|COMP|BLOCKED|RESUM|POWERING")
@@ -17,7 +17,7 @@ REASON = "nodetune apply {}"
 
 
 def in_service():
-    """Why disruptive changes must wait, one line; empty when no scheduler uses this node now."""
+    """Return why disruptive changes must wait, on one line; empty if no scheduler uses this node now."""
     return _slurm_in_service() or _kubelet_in_service()
 
 
@@ -26,7 +26,7 @@ def _slurm_in_service():
         return ""
     try:
         node = slurm_node()
-    except Problem as problem:
+    except ChangeError as problem:
         return f"slurmd runs here, and Slurm cannot be asked: {problem}"
     if "DRAIN" not in node["State"]:
         return f"Slurm may start jobs here ({node['NodeName']} is {node['State']}): drain it, or --drain slurm"
@@ -46,13 +46,13 @@ def _kubelet_in_service():
     ask = [kubectl, "--kubeconfig", credentials, "get", "node", name, "-o", "jsonpath={.spec.unschedulable}"]
     try:
         cordoned = command.run(ask, seconds=20).strip() == "true"
-    except Problem as problem:
+    except ChangeError as problem:
         return f"a kubelet runs here, and the cluster cannot be asked: {problem}"
     return "" if cordoned else f"Kubernetes may start pods here: kubectl drain {name}"
 
 
 def drain(run):
-    """Drain this node. Returns (whether it is we who drained it, why it is still busy or ""). Raises Problem.
+    """Drain this node. Return (whether it is we who drained it, why it is still busy or ""). Raise ChangeError.
 
     Another's drain is used as it is: its reason stays, and `resume` will not lift it.
     """
@@ -67,7 +67,7 @@ def drain(run):
 
 
 def resume(run):
-    """Bring the node back if, and only if, its drain carries this run's reason. Returns whether it did. Raises Problem."""
+    """Bring the node back if, and only if, its drain carries this run's reason. Return whether it did. Raise ChangeError."""
     if not process_of("slurmd")[0]:
         return False
     node = slurm_node()
@@ -78,12 +78,12 @@ def resume(run):
 
 
 def _reason(node):
-    """Slurm adds who and when in brackets: `text [root@2026-11-21T10:00:00]`."""
+    """Return the reason without the user and time that Slurm adds: `text [root@2026-11-21T10:00:00]`."""
     return re.sub(r"\s*\[[^\[\]]*\]$", "", node.get("Reason", ""))
 
 
 def slurm_node():
-    """{"NodeName", "State", "Reason" …} of this node as slurmctld knows it. Raises Problem."""
+    """Return {"NodeName", "State", "Reason" …} of this node from slurmctld. Raise ChangeError."""
     own = _option(process_of("slurmd")[1], "-N")
     names = {own, socket.gethostname(), socket.gethostname().partition(".")[0]} - {""}
     nodes = [_fields(line) for line in scontrol("--oneliner", "show", "node").splitlines() if "NodeName=" in line]
@@ -91,23 +91,23 @@ def slurm_node():
         each for each in nodes if names & {each["NodeName"], each.get("NodeHostName", ""), each.get("NodeAddr", "")}
     ]
     if len(mine) != 1:
-        raise Problem(f"Slurm knows {len(mine) or 'no'} nodes that could be {'/'.join(sorted(names))}")
+        raise ChangeError(f"Slurm knows {len(mine) or 'no'} nodes that could be {'/'.join(sorted(names))}")
     return mine[0]
 
 
 def scontrol(*words):
-    """What scontrol prints, with the configuration that the running slurmd was given. Raises Problem."""
+    """Run scontrol with the configuration of the running slurmd, and return its output. Raise ChangeError."""
     pid, started = process_of("slurmd")
     beside = os.path.join(os.path.dirname(os.path.dirname(_link(f"/proc/{pid}/exe"))), "bin", "scontrol")
     tool = command.find("scontrol") or (beside if os.access(beside, os.X_OK) else None)
     if not tool:
-        raise Problem("scontrol is not on this node")
+        raise ChangeError("scontrol is not on this node")
     config = _option(started, "-f")
     return command.run((["/usr/bin/env", "SLURM_CONF=" + config] if config else []) + [tool, *words], seconds=30)
 
 
 def _fields(line):
-    """Reason stands last and holds blanks; everything before it is NAME=VALUE without any."""
+    """Parse NAME=VALUE pairs without blanks; Reason is last and may contain blanks."""
     head, _, reason = line.partition(" Reason=")
     fields = dict(word.split("=", 1) for word in head.split() if "=" in word)
     fields["Reason"] = re.sub(r"\s+Comment=.*$", "", reason).strip()
@@ -115,7 +115,7 @@ def _fields(line):
 
 
 def _option(words, name):
-    """The operand of a one-letter option: `-N n01` or `-Nn01`; empty when it is not given."""
+    """Return the operand of a one-letter option: `-N n01` or `-Nn01`; empty if it is not given."""
     for number, word in enumerate(words):
         if word == name:
             return "".join(words[number + 1 : number + 2])
@@ -125,7 +125,7 @@ def _option(words, name):
 
 
 def process_of(name):
-    """(pid, command line) of a running process of that name; (0, []) when there is none."""
+    """Return (pid, command line) of a running process of that name, or (0, [])."""
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{pid}/comm") as stream:

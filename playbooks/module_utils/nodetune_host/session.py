@@ -7,11 +7,11 @@ from . import core, file, guard, journal, link
 from .hands import Hands, Rehearsal, label_of, thing
 from .journal import Journal
 from .lock import Lock
-from .problem import Stop, Waits
+from .problem import StopError, WaitError
 
 
 def begin(run, controller, take_over, check_mode):
-    """Take the lock. Returns the runs that never ended: [{"run", "since", "did": [labels], "hooks": [not run]}]."""
+    """Take the lock. Return the runs that never ended: [{"run", "since", "did": [labels], "hooks": [not run]}]."""
     Journal(run)
     if check_mode:
         return interrupted(run)
@@ -41,7 +41,7 @@ def _what_it_did(entries):
 
 
 def _close(run):
-    """Told once: from now on the run counts as ended. What it left half-written is removed."""
+    """Record the end of the run once, and remove what it left half-written."""
     dead = Journal(run)
     for entry in journal.changes(dead.entries()):
         if "done" not in entry and "path" in entry["change"]:
@@ -51,30 +51,30 @@ def _close(run):
 
 @contextlib.contextmanager
 def _at_work(run, wanted):
-    """This run alone is at work, and the host is as `wanted`; a reason to stop holds for its later calls as well."""
+    """Hold the lock for this run, and check the host; a refusal also holds for later calls of the run."""
     with Lock(run) as lock:
         lock.keep()
         own = Journal(run)
         try:
             _check(lock, wanted)
             yield own
-        except Waits:
+        except WaitError:
             raise
-        except Stop as stop:
+        except StopError as stop:
             lock.stop(str(stop))
             raise
-        with contextlib.suppress(Stop):
+        with contextlib.suppress(StopError):
             lock.keep()
 
 
 def _check(lock, wanted):
-    """What was refused once is refused for the rest of the run: a driver that hangs costs its minute only once."""
+    """Check the host. A refusal holds for the rest of the run: a driver that hangs costs its minute only once."""
     refused = lock.holder().get("refused") if wanted else ""
     if refused:
-        raise Waits(refused)
+        raise WaitError(refused)
     try:
         guard.check(wanted)
-    except Waits as waits:
+    except WaitError as waits:
         lock.refuse(str(waits))
         raise
 
@@ -86,7 +86,7 @@ def change(run, group, result):
 
 
 def rehearse(run, group, earlier, result):
-    """The same with nothing written; what earlier groups would leave of the same things is taken as given."""
+    """Do a dry run of a group; assume what earlier groups would leave of the same resources."""
     hands = Rehearsal(Journal(run))
     core.check(group["changes"])
     touched = {thing(change) for change in group["changes"]}
@@ -112,13 +112,13 @@ def revert(given, result, check_mode):
 
 
 def _guard_for(given, entries):
-    """What must hold where one of the groups that it is meant for did something here; else nothing."""
+    """Return what must be true if one of the guarded groups changed something here; else nothing."""
     touched = {entry["group"] for entry in entries if "change" in entry}
     return given["guard"] if not given["guarded"] or touched & set(given["guarded"]) else {}
 
 
 def confirm(run):
-    """The names of the changes that will now stay. Raises Problem when one has reverted by itself already."""
+    """Return the names of the changes that now stay. Raise ChangeError if one has already been undone."""
     with _at_work(run, {}):
         return link.confirm(run)
 

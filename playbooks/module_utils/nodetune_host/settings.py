@@ -2,19 +2,19 @@
 
 import json
 
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 LINE = "# settings: "
 
 
 def load(path):
-    """The settings; none where the line is gone. Raises Problem."""
+    """Load the settings; none if the line is gone. Raise ChangeError."""
     try:
         with open(path) as opened:
             line = next((line for line in opened if line.startswith(LINE)), LINE + "{}")
         found = json.loads(line[len(LINE) :])
     except (OSError, ValueError) as error:
-        raise Problem(f"{path}: {why(error)}") from None
+        raise ChangeError(f"{path}: {why(error)}") from None
     if not isinstance(found, dict):
-        raise Problem(f"{path}: the line {LINE.strip()} holds no settings")
+        raise ChangeError(f"{path}: the line {LINE.strip()} holds no settings")
     return found

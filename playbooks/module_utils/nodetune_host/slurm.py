@@ -2,43 +2,41 @@
 
 Ours stand between two marks at the end. A line of the same name elsewhere is taken over where it already holds what is
 wanted or where words are added to it: it becomes a comment that says so. A hook of somebody else's is never taken out:
-that raises Problem. No settings: our lines go, and the lines that were taken over are as they were, byte for byte.
+that raises ChangeError. No settings: our lines go, and the lines that were taken over are as they were, byte for byte.
 The state is the whole file, as for `file`.
 """
 
 import re
 
 from . import file
-from .problem import Problem
+from .file import about, label, put, read, same, show
+from .problem import ChangeError
 
-BEGIN = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"
+BEGIN = "# nodetune guard: begin (nodetune guard uninstall takes it out)\n"
+BEGIN_BEFORE = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"
+"""What versions before 0.2 wrote."""
+
 END = "# nodetune guard: end\n"
 TAKEN = "# nodetune guard took over: "
 NO_NEWLINE = "# nodetune guard: the last line had no end\n"
-
-read = file.read
-put = file.put
-same = file.same
-show = file.show
-about = file.about
-label = file.label
 
 
 def wanted(change, now):
     if now["content"] is None:
         if change["settings"]:
-            raise Problem("it is not there: on which host is slurm.conf written?")
+            raise ChangeError("it is not there: on which host is slurm.conf written?")
         return now
     try:
         return file.edited(now, lambda text: with_settings(without(text), change["settings"]))
     except ValueError as problem:
-        raise Problem(str(problem)) from None
+        raise ChangeError(str(problem)) from None
 
 
 def without(text):
-    """The text as it was before us. Raises ValueError where our marks are torn."""
+    """Return the text without our lines. Raise ValueError if one of our marks is missing."""
+    text = text.replace(BEGIN_BEFORE, BEGIN)
     if (BEGIN in text) != (END in text):
-        raise ValueError(f"holds one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: mend it first")
+        raise ValueError(f"holds one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: fix it first")
     if BEGIN in text:
         head, _, rest = text.partition(BEGIN)
         ours, _, tail = rest.partition(END)
@@ -47,7 +45,7 @@ def without(text):
 
 
 def with_settings(text, settings):
-    """The text with our lines. Raises ValueError where somebody else's line is in the way."""
+    """Return the text with our lines. Raise ValueError if another line conflicts."""
     if not settings:
         return text
     lines = re.findall(r"[^\n]*\n|[^\n]+", text)
@@ -68,13 +66,13 @@ def with_settings(text, settings):
 
 
 def _value(line, name):
-    """What a line sets `name` to; None where it does not."""
+    """Return what a line sets `name` to, or None."""
     found = re.match(rf'\s*{name}\s*=\s*(?:"([^"]*)"|([^#]*))', line, re.IGNORECASE)
     return None if not found else (found[1] if found[1] is not None else found[2]).strip()
 
 
 def _merged(name, present, value):
-    """What to write; None where what is there does already."""
+    """Return what to write, or None if what is there suffices."""
     if isinstance(value, list):
         words = [word.strip() for word in present.split(",") if word.strip()]
         known = {word.lower() for word in words}

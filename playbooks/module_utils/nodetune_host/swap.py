@@ -8,7 +8,7 @@ import os
 
 from . import command
 from .edits import unescaped
-from .problem import Problem
+from .problem import ChangeError
 
 SWAPS = "/proc/swaps"
 MEMORY = "/proc/meminfo"
@@ -26,12 +26,12 @@ def read(change):
 
 def wanted(change, now):
     if change["active"]:
-        raise Problem("swap: it is only ever switched off, and on again by taking that back")
+        raise ChangeError("swap: it is only ever switched off, and on again by taking that back")
     return []
 
 
 def put(change, state):
-    """Raises Problem where what is swapped out does not fit into memory, or a device is gone."""
+    """Change swap. Raise ChangeError if memory is too small for what is swapped out, or a device is gone."""
     now = read(change)
     off = [each for each in now if each not in state]
     if off:
@@ -52,19 +52,19 @@ def label(change):
 
 
 def _check_memory():
-    """swapoff does not stop at the last free page: it goes on, and the kernel ends somebody's work."""
+    """Raise ChangeError if memory is too small: swapoff does not stop, and the kernel kills somebody's work."""
     with open(MEMORY) as lines:
         kib = {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}
     used = kib["SwapTotal"] - kib["SwapFree"]
     if used > kib["MemAvailable"]:
-        raise Problem(
+        raise ChangeError(
             f"swap: {used >> 10} MiB are swapped out and only {kib['MemAvailable'] >> 10} MiB of memory are free: "
             "end the work that fills it first"
         )
 
 
 def _stable(device):
-    """The name of a device that outlives a reboot, or the name that it has."""
+    """Return the name of a device that survives a reboot, or its current name."""
     try:
         names = sorted(os.listdir(BY_UUID))
     except OSError:

@@ -7,7 +7,7 @@ leaves alone may go on changing.
 import time
 
 from . import command
-from .problem import Problem
+from .problem import ChangeError
 
 SECONDS = 60
 SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
@@ -20,7 +20,7 @@ MISSING = "not-found"
 SWITCHABLE = ("enabled", "enabled-runtime", "disabled", "masked", "masked-runtime", MISSING)
 """What enable, disable and mask lead to. The rest (static, generated …) lies in the unit file itself."""
 ALIKE = ({"disabled", MISSING}, {"generated", "", MISSING})
-"""What counts as the same when a unit was taken back, but its file or its fstab line only comes or goes after it."""
+"""What counts as the same when a change to a unit was undone, but its file or its fstab line only comes or goes after it."""
 
 
 def read(change):
@@ -33,8 +33,10 @@ def read(change):
 
 
 def wanted(change, now):
-    """A unit that is not there is off already. That one cannot be switched on is said only when it comes to that:
-    its file may be written before by the same run."""
+    """Return the state after the change. A unit that does not exist counts as off.
+
+    A missing unit is an error only when it is switched on: the same run may write its file first.
+    """
     after = dict(now)
     if change.get("enabled") and not _suffices(change["enabled"], now.get("enabled", "")):
         after["enabled"] = change["enabled"]
@@ -49,7 +51,7 @@ def same(one, other):
 
 
 def put(change, state):
-    """Raises Problem where systemd refuses, or with the last words of a unit that does not start."""
+    """Change the unit. Raise ChangeError if systemd refuses, or with the last words of a unit that fails."""
     unit, active = change["unit"], state.get("active")
     if active == "stopped":
         _systemctl("stop", unit)
@@ -60,7 +62,7 @@ def put(change, state):
 
 
 def show(change, state):
-    """A unit whose file comes with the same run is shown as that leaves it, so that a rehearsal tells the same."""
+    """Show a unit; a missing one as disabled, so that a dry run shows the same if its file comes in the same run."""
     words = (state[key] or "no unit file" for key in ("enabled", "active") if key in state)
     return ", ".join("disabled" if word == MISSING else word for word in words) + "\n"
 
@@ -76,15 +78,15 @@ def _show(unit):
 
 
 def _enablement(unit):
-    """As the files on the disk have it. What systemd has in memory is older where it was not reloaded."""
+    """Return the enablement from the files on disk: systemd's memory is older if it was not reloaded."""
     status, said, problem = command.attempt(["systemctl", "is-enabled", "--", unit])
     if not said.strip() and "no such file" not in problem.lower():
-        raise Problem(f"{unit}: systemctl is-enabled: {command.last_line(problem) or status}")
+        raise ChangeError(f"{unit}: systemctl is-enabled: {command.last_line(problem) or status}")
     return said.strip() or MISSING
 
 
 def _suffices(asked, found):
-    """What cannot be enabled (static, generated …) is started by what needs it; a mask is more than disabled."""
+    """Return whether the state suffices: a static unit is started by what needs it, a mask is more than disabled."""
     if asked == "enabled":
         return found == "enabled" or found not in SWITCHABLE
     return found in (asked, MISSING) or (asked == "disabled" and found.startswith("masked"))
@@ -109,14 +111,16 @@ def _disable(unit, found):
     if found.startswith("enabled"):
         _systemctl("disable", unit, runtime=found.endswith("-runtime"))
     elif found not in SWITCHABLE:
-        raise Problem(f"{unit}: it is {found or 'without a file'} and cannot be disabled, mask it instead")
+        raise ChangeError(f"{unit}: it is {found or 'without a file'} and cannot be disabled, mask it instead")
 
 
 def _systemctl(verb, unit, runtime=False):
-    """Without the reload that enable, disable and mask would bring along: a reload of systemd can take the GPUs away
-    from running containers, and is a disruption that a change has to name."""
+    """Run systemctl without the reload that enable, disable and mask would do.
+
+    A reload of systemd can take the GPUs away from running containers: a change must declare that disruption.
+    """
     if verb not in ("stop", "unmask", "disable") and _show(unit)["LoadState"] == MISSING:
-        raise Problem(f"{unit}: there is no such unit: install what brings it")
+        raise ChangeError(f"{unit}: there is no such unit: install what brings it")
     options = ["--no-reload"] if verb not in ("start", "stop") else []
     command.run(["systemctl", *options, verb] + (["--runtime"] if runtime else []) + ["--", unit], seconds=SECONDS)
 
@@ -127,22 +131,22 @@ def _start(unit):
     begun = time.monotonic()
     try:
         _systemctl("start", unit)
-    except Problem as problem:
-        raise Problem(f"{unit}: it does not start: {last_words(unit) or problem}") from None
+    except ChangeError as problem:
+        raise ChangeError(f"{unit}: it does not start: {last_words(unit) or problem}") from None
     took = time.monotonic() - begun
     deadline = time.monotonic() + min(MOST_SETTLE_SECONDS, max(SETTLE_SECONDS, 4 * took))
     while time.monotonic() < deadline:
         now = _show(unit)
         if now["ActiveState"] == "failed" or now["SubState"] == "auto-restart":
-            raise Problem(f"{unit}: it started and ended at once: {last_words(unit)}")
+            raise ChangeError(f"{unit}: it started and ended at once: {last_words(unit)}")
         time.sleep(0.1)
 
 
 def last_words(unit):
-    """The last line that the unit said since it was last started, or systemd about it.
+    """Return the last line of the unit since its last start, or of systemd about it.
 
-    The journal may not have taken its own words in yet when systemd has told of its end; and of a process that ended at once
-    it may know the unit and no longer the invocation.
+    When systemd has reported the end of a unit, the journal may not have its output yet; for a process that ended at
+    once it may know the unit and no longer the invocation.
     """
     names = "InvocationID,InactiveExitTimestampMonotonic"
     asked = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 
-from .problem import Problem, why
+from .problem import ChangeError, why
 
 LONGEST = 64 << 10
 TWINS = (
@@ -30,10 +30,10 @@ def label(change):
 
 
 def read(change):
-    """Raises Problem when nothing matches, or a file cannot be read."""
+    """Read all files that match. Raise ChangeError if there are none, or one cannot be read."""
     paths = sorted(glob.glob(change["path"]))
     if not paths:
-        raise Problem(f"{change['path']} is not there")
+        raise ChangeError(f"{change['path']} is not there")
     return {path: _text(path) for found in paths for path in _with_twin(found)}
 
 
@@ -48,12 +48,12 @@ def wanted(change, now):
 
 
 def same(one, other):
-    """Compared where both have the file: a device that is gone has nothing to restore."""
+    """Compare the files that both have: a device that is gone has nothing to restore."""
     return all(one[path] == other[path] for path in set(one) & set(other))
 
 
 def moved_by_kernel(left, now):
-    """Whether the kernel alone may have made `now` of what was left there."""
+    """Return whether the kernel alone may have made `now` of what was left there."""
     differing = [path for path in set(left) & set(now) if left[path] != now[path]]
     return all(path.endswith(RAISED) and int(now[path]) > int(left[path]) for path in differing)
 
@@ -63,7 +63,7 @@ def show(change, state):
 
 
 def put(change, state):
-    """Write what differs from `state`, as far as it goes. Raises Problem naming the first file that refused."""
+    """Write what differs from `state`, as far as it goes. Raise ChangeError naming the first file that refused."""
     refused = []
     for path in sorted(state):
         if state[path] == "0" and any(state.get(twin, "0") != "0" for twin in _with_twin(path)):
@@ -71,10 +71,10 @@ def put(change, state):
         try:
             if _text(path) != state[path]:
                 _write(path, state[path])
-        except Problem as problem:
+        except ChangeError as problem:
             refused.append(str(problem))
     if refused:
-        raise Problem(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
+        raise ChangeError(refused[0] + (f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""))
 
 
 def _with_twin(path):
@@ -96,9 +96,9 @@ def _text(path):
         with os.fdopen(handle, "rb") as opened:
             data = opened.read(LONGEST)
     except FileNotFoundError:
-        raise Problem(f"{path} is not there") from None
+        raise ChangeError(f"{path} is not there") from None
     except OSError as error:
-        raise Problem(f"{path} cannot be read: {why(error)}") from None
+        raise ChangeError(f"{path} cannot be read: {why(error)}") from None
     return _normal(data.decode("utf-8", "backslashreplace"))
 
 
@@ -116,7 +116,7 @@ def _write(path, text):
         finally:
             os.close(handle)
     except OSError as error:
-        raise Problem(f"{path}: {_why(error, text)}") from None
+        raise ChangeError(f"{path}: {_why(error, text)}") from None
 
 
 def _why(error, text):

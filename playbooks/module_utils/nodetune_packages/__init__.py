@@ -4,7 +4,7 @@
 
     repository_files(repositories) → {path: text}    what stands on the host for the site's repositories
     pin_files(versions) → {path: text or None}       what holds packages at versions
-    refresh(repositories)                            their lists are fetched; one that cannot be had is a Problem
+    refresh(repositories)                            their lists are fetched; one that cannot be had is a ChangeError
     asked(question)                                  context manager: (Answer, its context); changes nothing
     from_site(question, answer, context)             {name: version} of what comes from the site's repositories
     common(question, context)                        the newest version that all of `together` can be had in
@@ -15,11 +15,11 @@ A *question* is what is wanted, of which versions, from where. With `repositorie
 the versions as pins, stood on the host already; without, from what stands there.
 """
 
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 
 def manager(name):
-    """The module for apt or dnf. Raises Problem where the host's Python has no binding that it needs."""
+    """Return the module for apt or dnf. Raise ChangeError if the host's Python lacks a binding."""
     if name == "apt":
         from . import apt
 
@@ -31,7 +31,7 @@ def manager(name):
     except ImportError:
         found = probe_interpreters_for_module(["/usr/libexec/platform-python", "/usr/bin/python3"], "dnf")
         if not found or has_respawned():
-            raise Problem("python3-dnf is not on this host: dnf install python3-dnf") from None
+            raise ChangeError("python3-dnf is not on this host: dnf install python3-dnf") from None
         respawn_module(found)
     from . import dnf as ours
 

@@ -5,7 +5,7 @@ import re
 from dataclasses import replace
 
 from ansible.module_utils.nodetune_host import command
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from . import held
 from .aptfiles import KEYS, SOURCES, pin_files, repository_files
@@ -21,7 +21,7 @@ SOLVE = ["--no-install-recommends", "--allow-downgrades", "--fix-broken"]
 
 @contextlib.contextmanager
 def asked(question):
-    """The answer to a question, and the options under which it was asked: of everything, and of the site alone."""
+    """Yield the answer to a question, and the options for asking: with all repositories, and with the site's alone."""
     with view(question) as seen:
         yield _answer(question, seen[0]), seen
 
@@ -37,9 +37,9 @@ def _answer(question, options):
 
 
 def _moving(question):
-    """The question with what is wanted's needs among what is wanted: apt leaves those alone whose old version does as well.
+    """Add the dependencies to what is wanted: apt leaves them alone if their old version suffices.
 
-    Only what has a fixed version, and what is of the driver's family where versions are asked for.
+    Only those with a fixed version, and those of the driver's family if versions are asked for.
     """
     below = sorted(_below(question.wanted))
     more = [name for name in below if name in question.versions or question.asks_for(name)]
@@ -47,15 +47,15 @@ def _moving(question):
 
 
 def _exist(question, options):
-    """Raises Problem when a package, or the version that is fixed, cannot be had."""
+    """Raise ChangeError if a package, or its fixed version, is not available."""
     had = available(question.wanted, options)
     there = held.versions("apt", question.wanted)
     for name in question.wanted:
         if not had.get(name) and name not in there:
-            raise Problem(no_package(name))
+            raise ChangeError(no_package(name))
         fixed = question.versions.get(name)
         if fixed and fixed != there.get(name) and fixed not in had.get(name, []):
-            raise Problem(no_version(name, fixed, had.get(name, [])))
+            raise ChangeError(no_version(name, fixed, had.get(name, [])))
 
 
 def _named(question):
@@ -82,7 +82,7 @@ def from_site(question, answer, seen):
 
 
 def _below(names):
-    """Installed packages that these names, where they are installed, need, also by what they provide: name → version."""
+    """Return installed dependencies of these installed packages, also by what they provide: name → version."""
     there = held.versions("apt")
     form = "${Package}|${Provides}|${Pre-Depends}, ${Depends}\\n"  # alternatives have the same sign: they come last
     rows = [line.split("|", 2) for line in command.attempt(["dpkg-query", "-W", "-f", form])[1].splitlines()]
@@ -101,12 +101,12 @@ def _below(names):
 
 
 def _names(field):
-    """The names in a field of relations: `a (>= 1), b:any | c` → a, b, c."""
+    """Return the names in a field of relations: `a (>= 1), b:any | c` → a, b, c."""
     return re.findall(r"(?:^|[,|])\s*([a-z0-9][a-z0-9+.-]*)", field)
 
 
 def common(question, seen):
-    """The newest upstream version of the branch that all of `together` can be had in from the site, or ""."""
+    """Return the newest upstream version of the branch in which the site has all of `together`, or ""."""
     had = available(question.together, seen[1])
     kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
     first = had.get(question.together[0], []) if question.together else []
@@ -114,7 +114,7 @@ def common(question, seen):
 
 
 def prepare():
-    """End what a transaction that was cut short left half done. What cannot be ended, the next one tries anew."""
+    """End what a transaction that was cut short left half done. What cannot be ended, the next one tries again."""
     if command.attempt(["dpkg", "--audit"])[1].strip():
         tool = ["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", *_OLD_CONFIG, "--configure", "-a"]
         command.attempt(tool, SECONDS_TO_INSTALL)
@@ -127,7 +127,7 @@ def carry_out(question):
     words = ["-y", "-q", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Use-Pty=0", *keep, *SOLVE]
     try:
         run([*words, "install", *_named(question)], SECONDS_TO_INSTALL)
-    except Problem as problem:
+    except ChangeError as problem:
         if "Failed to fetch" not in str(problem):
             raise
         run(["update", "-q"], SECONDS_TO_ASK)  # the host's own lists are older than its mirror

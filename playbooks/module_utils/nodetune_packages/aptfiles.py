@@ -11,7 +11,7 @@ LEFT_ALONE = "/etc/apt/apt.conf.d/52nodetune"
 
 
 def repository_files(repositories, root=""):
-    """Path → text of the files that make the site's repositories known to apt."""
+    """Return path → text of the files that add the site's repositories to apt."""
     files = {}
     for each in repositories:
         apt, key = each["apt"], f"{root}{KEYS}/nodetune-{each['name']}.asc"
@@ -25,7 +25,7 @@ def repository_files(repositories, root=""):
 
 
 def pin_files(versions):
-    """Path → text of the files that hold these versions: apt installs no others, unattended upgrades move none."""
+    """Return path → text of files that pin these versions: apt and unattended upgrades install no others."""
     if not versions:
         return {PINS: None, LEFT_ALONE: None}
     pins = [pin(name, version) for name, version in sorted(versions.items())]

@@ -9,7 +9,7 @@ import shutil
 import tempfile
 
 from ansible.module_utils.nodetune_host import command
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .aptfiles import PINS, SOURCES, pin, repository_files
 
@@ -24,7 +24,7 @@ GENTLY = [
 
 @contextlib.contextmanager
 def view(question):
-    """apt's options under which it sees the host as the question wants it seen, and those under which only the site."""
+    """Yield apt's options for the host as the question wants it, and those for the site's repositories alone."""
     if question.repositories is None:
         yield [], []
         return
@@ -69,7 +69,7 @@ def _link(source, folder, wanted):
 
 
 def _asked_pins(question, only_site):
-    """Of the driver's family, what the site has comes from there, however new the host's own archive is."""
+    """Return pins that take the driver family from the site, however new the host's own archive is."""
     pins = [pin(name, version) for name, version in sorted(question.versions.items())]
     if question.branch and question.family:
         for name, had in sorted(available(_family(question, only_site), only_site).items()):
@@ -91,7 +91,7 @@ def available(names, options):
         command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK) if names else (0, "", "")
     )
     if status and "E: " in err:
-        raise Problem(why(out, err))
+        raise ChangeError(why(out, err))
     found = {}
     for line in out.splitlines():
         name, version, where = (part.strip() for part in line.split("|", 2))
@@ -101,7 +101,7 @@ def available(names, options):
 
 
 def _options(folder):
-    """A file of options that is read after the host's own: the places are ours, and no program of the host's is run."""
+    """Write options that are read after the host's own: our folders, and none of the host's programs."""
     places = {
         "Dir::Etc::sourceparts": folder + SOURCES,
         "Dir::Etc::preferencesparts": folder + os.path.dirname(PINS),
@@ -119,7 +119,7 @@ def _options(folder):
 
 
 def _only_site(folder, site):
-    """The options that leave out the host's own repositories."""
+    """Return the options that leave out the host's own repositories."""
     own = f"{folder}/site"
     os.mkdir(own)
     for path in site:
@@ -149,7 +149,7 @@ def _update(options, repositories):
     status, _, err = attempt([*options, *GENTLY, "update", "-q"], SECONDS_TO_ASK)
     told = [line for line in err.splitlines() if re.match(r"[EW]: (?!Target )", line)]
     if status or any(re.search(r"GPG error|Failed to fetch|not signed", line) for line in told):
-        raise Problem(_unreachable(told, repositories))
+        raise ChangeError(_unreachable(told, repositories))
 
 
 def _unreachable(told, repositories):
@@ -176,17 +176,17 @@ def attempt(words, seconds):
 def run(words, seconds):
     status, out, err = attempt(words, seconds)
     if status:
-        raise Problem(why(out, err))
+        raise ChangeError(why(out, err))
     return out
 
 
 def why(out, err):
-    """apt's reason as one line."""
+    """Return apt's reason as one line."""
     text = out + "\n" + err
     broken = re.search(r"dpkg: error processing (?:package|archive) (\S+) .*\n\s*(.+)", text)
     if broken:
         return (
-            f"{broken.group(1)}: {broken.group(2).strip()}: see /var/log/apt/term.log there; running this again goes on"
+            f"{broken.group(1)}: {broken.group(2).strip()}: see /var/log/apt/term.log there; run this again to continue"
         )
     unmet = re.search(r"unmet dependencies:\n((?: .*\n)+)", text)
     if unmet:

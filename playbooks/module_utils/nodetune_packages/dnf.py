@@ -1,12 +1,12 @@
 """Packages of the RHEL family, through dnf 4's own library (python3-dnf).
 
-The library belongs to the system's Python: a module that runs in another has to start itself anew in that one.
+The library belongs to the system's Python: a module that runs in another has to restart itself in that one.
 """
 
 import contextlib
 import fnmatch
 
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import KEYS, OURS, SOURCES, pin_files, repository_files
 from .dnfview import refresh, view
@@ -14,14 +14,14 @@ from .question import Answer, judge, no_package, no_version, upstream
 
 
 def version(package):
-    """Epoch, version and release as a lock has them: the epoch only where there is one."""
+    """Return epoch, version and release as in a lock: the epoch only if there is one."""
     epoch = f"{package.epoch}:" if package.epoch else ""
     return f"{epoch}{package.version}-{package.release}"
 
 
 @contextlib.contextmanager
 def asked(question):
-    """The answer to a question, and dnf's state with the transaction in it."""
+    """Yield the answer to a question, and dnf's state with the transaction in it."""
     if not question.wanted:
         yield Answer([]), None
         return
@@ -41,14 +41,14 @@ def _matching(base, name):
 
 
 def _exist(question, base):
-    """Raises Problem when a package, or the version that is fixed, cannot be had."""
+    """Raise ChangeError if a package, or its fixed version, is not available."""
     for name in question.wanted:
         had = [version(package) for package in sorted(_matching(base, name), reverse=True)]
         if not had:
-            raise Problem(no_package(name))
+            raise ChangeError(no_package(name))
         fixed = question.versions.get(name)
         if fixed and fixed not in had:
-            raise Problem(no_version(name, fixed, list(dict.fromkeys(had))))
+            raise ChangeError(no_version(name, fixed, list(dict.fromkeys(had))))
 
 
 def available(names, base):
@@ -82,13 +82,13 @@ def _solve(question, base):
         base.resolve(allow_erasing=True)
     except dnf.exceptions.Error as error:
         text = " ".join(line.strip(" -") for line in str(error).splitlines() if line.strip())
-        raise Problem(f"these packages cannot be installed together: {text[:400]}") from None
+        raise ChangeError(f"these packages cannot be installed together: {text[:400]}") from None
 
 
 def _move(question, base):
-    """dnf leaves what is installed as it is: what is wanted, and what that needs, goes to its version up or down.
+    """Move wanted packages and their dependencies to their version, up or down: dnf leaves installed ones alone.
 
-    That is the fixed one; where versions are asked for, the newest there is (of the branch, for the driver's family).
+    That is the fixed version; if versions are asked for, the newest there is (of the branch, for the driver's family).
     """
     there = {}
     for each in _below(question.wanted, base):
@@ -110,17 +110,17 @@ def _move(question, base):
 
 
 def _one_of(installed, packages, fixed, base):
-    """Of several versions of a package, which a transaction that was cut short leaves behind, one stays: made anew.
+    """Reinstall one of several versions of a package that an interrupted transaction left behind.
 
-    Whose files lie there, and which scripts ran, nobody knows.
+    Nobody knows whose files are there, and which scripts ran.
     """
     import rpm
 
     if not packages:
         name, both = installed[0].name, " and ".join(version(each) for each in sorted(installed))
         missing = no_version(name, fixed, []) if fixed else no_package(name)
-        raise Problem(f"{name} is installed as {both} at once, and to bring it to one: {missing}")
-    # else rpm makes the older one not anew: "already installed"; dnf has no other way to say it
+        raise ChangeError(f"{name} is installed as {both} at once, and to bring it to one: {missing}")
+    # else rpm does not reinstall the older one: "already installed"; dnf has no other way to say it
     base._rpm_probfilter.add(rpm.RPMPROB_FILTER_REPLACEPKG)  # noqa: SLF001
     for each in installed:
         if version(each) == version(packages[0]):
@@ -133,7 +133,7 @@ def _one_of(installed, packages, fixed, base):
 
 def _steps(transaction):
     after = {each.name: version(each) for each in transaction.install_set}
-    # of two versions at once, one of which is made anew, the step begins at the other
+    # of two versions at once, one of which is reinstalled, the step begins at the other
     gone = [each for each in sorted(transaction.remove_set) if version(each) != after.get(each.name)]
     before = {each.name: version(each) for each in gone}
     return [(name, before.get(name, ""), after.get(name, "")) for name in {**before, **after}]
@@ -149,7 +149,7 @@ def from_site(question, answer, base):
 
 
 def _below(names, base):
-    """Installed packages that these names, where they are installed, need."""
+    """Return installed dependencies of these installed packages."""
     host = base.sack.query().installed()
     found, todo = set(), list(host.filter(name=list(names)))
     while todo:
@@ -161,7 +161,7 @@ def _below(names, base):
 
 
 def common(question, base):
-    """The newest upstream version of the branch that all of `together` can be had in, or ""."""
+    """Return the newest upstream version of the branch that all of `together` are available in, or ""."""
     had = available(question.together, base)
     kinds = [{upstream(each) for each in had[name] if question.fits_branch(each)} for name in question.together]
     first = had[question.together[0]] if question.together else []
@@ -169,7 +169,7 @@ def common(question, base):
 
 
 def prepare():
-    """Nothing: what a transaction that was cut short left in two versions at once, the next one brings to one."""
+    """Do nothing: the next transaction resolves two versions of one package that an interrupted one left."""
 
 
 def carry_out(question):
@@ -185,11 +185,11 @@ def carry_out(question):
                 _trust(base, package)
             base.do_transaction()
         except dnf.exceptions.Error as error:
-            raise Problem(f"dnf failed: {' '.join(str(error).split())[:400]}") from None
+            raise ChangeError(f"dnf failed: {' '.join(str(error).split())[:400]}") from None
 
 
 def _trust(base, package):
-    """Raises Problem when the package is not signed with its repository's key."""
+    """Raise ChangeError if the package is not signed with its repository's key."""
     import dnf
 
     try:
@@ -202,4 +202,4 @@ def _trust(base, package):
     if result:
         name = package.repoid.replace(OURS, "")
         advice = "is key: in the site file the key that signs this repository?"
-        raise Problem(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")
+        raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")

@@ -12,10 +12,9 @@ OURS = "nodetune-"
 
 
 def repository_files(repositories, root=""):
-    """Path → text of the files that make the site's repositories known to dnf.
+    """Return path → text of the files that add the site's repositories to dnf.
 
-    module_hotfixes: the lock says which version of which package is installed, and not the stream of a module, of which
-    RHEL 10 has none any more.
+    module_hotfixes: the lock decides the version of a package, not the stream of a module (RHEL 10 has none any more).
     """
     files = {}
     for each in repositories:
@@ -30,7 +29,7 @@ def repository_files(repositories, root=""):
 
 
 def pin_files(versions):
-    """Path → text of our lines in the list of dnf's versionlock plugin; they are a part of a file of others."""
+    """Return path → text of our lines in the list of dnf's versionlock plugin, a part of a file of others."""
     lines = [f"{name}-{version if ':' in version else '0:' + version}.*" for name, version in sorted(versions.items())]
     text = _others(read(PINS)) + ("\n".join([BEGIN, *lines, END]) + "\n" if lines else "")
     return {PINS: text or None}
@@ -45,6 +44,6 @@ def read(path):
 
 
 def _others(text):
-    """A versionlock list without our part of it."""
+    """Return a versionlock list without our part of it."""
     head, begin, rest = text.partition(BEGIN + "\n")
     return head + rest.partition(END + "\n")[2] if begin else text

@@ -5,7 +5,7 @@ import os
 import shutil
 import tempfile
 
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import OURS, SOURCES, read, repository_files
 from .question import Question
@@ -13,7 +13,7 @@ from .question import Question
 
 @contextlib.contextmanager
 def view(question):
-    """dnf, seeing the host as the question wants it seen, with the metadata of all repositories."""
+    """Yield dnf with the host as the question wants it, and the metadata of all repositories."""
     import dnf
 
     with _folder() as folder, dnf.Base() as base:
@@ -26,12 +26,12 @@ def view(question):
                     repo.metadata_expire = 0 if question.repositories is not None else repo.metadata_expire
             base.fill_sack(load_system_repo=True)
         except dnf.exceptions.Error as error:
-            raise Problem(_repository(error)) from None
+            raise ChangeError(_repository(error)) from None
         yield base
 
 
 def _configure(base, question, folder):
-    """Nothing of the host is written where it is only asked: caches, logs and the state of modules go to `folder`."""
+    """Write nothing to the host for a question: caches, logs and module state go to `folder`."""
     import dnf
 
     conf = base.conf
@@ -57,7 +57,7 @@ def _release():
 
 
 def _reposdir(repositories, folder, hosts):
-    """A folder with the host's repositories (not those of an earlier provision) and the site's."""
+    """Make a folder with the host's repositories (not those of an earlier provision) and the site's."""
     own = folder + SOURCES
     os.makedirs(own)
     for place in hosts:
@@ -93,7 +93,7 @@ def refresh(repositories):
                     repo.metadata_expire = 0
                     repo.load()
         except dnf.exceptions.Error as error:
-            raise Problem(_repository(error)) from None
+            raise ChangeError(_repository(error)) from None
 
 
 def _repository(error):

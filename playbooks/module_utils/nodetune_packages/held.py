@@ -9,12 +9,12 @@ ASK = {
 
 
 def versions(manager, names=()):
-    """Name → version of those of `names` that are installed (apt, without names: of everything). Raises Problem."""
+    """Name → version of those of `names` that are installed (apt, without names: of everything). Raise ChangeError."""
     return {name: found[-1] for name, found in every_version(manager, names).items()}
 
 
 def every_version(manager, names=()):
-    """The same with all versions of each: rpm has two at once where a transaction was cut short. Raises Problem."""
+    """Return all versions of each package: rpm has two if a transaction was cut short. Raise ChangeError."""
     found = {}
     for each in (line.split("|") for line in command.attempt([*ASK[manager], *names])[1].splitlines()):
         if len(each) == 3 and each[0].strip() == "ii" and each[2] not in found.setdefault(each[1], []):

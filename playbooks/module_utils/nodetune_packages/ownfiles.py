@@ -4,16 +4,16 @@ import glob
 import os
 import tempfile
 
-from ansible.module_utils.nodetune_host.problem import Problem, why
+from ansible.module_utils.nodetune_host.problem import ChangeError, why
 
 
 def lying(folders):
-    """Paths of what provisions, this one or earlier ones, left in these folders."""
+    """Return paths of what provisions, this one or earlier ones, left in these folders."""
     return [path for folder in folders for path in glob.glob(f"{folder}/nodetune-*")]
 
 
 def put(files, check):
-    """Write path → text (None: no such file) unless `check`; returns Ansible's diffs. Raises Problem."""
+    """Write path → text (None: no such file) unless `check`; returns Ansible's diffs. Raise ChangeError."""
     diffs = []
     for path, text in sorted(files.items()):
         before = _read(path)
@@ -31,7 +31,7 @@ def _read(path):
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise Problem(f"{path} cannot be read: {why(error)}") from None
+        raise ChangeError(f"{path} cannot be read: {why(error)}") from None
 
 
 def _write(path, text):
@@ -48,4 +48,4 @@ def _write(path, text):
         os.chmod(partial, 0o644)
         os.replace(partial, path)
     except OSError as error:
-        raise Problem(f"{path} cannot be written: {why(error)}") from None
+        raise ChangeError(f"{path} cannot be written: {why(error)}") from None

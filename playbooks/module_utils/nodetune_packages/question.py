@@ -4,7 +4,7 @@ import fnmatch
 import re
 from dataclasses import dataclass, field
 
-from ansible.module_utils.nodetune_host.problem import Problem
+from ansible.module_utils.nodetune_host.problem import ChangeError
 
 HEADER = (
     "# Written by nodetune provision, which owns this file: the next run writes it anew, other lines are lost.\n"
@@ -30,11 +30,14 @@ class Question:
     replaces: list = ()
 
     def asks_for(self, name):
-        """Whether the newest version of a package is asked for: of what is wanted, and of the driver's family."""
+        """Return whether the newest version of a package is asked for.
+
+        That is so for wanted packages, and for those of the driver's family.
+        """
         return bool(self.family) and (name in self.wanted or any(fnmatch.fnmatch(name, each) for each in self.family))
 
     def fits_branch(self, version):
-        """Whether an upstream version is of the branch that is asked for."""
+        """Return whether an upstream version is of the branch that is asked for."""
         return not self.branch or upstream(version) == self.branch or upstream(version).startswith(self.branch + ".")
 
 
@@ -45,23 +48,26 @@ class Answer:
         self.steps = sorted(steps)
 
     def lines(self):
-        """One line a step, for people and for diffs."""
+        """Return one line for each step, for people and for diffs."""
         return [f"{name} {before or 'none'} -> {after or 'removed'}" for name, before, after in self.steps]
 
     def diff(self):
-        """The same as Ansible's before and after."""
+        """Return the steps as Ansible's before and after."""
         before = "".join(f"{name} {old}\n" for name, old, _ in self.steps if old)
         after = "".join(f"{name} {new}\n" for name, _, new in self.steps if new)
         return {"before_header": "packages", "after_header": "packages", "before": before, "after": after}
 
 
 def upstream(version):
-    """The maker's version in a package's: 3:580.159.04-1.el9 and 580.159.04-1ubuntu1 are both 580.159.04."""
+    """Return the maker's version of a package's: 3:580.159.04-1.el9 and 580.159.04-1ubuntu1 are both 580.159.04."""
     return re.sub(r"^\d+:", "", version).rsplit("-", 1)[0]
 
 
 def disagreeing(names, versions, driver):
-    """Those of `names` that `versions` (name → all of them) has not once and in the upstream version `driver`, as texts."""
+    """Describe `names` that `versions` (name → all of them) does not have exactly once as `driver`.
+
+    `driver` is an upstream version.
+    """
     there = {name: versions[name] for name in names if name in versions}
     other = [
         f"{name} {' and '.join(found)}"
@@ -72,22 +78,22 @@ def disagreeing(names, versions, driver):
 
 
 def judge(question, answer):
-    """Raises Problem for what must not be carried out: other versions than fixed ones, and removals nobody allowed."""
+    """Raise ChangeError for what must not happen: other versions than fixed ones, and removals nobody allowed."""
     for name, _, after in answer.steps:
         fixed = question.versions.get(name)
         if after and fixed and after != fixed:
-            raise Problem(no_version(name, fixed, [after]))
+            raise ChangeError(no_version(name, fixed, [after]))
     removed = [name for name, _, after in answer.steps if not after]
     lost = [name for name in removed if not any(fnmatch.fnmatch(name, each) for each in question.replaces)]
     if lost:
-        raise Problem(
+        raise ChangeError(
             f"installing {', '.join(question.wanted)} would remove {', '.join(lost)}: "
-            "remove what is in the way by hand, or leave this part out"
+            "remove what is in the way manually, or leave this part out"
         )
 
 
 def no_version(name, version, had):
-    """The message for a version that cannot be had, with those that can."""
+    """Return the message for a version that is not available, with those that are."""
     have = f"they have {', '.join(had[:5])}" if had else "they have none of it"
     return (
         f"version {version} of {name} is in none of the repositories: {have}; "
@@ -102,16 +108,19 @@ def no_package(name):
 
 
 def resolved(manager, question):
-    """({name: version} of what comes from the site's repositories, the upstream version of `together`). Raises Problem."""
+    """Return ({name: version} from the site's repositories, the upstream version of `together`).
+
+    Raise ChangeError.
+    """
     with manager.asked(question) as (answer, context):
         versions = manager.from_site(question, answer, context)
         found = {name: versions[name] for name in question.together if name in versions}
         missing = [name for name in question.together if name not in found]
         if missing:
-            raise Problem(_elsewhere(question, missing))
+            raise ChangeError(_elsewhere(question, missing))
         kinds = {upstream(version) for version in found.values()}
         if len(kinds) > 1:
-            raise Problem(_apart(question, found, manager.common(question, context)))
+            raise ChangeError(_apart(question, found, manager.common(question, context)))
     return versions, "".join(kinds)
 
 

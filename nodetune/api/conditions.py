@@ -1,0 +1,17 @@
+"""Conditions shared by many checks."""
+
+from __future__ import annotations
+
+from nodetune.api.model import When
+from nodetune.api.predicates import AtLeast, Empty, Equals, Not
+
+BARE_METAL = When("host.virtual", Equals(wanted=False), "a virtual machine: its hypervisor decides this")
+VIRTUAL = When("host.virtual", Equals(wanted=True), "not a virtual machine")
+NOT_CONTAINER = When("host.container", Equals(wanted=False), "inside a container")
+SEVERAL_NUMA_NODES = When("numa.node_count", AtLeast(2), "only one NUMA node")
+GPU = When("gpu.count", AtLeast(1), "NVML reports no NVIDIA GPU")
+GPU_ON_PCI = When("pci.gpus", Not(Empty()), "no NVIDIA GPU on the PCI bus")
+RDMA = When("rdma.ports", Not(Empty()), "no RDMA device")
+SLURM = When("slurm.present", Equals(wanted=True), "no Slurm on this host")
+KUBELET = When("kubernetes.present", Equals(wanted=True), "no kubelet on this host")
+CONTAINERS = When("containers.present", Equals(wanted=True), "no container engine on this host")

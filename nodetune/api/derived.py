@@ -1,0 +1,135 @@
+"""Facts computed from other facts. Pure.
+
+A function `name` here is the fact `derived.name`; `@needs` declares what it reads. It returns a value, or raises
+what the view raises when a needed fact is absent or unread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
+from nodetune.api.model import Absent, Fact, HostFacts, Unread, Value
+
+Function = Callable[[FactsView], Any]
+
+
+def needs(*names: str) -> Callable[[Function], Function]:
+    """Declare the facts from which a derived fact is computed."""
+
+    def mark(function: Function) -> Function:
+        function.needs = names  # type: ignore[attr-defined]
+        return function
+
+    return mark
+
+
+MIB = 1 << 20
+INTRA_SITE_RTT_SECONDS = 0.001
+TEN_GIGABIT_MBPS = 10_000
+
+
+@needs("net.links")
+def fastest_link_mbps(facts: FactsView) -> int:
+    """Return the speed of the fastest physical Ethernet or IPoIB link that is up (Mb/s)."""
+    speeds: list[int] = [link.get("speed_mbps") or 0 for link in facts["net.links"].values() if link.get("physical")]
+    if not any(speeds):
+        raise FactAbsentError("no physical link reports its speed")
+    return max(speeds)
+
+
+@needs("derived.fastest_link_mbps", "memory.total_kb")
+def tcp_buffer_bytes(facts: FactsView) -> int:
+    """Return the largest buffer that one TCP flow should be allowed (bytes).
+
+    Bandwidth-delay product of the fastest link at a 1 ms round trip, doubled because the kernel counts its own
+    overhead in the buffer, rounded up to a power of two, between 16 MiB and 256 MiB, and never above 1 % of RAM.
+    For links slower than 10 Gb/s, the kernel's default maxima suffice.
+    """
+    speed: int = facts["derived.fastest_link_mbps"]
+    if speed < TEN_GIGABIT_MBPS:
+        raise FactAbsentError("no link of 10 Gb/s or more: the kernel's default maxima suffice")
+    ram: int = facts["memory.total_kb"] * 1024
+    product = speed * 125_000 * INTRA_SITE_RTT_SECONDS * 2
+    wanted = 1 << max(0, int(product) - 1).bit_length()
+    ceiling = max(16 * MIB, 1 << ((ram // 100).bit_length() - 1))
+    return min(max(wanted, 16 * MIB), 256 * MIB, ceiling)
+
+
+@needs("sysctl.net.ipv4.tcp_rmem", "derived.tcp_buffer_bytes")
+def tcp_rmem(facts: FactsView) -> list[int]:
+    """Return the three receive buffer sizes with only the largest raised: every socket costs the middle one."""
+    smallest, initial, _ = facts["sysctl.net.ipv4.tcp_rmem"]
+    return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
+
+
+@needs("sysctl.net.ipv4.tcp_wmem", "derived.tcp_buffer_bytes")
+def tcp_wmem(facts: FactsView) -> list[int]:
+    """Return the three send buffer sizes with only the largest raised: every socket costs the middle one."""
+    smallest, initial, _ = facts["sysctl.net.ipv4.tcp_wmem"]
+    return [smallest, initial, facts["derived.tcp_buffer_bytes"]]
+
+
+SMALLEST_RESERVE_KB = 135_168
+"""The value of tuned's hpc-compute profile on every machine."""
+
+
+@needs("memory.total_kb")
+def min_free_kbytes(facts: FactsView) -> int:
+    """Return the free memory that the kernel should keep in reserve (KiB).
+
+    A share of 1/2048 of RAM (512 MiB at 1 TiB), at least 132 MiB, at most 1 GiB, and never above 2 % of RAM.
+    """
+    total: int = facts["memory.total_kb"]
+    return min(max(total // 2048, SMALLEST_RESERVE_KB), 1 << 20, total // 50)
+
+
+@needs("memory.total_kb")
+def min_free_kbytes_ceiling(facts: FactsView) -> int:
+    """Return the largest harmless reserve (KiB): 5 % of RAM, which is also the kernel's own limit."""
+    total: int = facts["memory.total_kb"]
+    return total // 20
+
+
+@needs("cpu.count")
+def pid_max(facts: FactsView) -> int:
+    """Return the smallest pid_max for this many CPUs: 1024 per CPU, and at least the kernel's 32768."""
+    return max(32_768, 1024 * int(facts["cpu.count"]))
+
+
+def function(name: str) -> Function:
+    """Return the function of `derived.NAME`. Raise KeyError for an unknown derived fact."""
+    if not exists(name):
+        raise KeyError(f"no derived fact is called {name}")
+    found: Function = globals()[name.removeprefix("derived.")]
+    return found
+
+
+def is_derived(name: str) -> bool:
+    return name.startswith("derived.")
+
+
+def exists(name: str) -> bool:
+    """Return whether there is a derived fact of that name."""
+    return hasattr(globals().get(name.removeprefix("derived.")), "needs")
+
+
+def raw_needs(name: str) -> set[str]:
+    """Return the collected facts behind a fact name: itself, or recursively the inputs of a derived fact."""
+    if not is_derived(name):
+        return {name}
+    return set().union(*(raw_needs(each) for each in function(name).needs))  # type: ignore[attr-defined]
+
+
+def lookup(host: HostFacts, name: str) -> Fact:
+    """Return a fact of a host, collected or derived."""
+    if not is_derived(name):
+        return host.get(name)
+    computed = function(name)
+    try:
+        return Value(computed(FactsView(host, computed.needs, lookup)))  # type: ignore[attr-defined]
+    except FactAbsentError as absent:
+        return Absent(str(absent))
+    except FactUnreadError as unread:
+        return Unread(str(unread))

@@ -1,0 +1,79 @@
+"""What a check sees of a host: the facts that it declared, and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
+
+
+class FactAbsentError(Exception):
+    """The thing that is asked for is not on this host (absent)."""
+
+
+class FactUnreadError(Exception):
+    """The fact that is asked for could not be read; the text says why."""
+
+
+class FactUndeclaredError(Exception):
+    """A check asked for a fact that it did not declare: a bug in the check."""
+
+
+class FactsView:
+    """Facts by name, limited to the declared ones.
+
+    `facts[name]` is the value; a fact over several subjects is a dict of subject → value without the absent ones.
+    Raise FactAbsentError if the fact is absent, FactUnreadError if it (or one subject of it) could not be read.
+    """
+
+    def __init__(
+        self, host: HostFacts, declared: Iterable[str], lookup: Callable[[HostFacts, str], Fact] = HostFacts.get
+    ) -> None:
+        self._host = host
+        self._declared = frozenset(declared)
+        self._lookup = lookup
+
+    def fact(self, name: str) -> Fact:
+        """Return the fact: Value, Absent, Unread or Each."""
+        if name not in self._declared:
+            raise FactUndeclaredError(f"the fact {name} is not among the declared needs")
+        return self._lookup(self._host, name)
+
+    def __getitem__(self, name: str) -> Any:
+        return value_of(name, self.fact(name))
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the value, or `default` if the fact is absent. Raise FactUnreadError if it is unread."""
+        try:
+            return self[name]
+        except FactAbsentError:
+            return default
+
+    def readable(self, name: str, default: Any = None) -> Any:
+        """Return the value, or `default` if the fact is absent or unread.
+
+        Use it only for details of a message.
+        """
+        try:
+            return self[name]
+        except (FactAbsentError, FactUnreadError):
+            return default
+
+
+def value_of(name: str, fact: Fact) -> Any:
+    """Return the value of a fact. Raise FactAbsentError or FactUnreadError if there is none."""
+    match fact:
+        case Value(value):
+            return value
+        case Absent(reason):
+            raise FactAbsentError(reason)
+        case Unread(reason):
+            raise FactUnreadError(f"{name}: {reason}")
+        case Each(of):
+            return {
+                subject: value_of(f"{name} of {subject}", each)
+                for subject, each in of.items()
+                if not isinstance(each, Absent)
+            }
+    raise TypeError(f"{name} is not a fact: {fact!r}")

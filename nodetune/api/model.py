@@ -1,0 +1,235 @@
+"""The frozen values that the stages hand to one another. No I/O; standard library only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+SEVERITIES = ("info", "low", "medium", "high", "critical")
+"""Least to most severe."""
+
+DISRUPTIONS = (
+    "none",
+    "new sessions",
+    "daemon reload",
+    "service restart",
+    "network flap",
+    "idle node",
+    "idle GPU",
+    "reboot",
+)
+"""What a fix disrupts, least to most. By default only the first two are done.
+
+Checks, JSON documents and run records use these values. The command line and reports for people use `disruption_name`.
+"""
+
+
+def disruption_name(value: str) -> str:
+    """Return the name of a disruption on the command line and in reports: `idle-gpu` for `idle GPU`."""
+    return value.replace(" ", "-").lower()
+
+
+@dataclass(frozen=True)
+class Value:
+    """A fact that was read. `value` is JSON data; a wanted zero is a value like any other."""
+
+    value: Any
+
+
+@dataclass(frozen=True)
+class Absent:
+    """The host does not have this thing. Neither zero nor unreadable."""
+
+    reason: str = "not present on this host"
+
+
+@dataclass(frozen=True)
+class Unread:
+    """The fact could not be read, and why."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class Each:
+    """One fact for each of several subjects (GPU0, eth0, nvme0n1 …)."""
+
+    of: Mapping[str, Value | Absent | Unread]
+
+
+Fact = Value | Absent | Unread | Each
+
+
+@dataclass(frozen=True)
+class HostFacts:
+    """All that one probe saw: fact name → fact, and how the probe went."""
+
+    host: str
+    facts: Mapping[str, Fact]
+    about: Mapping[str, Any] = field(default_factory=dict)
+
+    def get(self, name: str) -> Fact:
+        """Return the fact, or Unread if this file does not have it."""
+        found = self.facts.get(name)
+        if found is not None:
+            return found
+        failed = self.about.get("failed", {}).get(name.partition(".")[0])
+        return Unread(failed or "not collected: collect the facts again with this version")
+
+
+@dataclass(frozen=True)
+class Ref:
+    """The value of another fact, allowed wherever a literal is (in `accept` and `set`)."""
+
+    fact: str
+
+
+@dataclass(frozen=True)
+class When:
+    """A condition under which a check applies: `fact` must satisfy `accept`; `otherwise` says why not."""
+
+    fact: str
+    accept: Any
+    otherwise: str
+
+
+@dataclass(frozen=True)
+class Remedy:
+    """A kind of fix with parameters. `kind` names nodetune/remediation/builders/<kind>.py; `manual` has steps only.
+
+    `persisted` names the fact that tells what the next boot will set and which file decides;
+    `boot_default` is what the kernel sets when no file does (None: not known). `per_subject`: it acts on the failing
+    subjects (disks, links, GPUs), not on the host as a whole.
+    """
+
+    kind: str
+    target: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+    disruption: str = "none"
+    persisted: str | None = None
+    boot_default: Any = None
+    file: str = ""
+    steps: str = ""
+    per_subject: bool = False
+
+
+Observe = Callable[[Any], Any]
+"""facts view → a value, or a dict of subject → value (see audit.View)."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """One fault that a host can have. `id`, `area` and `doc` come from the file that holds it.
+
+    What is judged is the fact named `fact`, or what `observe` computes from the facts in `needs`.
+    `accept` judges it; `set` is what a fix would write (a value, or a Ref to a fact).
+    `absent` says what it means when the thing is not there: skip, pass or fail.
+    """
+
+    accept: Any
+    severity: str
+    remedy: Remedy
+    fact: str | None = None
+    observe: Observe | None = None
+    needs: tuple[str, ...] = ()
+    set: Any = None
+    applies: tuple[When, ...] = ()
+    absent: str = "skip"
+    unit: str = ""
+    since: str = "0.1.0"
+    stability: str = "preview"
+    id: str = ""
+    area: str = ""
+    doc: str = ""
+
+    @property
+    def title(self) -> str:
+        """The first line of the docstring: the fault in one sentence."""
+        return self.doc.strip().partition("\n")[0].rstrip(".")
+
+
+@dataclass(frozen=True)
+class Waiver:
+    """A named person's decision to live with a finding until a date (ISO, inclusive)."""
+
+    id: str
+    hosts: str
+    reason: str
+    owner: str
+    until: str
+
+
+@dataclass(frozen=True)
+class Fix:
+    """What a plan would do about a finding: data only. `subjects` are the devices that it concerns; empty: the host."""
+
+    kind: str
+    target: str
+    value: Any
+    disruption: str
+    file: str = ""
+    subjects: tuple[str, ...] = ()
+    unit: str = ""
+    params: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The verdict of one check on one host.
+
+    `subjects` maps each failing (or unreadable) subject to what was observed there; `odd` names those that
+    differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
+    boot would lose.
+    """
+
+    check: str
+    status: str
+    severity: str
+    title: str = ""
+    observed: str = ""
+    wanted: str = ""
+    reason: str = ""
+    subjects: Mapping[str, str] = field(default_factory=dict)
+    siblings: int = 0
+    odd: tuple[str, ...] = ()
+    fix: Fix | None = None
+    manual: str = ""
+    gates: bool = False
+
+
+@dataclass(frozen=True)
+class FleetFinding(Finding):
+    """The verdict of one comparison on one host.
+
+    `group` is the group that the host was compared in, `compared` how many hosts of it could be compared, and `agree` how
+    many of these have the wanted value. `decided` is false where too few agree for any host to be called odd.
+    """
+
+    group: str = ""
+    compared: int = 0
+    agree: int = 0
+    decided: bool = True
+
+
+def fix_of(found: Finding) -> Fix:
+    """Return the fix of a finding that is known to have one, such as a finding of a plan."""
+    assert found.fix is not None  # noqa: S101  (for the type checker)
+    return found.fix
+
+
+@dataclass(frozen=True)
+class HostResult:
+    """What became of one host: `state` is ok or the name of a connection failure, `message` says more."""
+
+    host: str
+    state: str
+    message: str = ""
+    facts: HostFacts | None = None
+    findings: tuple[Finding, ...] = ()
+    profile: str = ""
+    profile_reason: str = ""
+    seconds: float = 0.0
+
+    def failing(self) -> Iterator[Finding]:
+        return (found for found in self.findings if found.status == "fail")

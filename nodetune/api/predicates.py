@@ -1,0 +1,261 @@
+"""Predicates that test a value and describe themselves. Standard library only.
+
+Each is data: `to_data` gives what a site file or a prolog policy holds (`{at_least: 5}`), `from_data` reads it back.
+An operand may be a `Ref` to another fact; `resolve` replaces it by that fact's value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from nodetune.api.model import Ref
+
+Show = Callable[[Any], str]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+@dataclass(frozen=True)
+class Equals:
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return bool(value == self.wanted) and isinstance(value, bool) == isinstance(self.wanted, bool)
+
+    def describe(self, show: Show = str) -> str:
+        return show(self.wanted)
+
+
+@dataclass(frozen=True)
+class AtLeast:
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return _number(value) and value >= self.wanted
+
+    def describe(self, show: Show = str) -> str:
+        return f"at least {show(self.wanted)}"
+
+
+@dataclass(frozen=True)
+class AtMost:
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return _number(value) and value <= self.wanted
+
+    def describe(self, show: Show = str) -> str:
+        return f"at most {show(self.wanted)}"
+
+
+@dataclass(frozen=True)
+class Within:
+    """Between two bounds, both allowed."""
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        low, high = self.wanted
+        return _number(value) and low <= value <= high
+
+    def describe(self, show: Show = str) -> str:
+        return f"{show(self.wanted[0])} to {show(self.wanted[1])}"
+
+
+@dataclass(frozen=True)
+class OneOf:
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return any(Equals(each).test(value) for each in self.wanted)
+
+    def describe(self, show: Show = str) -> str:
+        return " or ".join(show(each) for each in self.wanted)
+
+
+@dataclass(frozen=True)
+class Matches:
+    """A regular expression that must be found in the text."""
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return isinstance(value, str) and re.search(self.wanted, value) is not None
+
+    def describe(self, show: Show = str) -> str:  # noqa: ARG002
+        return f"text matching /{self.wanted}/"
+
+
+@dataclass(frozen=True)
+class Contains:
+    """A list or text that holds the operand."""
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return isinstance(value, str | Sequence) and self.wanted in value
+
+    def describe(self, show: Show = str) -> str:
+        return f"contains {show(self.wanted)}"
+
+
+@dataclass(frozen=True)
+class Subset:
+    """A list of which every member is in the operand."""
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return isinstance(value, Sequence) and not isinstance(value, str) and set(value) <= set(self.wanted)
+
+    def describe(self, show: Show = str) -> str:
+        return "nothing but " + ", ".join(show(each) for each in self.wanted)
+
+
+@dataclass(frozen=True)
+class Empty:
+    """Nothing there: the shape of a check whose observation is a list of faults. The operand says so in words."""
+
+    wanted: Any = "none"
+
+    def test(self, value: Any) -> bool:
+        return value is None or (isinstance(value, str | Sequence | dict) and len(value) == 0)
+
+    def describe(self, show: Show = str) -> str:  # noqa: ARG002
+        return str(self.wanted)
+
+
+@dataclass(frozen=True)
+class Not:
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return not as_predicate(self.wanted).test(value)
+
+    def describe(self, show: Show = str) -> str:
+        return f"not {as_predicate(self.wanted).describe(show)}"
+
+
+@dataclass(frozen=True)
+class Where:
+    """A mapping whose named entries satisfy their own predicates."""
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        return isinstance(value, dict) and all(
+            key in value and as_predicate(each).test(value[key]) for key, each in self.wanted.items()
+        )
+
+    def describe(self, show: Show = str) -> str:
+        return ", ".join(f"{key} {as_predicate(each).describe(show)}" for key, each in self.wanted.items())
+
+
+Predicate = Equals | AtLeast | AtMost | Within | OneOf | Matches | Contains | Subset | Empty | Not | Where
+
+BY_KEY: dict[str, type[Any]] = {
+    re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Predicate.__args__
+}
+KEY_OF = {kind: key for key, kind in BY_KEY.items()}
+
+
+def as_predicate(accept: Any) -> Predicate:
+    """Return a predicate unchanged; wrap any other value in Equals."""
+    return accept if type(accept) in KEY_OF else Equals(accept)
+
+
+def to_data(accept: Any) -> Any:
+    """Convert `AtLeast(5)` to `{"at_least": 5}`, a Ref to `{"fact": name}`. It is the inverse of `from_data`."""
+    if isinstance(accept, Ref):
+        return {"fact": accept.fact}
+    if type(accept) in KEY_OF:
+        return {KEY_OF[type(accept)]: to_data(accept.wanted)}
+    if isinstance(accept, dict):
+        return {key: to_data(each) for key, each in accept.items()}
+    if isinstance(accept, list | tuple):
+        return [to_data(each) for each in accept]
+    return accept
+
+
+def operand_from_data(data: Any) -> Any:
+    """Return a literal unchanged; turn `{fact: name}` into a Ref."""
+    if isinstance(data, dict) and set(data) == {"fact"}:
+        return Ref(str(data["fact"]))
+    return data
+
+
+def from_data(data: Any) -> Predicate:
+    """Read a predicate from a site file or a policy.
+
+    Raise ValueError, naming the key, for a predicate that does not exist or operands that do not fit.
+    """
+    if not isinstance(data, dict):
+        return Equals(data)
+    if set(data) == {"fact"}:
+        return Equals(operand_from_data(data))
+    if len(data) != 1:
+        raise ValueError(f"one predicate expected, found {', '.join(map(str, data)) or 'none'}")
+    ((key, operand),) = data.items()
+    if key not in BY_KEY:
+        raise ValueError(f"no predicate is called {key!r}: use one of {', '.join(BY_KEY)}")
+    return _built(key, operand)
+
+
+def _built(key: str, operand: Any) -> Predicate:
+    if key == "not":
+        return Not(from_data(operand))
+    if key == "where":
+        if not isinstance(operand, dict):
+            raise ValueError("where wants a mapping of entry to predicate")
+        return Where({name: from_data(each) for name, each in operand.items()})
+    if key == "within" and not (
+        isinstance(operand, list) and len(operand) == 2 and all(map(_number, operand)) and operand[0] <= operand[1]
+    ):
+        raise ValueError("within wants two numbers: [low, high]")
+    if key in ("at_least", "at_most") and not (_number(operand) or isinstance(operand_from_data(operand), Ref)):
+        raise ValueError(f"{key} wants a number, found {operand!r}")
+    if key in ("one_of", "subset") and not isinstance(operand, list):
+        raise ValueError(f"{key} wants a list")
+    if key == "matches":
+        _check_pattern(operand)
+    built: Predicate = BY_KEY[key](operand_from_data(operand))
+    return built
+
+
+def _check_pattern(operand: Any) -> None:
+    try:
+        re.compile(operand)
+    except (re.error, TypeError) as problem:
+        raise ValueError(f"matches wants a regular expression: {problem}") from None
+
+
+def refs(data: Any) -> set[str]:
+    """Return the names of all facts that a predicate (or a value to set) refers to."""
+    if isinstance(data, Ref):
+        return {data.fact}
+    if type(data) in KEY_OF:
+        return refs(data.wanted)
+    if isinstance(data, dict):
+        return set().union(*(refs(each) for each in data.values()), set())
+    if isinstance(data, list | tuple):
+        return set().union(*(refs(each) for each in data), set())
+    return set()
+
+
+def resolve(data: Any, lookup: Callable[[str], Any]) -> Any:
+    """Return the predicate (or value) with every Ref replaced by `lookup(name)`."""
+    if isinstance(data, Ref):
+        return lookup(data.fact)
+    if type(data) in KEY_OF:
+        (only,) = fields(data)
+        return replace(data, **{only.name: resolve(data.wanted, lookup)})
+    if isinstance(data, dict):
+        return {key: resolve(each, lookup) for key, each in data.items()}
+    if isinstance(data, list | tuple):
+        return type(data)(resolve(each, lookup) for each in data)
+    return data

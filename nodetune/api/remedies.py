@@ -1,0 +1,135 @@
+"""The remedy kinds as constructors. One kind = one way to change a host, with its running and its persisted side.
+
+A check names what it changes; how disruptive that is, and which fact tells what the next boot will do, is known
+here once for all checks of a kind. Values to set live in the check (or the profile), never here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodetune.api.model import Remedy
+
+
+def sysctl(name: str, boot_default: Any = None) -> Remedy:
+    """Set a kernel parameter: now with sysctl -w, at boot with sysctl.d."""
+    return Remedy(
+        "sysctl",
+        name,
+        persisted=f"persisted.sysctl.{name}",
+        boot_default=boot_default,
+        file="/etc/sysctl.d/zz-nodetune.conf",
+    )
+
+
+def sysfs(path: str, boot_default: Any = None) -> Remedy:
+    """Write a file under /sys: now, and at boot with tmpfiles.d.
+
+    If several tmpfiles.d lines write the same path, the file that sorts first wins (seen with systemd 252). sysctl.d
+    does the opposite: hence 00-.
+    """
+    return Remedy(
+        "sysfs",
+        path,
+        persisted=f"persisted.tmpfiles.{path}",
+        boot_default=boot_default,
+        file="/etc/tmpfiles.d/00-nodetune.conf",
+    )
+
+
+def kernel_arg(name: str) -> Remedy:
+    """Set a kernel argument for the next boot (GRUB drop-in, or grubby)."""
+    return Remedy(
+        "kernel_arg",
+        name,
+        disruption="reboot",
+        persisted=f"cmdline.installed.{name}",
+        file="/etc/default/grub.d/zz-nodetune.cfg",
+    )
+
+
+def limit(item: str) -> Remedy:
+    """Set a resource limit everywhere it can come from: PAM, systemd's defaults, the launching services."""
+    return Remedy(
+        "limit", item, disruption="service restart", file="/etc/security/limits.d/zz-nodetune.conf", per_subject=True
+    )
+
+
+def systemd_dropin(unit: str, section: str, key: str, disruption: str = "service restart") -> Remedy:
+    """Set one key of a unit (or of system.conf, logind.conf) in a drop-in file."""
+    return Remedy(
+        "systemd_dropin",
+        f"{unit} [{section}] {key}",
+        {"unit": unit, "section": section, "key": key},
+        disruption,
+        file=f"/etc/systemd/{'' if unit.endswith('.conf') else 'system/'}{unit}.d/zz-nodetune.conf",
+    )
+
+
+def service(unit: str, disruption: str = "none") -> Remedy:
+    """Set whether a service runs and starts at boot: `set` is enabled, disabled or masked."""
+    return Remedy("service", unit, disruption=disruption)
+
+
+def module(name: str) -> Remedy:
+    """Load a kernel module: now, and at boot with modules-load.d."""
+    return Remedy("module", name, file=f"/etc/modules-load.d/nodetune-{name}.conf")
+
+
+def modprobe(name: str, disruption: str = "reboot") -> Remedy:
+    """Set the options of a kernel module, or blacklist it."""
+    return Remedy("modprobe", name, disruption=disruption, file=f"/etc/modprobe.d/nodetune-{name}.conf")
+
+
+def block_queue(attribute: str) -> Remedy:
+    """Set an attribute under /sys/block/*/queue: now, and at boot with udev."""
+    return Remedy("block_queue", attribute, file="/etc/udev/rules.d/99-zz-nodetune-block.rules", per_subject=True)
+
+
+def cpufreq(attribute: str) -> Remedy:
+    """Set governor, EPP, boost or idle states: now, and at boot by a systemd unit."""
+    return Remedy("cpufreq", attribute, file="/etc/systemd/system/nodetune-cpu.service", per_subject=True)
+
+
+def irq_affinity() -> Remedy:
+    """Place interrupts on the CPUs local to their device, again at each boot."""
+    return Remedy("irq_affinity", "interrupts", file="/etc/systemd/system/nodetune-irq.service")
+
+
+def swap_off() -> Remedy:
+    """Turn swap off, and keep it off (fstab, swap units)."""
+    return Remedy("swap_off", "swap", disruption="idle node", file="/etc/fstab")
+
+
+def mount_option(option: str) -> Remedy:
+    """Set an option of a mounted file system."""
+    return Remedy("mount_option", option, disruption="idle node", file="/etc/fstab", per_subject=True)
+
+
+def net_link(setting: str, disruption: str = "network flap") -> Remedy:
+    """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file."""
+    return Remedy(
+        "net_link", setting, disruption=disruption, file="/etc/systemd/network/00-nodetune-*.link", per_subject=True
+    )
+
+
+def nccl_conf(name: str) -> Remedy:
+    """Set a variable in /etc/nccl.conf."""
+    return Remedy("nccl_conf", name, disruption="new sessions", file="/etc/nccl.conf")
+
+
+def docker_daemon(key: str) -> Remedy:
+    """Set a key in /etc/docker/daemon.json."""
+    return Remedy("docker_daemon", key, disruption="service restart", file="/etc/docker/daemon.json")
+
+
+def gpu(setting: str, disruption: str = "none") -> Remedy:
+    """Change a setting of GPUs through NVML; a systemd unit restores it at boot."""
+    return Remedy(
+        "gpu", setting, disruption=disruption, file="/etc/systemd/system/nodetune-gpu.service", per_subject=True
+    )
+
+
+def manual(steps: str) -> Remedy:
+    """Describe the exact manual steps for a fault that a tool must not fix by itself."""
+    return Remedy("manual", steps=steps)

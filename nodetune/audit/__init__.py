@@ -1,0 +1,1 @@
+"""Facts to findings: which checks run, what they conclude, and how hosts compare."""

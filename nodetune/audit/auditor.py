@@ -1,0 +1,145 @@
+"""Judge facts: of one host, of saved files, and of hosts that are compared with each other."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+
+from nodetune.api.model import Finding, HostFacts, HostResult, Waiver
+from nodetune.audit import evaluate, fleet
+from nodetune.audit.selection import Selection
+from nodetune.config import profile
+from nodetune.facts import document
+from nodetune.facts.saved import Rules, Saved, missing
+from nodetune.foundation.yaml_lines import FileError
+from nodetune.hosts.target import Target
+
+
+class Auditor:
+    """Turns the facts of hosts into findings. Resolves each stack of overlays once."""
+
+    def __init__(self, choice: Selection, today: str = "") -> None:
+        self._choice = choice
+        self._today = today or _today()
+        self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[evaluate.Prepared]]] = {}
+
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], str]:
+        """Return the profile of a host, its prepared checks, and why it is this profile."""
+        given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
+        names, reason = profile.matching(facts, given)
+        if names not in self._resolved:
+            chosen = profile.resolve(names, self._choice.site)
+            wanted = (check for check in chosen.checks if self._choice.wants(check))
+            ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
+            self._resolved[names] = chosen, ready
+        return *self._resolved[names], reason
+
+    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
+        """Return the audit of a host, without its facts, and the row to compare with other hosts."""
+        if not probed.facts:
+            return probed, None
+        row = self._choice.collector.row(probed.facts) if self._choice.collector else None
+        return replace(self.result(probed.facts, probed.seconds), message=probed.message), row
+
+    def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
+        """Judge the facts of one host."""
+        chosen, ready, reason = self._profile_of(facts)
+        findings = evaluate.audit(ready, facts)
+        waived = _waived(findings, chosen.waivers, facts.host, self._today)
+        return HostResult(
+            facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds
+        )
+
+    def audit(self, probed: HostResult) -> HostResult:
+        """Return the audit of a host, and collect its row."""
+        result, row = self.judged(probed)
+        self.take(result, row)
+        return result
+
+    def take(self, result: HostResult, row: fleet.Row | None) -> None:
+        """Collect the row of a host, to compare it with other hosts."""
+        if self._choice.collector and row:
+            self._choice.collector.take(result.host, row)
+
+
+def expect(targets: Iterable[Target], choice: Selection) -> None:
+    """Announce the hosts of this run to the collector. Raises fleet.ReferenceHostError."""
+    if choice.collector:
+        choice.collector.expect({target.name: target.groups for target in targets})
+
+
+def compared(results: Iterable[HostResult], choice: Selection, today: str = "") -> list[HostResult]:
+    """Add the findings of the comparison between hosts. Raises fleet.ReferenceHostError."""
+    known = list(results)  # first: reading the results may fill the collector
+    found = choice.collector.findings() if choice.collector else {}
+    if choice.collector and len(known) == 1 and not found and not choice.candidates:
+        raise FileError("one host cannot be compared with itself: name several, or give --reference")
+    waivers, day = choice.site.waivers if choice.site else (), today or _today()
+    every = []
+    for result in known:
+        mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
+        waived = _waived(mine, waivers, result.host, day)
+        every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
+    return every
+
+
+def _waived(findings: Iterable[Finding], waivers: Sequence[Waiver], host: str, today: str) -> tuple[Finding, ...]:
+    if not waivers:
+        return tuple(findings)
+    from nodetune.config.waivers import waive  # most sites have none
+
+    return waive(findings, waivers, host, today)
+
+
+def _today() -> str:
+    return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+
+
+def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> Iterator[HostResult]:
+    """Judge a saved file, or those of a folder, where a host with a bad or missing file counts as not reached.
+
+    Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing selected) or
+    OSError.
+    """
+    choice.facts()  # a selection that names nothing must not read as compliant
+    held = rules or Rules(named=saved.targets is not None)
+    if not saved.is_folder:
+        return iter([Auditor(choice).audit(held.aged(saved.facts(), saved.path))])
+    from nodetune.audit import processes  # one file needs no more than this one
+
+    if saved.targets is not None:
+        expect(saved.targets, choice)
+    found, without = saved.files()
+    judged = processes.judged(
+        {host: (host, file) for host, file in found.items()},
+        choice,
+        lambda part: ((host, held.read(file, host)) for host, file in part),
+    )
+    return chain((missing(host, saved.path) for host in without), judged)
+
+
+def saved_facts(saved: Saved) -> list[HostResult]:
+    """Return saved facts of any age, unjudged, sorted by host. Raises document.FactsError, InventoryError."""
+    if not saved.is_folder:
+        return [_of_file(saved.facts())]
+    found, without = saved.files()
+    return by_name([*map(_read, found.values()), *(missing(host, saved.path) for host in without)])
+
+
+def _read(path: Path) -> HostResult:
+    try:
+        return _of_file(document.load(path, regular=True))
+    except document.FactsError as problem:
+        return HostResult(path.stem, "bad facts", str(problem))
+
+
+def _of_file(facts: HostFacts) -> HostResult:
+    return HostResult(facts.host, "ok", facts=facts)
+
+
+def by_name(results: Iterable[HostResult]) -> list[HostResult]:
+    """Sort results by host."""
+    return sorted(results, key=lambda result: result.host)

@@ -1,0 +1,260 @@
+"""(checks, facts) → findings. Pure: nothing here opens, runs or connects to anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nodetune.api import predicates
+from nodetune.api.derived import lookup, raw_needs
+from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError, value_of
+from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
+from nodetune.facts.memo import FORMS, ResultCache
+from nodetune.foundation import text as plain_text
+from nodetune.foundation.stats import agreed
+
+ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
+"""What the verdicts over several subjects come to: the first of these that any subject has."""
+
+LONGEST = 4000
+"""Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
+
+
+def declared(check: Check) -> set[str]:
+    """Return every fact name that judging the check may need."""
+    names = {*check.needs, *predicates.refs(check.accept), *predicates.refs(check.set)}
+    for when in check.applies:
+        names |= {when.fact} | predicates.refs(when.accept)
+    return names | {name for name in (check.fact, check.remedy.persisted) if name}
+
+
+def required_facts(checks: Iterable[Check]) -> set[str]:
+    """Return the facts that a probe must collect for these checks."""
+    return raw(name for check in checks for name in declared(check))
+
+
+def raw(names: Iterable[str]) -> set[str]:
+    """Replace derived facts by the collected facts that they are computed from."""
+    return set().union(*(raw_needs(name) for name in names), set())
+
+
+def audit(checks: Iterable[Prepared], host: HostFacts) -> tuple[Finding, ...]:
+    """Return one finding for each check."""
+    return tuple(check.judge(host) for check in checks)
+
+
+def judge(check: Check, host: HostFacts) -> Finding:
+    """Return the finding of one check on one host."""
+    return Prepared(check).judge(host)
+
+
+class Prepared:
+    """A check made ready to judge many hosts: what does not depend on the host is worked out once."""
+
+    def __init__(self, check: Check, gates: bool = False) -> None:
+        self.check = check
+        self._gates = gates
+        self._declared = frozenset(declared(check))
+        self._verdicts = ResultCache(raw(self._declared))
+        self._said: dict[tuple[str, ...], Finding] = {}
+        self._accept = None if check.accept is None else predicates.as_predicate(check.accept)
+        self._refers = bool(predicates.refs(check.accept))
+        self._sets_ref = bool(predicates.refs(check.set))
+        self._wanted = "" if self._accept is None or self._refers else self._accept.describe(self._show)
+        self._title = check.title
+        self._applies = [
+            (when.fact, predicates.as_predicate(when.accept), bool(predicates.refs(when.accept)), when.otherwise)
+            for when in check.applies
+        ]
+
+    def judge(self, host: HostFacts) -> Finding:
+        """Return the finding on one host. Hosts with the same facts get the same object."""
+        return self._verdicts.of(host, self._judge_once)
+
+    def _judge_once(self, host: HostFacts) -> Finding:
+        """Judge, and turn equal findings into one object: different facts mostly lead to a few findings."""
+        found = self._judge(host)
+        words = found.status, found.observed, found.wanted, found.reason
+        if len(self._said) < FORMS:
+            self._said.setdefault(words, found)
+        known = self._said.get(words)
+        return known if known is not None and known == found else found
+
+    def _judge(self, host: HostFacts) -> Finding:
+        view = FactsView(host, self._declared, lookup)
+        try:
+            why_not = self._does_not_apply(view)
+            if why_not:
+                return self._finding("skip", reason=why_not)
+            return self._judge_fact(view, self._observe(view))
+        except FactAbsentError as absent:
+            return self._absent(view, str(absent))
+        except FactUnreadError as unread:
+            return self._finding("unknown", reason=str(unread))
+        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError) as problem:
+            # A host may send any shape of data; what a check cannot make sense of is no verdict, and no traceback.
+            return self._finding(
+                "unknown", reason=f"the facts have an unexpected shape: {plain_text.plain(repr(problem), 120)}"
+            )
+
+    def _does_not_apply(self, view: FactsView) -> str:
+        if self._accept is None:
+            return "this profile leaves it untouched"
+        for name, accept, refers, otherwise in self._applies:
+            fact = view.fact(name)
+            if isinstance(fact, Absent):
+                return otherwise
+            wanted = predicates.resolve(accept, view.__getitem__) if refers else accept
+            if not wanted.test(value_of(name, fact)):
+                return otherwise
+        return ""
+
+    def _observe(self, view: FactsView) -> Fact:
+        check = self.check
+        if check.observe is None:
+            return view.fact(check.fact or "")
+        seen = check.observe(view)
+        if isinstance(seen, Value | Absent | Unread | Each):
+            return seen
+        if isinstance(seen, dict):
+            return Each(
+                {
+                    str(name): one if isinstance(one, Value | Absent | Unread) else Value(one)
+                    for name, one in seen.items()
+                }
+            )
+        return Value(seen)
+
+    def _judge_fact(self, view: FactsView, fact: Fact) -> Finding:
+        match fact:
+            case Absent(reason):
+                return self._absent(view, reason)
+            case Unread(reason):
+                return self._finding("unknown", reason=reason)
+            case Value(value):
+                return self._judge_value(view, value)
+            case Each(of):
+                return self._judge_each(view, of)
+        raise TypeError(f"{self.check.id} observed {fact!r}, which is no fact")
+
+    def _absent(self, view: FactsView, reason: str) -> Finding:
+        if self.check.absent == "fail":
+            return self._failing(view, reason, self._wanted)
+        return self._finding(self.check.absent, reason=reason)
+
+    def _judge_value(self, view: FactsView, value: Any) -> Finding:
+        accept, wanted = self._accept_for(view)
+        if not accept.test(value):
+            return self._failing(view, self._show(value), wanted, reason=self._who_decides(view))
+        lost = self._lost_at_boot(view, accept)
+        if lost:
+            return self._failing(view, f"{self._show(value)} now", wanted, reason=lost)
+        return self._finding("pass", observed=self._show(value), wanted=wanted)
+
+    def _judge_each(self, view: FactsView, of: Mapping[str, Value | Absent | Unread]) -> Finding:
+        verdicts = {subject: self._judge_subject(view, subject, fact) for subject, fact in of.items()}
+        if not verdicts:
+            return self._absent(view, "nothing of this kind on this host")
+        status = min((its for its, _, _ in verdicts.values()), key=ORDER.__getitem__)
+        chosen = {subject: seen for subject, (its, seen, _) in verdicts.items() if its == status}
+        wanted = next(text for its, _, text in verdicts.values() if its == status)
+        observed = plain_text.folded(chosen)
+        if status == "fail":
+            odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
+            return self._failing(view, observed, wanted, subjects=chosen, siblings=len(of), odd=odd)
+        if status == "pass":
+            return self._finding("pass", observed=observed, wanted=wanted, siblings=len(of))
+        return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
+
+    def _judge_subject(self, view: FactsView, subject: str, fact: Value | Absent | Unread) -> tuple[str, str, str]:
+        """Return (status, observed value or reason, wanted value) of one subject."""
+        if not isinstance(fact, Value):
+            return "skip" if isinstance(fact, Absent) else "unknown", fact.reason, ""
+        try:
+            accept, wanted = self._accept_for(view, subject)
+        except FactAbsentError as absent:
+            return "skip", str(absent), ""
+        except FactUnreadError as unread:
+            return "unknown", str(unread), ""
+        return "pass" if accept.test(fact.value) else "fail", self._show(fact.value), wanted
+
+    def _accept_for(self, view: FactsView, subject: str | None = None) -> tuple[predicates.Predicate, str]:
+        """Return the predicate with every reference resolved (for a subject: by its own value), and its description."""
+        assert self._accept is not None  # noqa: S101  (`_does_not_apply` has answered)
+        if not self._refers:
+            return self._accept, self._wanted
+
+        def for_subject(name: str) -> Any:
+            fact = view.fact(name)
+            if subject is None or not isinstance(fact, Each):
+                return value_of(name, fact)
+            if subject not in fact.of:
+                raise FactAbsentError(f"{name} does not know {subject}")
+            return value_of(f"{name} of {subject}", fact.of[subject])
+
+        accept: predicates.Predicate = predicates.resolve(self._accept, for_subject)
+        return accept, accept.describe(self._show)
+
+    def _persisted(self, view: FactsView) -> Any:
+        """Return what the next boot sets ({value, file, line}); None if no file sets it, Unread if not known."""
+        name = self.check.remedy.persisted
+        if name is None or self.check.set is None:
+            return None
+        fact = view.fact(name)
+        return fact.value if isinstance(fact, Value) else fact if isinstance(fact, Unread) else None
+
+    def _lost_at_boot(self, view: FactsView, accept: predicates.Predicate) -> str:
+        """Return why a correct value is lost at the next boot; empty if it is not, or if that is unknown."""
+        persisted, default = self._persisted(view), self.check.remedy.boot_default
+        if isinstance(persisted, Unread):
+            return ""
+        if persisted is not None:
+            kept = accept.test(persisted["value"])
+            return "" if kept else f"the next boot sets {self._show(persisted['value'])}: {_place(persisted)}"
+        if default is None or accept.test(default):
+            return ""
+        return f"no file keeps it: the next boot starts from {self._show(default)}"
+
+    def _who_decides(self, view: FactsView) -> str:
+        persisted = self._persisted(view)
+        if persisted is None or isinstance(persisted, Unread):
+            return ""
+        return f"set by {_place(persisted)} ({self._show(persisted['value'])})"
+
+    def _show(self, value: Any) -> str:
+        return plain_text.value(value, self.check.unit)
+
+    def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "", **more: Any) -> Finding:
+        """Make a finding. Its texts come from the host, so they are made safe to print and shortened here."""
+        observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
+        words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
+        return Finding(*words, gates=self._gates, **more)
+
+    def _failing(self, view: FactsView, observed: str, wanted: str, **more: Any) -> Finding:
+        remedy, fix = self.check.remedy, None
+        value = self._value_to_set(view)
+        if remedy.kind != "manual" and value is not None:
+            subjects = tuple(more.get("subjects", ())) if remedy.per_subject else ()
+            where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
+            fix = Fix(*where, subjects, self.check.unit, remedy.params)
+        return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
+
+    def _value_to_set(self, view: FactsView) -> Any:
+        """Return the value that a fix would write, or None if the facts for it are not known."""
+        if not self._sets_ref:
+            return self.check.set
+        try:
+            return predicates.resolve(self.check.set, view.__getitem__)
+        except (FactAbsentError, FactUnreadError):
+            return None
+
+
+def odd_ones(seen: dict[str, str]) -> tuple[str, ...]:
+    """Return the subjects that differ from what at least three quarters of their peers (four or more) agree on."""
+    common = agreed(seen.values())
+    return () if common is None else tuple(subject for subject, value in seen.items() if value != common)
+
+
+def _place(persisted: Mapping[str, Any]) -> str:
+    line = persisted.get("line")
+    return f"{persisted['file']} line {line}" if line else str(persisted["file"])

@@ -1,0 +1,107 @@
+"""Write the finding of a comparison about one host. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.api.model import FleetFinding
+from nodetune.audit.fleet.consensus import FEWEST, Common, Odd, Pool
+from nodetune.audit.fleet.outliers import Bounds
+from nodetune.checks.fleet_comparisons import Comparison
+from nodetune.foundation import text as plain_text
+
+MOST_VALUES = 4
+LONGEST = 4000
+
+
+def finding(comparison: Comparison, status: str, group: str, **more: Any) -> FleetFinding:
+    """Make a finding of a comparison; its texts contain data of hosts, so they are bounded."""
+    observed, wanted, reason = (
+        plain_text.plain(more.pop(name, ""), LONGEST) for name in ("observed", "wanted", "reason")
+    )
+    words = (comparison.title, observed, wanted, reason)
+    manual = comparison.next if status == "fail" else ""
+    return FleetFinding(comparison.id, status, comparison.severity, *words, manual=manual, group=group, **more)
+
+
+def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
+    return finding(comparison, "skip", group, reason=reason)
+
+
+def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
+    """Make the finding for a group that is too small for a majority."""
+    count = f"{hosts} host{'' if hosts == 1 else 's'}"
+    return skipped(comparison, group, f"{count} ({group}): at least {FEWEST} are needed to find odd ones")
+
+
+def odd(
+    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int, reference: str
+) -> FleetFinding:
+    """Make the finding for a host that differs from most, or from the reference."""
+    worst = min((pools[pool] for pool in found.pools), key=lambda pool: pool.hosts[pool.wanted or ""])
+    agree = worst.hosts[worst.wanted or ""]
+    reason = f"as on {reference}" if reference else f"as on {agree} of {worst.having} hosts ({group})"
+    return finding(
+        comparison,
+        "fail",
+        group,
+        observed=found.observed(),
+        wanted=found.expected(),
+        reason=reason,
+        subjects=_subjects(found),
+        compared=compared,
+        agree=agree,
+    )
+
+
+def undecided(
+    comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int
+) -> FleetFinding:
+    """Make the finding for a host of a group without a majority: no host is called odd."""
+    spread = next(pools[pool] for pool in found.pools)
+    values = spread.hosts.most_common()
+    counted = ", ".join(f"{count} have {text}" for text, count in values[:MOST_VALUES])
+    rest = f", and {len(values) - MOST_VALUES} other values" if len(values) > MOST_VALUES else ""
+    reason = f"no majority among {spread.having} hosts ({group}): {counted}{rest}"
+    subjects = _subjects(found)
+    return finding(
+        comparison,
+        "fail",
+        group,
+        observed=found.observed(),
+        wanted="the same on all",
+        reason=reason,
+        subjects=subjects,
+        compared=compared,
+        decided=False,
+    )
+
+
+def _subjects(found: Odd) -> dict[str, str]:
+    return {} if set(found.has) == {""} else dict(found.has)
+
+
+def outlier(
+    comparison: Comparison, group: str, values: Mapping[str, tuple[float, Bounds]], compared: int, outside: int
+) -> FleetFinding:
+    """Make the finding for a host with outliers. `outside`: the number of such hosts."""
+    has = {device: f"{number(value)} {comparison.unit}".strip() for device, (value, _) in values.items()}
+    _, bounds = max(values.values(), key=lambda each: abs(each[0] - each[1].middle))
+    low = f"{number(bounds.low)} to " if comparison.below else "at most "
+    return finding(
+        comparison,
+        "fail",
+        group,
+        observed=has[""] if set(has) == {""} else plain_text.folded(has),
+        wanted=f"{low}{number(bounds.high)}",
+        reason=f"the median of {compared} hosts ({group}) is {number(bounds.middle)}",
+        subjects={} if set(has) == {""} else has,
+        compared=compared,
+        agree=compared - outside,
+    )
+
+
+def number(value: float) -> str:
+    """Format a number with three digits and without an exponent."""
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"

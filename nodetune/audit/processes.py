@@ -1,0 +1,40 @@
+"""Judge many hosts in several processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import closing
+from typing import TypeVar
+
+from nodetune.api.model import HostResult
+from nodetune.audit import fleet
+from nodetune.audit.auditor import Auditor
+from nodetune.audit.selection import Selection
+from nodetune.foundation import parallel
+
+T = TypeVar("T")
+Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
+
+
+def judged(
+    things: Mapping[str, T], choice: Selection, probe: Probe[T], count: int | None = None
+) -> Generator[HostResult, None, None]:
+    """Judge what `probe` makes of the things (by host name), in `count` processes (default: as many as pay off).
+
+    A host whose process died counts as not reached.
+    """
+    judge, left, every = Auditor(choice), set(things), list(things.values())
+    count = parallel.processes(len(every)) if count is None else count
+
+    def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.Row | None], None, None]:
+        with closing(probe(list(part))) as probed:
+            for name, each in probed:
+                yield name, *judge.judged(each)
+
+    with closing(parallel.spread(parallel.parts(every, count), work) if count > 1 else work(every)) as judged:
+        for name, result, row in judged:
+            left.discard(name)
+            judge.take(result, row)
+            yield result
+    for name in sorted(left):
+        yield HostResult(name, "internal error", "the process that worked for this host ended early: run it again")

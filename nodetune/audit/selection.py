@@ -1,0 +1,107 @@
+"""What a run is about: which checks, and the facts that they take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from difflib import get_close_matches
+from fnmatch import fnmatchcase
+from functools import cached_property
+from pathlib import Path
+
+from nodetune import checks
+from nodetune.api import derived, predicates
+from nodetune.api.model import Check
+from nodetune.audit import evaluate, fleet
+from nodetune.config import profile
+from nodetune.facts import document
+from nodetune.foundation.yaml_lines import FileError
+
+ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas.
+
+    With a collector (see `comparing`), the hosts are also compared with each other.
+    """
+
+    profiles: tuple[str, ...] = ()
+    site: profile.Overlay | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    collector: fleet.Collector | None = None
+
+    def wants(self, check: Check) -> bool:
+        return self.wants_named(check.id, check.area)
+
+    def wants_named(self, *names: str) -> bool:
+        """Return whether the patterns leave in what has these names (its id, its area)."""
+        return (not self.select or _matches(names, self.select)) and not _matches(names, self.ignore)
+
+    @cached_property
+    def candidates(self) -> tuple[Check, ...]:
+        """Every check that this run might judge on some host, whatever profile its facts lead to."""
+        added = self.site.add if self.site else ()
+        every = (*checks.load_all(), *added)
+        compared = self.collector.comparisons if self.collector else ()
+        known = {name for check in every for name in (check.id, check.area)}
+        for pattern in self.select:
+            _known(pattern, known | {name for each in compared for name in (each.id, fleet.AREA)})
+        for pattern in self.ignore:  # site checks and comparisons may be left out of a run that has none
+            _known(pattern, known | {"site", fleet.AREA, *fleet.every()})
+        wanted = tuple(check for check in every if self.wants(check))
+        if not wanted and not compared:
+            raise FileError(f"--ignore {', '.join(self.ignore)} leaves no check over")
+        return wanted
+
+    def judged(self) -> tuple[Check, ...]:
+        """Return the candidates, and what is compared between hosts."""
+        return (*self.candidates, *(each.as_check() for each in (self.collector.comparisons if self.collector else ())))
+
+    def facts(self) -> set[str]:
+        """Return the facts to collect: for the candidates, and for choosing the profile."""
+        overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
+        chosen_by = {when.fact for overlay in overlays for when in overlay.when}
+        changed = set().union(
+            *(
+                predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))
+                for overlay in overlays
+                for change in overlay.checks.values()
+                if isinstance(change, dict)
+            ),
+            set(),
+        )
+        compared = evaluate.raw(self._needed().needs())
+        return evaluate.required_facts(self.candidates) | chosen_by | evaluate.raw(changed) | compared | set(ALWAYS)
+
+    def _needed(self) -> fleet.Collector:
+        """Return the comparison of this run, or what saved facts must contain to be compared later."""
+        return self.collector or fleet.Collector(() if self.select else None)
+
+
+def comparing(choice: Selection, by: str = fleet.GPU, reference: str | None = None) -> Selection:
+    """Return the selection for hosts that are also compared with each other.
+
+    `by` names the cohorts: gpu, inventory, all or a fact. A reference (a fact file, or one of the hosts) replaces the
+    majority. Raise FileError or document.FactsError.
+    """
+    known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
+    if by not in fleet.WAYS and not ("." in by and known):
+        raise FileError(f"--cohort takes {', '.join(fleet.WAYS)} or the name of a fact: no fact is called {by!r}")
+    golden = document.load(Path(reference)) if reference and Path(reference).is_file() else reference
+    wanted = (each for each in fleet.every().values() if choice.wants_named(each.id, fleet.AREA))
+    return replace(choice, collector=fleet.Collector(wanted, by, golden))
+
+
+def _known(pattern: str, names: Iterable[str]) -> None:
+    """Raise FileError if a pattern matches no id or area."""
+    if not _matches(names, [pattern]):
+        near = get_close_matches(pattern, list(names), 3)
+        hint = f"did you mean {' or '.join(near)}? List all with" if near else "list them with"
+        raise FileError(f"no check matches {pattern}: {hint}: nodetune checks")
+
+
+def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:
+    return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)

@@ -1,0 +1,56 @@
+"""What a run as a whole came to: counts, and the exit code that scripts depend on. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from nodetune.api.model import SEVERITIES, HostResult
+
+OK, FINDINGS, USAGE, INCOMPLETE, NOT_REACHED, TOO_SLOW = range(6)
+"""0 compliant or done · 1 findings at or above --fail-on · 2 usage or configuration error · 3 incomplete: hosts
+unreachable, or facts unknown that the verdict needs · 4 apply did not reach its end state · 5 a figure is below target.
+Frozen: other people's scripts depend on them. The highest that holds wins."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Counts over all hosts. `failing` and `unknown` are by severity."""
+
+    hosts: int = 0
+    reached: int = 0
+    failing: dict[str, int] = field(default_factory=dict)
+    unknown: dict[str, int] = field(default_factory=dict)
+    statuses: dict[str, int] = field(default_factory=dict)
+
+
+def summarise(results: Iterable[HostResult]) -> Summary:
+    """Count hosts and findings."""
+    hosts = reached = 0
+    failing: Counter[str] = Counter()
+    unknown: Counter[str] = Counter()
+    statuses: Counter[str] = Counter()
+    for result in results:
+        hosts += 1
+        reached += result.state == "ok"
+        for found in result.findings:
+            statuses[found.status] += 1
+            if found.status == "fail":
+                failing[found.severity] += 1
+            elif found.status == "unknown":
+                unknown[found.severity] += 1
+    return Summary(hosts, reached, dict(failing), dict(unknown), dict(statuses))
+
+
+def at_least(severity: str) -> tuple[str, ...]:
+    """Return the severities from `severity` up."""
+    return SEVERITIES[SEVERITIES.index(severity) :]
+
+
+def exit_code(summary: Summary, fail_on: str) -> int:
+    """Return the exit code of an audit. `fail_on` is a severity, or "never" to ignore findings."""
+    counted = () if fail_on == "never" else at_least(fail_on)
+    if summary.reached < summary.hosts or any(summary.unknown.get(each) for each in counted):
+        return INCOMPLETE
+    return FINDINGS if any(summary.failing.get(each) for each in counted) else OK

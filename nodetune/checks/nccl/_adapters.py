@@ -1,0 +1,83 @@
+"""NCCL_IB_HCA and UCX_NET_DEVICES, compared with the RDMA ports of this host."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodetune.checks.nccl._reading import Selection, misshapen, takes_too_much
+from nodetune.checks.nccl._settings import Problems, Setting, problems
+from nodetune.checks.nccl._table import About
+
+Ports = Mapping[str, Any]
+"""Port name such as mlx5_0/1 → the port, as in the fact rdma.ports."""
+
+
+def wrong(settings: Sequence[Setting], ports: Ports) -> Problems:
+    """Return selections that match the wrong adapters, or none."""
+
+    def judge(setting: Setting, about: About) -> str:
+        fault = _BY_TYPE.get(about.get("type", ""))
+        return fault(setting["value"], ports) if fault else ""
+
+    return problems(settings, judge)
+
+
+def _ucx_fault(value: str, ports: Ports) -> str:
+    odd = [token for token in value.split(",") if ":" in token and token.replace(":", "/") not in ports]
+    return f"this host has no {', '.join(odd)}" if odd and ports else ""
+
+
+def _hca_fault(value: str, ports: Ports) -> str:
+    selection = Selection(value)
+    devices = sorted({name.partition("/")[0] for name in ports})
+    return (
+        misshapen(value)
+        or _unmatched(selection, ports)
+        or takes_too_much(selection, devices)
+        or _mixture(_chosen(selection, ports), excludes=selection.excludes)
+    )
+
+
+_BY_TYPE = {"hcas": _hca_fault, "ucx_devices": _ucx_fault}
+
+
+def _unmatched(selection: Selection, ports: Ports) -> str:
+    unmatched = [token for token in selection.tokens if not any(_matches(selection, token, name) for name in ports)]
+    return f"no RDMA port of this host matches {', '.join(unmatched)}" if unmatched else ""
+
+
+def _chosen(selection: Selection, ports: Ports) -> Ports:
+    def named(port: str) -> bool:
+        return any(_matches(selection, token, port) for token in selection.tokens)
+
+    return {name: port for name, port in ports.items() if named(name) != selection.excludes}
+
+
+def _matches(selection: Selection, token: str, port: str) -> bool:
+    device, _, port_number = port.partition("/")
+    wanted = token.split(":")[1] if ":" in token else ""
+    return selection.matches(token, device) and wanted in ("", port_number)
+
+
+def _mixture(chosen: Ports, *, excludes: bool) -> str:
+    """Return why these ports must not be used together."""
+    if not chosen:
+        return "leaves no RDMA port: NCCL falls back to TCP"
+    active = {name: port for name, port in chosen.items() if port.get("state") == "ACTIVE"}
+    inactive = sorted(chosen.keys() - active.keys())
+    if inactive and not excludes:
+        return f"{', '.join(inactive)} is not active: NCCL ignores it"
+    return _two_networks(active) or _slow(active)
+
+
+def _two_networks(active: Ports) -> str:
+    layers = {port.get("link_layer") for port in active.values()}
+    together = " and ".join(sorted(map(str, layers)))
+    return f"selects {together} ports: they cannot reach each other" if len(layers) > 1 else ""
+
+
+def _slow(active: Ports) -> str:
+    fastest = max((port.get("rate_gbps") or 0 for port in active.values()), default=0)
+    slow = sorted(name for name, port in active.items() if (port.get("rate_gbps") or fastest) * 2 < fastest)
+    return f"selects slow ports: {', '.join(slow)} along with ports of {fastest:g} Gb/s" if slow else ""

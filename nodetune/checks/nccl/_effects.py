@@ -1,0 +1,123 @@
+"""Harmful values that NCCL reads as intended: noise, lost speed, corrupt data, conflicts between jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from nodetune.checks.nccl._reading import is_at, lists, number
+from nodetune.checks.nccl._settings import Problems, Setting, effective, problems, subject
+from nodetune.checks.nccl._table import About, table, variables
+
+# -- debugging that is left on -----------------------------------------------------------------------------------------
+
+
+def noisy(settings: Sequence[Setting]) -> Problems:
+    """Return debugging settings that are left on."""
+    return problems(settings, lambda setting, _: _noise(setting["name"], setting["value"]))
+
+
+def _noise(name: str, value: str) -> str:
+    if name == "NCCL_DEBUG_FILE":
+        own = value.startswith("/dev/") or ("%h" in value and "%p" in value)
+        return "" if own else f"every process overwrites the same file: use {value}.%h.%p"
+    about = table()["noisy"].get(name)
+    on = about is not None and _is_on(value, about["at"])
+    return f"{value} is left on: {about['keep']} is enough in production" if on else ""
+
+
+def _is_on(value: str, at: int | list[str]) -> bool:
+    """Return whether the value contains one of the words, or is at least the number."""
+    return any(is_at(token, at) for token in value.split(",")) if isinstance(at, list) else number(value)[0] >= at
+
+
+# -- fast paths that are disabled --------------------------------------------------------------------------------------
+
+
+def lost_paths(settings: Sequence[Setting], has: Mapping[str, bool]) -> Problems:
+    """Return disabled fast paths. `has` names the host's hardware (rdma, efa): without it nothing is lost."""
+
+    def judge(setting: Setting, about: About) -> str:
+        missed = "lost_at" in about and ("when" not in about or has.get(about["when"], False))
+        off = missed and is_at(setting["value"], about["lost_at"])
+        return f"{setting['value']} disables {about['loses']}" if off else ""
+
+    return {**problems(settings, judge), **_no_adaptive_routing(settings)}
+
+
+def _no_adaptive_routing(settings: Sequence[Setting]) -> Problems:
+    threshold, buffers = effective(settings, "NCCL_IB_AR_THRESHOLD"), effective(settings, "NCCL_BUFFSIZE")
+    size = number(buffers["value"])[0] if buffers else variables()["NCCL_BUFFSIZE"]["default"]
+    if threshold is None or number(threshold["value"])[0] <= size:
+        return {}
+    return {subject(threshold): f"above the buffer size of {size}: disables adaptive routing"}
+
+
+# -- corrupt data and hangs --------------------------------------------------------------------------------------------
+
+
+def unsafe(settings: Sequence[Setting]) -> Problems:
+    """Return values that can corrupt data or hang a job."""
+    return problems(settings, _harm)
+
+
+def _harm(setting: Setting, about: About) -> str:
+    if setting["name"] == "NCCL_PROTO" and _chosen("LL128", setting["value"]):
+        return "forces LL128: corrupts data if the hardware does not support it"
+    return about["harm"] if "risky_at" in about and is_at(setting["value"], about["risky_at"]) else ""
+
+
+def _chosen(word: str, value: str) -> bool:
+    """Return whether a list names the word and is not an exclusion."""
+    return any(word.lower() in one.lower().split(",") for one in lists(value) if not one.startswith("^"))
+
+
+# -- tuning that NCCL does by itself -----------------------------------------------------------------------------------
+
+
+def forced(settings: Sequence[Setting]) -> Problems:
+    """Return tuning that NCCL does by itself, and better with each release."""
+    reported = {*table()["noisy"], *table()["per_job"], "NCCL_DEBUG_FILE", "NCCL_TOPO_FILE", "NCCL_GRAPH_FILE"}
+
+    def judge(setting: Setting, about: About) -> str:
+        return "" if setting["name"] in reported or _harmless(setting["value"], about) else _not_permanent(about)
+
+    return problems(settings, judge)
+
+
+def _harmless(value: str, about: About) -> bool:
+    """Return whether the value is the default, fine, or reported by another function."""
+    fine = about.get("fine", [])
+    others = [*about.get("lost_at", []), *about.get("risky_at", [])]
+    return fine == "any" or is_at(value, [*fine, *others, about.get("default", "unset")])
+
+
+def _not_permanent(about: About) -> str:
+    if about["kind"] == "debugging":
+        return f"for debugging only, according to the user guide; default: {about.get('default', 'unset')}"
+    return "not in the user guide: any release may change or remove it" if about["kind"] == "internal" else ""
+
+
+# -- settings in the wrong place ---------------------------------------------------------------------------------------
+
+
+def per_job(settings: Sequence[Setting]) -> Problems:
+    """Return per-job settings in a file for the whole node."""
+    return problems(settings, lambda setting, _: str(table()["per_job"].get(setting["name"], "")))
+
+
+def against_efa(settings: Sequence[Setting]) -> Problems:
+    """Return values that override those of the EFA plugin."""
+    defaults = table()["efa_defaults"]
+
+    def judge(setting: Setting, _: About) -> str:
+        wanted = defaults.get(setting["name"])
+        if wanted is None or is_at(setting["value"], wanted):
+            return ""
+        return f"{setting['value']} overrides the EFA plugin's own value: {wanted}"
+
+    return problems(settings, judge)
+
+
+def has_efa(plugins: Iterable[str]) -> bool:
+    """Return whether one of the installed network plugins is aws-ofi-nccl."""
+    return any("ofi" in path for path in plugins)

@@ -1,0 +1,49 @@
+"""The table of names and values, data/nccl_env.yml, whose header explains its fields; and the order of NCCL's releases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+About = Mapping[str, Any]
+"""The table entry of one variable."""
+
+FILE = Path(__file__).parents[2] / "data" / "nccl_env.yml"
+
+
+@cache
+def table() -> dict[str, Any]:
+    """Read the whole file, once."""
+    import yaml  # here, because checks import this module: the import costs time only when a check runs
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    loaded: dict[str, Any] = yaml.load(FILE.read_text("utf-8"), Loader=loader)  # noqa: S506  (safe, and in C if it can be)
+    return loaded
+
+
+@cache
+def variables() -> dict[str, dict[str, Any]]:
+    """Return the entry of each variable by name, with its component."""
+    return {
+        name: {**about, "component": component}
+        for component, names in table()["variables"].items()
+        for name, about in names.items()
+    }
+
+
+def release(text: str) -> tuple[int, ...]:
+    """Split `2.21.5` into (2, 21, 5)."""
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:3])
+
+
+def newest(libraries: Iterable[Mapping[str, Any]]) -> str:
+    """Return the newest NCCL release among the installed libraries, or an empty string if none has a release."""
+    return max((str(each["version"]) for each in libraries if each.get("version")), key=release, default="")
+
+
+def since(about: Mapping[str, Any]) -> str:
+    """Return the first release that reads a variable, from its tags or the user guide, or an empty string."""
+    return min((about[key] for key in ("first", "guide") if key in about), key=release, default="")

@@ -1,0 +1,227 @@
+"""Share code between `apply` and `rollback`: preparation, progress and results."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, TextIO
+
+import click
+
+from nodetune.api.model import HostResult
+from nodetune.audit.selection import Selection
+from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
+from nodetune.cli import as_typed
+from nodetune.cli.commands import _run
+from nodetune.documents import apply as documents_apply
+from nodetune.documents import audit
+from nodetune.foundation import text
+from nodetune.hosts import inventory
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import outcomes as remediation_outcomes
+from nodetune.remediation import rollout, runs
+from nodetune.remediation.ansible import Event, OnEvent
+from nodetune.remediation.host_operations import ApplyOptions
+from nodetune.remediation.outcomes import StepOutcome
+from nodetune.remediation.plan import HostPlan
+from nodetune.remediation.selection import PlanSelection
+from nodetune.report.text import apply as text_apply
+from nodetune.report.text import before_after as text_before_after
+from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
+
+
+@dataclass(frozen=True)
+class Work:
+    """What an apply knows before it starts."""
+
+    targets: Sequence[Target]
+    choice: PlanSelection
+    reach: ConnectionOptions
+    limit: str
+    plans: Sequence[HostPlan]
+
+    @property
+    def results(self) -> list[HostResult]:
+        return [each.result for each in self.plans]
+
+    @property
+    def busy(self) -> list[HostPlan]:
+        return [each for each in self.plans if each.findings]
+
+    @property
+    def not_reached(self) -> list[HostResult]:
+        return [each for each in self.results if each.state != "ok"]
+
+    @property
+    def skipped(self) -> list[StepOutcome]:
+        """What this run leaves out."""
+        return rollout.left_out(self.plans)
+
+    @property
+    def waiting(self) -> list[StepOutcome]:
+        """Of that, what this run was allowed to do: it waits for something."""
+        return [each for each in self.skipped if remediation_outcomes.within(each.disruption, self.limit)]
+
+    @property
+    def doing(self) -> list[HostPlan]:
+        """The plans without what is left out."""
+        return [replace(each, left_out=()) for each in self.plans]
+
+
+def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions) -> Work:
+    """Audit the hosts, and decide what to do on each."""
+    wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
+    targets = inventory.selected(reach)
+    plans = [rollout.prepare(result, apply_options) for result in _run.with_facts(targets, wide, reach)]
+    return Work(targets, wide, reach, apply_options.max_disruption, plans)
+
+
+def print_plan(stream: TextIO, work: Work) -> None:
+    """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
+    from nodetune.report.text import plan
+
+    plan.print_plan(stream, work.doing, ending="")
+    text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
+
+
+def rehearse(work: Work, stream: TextIO, output_format: str) -> int:
+    """Run a dry run."""
+    with progress(len(work.busy)) as tell:
+        outcomes = rollout.rehearse(work.plans, work.targets, work.reach, tell)
+    diffs, problems = text_apply.diffs_of(outcomes), text_apply.problems_of(outcomes)
+    failed = text_apply.failures_of(outcomes)
+    if output_format == "json":
+        stream.write(audit.text(documents_apply.rehearsed(diffs, problems, failed, work.results)))
+    else:
+        print_plan(stream, work)
+        text_apply.print_diffs(stream, diffs, len(work.plans) == 1)
+        text_apply.print_problems(stream, problems, failed, len(work.plans) == 1)
+    if failed or any(problems.values()):
+        return NOT_REACHED
+    return INCOMPLETE if work.not_reached else OK
+
+
+def begin(work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], root: Path | None) -> runs.Run:
+    """Open the record of an apply, with all that is known before. Raise OSError."""
+    options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
+    run = runs.Run.create(
+        "apply",
+        {**options, "site": str(given.get("site") or ""), **vars(apply_options)},
+        [each.host for each in work.busy],
+        _run.lasting(given.get("inventory")),
+        root,
+    )
+    _record_before(run, work)
+    return run
+
+
+def carry_out(
+    work: Work,
+    apply_options: ApplyOptions,
+    run: runs.Run,
+    before_after: BeforeAfter | None,
+    stream: TextIO,
+    output_format: str,
+) -> int:
+    """Apply the changes, record them and report."""
+    code = NOT_REACHED
+    try:
+        with progress(len(work.busy)) as tell:
+            rolling = rollout.Rollout(work.targets, work.choice, work.reach, apply_options, run, tell, before_after)
+            done = rolling.apply(work.plans)
+        run.save("after", audit.audit(rolling.after()))
+        run.save("outcomes", documents_apply.outcomes(done))
+        verified = before_after.result() if before_after else None
+        code = NOT_REACHED if rolling.left_drained else exit_code(work, done)
+        code = max(code, verified.code if verified else OK)
+    finally:
+        run.finish(code)
+    told = ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified)
+    if output_format == "json":
+        print_json(stream, work, told)
+    else:
+        print_text(stream, work, told)
+    return code
+
+
+@dataclass(frozen=True)
+class ApplyReport:
+    """What an apply came to, for a report. `run` is None where nothing had to be done."""
+
+    run: str | None
+    done: Sequence[StepOutcome]
+    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    drained: Mapping[str, str] = field(default_factory=dict)
+    verified: BeforeAfterResult | None = None
+
+
+def print_text(stream: TextIO, work: Work, told: ApplyReport) -> None:
+    single = len(work.plans) == 1
+    text_apply.print_interrupted(stream, told.dead, single)
+    text_apply.print_outcomes(stream, told.done, single)
+    if told.verified:
+        asked = as_typed.text(work.reach)
+        text_before_after.print_gain(stream, told.verified, told.done, asked, single)
+    text_apply.print_drained(stream, told.drained)
+    text_apply.print_way_back(stream, str(told.run))
+
+
+def _record_before(run: runs.Run, work: Work) -> None:
+    for each in work.busy:
+        if each.result.facts:
+            run.save_facts(each.result.facts)
+    run.save("before", audit.audit(replace(each.result, facts=None) for each in work.busy))
+    run.save("plan", audit.plan([each for each in work.doing if each.findings]))
+
+
+def exit_code(work: Work, done: Sequence[StepOutcome]) -> int:
+    """Return 4 if an allowed fix failed, 3 if a host was not reached; the highest wins."""
+    if not remediation_outcomes.reached(done, work.limit):
+        return NOT_REACHED
+    return INCOMPLETE if work.not_reached else OK
+
+
+def print_json(stream: TextIO, work: Work, told: ApplyReport) -> None:
+    document = documents_apply.applied(told.run, told.done, work.results, told.dead, told.drained, told.verified)
+    stream.write(audit.text(document))
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal; elsewhere --yes is required. Raise click.UsageError, click.Abort."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.UsageError("confirmation needs a terminal: use --yes (after --dry-run)")
+    click.confirm(question, abort=True, err=True)
+
+
+class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
+    """Shows on a terminal what happens on which host; silent elsewhere."""
+
+    def __init__(self, hosts: int) -> None:
+        self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
+        self._show = sys.stderr.isatty()
+
+    def __enter__(self) -> OnEvent:
+        return self._tell if self._show else silent
+
+    def __exit__(self, *_: object) -> None:
+        if self._show:
+            click.echo("\r\033[K", nl=False, err=True)
+
+    def _tell(self, event: Event) -> None:
+        if event.status in ("failed", "unreachable"):
+            self._failed.add(event.host)
+            click.echo(f"\r\033[K{event.host}: {event.status}: {event.message}", err=True)
+        if event.task == "End" and event.status != "started":
+            self._ended.add(event.host)
+        what = f"{event.task.lower()} {event.item}".strip()
+        failed = f", {len(self._failed)} failed" if self._failed else ""
+        line = f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}"
+        click.echo(f"\r\033[K{text.plain(line, 100)}", nl=False, err=True)
+
+
+def silent(_event: Event) -> None:
+    """Take Ansible's events without output."""

@@ -1,0 +1,42 @@
+"""What `apply --verify` adds: hosts are measured around their changes, and what those brought is told."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+import click
+
+from nodetune.cli import as_typed
+from nodetune.cli.commands._apply import Work
+from nodetune.documents import verify
+from nodetune.foundation import text as plain_text
+from nodetune.remediation.batches import batches
+from nodetune.remediation.host_operations import ApplyOptions
+from nodetune.remediation.runs import Run
+from nodetune.verify import before_after as verify_before_after
+from nodetune.verify import remote
+from nodetune.verify.before_after import BeforeAfter
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import Wanted
+
+
+def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
+    """Measures the hosts of `work`, and keeps what it measures in the record of `run`."""
+    asked = as_typed.text(work.reach)
+
+    def keep(when: str, proofs: Sequence[HostVerification]) -> None:
+        run.save(f"{when}-verify", verify.document(proofs, wanted, asked))
+
+    return BeforeAfter(wanted, work.targets, work.reach, remote.measure, _tell, keep)
+
+
+def announce(wanted: Wanted, work: Work, options: ApplyOptions) -> None:
+    """Say how long it will take, before anybody agrees to it."""
+    parts = batches([each.host for each in work.busy], options.canary, options.batch)
+    click.echo(verify_before_after.duration(wanted, len(parts)), err=True)
+
+
+def _tell(host: str, text: str) -> None:
+    if sys.stderr.isatty():
+        click.echo(f"\r\033[K{plain_text.plain(f'measuring {host}: {text}', 100)}", nl=False, err=True)

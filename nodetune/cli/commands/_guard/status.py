@@ -1,0 +1,42 @@
+"""`nodetune guard status`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from nodetune.audit import run
+from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import options as cli_options
+from nodetune.documents import guard as documents_guard
+from nodetune.guard.deploy import cluster, node_state
+from nodetune.guard.deploy import status as known
+from nodetune.report.text import guard
+
+
+@click.command("status")
+@click.argument("nodes", nargs=-1)
+@cli_options.hosts
+@cli_options.output_format
+def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
+    """Show guard mode, last run and drains of nodes.
+
+    \b
+    nodetune guard status                    all nodes, by their names
+    nodetune guard status 'gpu[001-016]'     only these nodes
+    nodetune guard status -i prod            connect as the inventory specifies
+
+    Exit code: 0 done, 2 usage, 3 a node was not reached.
+    """
+    reach, there = cli_options.reach(options), cluster.here()
+    of_slurm = {node.name: node for node in cluster.nodes(there, nodes)}
+    targets = cluster.targets(reach, of_slurm)
+    results = {each.host: each for each in run.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
+    found = [known.of(node, results.get(name)) for name, node in sorted(of_slurm.items())]
+    if output_format == "json":
+        click.echo(documents_guard.status(found), nl=False)
+    else:
+        guard.print_status(sys.stdout, found)
+    return OK if all(each.guard for each in found) else INCOMPLETE

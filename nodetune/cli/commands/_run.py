@@ -1,0 +1,82 @@
+"""What the commands that look at hosts share: the hosts, and progress on the terminal."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
+from pathlib import Path
+
+import click
+
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor, run
+from nodetune.audit.selection import Selection
+from nodetune.facts.cache import FactCache
+from nodetune.hosts import inventory
+from nodetune.hosts.target import ConnectionOptions, Target
+
+
+def audited(reach: ConnectionOptions, choice: Selection, cache: FactCache | None) -> list[HostResult]:
+    """Audit hosts with progress. After Ctrl-C: what is known so far."""
+    targets = inventory.selected(reach)
+    found = _taken(run.audit_hosts(targets, choice, reach, cache), targets)
+    _tell_kept([each for each in found if each.state == "ok" and each.message], len(found))
+    return found
+
+
+def fact_cache(folder: Path, oldest: float, transport: str) -> FactCache:
+    """Open the folder of --cache; make it where it is missing. Raises OSError."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return FactCache(folder, oldest, "slurm" if transport == "slurm" else "ssh")
+
+
+def probed(reach: ConnectionOptions, choice: Selection, each: Callable[[HostResult], HostResult]) -> list[HostResult]:
+    """Return what `each` makes of the facts of every host, in the order of their names. Show progress."""
+    targets = inventory.selected(reach)
+    with closing(run.probe_hosts(targets, choice, reach)) as running:
+        return _taken((each(result) for result in running), targets)
+
+
+def with_facts(targets: list[Target], choice: Selection, reach: ConnectionOptions) -> list[HostResult]:
+    """Audit hosts with progress; each result holds the facts that it was judged by."""
+    return _taken(run.audit_keeping_facts(targets, choice, reach), targets)
+
+
+def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
+    """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
+    kept: list[HostResult] = []
+    failed = 0
+    show = sys.stderr.isatty() and len(targets) > 1
+    try:
+        for result in running:
+            kept.append(result)
+            failed += result.state != "ok"
+            if show:
+                _count(len(kept), failed, len(targets))
+    except KeyboardInterrupt:
+        click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
+        known = {result.host for result in kept}
+        left = (target.name for target in targets if target.name not in known)
+        kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
+    finally:
+        running.close()
+        if show:
+            click.echo("\r\033[K", nl=False, err=True)
+    return auditor.by_name(kept)
+
+
+def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
+    """Say that some hosts were not probed again, so that recent fixes do not show."""
+    if kept:
+        who = f"{kept[0].host} was" if of == 1 else f"{len(kept)} of {of} hosts were"
+        click.echo(f"{who} not probed again: {kept[0].message} (from --cache; limit the age with --max-age)", err=True)
+
+
+def _count(known: int, failed: int, total: int) -> None:
+    click.echo(f"\r{known} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+
+
+def lasting(inventory: str | None) -> str | None:
+    """Make the path of an inventory absolute, so that a rollback from another folder finds it."""
+    return str(Path(inventory).absolute()) if inventory and Path(inventory).exists() else inventory

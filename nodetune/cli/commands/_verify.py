@@ -1,0 +1,174 @@
+"""Measure hosts and report, or compare two saved results."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import os
+import re
+import shlex
+import sys
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
+from nodetune.cli import as_typed
+from nodetune.cli import options as cli_options
+from nodetune.documents import audit
+from nodetune.documents import verify as documents_verify
+from nodetune.foundation import atomic_file
+from nodetune.foundation import text as plain_text
+from nodetune.hosts import inventory
+from nodetune.hosts.target import ConnectionOptions
+from nodetune.report.text import verify, verify_changes
+from nodetune.verify import baseline, remote, run, slurm
+from nodetune.verify import compare as comparing
+from nodetune.verify.catalogue import of_scope
+from nodetune.verify.machine import UNKNOWN
+from nodetune.verify.model import Figure
+from nodetune.verify.run import HostVerification, Tell
+from nodetune.verify.suites import Wanted
+
+ROOM = 1 << 20
+"""Bytes that a result needs at least where it is written to."""
+
+
+def verified(options: dict[str, Any], output_format: str, output: Path | None) -> int:
+    """Measure, evaluate and report."""
+    wanted = _wanted(options)
+    own = baseline.read(options["baseline"]) if options["baseline"] else None
+    for path in (output, options["save_baseline"]):
+        _writable(path)
+    reach = cli_options.reach(options)
+    targets = inventory.selected(reach)
+    asked = shlex.join([*_typed(reach), *_judged(options)])
+    with progress(len(targets)) as tell:
+        proofs = _run_with(wanted, reach, tell).prove(targets, own, options["allow_busy"])
+    if options["save_baseline"]:
+        _save(options["save_baseline"], proofs)
+    with atomic_file.output(output) as stream:
+        if output_format == "json":
+            stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
+        else:
+            propose = not (own or options["save_baseline"])
+            verify.print_verify(stream, proofs, wanted, asked, propose)
+    return run.exit_code(proofs)
+
+
+def _run_with(wanted: Wanted, reach: ConnectionOptions, tell: Tell) -> run.VerifyRun:
+    """Choose how measurements are started. With srun, facts still come over SSH where hosts allow it."""
+    if reach.transport == "slurm":
+        over_ssh = replace(reach, transport="auto")
+        return run.VerifyRun(wanted, over_ssh, slurm.measure, tell, run.reached_or_not)
+    return run.VerifyRun(wanted, reach, remote.measure, tell, run.reached)
+
+
+def _typed(reach: ConnectionOptions) -> list[str]:
+    """Return the options that name the hosts and how to reach them."""
+    words = as_typed.words(reach)
+    if reach.become_password is not None:
+        words = ["-K" if word == "-b" else word for word in words]
+    return words if "-u" in words or not reach.user else [*words, "-u", reach.user]
+
+
+def _judged(options: dict[str, Any]) -> list[str]:
+    """Return the options that select busy hosts and the baseline."""
+    baseline_words = ["--baseline", str(options["baseline"])] if options["baseline"] else []
+    return [*baseline_words, *(["--allow-busy"] if options["allow_busy"] else [])]
+
+
+def _writable(path: Path | None) -> None:
+    """Check that the file can be written before measuring starts. Raise OSError."""
+    if path is not None and (path.is_file() or not path.exists()):
+        try:
+            with tempfile.TemporaryFile(dir=path.parent) as file:
+                os.posix_fallocate(file.fileno(), 0, ROOM)
+        except OSError as problem:
+            raise OSError(problem.errno, problem.strerror, str(path)) from None
+
+
+def _wanted(options: dict[str, Any]) -> Wanted:
+    """Turn the options into a request. Raise click.UsageError for an unknown measurement, variable or network."""
+    known = remote.names()
+    for name in options["only"]:
+        if name not in known:
+            raise click.UsageError(f"no measurement is called {plain_text.plain(name)}: choose from {', '.join(known)}")
+    for each in options["env"]:
+        if not re.fullmatch(r"[A-Za-z_]\w*=.*", each, re.DOTALL):
+            raise click.UsageError(f"--env {plain_text.plain(each)}: write NAME=VALUE")
+    if options["network"] and not options["pairs"] and not set(of_scope("pair")) & set(options["only"]):
+        raise click.UsageError("--network needs --pairs")
+    return Wanted(
+        suite=options["suite"] or ("full" if options["only"] else "quick"),
+        only=tuple(dict.fromkeys(options["only"])),
+        gpus=tuple(sorted(set(options["gpus"]))),
+        disk=options["disk"],
+        pairs=options["pairs"],
+        together=options["multi_node"],
+        network=_network(options["network"]),
+        nccl=options["nccl"],
+        nccl_tests=options["nccl_tests"],
+        env=dict(each.split("=", 1) for each in options["env"]),
+        runs=options["repeat"],
+    )
+
+
+def _network(given: str) -> str:
+    """Return the network in canonical form. Raise click.UsageError if it is none."""
+    try:
+        return str(ipaddress.IPv4Network(given, strict=False)) if given else ""
+    except ValueError:
+        raise click.UsageError(
+            f"--network {plain_text.plain(given)}: write an IPv4 network, such as 10.1.0.0/16"
+        ) from None
+
+
+def _save(path: Path, proofs: Sequence[HostVerification]) -> None:
+    """Write a baseline, unless it would be empty: hosts with unknown hardware do not count."""
+    document = documents_verify.kept([each for each in proofs if each.machine != UNKNOWN])
+    if not document["figures"]:
+        click.echo(f"{path}: not written: no result on known hardware reached its target", err=True)
+        return
+    with atomic_file.output(path) as stream:
+        stream.write(json.dumps(document, indent=1) + "\n")
+
+
+def compared(before: Path, after: Path, output_format: str, output: Path | None) -> int:
+    """Compare two results. Return 5 if something became worse, 3 if nothing could be compared."""
+    return report_changes(documents_verify.read(before), documents_verify.read(after), output_format, output)
+
+
+def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
+    """Print how the figures changed, and return the exit code."""
+    changes = comparing.compare(before, after)
+    with atomic_file.output(output) as stream:
+        if output_format == "json":
+            stream.write(audit.text(documents_verify.compared(changes)))
+        else:
+            verify_changes.print_changes(stream, changes)
+    if any(each.status == comparing.WORSE for each in changes):
+        return TOO_SLOW
+    return OK if any(each.status != comparing.UNSURE for each in changes) else INCOMPLETE
+
+
+@contextmanager
+def progress(hosts: int) -> Iterator[Tell]:
+    """Show on a terminal what is being measured."""
+    on_terminal = sys.stderr.isatty()
+
+    def tell(host: str, text: str) -> None:
+        if on_terminal:
+            line = text if hosts == 1 else f"{host}  {text}"
+            click.echo(f"\r\033[K{plain_text.plain(line, 100)}", nl=False, err=True)
+
+    try:
+        yield tell
+    finally:
+        if on_terminal:
+            click.echo("\r\033[K", nl=False, err=True)

@@ -1,0 +1,169 @@
+"""`nodetune audit`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune import report
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor, fleet
+from nodetune.audit.selection import Selection, comparing
+from nodetune.audit.summary import exit_code, summarise
+from nodetune.cli import as_typed, renamed
+from nodetune.cli import options as cli_options
+from nodetune.facts.saved import Rules, Saved
+from nodetune.foundation import atomic_file
+from nodetune.hosts.target import ConnectionOptions
+
+CACHE_MINUTES = 60
+
+
+def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that select the hosts to compare with."""
+    for option in (
+        renamed.option("--no-compare", was="--no-fleet", is_flag=True, help="Do not compare hosts with each other."),
+        click.option(
+            "--reference",
+            metavar="HOST|FILE",
+            help="Compare all hosts with this host, or with the host in this fact file, instead of with the majority.",
+        ),
+        click.option(
+            "--cohort",
+            default=fleet.GPU,
+            show_default=True,
+            metavar="gpu|inventory|all|FACT",
+            help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _compared(choice: Selection, cohort: str, reference: str | None, no_compare: bool) -> Selection:
+    if not no_compare:
+        return comparing(choice, cohort, reference)
+    if reference:
+        raise click.UsageError("--reference cannot be used with --no-compare")
+    return choice
+
+
+def _aging(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of the fact cache."""
+    for option in (
+        click.option(
+            "--max-age",
+            callback=cli_options.span,
+            metavar="TIME",
+            help="Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as not reached;"
+            " default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is"
+            f" probed again; default: {CACHE_MINUTES}m.",
+        ),
+        renamed.option(
+            "--cache",
+            was="--keep",
+            type=click.Path(path_type=Path, file_okay=False),
+            metavar="DIR",
+            help="Save the facts of each host in this folder, and do not probe hosts whose facts are there. An"
+            " interrupted audit continues where it stopped.",
+        ),
+    ):
+        function = option(function)
+    return function
+
+
+def _check_cache(cache: Path | None, max_age: int | None, facts_path: Path | None) -> None:
+    if cache and facts_path:
+        raise click.UsageError("--cache cannot be used with --facts, which probes no host")
+    if max_age and not (cache or facts_path):
+        raise click.UsageError("--max-age needs --facts or --cache")
+
+
+def _check_format(output_format: str, about: report.About, output: Path | None) -> None:
+    if about.previous and output_format != "html":
+        raise click.UsageError("--previous needs --format html (for other formats: nodetune diff BEFORE AFTER)")
+    if about.measurements and output_format != "html":
+        raise click.UsageError("--measurements needs --format html")
+    if output_format == "html" and output is None and sys.stdout.isatty():
+        raise click.UsageError("--format html is a page for a browser: add -o FILE.html")
+
+
+def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
+    """Audit saved facts."""
+    rules = Rules(max_age, named=reach.inventory is not None)
+    return auditor.by_name(auditor.audit_files(Saved(path, reach.inventory, reach.limit), choice, rules))
+
+
+def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
+    """Audit hosts."""
+    from nodetune.cli.commands import _run  # inventories, SSH and Slurm: saved facts need none of them
+
+    kept = _run.fact_cache(cache, max_age or CACHE_MINUTES * 60, reach.transport) if cache else None
+    return _run.audited(reach, choice, kept)
+
+
+@click.command("audit")
+@cli_options.hosts_or_nodes
+@cli_options.saved_facts
+@_aging
+@cli_options.selection
+@renamed.alias("--by", "--group-by")
+@click.option(
+    "--group-by",
+    cls=renamed.Split,
+    to="--cohort",
+    moved=lambda value: value in fleet.WAYS or "." in value,
+    type=click.Choice(["finding", "host"]),
+    default="finding",
+    show_default=True,
+    help="How to group findings in the text report.",
+)
+@_comparing
+@cli_options.fail_on
+@cli_options.audit_format
+@cli_options.previous
+@cli_options.measurements
+@cli_options.output
+def command(
+    facts_path: Path | None,
+    group_by: str,
+    fail_on: str,
+    output_format: str,
+    previous: Path | None,
+    measurements: tuple[Path, ...],
+    output: Path | None,
+    **options: Any,
+) -> int:
+    """Audit hosts and explain how to fix each finding.
+
+    \b
+    nodetune audit                              this machine
+    nodetune audit -i prod -l 'gpu[001-064]'    hosts of an inventory
+    nodetune audit --facts node.json            saved facts; connects to no host
+    nodetune audit -i prod --reference gpu001   compare with a host that is known to be good
+    nodetune audit -i prod --cache facts/       thousands of hosts: can be interrupted and continued
+
+    With several hosts, the audit also compares versions, settings, links and counters between hosts that should be
+    identical.
+
+    Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
+    """
+    max_age: int | None = options.pop("max_age")
+    cache, reach, site = options.pop("cache"), cli_options.reach(options), options["site"]
+    _check_cache(cache, max_age, facts_path)
+    compare = {name: options.pop(name) for name in ("cohort", "reference", "no_compare")}
+    choice = _compared(cli_options.choice(**options), **compare)
+    asked = as_typed.text(reach, facts_path, choice.profiles, site)
+    known = {check.id: check for check in choice.judged()}
+    about = report.About(known, asked, fail_on, previous, measurements, by_host=group_by == "host")
+    _check_format(output_format, about, output)
+    write = report.MAKERS[output_format](about)
+    found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
+    results = auditor.compared(found, choice)
+    with atomic_file.output(output) as stream:
+        write(results, stream)
+    return exit_code(summarise(results), fail_on)

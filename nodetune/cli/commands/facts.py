@@ -1,0 +1,74 @@
+"""`nodetune facts`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune.api.model import HostResult
+from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import options as cli_options
+from nodetune.cli.commands import _run
+from nodetune.facts import document
+from nodetune.foundation import atomic_file, text
+
+
+def _folder(_context: click.Context, _parameter: click.Parameter, output: Path | None) -> Path | None:
+    if output and output.suffix == ".json":
+        raise click.BadParameter(
+            f"{output} would be a folder with one file per host; for one host: nodetune facts > {output}"
+        )
+    return output
+
+
+@click.command("facts")
+@cli_options.hosts_or_nodes
+@cli_options.selection
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    callback=_folder,
+    metavar="DIR",
+    help="Folder to write, with one file per host. Default: standard output.",
+)
+@click.option("--anonymous", is_flag=True, help="Omit serial numbers, UUIDs, addresses and host names.")
+def command(output: Path | None, anonymous: bool, **options: Any) -> int:
+    """Collect facts of hosts for `nodetune audit --facts`."""
+    reach = cli_options.reach(options)
+    choice = cli_options.choice(**options)
+    saved = Saved(output, anonymous)
+    results = _run.probed(reach, choice, saved.take)
+    for result in results:
+        if result.state != "ok":
+            click.echo(f"{result.host}: {result.state}: {result.message}", err=True)
+        elif result.facts:
+            click.echo(document.dump(result.facts), nl=False)
+    if output:
+        click.echo(f"{text.count(len(saved.names), 'fact file')} in {output}", err=True)
+    return OK if all(result.state == "ok" for result in results) else INCOMPLETE
+
+
+class Saved:
+    """Writes the facts of each host as it answers: what came before a run was stopped is there, and memory stays small."""
+
+    def __init__(self, folder: Path | None, anonymous: bool) -> None:
+        self._folder, self._anonymous = folder, anonymous
+        self.names: set[str] = set()
+        if folder:
+            folder.mkdir(parents=True, exist_ok=True)
+
+    def take(self, result: HostResult) -> HostResult:
+        """Return the result, without its facts if they have been written. Raise OSError."""
+        if result.facts is None:
+            return result
+        facts = document.anonymous(result.facts) if self._anonymous else result.facts
+        if self._folder is None:
+            return replace(result, facts=facts)
+        name = document.file_name(facts.host, self.names)
+        self.names.add(name)
+        atomic_file.write(self._folder / name, document.dump(facts))
+        return replace(result, facts=None)

@@ -1,0 +1,69 @@
+"""`nodetune plan`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor
+from nodetune.audit.selection import Selection
+from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import options as cli_options
+from nodetune.facts.saved import Saved
+from nodetune.foundation import atomic_file
+from nodetune.hosts.target import ConnectionOptions
+from nodetune.remediation import plan as planning
+from nodetune.remediation.selection import PlanSelection
+
+
+@click.command("plan")
+@cli_options.hosts_or_nodes
+@cli_options.saved_facts
+@cli_options.selection
+@click.option("--files", is_flag=True, help="Show the full content of every file.")
+@click.option(
+    "--export",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Write the changes to this folder, as plain files and as an Ansible role.",
+)
+@cli_options.output_format
+@cli_options.output
+def command(
+    facts_path: Path | None, files: bool, export: Path | None, output_format: str, output: Path | None, **options: Any
+) -> int:
+    """Show planned changes and their disruption; change nothing."""
+    reach = cli_options.reach(options)
+    choice = cli_options.choice(**options)
+    plans = [planning.plan(each).without_facts() for each in _probed(facts_path, reach, choice)]
+    if export:
+        from nodetune.remediation import export as exporting
+
+        click.echo(exporting.write(export, plans), err=True)
+    with atomic_file.output(output) as stream:
+        if output_format == "json":
+            from nodetune.documents import audit
+
+            stream.write(audit.text(audit.plan(plans)))
+        else:
+            from nodetune.report.text import plan
+
+            plan.print_plan(stream, plans, files=files)
+    return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
+
+
+def _probed(facts_path: Path | None, reach: ConnectionOptions, choice: Selection) -> list[HostResult]:
+    """Judge hosts or saved facts, keep their facts, and sort by host name."""
+    wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
+    if facts_path is None:
+        from nodetune.cli.commands import _run  # inventories, SSH and Slurm: saved facts need none of them
+        from nodetune.hosts import inventory
+
+        return _run.with_facts(inventory.selected(reach), wide, reach)
+    wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
+    judge, saved = auditor.Auditor(wide), auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit))
+    return [replace(judge.result(each.facts), facts=each.facts) if each.facts else each for each in saved]

@@ -1,0 +1,81 @@
+"""`nodetune provision`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune.cli import options as cli_options
+from nodetune.cli import renamed
+from nodetune.foundation import atomic_file
+from nodetune.provision import STAGES
+
+STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
+
+
+@click.command("provision")
+@cli_options.hosts
+@click.option(
+    "-p",
+    "--profile",
+    "profiles",
+    multiple=True,
+    metavar="NAME",
+    help="Profile to tune for. May be repeated. Default: training.",
+)
+@cli_options.provision_site
+@click.option(
+    "--lock",
+    type=click.Path(path_type=Path, dir_okay=False),
+    required=True,
+    metavar="FILE",
+    help="Lock file with package versions, written by nodetune lock.",
+)
+@click.option("--from", "first", type=STAGE, help="Start with this stage.")
+@click.option("--only", type=STAGE, help="Run only this stage.")
+@click.option(
+    "--upgrade",
+    is_flag=True,
+    help="Upgrade hosts in service in batches; measure before and after, and roll back if slower.",
+)
+@cli_options.drain
+@cli_options.drain_wait
+@cli_options.reboot_wait
+@cli_options.assume_drained
+@cli_options.batches(
+    "With --upgrade: number of hosts per batch, or a percentage. Default: all.",
+    "With --upgrade: number of hosts in the first batch.",
+)
+@click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Run Ansible in check mode for packages, and show the plan for the rest. Changes nothing.",
+)
+@cli_options.agree
+@cli_options.runs_folder
+@cli_options.output_format
+@cli_options.output
+def command(output: Path | None, **options: Any) -> int:
+    """Install, tune, verify and guard bare GPU servers.
+
+    \b
+    nodetune provision -i new -b --site site.yml --lock versions.lock --dry-run
+    nodetune provision -i new -b --site site.yml --lock versions.lock
+    nodetune provision -i new -b --site site.yml --lock versions.lock --from verify
+    nodetune provision -i prod -b --site site.yml --lock newer.lock --upgrade --drain slurm
+
+    Each host passes these stages: preflight, packages, reboot, tune, audit, verify, baseline, guard, join. Stages can be
+    repeated. A host that fails a stage stops there; the others continue. Drivers from other sources are not changed.
+    Exit code: 0 done, 2 usage, 3 hosts not reached or facts unknown, 4 the end state was not reached, 5 below target
+    (with --upgrade: slower than before, and rolled back).
+    """
+    from nodetune.cli.commands import _provision
+
+    if options["upgrade"] and (options["first"] or options["only"]):
+        raise click.UsageError("--upgrade cannot be used with --from or --only")
+    if options["first"] and options["only"]:
+        raise click.UsageError("--from cannot be used with --only")
+    with atomic_file.output(output) as stream:
+        return _provision.provision(options, stream)

@@ -1,0 +1,103 @@
+"""`nodetune verify`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nodetune.cli import options as cli_options
+from nodetune.cli import renamed
+from nodetune.verify import suites
+
+
+@click.command("verify")
+@cli_options.hosts_or_nodes
+@click.option(
+    "--suite",
+    type=click.Choice(suites.NAMES),
+    help="Measurements to run. Default: quick; full with --only.",
+)
+@click.option("--only", multiple=True, metavar="NAME", help="Run only this measurement of the suite. May be repeated.")
+@click.option(
+    "--gpu",
+    "gpus",
+    type=click.IntRange(0, 1023),
+    multiple=True,
+    metavar="N",
+    help="Measure only this GPU. May be repeated.",
+)
+@click.option("--disk", default="", metavar="DIR", help="Also measure the file system of this folder, with fio.")
+@click.option(
+    "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
+)
+@click.option(
+    "--network",
+    default="",
+    metavar="CIDR",
+    help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
+)
+@renamed.option("--multi-node", was="--together", is_flag=True, help="Run NCCL across all hosts, not within each host.")
+@click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
+@click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
+@click.option(
+    "--env",
+    "env",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set an environment variable for the measurements, such as NCCL_…",
+)
+@click.option(
+    "--repeat",
+    type=click.IntRange(1, 100),
+    default=1,
+    show_default=True,
+    metavar="N",
+    help="Number of repetitions (--compare needs at least 5).",
+)
+@renamed.option(
+    "--allow-busy", was="--even-if-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs."
+)
+@click.option(
+    "--baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Baseline of this site. Hosts with the same hardware are compared with it first.",
+)
+@click.option(
+    "--save-baseline",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Save the results as the baseline of this site, without those below target.",
+)
+@click.option(
+    "--compare",
+    nargs=2,
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="A B",
+    help="Compare two saved results (--format json), as nodetune diff A B does. Measures nothing.",
+)
+@cli_options.output_format
+@cli_options.output
+def command(compare: tuple[Path, Path] | None, output_format: str, output: Path | None, **options: Any) -> int:
+    """Measure hosts and find those that are too slow.
+
+    \b
+    nodetune verify                                       this machine, at most a minute
+    nodetune verify -i prod -l 'gpu[001-008]' --suite full
+    nodetune verify -i prod --only gpu_copy --gpu 2       one measurement on one GPU
+    nodetune verify -i prod --save-baseline site.json     save the results as the baseline
+    nodetune verify -i prod --baseline site.json          compare other hosts with the baseline
+    salloc -N4 --gpus-per-node=8 nodetune verify --transport slurm --suite nccl --multi-node
+    nodetune verify --compare before.json after.json      find changes that are not noise
+
+    Results are compared with the baseline, with similar hosts, and with reference figures. Changes and installs
+    nothing. Skips hosts whose GPUs are in use.
+    Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing, 5 below target.
+    """
+    from nodetune.cli.commands import _verify
+
+    if compare:
+        return _verify.compared(*compare, output_format, output)
+    return _verify.verified(options, output_format, output)

@@ -1,0 +1,106 @@
+"""The command line: a group whose commands are the files in nodetune/cli/commands, imported when used."""
+
+from __future__ import annotations
+
+import gc
+import io
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from nodetune import __version__
+from nodetune.cli import renamed
+from nodetune.foundation.errors import UserError
+
+COMMANDS = Path(__file__).parent / "commands"
+USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
+
+COLLECTED = 50_000, 20, 100
+"""Thresholds of the garbage collector. Facts are trees without cycles, hundreds for each of thousands of hosts."""
+
+
+class Lazy(click.Group):
+    """A group that finds commands by file name and imports them when used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
+        return sorted(path.stem for path in COMMANDS.glob("[a-z]*.py"))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in renamed.COMMANDS:
+            return self._renamed(ctx, cmd_name)
+        if cmd_name not in self.list_commands(ctx):
+            return None
+        command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
+        return command
+
+    def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
+        """Return the command that was called `old`."""
+        new = renamed.COMMANDS[old]
+        renamed.notice(ctx, old, " ".join(new))
+        command = self.get_command(ctx, new[0])
+        for name in new[1:]:
+            command = command.get_command(ctx, name) if isinstance(command, click.Group) else None
+        return command
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.version_option(__version__, message="nodetune %(version)s")
+def group() -> None:
+    """Audit, tune, verify and guard GPU servers."""
+
+
+def main() -> None:
+    """Run the command line. Every error that a user can cause is one line and exit code 2."""
+    gc.set_threshold(*COLLECTED)
+    _prepare_output()
+    try:
+        code = group.main(prog_name="nodetune", standalone_mode=False)
+        sys.stdout.flush()
+    except click.exceptions.Abort:
+        code = _say("interrupted", INTERRUPTED)
+    except click.ClickException as problem:
+        problem.show()
+        code = USAGE
+    except BrokenPipeError:
+        code = _reader_gone()
+    except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
+        code = _reader_gone() if ended.code == 1 else ended.code
+    except (ValueError, OSError) as problem:
+        if not _is_for_users(problem):
+            raise
+        code = _say(_text(problem), USAGE)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _reader_gone() -> int:
+    """Discard further output after the reader closed the pipe."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    return READER_GONE
+
+
+def _text(problem: Exception) -> str:
+    """Return the text of an error: file name and problem, without the error number."""
+    if isinstance(problem, OSError) and problem.strerror:
+        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+    return str(problem)
+
+
+def _prepare_output() -> None:
+    """Make sure that standard output exists and accepts every character in any locale."""
+    if sys.stdout is None:  # started with it closed
+        sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (open until the end)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _is_for_users(problem: Exception) -> bool:
+    """Tell whether the text of an error was written for users: our errors, and system errors about files."""
+    return isinstance(problem, (UserError, OSError))
+
+
+def _say(message: str, code: int) -> int:
+    click.echo(f"nodetune: {' '.join(message.split())}", err=True)
+    return code

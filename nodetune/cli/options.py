@@ -1,0 +1,306 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nodetune.api.model import SEVERITIES
+from nodetune.audit.selection import Selection
+from nodetune.cli import renamed
+from nodetune.config import profile
+from nodetune.foundation import atomic_file, paths
+from nodetune.hosts.target import ConnectionOptions, SessionOptions
+from nodetune.report import MAKERS
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+OLD_TRANSPORTS = {"ssh": "openssh"}
+"""Transports of the previous release: on command lines, and in records of runs."""
+
+_UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def span(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+    """Return the seconds of a duration such as 90s, 30m, 2h or 1d."""
+    if given is None:
+        return None
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", given)
+    if not found:
+        raise click.BadParameter(f"{given!r} is not a duration: use 90s, 30m, 2h or 1d")
+    return int(found[1]) * _UNITS[found[2]]
+
+
+def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
+    def add(function: F) -> F:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return add
+
+
+def _complete(name: str) -> Callable[..., Any]:
+    """Return the function of this name in completion.py, which only a press of Tab needs."""
+
+    def complete(*given: Any) -> Any:
+        from nodetune.cli import completion
+
+        return getattr(completion, name)(*given)
+
+    return complete
+
+
+def _transport(*slurm: str) -> Callable[[F], F]:
+    return click.option(
+        "--transport",
+        type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
+        default="auto",
+        show_default=True,
+        help="How to reach hosts. auto uses paramiko, and OpenSSH where paramiko lacks a feature."
+        + (" slurm uses srun; without -i, on all nodes of the allocation." if slurm else ""),
+    )
+
+
+_hosts = _stack(
+    click.option(
+        "-i",
+        "--inventory",
+        metavar="INV",
+        shell_complete=_complete("inventory"),
+        help="Inventory: a name in inventories/, a path, or hosts such as gpu[001-128],login1. Default: this host.",
+    ),
+    click.option(
+        "-l",
+        "--limit",
+        metavar="PATTERN",
+        shell_complete=_complete("limit"),
+        help="Limit to these hosts: Ansible patterns or a node set.",
+    ),
+    click.option(
+        "--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Number of hosts in parallel."
+    ),
+    click.option(
+        "--timeout",
+        type=click.FloatRange(1, 3600),
+        default=40,
+        show_default=True,
+        metavar="SECONDS",
+        help="Deadline for each host.",
+    ),
+    click.option("-u", "--user", help="Log in as this user."),
+    click.option("-b", "--become", is_flag=True, help="Become root with sudo."),
+    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password once. Default: sudo -n."),
+    click.option("--accept-new-host-keys", is_flag=True, help="Accept unknown host keys."),
+)
+
+hosts = _stack(_hosts, _transport())
+hosts_or_nodes = _stack(
+    _hosts, _transport("slurm"), renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
+)
+
+judging = _stack(
+    click.option(
+        "-p",
+        "--profile",
+        "profiles",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=_complete("profiles"),
+        help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
+    ),
+    click.option(
+        "--site", type=click.Path(path_type=Path), metavar="FILE", help="Site file with overrides, checks and waivers."
+    ),
+)
+
+selection = _stack(
+    judging,
+    click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="ID",
+        shell_complete=_complete("selected"),
+        help="Run only these checks or areas (shell patterns).",
+    ),
+    click.option(
+        "--ignore",
+        multiple=True,
+        metavar="ID",
+        shell_complete=_complete("selected"),
+        help="Skip these checks or areas.",
+    ),
+)
+
+
+def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:
+    """Return an existing path, also for the name of a bundled machine."""
+    if given is None or given.exists():
+        return given
+    bundled = {each.stem: each for each in sorted(paths.bundled("facts/recorded").glob("*.json"))}
+    if str(given) in bundled:
+        return bundled[str(given)]
+    raise click.BadParameter(f"no such file or folder: {given} (bundled machines: {', '.join(bundled)})")
+
+
+saved_facts = click.option(
+    "--facts",
+    "facts_path",
+    type=click.Path(path_type=Path),
+    callback=_saved,
+    metavar="FILE|DIR",
+    shell_complete=_complete("saved_facts"),
+    help="Use saved facts instead of connecting to hosts.",
+)
+fail_on = click.option(
+    "--fail-on",
+    type=click.Choice([*reversed(SEVERITIES), "never"]),
+    default="medium",
+    show_default=True,
+    help="Exit with 1 on findings of this severity or higher.",
+)
+output_format = click.option(
+    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
+)
+audit_format = click.option(
+    "--format",
+    "output_format",
+    type=click.Choice(list(MAKERS)),
+    default="text",
+    show_default=True,
+)
+previous = renamed.option(
+    "--previous",
+    was="--since",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
+)
+measurements = renamed.option(
+    "--measurements",
+    was="--measured",
+    type=click.Path(path_type=Path, dir_okay=False),
+    multiple=True,
+    metavar="FILE",
+    help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
+)
+
+
+def _writable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Check that the file can be written before any host is contacted. Raise OSError."""
+    if path:
+        atomic_file.check(path)
+    return path
+
+
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_writable,
+    metavar="FILE",
+    help="Write to this file instead of standard output.",
+)
+
+runs_folder = click.option(
+    "--runs",
+    "runs_folder",
+    type=click.Path(path_type=Path, file_okay=False),
+    metavar="DIR",
+    help="Folder of run records. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
+)
+agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
+reboot_wait = click.option(
+    "--reboot-wait",
+    type=click.FloatRange(0.5, 1440),
+    default=30,
+    show_default=True,
+    metavar="MINUTES",
+    help="Maximum time for a reboot.",
+)
+drain = click.option(
+    "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
+)
+drain_wait = click.option(
+    "--drain-wait",
+    type=click.FloatRange(0, 10080),
+    default=60,
+    show_default=True,
+    metavar="MINUTES",
+    help="Maximum time to wait for jobs.",
+)
+assume_drained = click.option(
+    "--assume-drained",
+    is_flag=True,
+    help="Assume that no scheduler uses the hosts, without asking it.",
+)
+provision_site = click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    required=True,
+    metavar="FILE",
+    help="Site file with repositories and components under `provision`.",
+)
+
+
+def batches(batch: str, canary: str) -> Callable[[F], F]:
+    """Return --batch and --canary with these help texts."""
+    return _stack(
+        click.option("--batch", default="", metavar="N|N%", help=batch),
+        click.option("--canary", type=click.IntRange(0), default=1, show_default=True, metavar="N", help=canary),
+    )
+
+
+def choice(
+    profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+) -> Selection:
+    """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
+    profile.named(profiles)
+    return Selection(profiles, profile.read(site) if site else None, select, ignore)
+
+
+def reach(options: dict[str, Any]) -> ConnectionOptions:
+    """Turn the host options into ConnectionOptions and remove them from `options`. May ask for the sudo password."""
+    if options["transport"] == "slurm":
+        _as_slurm_can(options)
+    ask = options.pop("ask_become_pass")
+    password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
+    return ConnectionOptions(
+        inventory=options.pop("inventory"),
+        limit=options.pop("limit"),
+        forks=options.pop("forks"),
+        transport=options.pop("transport"),
+        options=SessionOptions(
+            seconds=options.pop("timeout"), accept_new_host_keys=options.pop("accept_new_host_keys")
+        ),
+        become=options.pop("become") or ask,
+        become_password=password,
+        user=options.pop("user"),
+    )
+
+
+def _as_slurm_can(options: dict[str, Any]) -> None:
+    """Use the nodes of the allocation if there is no inventory, or all nodes that match the limit.
+
+    Raise click.UsageError, sinfo.SlurmError and patterns.InventoryError.
+    """
+    from nodetune.hosts import nodeset, patterns
+    from nodetune.remote.slurm import sinfo
+
+    for name, typed in (("user", "-u"), ("ask_become_pass", "-K")):
+        if options[name]:
+            raise click.UsageError(f"{typed} is for SSH only: srun uses the user who runs nodetune")
+    sinfo.check()
+    if options["inventory"] is None:
+        nodes = sinfo.allocated() or (sinfo.every() if options["limit"] else [])
+        if not nodes:
+            raise click.UsageError(
+                "--transport slurm: not in an allocation: name the nodes with -i or -l, or use salloc or sbatch"
+            )
+        limit, options["limit"] = options["limit"], None
+        options["inventory"] = nodeset.fold(patterns.pick(limit, nodes, {}) if limit else nodes)

@@ -1,1 +1,0 @@
-"""The commands of `nodetune slurm`: one file each, imported only when it is used."""

@@ -1,0 +1,72 @@
+"""Checks that a site adds in its own file, declaratively: a sysctl, a file's content, a service's state, a kernel argument."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from nodetune.api import predicates, remedies
+from nodetune.api.model import Check, Remedy
+from nodetune.api.predicates import Predicate, Where
+from nodetune.foundation.yaml_lines import LocatedYaml
+
+KINDS = ("sysctl", "file", "service", "kernel_arg")
+SERVICE_STATES = {
+    "enabled": Where({"active": "active", "enabled": "enabled"}),
+    "disabled": Where(
+        {"active": predicates.Not("active"), "enabled": predicates.OneOf(["disabled", "masked", "static", "indirect"])}
+    ),
+    "masked": Where({"enabled": "masked"}),
+}
+
+
+def read(file: LocatedYaml) -> tuple[Check, ...]:
+    """Read the checks under `add`. Raise FileError."""
+    given = (file.data or {}).get("add") or []
+    found = tuple(_check(file, number, each) for number, each in enumerate(given))
+    ids = [check.id for check in found]
+    for number, check_id in enumerate(ids):
+        if check_id in ids[:number]:
+            file.fail(f"{check_id} stands twice: keep one", "add", number, "id")
+    return found
+
+
+def _check(file: LocatedYaml, number: int, given: Any) -> Check:
+    at = ("add", number)
+    kind = next(kind for kind in KINDS if kind in given)
+    subject = given[kind]
+    fact, remedy = _fact_and_remedy(kind, subject)
+    title = str(given.get("title", f"{subject} is not as this site wants it"))
+    doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
+    return Check(
+        fact=fact,
+        accept=_accept(file, kind, given["accept"], *at, "accept"),
+        set=given.get("set"),
+        severity=given.get("severity", "medium"),
+        remedy=remedy,
+        absent="fail",
+        id=given["id"],
+        area="site",
+        doc=doc,
+        stability="stable",
+    )
+
+
+def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
+    if kind == "service":
+        if not isinstance(given, str) or given not in SERVICE_STATES:
+            file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
+        return SERVICE_STATES[given]
+    try:
+        return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
+    except ValueError as problem:
+        file.fail(str(problem), *path)
+
+
+def _fact_and_remedy(kind: str, subject: str) -> tuple[str, Remedy]:
+    if kind == "sysctl":
+        return f"sysctl.{subject}", remedies.sysctl(subject)
+    if kind == "file":
+        return f"file.{subject}", remedies.manual(f"Give {subject} the content that this site wants.")
+    if kind == "service":
+        return f"services.{subject.removesuffix('.service')}", remedies.service(subject)
+    return f"cmdline.running.{subject}", remedies.kernel_arg(subject)

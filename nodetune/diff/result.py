@@ -1,0 +1,59 @@
+"""What a comparison found. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+ADDED, GONE, CHANGED, UNREAD = "added", "gone", "changed", "unread"
+NEW = "new"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One difference. `what` is the fact (and the field in it) or the check; `subject` a device, where there are several."""
+
+    host: str
+    kind: str
+    what: str
+    subject: str = ""
+    before: str = ""
+    after: str = ""
+    severity: str = ""
+    title: str = ""
+
+
+@dataclass(frozen=True)
+class Diff:
+    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities changed as well.
+
+    `bad`: hosts whose facts cannot be read on a side, each with the reasons; they are not compared.
+    """
+
+    of: str
+    lost: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    states: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    changes: tuple[Change, ...] = ()
+    compared: int = 0
+    readings: int = 0
+    rebooted: tuple[str, ...] = ()
+    bad: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.lost or self.added or self.states or self.changes)
+
+
+def folded(changes: Iterable[Change]) -> list[tuple[Change, list[str], list[str]]]:
+    """Group equal changes as (one of them, the hosts, the devices), in order of first appearance."""
+    alike: dict[tuple[str, str, str, str], tuple[Change, dict[str, list[str]]]] = {}
+    for each in changes:
+        _, hosts = alike.setdefault((each.kind, each.what, each.before, each.after), (each, {}))
+        hosts.setdefault(each.host, []).append(each.subject)
+    found = []
+    for change, hosts in alike.values():
+        devices: dict[tuple[str, ...], list[str]] = {}
+        for host, subjects in hosts.items():
+            devices.setdefault(tuple(subjects), []).append(host)
+        found += [(change, names, [each for each in subjects if each]) for subjects, names in devices.items()]
+    return found

@@ -1,0 +1,1 @@
+"""The published JSON documents: schemas, and how each is written and read."""

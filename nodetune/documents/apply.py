@@ -1,0 +1,97 @@
+"""What an apply, a rehearsal or a rollback came to, as JSON data (schemas nodetune.apply/1, nodetune.rehearsal/1 …)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from nodetune.api.model import HostResult
+from nodetune.documents import verify
+from nodetune.documents.audit import head, manual, not_reached
+from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.outcomes import StepOutcome, tally
+from nodetune.verify.before_after import BeforeAfterResult
+from nodetune.verify.compare import LEVEL
+
+APPLY_SCHEMA = "nodetune.apply/1"
+REHEARSAL_SCHEMA = "nodetune.rehearsal/1"
+ROLLBACK_SCHEMA = "nodetune.rollback/1"
+
+
+def outcomes(done: Iterable[StepOutcome]) -> list[dict[str, Any]]:
+    """Return the outcome of each fix as data."""
+    return [asdict(each) for each in done]
+
+
+def applied(
+    run: str | None,
+    done: Sequence[StepOutcome],
+    results: Sequence[HostResult],
+    dead: Mapping[str, Sequence[Mapping[str, Any]]],
+    drained: Mapping[str, str],
+    verified: BeforeAfterResult | None,
+) -> dict[str, Any]:
+    """Return the document of an apply.
+
+    `run` is None if there was nothing to do. `dead` has the runs that were interrupted, by host; `drained` the reason
+    why hosts that this run drained are not back in service; `verified` the result of measuring before and after.
+    """
+    return {
+        **head(APPLY_SCHEMA),
+        "run": run,
+        "steps": outcomes(done),
+        "by_hand": manual(results),
+        "not_reached": not_reached(results),
+        "interrupted": [{"host": host, **each} for host, found in dead.items() for each in found],
+        "left_drained": [{"host": host, "reason": reason} for host, reason in drained.items()],
+        "verified": _before_after(verified),
+        "summary": tally(done),
+    }
+
+
+def rehearsed(
+    diffs: Mapping[str, Sequence[str]],
+    problems: Mapping[str, Sequence[Mapping[str, Any]]],
+    failed: Mapping[str, str],
+    results: Iterable[HostResult],
+) -> dict[str, Any]:
+    """Return for each host the diffs of a check mode run, the problems, and why the run itself failed."""
+    hosts = [
+        {"name": host, "diffs": list(texts), "problems": list(problems.get(host, ())), "failed": failed.get(host, "")}
+        for host, texts in diffs.items()
+    ]
+    return {**head(REHEARSAL_SCHEMA), "hosts": hosts, "not_reached": not_reached(results)}
+
+
+def rolled_back(run: str | None, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """Return for each host what was undone, what was left alone because someone changed it, and the problems."""
+    hosts = [
+        {
+            "name": host,
+            "state": each.state,
+            "message": each.message,
+            "done": [done["label"] for done in each.gathered("done") if done.get("changed")],
+            "refused": each.gathered("refused"),
+            "problems": each.gathered("problems"),
+        }
+        for host, each in outcomes.items()
+    ]
+    return {**head(ROLLBACK_SCHEMA), "run": run, "hosts": hosts}
+
+
+def _before_after(verified: BeforeAfterResult | None) -> dict[str, Any] | None:
+    """Return the part `verified` of an apply, or None if nothing was measured. Fractions as in nodetune.compare/1."""
+    if verified is None:
+        return None
+    return {
+        "suite": verified.wanted.suite,
+        "runs": verified.wanted.runs,
+        "level": LEVEL,
+        "changes": verify.compared(verified.changes)["changes"],
+        "not_measured": [
+            {"host": each.host, "when": each.when, "state": each.state, "message": each.message}
+            for each in verified.missing
+        ],
+        "short": len(verified.short) + len(verified.findings),
+    }

@@ -1,0 +1,69 @@
+"""What `nodetune guard` tells, as JSON data: schemas nodetune.slurm-status/1, slurm-diff/1, slurm-resume/1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from nodetune.api.model import HostResult
+from nodetune.documents import audit
+from nodetune.guard.deploy.nodes import GuardedNode
+from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.resume import Fate
+from nodetune.guard.deploy.status import Guard, Status
+
+STATUS, DIFF, RESUME = "nodetune.slurm-status/1", "nodetune.slurm-diff/1", "nodetune.slurm-resume/1"
+
+
+def status(found: Iterable[Status]) -> str:
+    return audit.text({**audit.head(STATUS), "nodes": [_status(each) for each in found]})
+
+
+def _status(one: Status) -> dict[str, Any]:
+    return {
+        "name": one.name,
+        "state": one.state,
+        "out_of_service": one.out_of_service,
+        "reason": one.reason,
+        "reached": one.guard is not None,
+        "message": one.problem,
+        "guard": _guard(one.guard) if one.guard else None,
+    }
+
+
+def _guard(guard: Guard) -> dict[str, Any]:
+    return {
+        "installed": dict(guard.installed) or None,
+        "last_run": dict(zip(("time", "job", "verdict"), guard.last_run, strict=True)) if guard.last_run else None,
+        "blind_runs": guard.blind_runs,
+        "drain_is_ours": guard.ours,
+    }
+
+
+def diff(nodes: Iterable[GuardedNode], found: Mapping[str, PolicyDiff], lost: Iterable[HostResult]) -> str:
+    told = [_difference(node, found[node.name]) for node in nodes]
+    not_reached = [{"name": each.host, "state": each.state, "message": each.message} for each in lost]
+    return audit.text({**audit.head(DIFF), "hosts": told, "not_reached": not_reached})
+
+
+def _difference(node: GuardedNode, found: PolicyDiff) -> dict[str, Any]:
+    return {
+        "name": node.name,
+        "installed": bool(node.policy),
+        "newly_gates": list(found.gates),
+        "gates_no_more": list(found.gates_no_more),
+        "judged_otherwise": list(found.judged_otherwise),
+        "settings": [{"name": name, "before": before, "after": after} for name, before, after in found.settings],
+        "failing": [
+            {"check": each.check, "severity": each.severity, "observed": each.observed, "subjects": each.subjects}
+            for each in node.failing()
+        ],
+    }
+
+
+def resume(found: Iterable[Fate], dry_run: bool) -> str:
+    told = [
+        {"name": each.name, "state": each.state, "why": each.why, "judged_by": each.judged_by, "check": each.check}
+        for each in found
+    ]
+    return audit.text({**audit.head(RESUME), "dry_run": dry_run, "nodes": told})

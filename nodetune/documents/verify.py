@@ -1,0 +1,178 @@
+"""A verify as JSON data (schema nodetune.verify/1), read back for comparing, and the file of a baseline."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from nodetune.documents.audit import head
+from nodetune.foundation import text
+from nodetune.foundation.errors import UserError
+from nodetune.verify import baseline, diagnosis, figures
+from nodetune.verify.compare import LEVEL, FigureChange
+from nodetune.verify.model import STATUSES, Expectation, Figure, Limit, Unmeasured, Verdict, VerifyFinding
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import Wanted
+
+VERIFY_SCHEMA = "nodetune.verify/1"
+COMPARE_SCHEMA = "nodetune.compare/1"
+LARGEST = 256 << 20
+
+
+class ResultError(UserError):
+    """A result file that is not one; the text is one line: file, what, and what to do."""
+
+
+def document(proofs: Sequence[HostVerification], wanted: Wanted, asked: str) -> dict[str, Any]:
+    """Return the document of a verify.
+
+    `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure.
+    """
+    return {
+        **head(VERIFY_SCHEMA),
+        "suite": "" if wanted.only else wanted.suite,
+        "runs": wanted.runs,
+        "env": dict(wanted.env),
+        "hosts": [_host(each, asked, wanted) for each in proofs],
+        "summary": summary(proofs),
+    }
+
+
+def summary(proofs: Sequence[HostVerification]) -> dict[str, Any]:
+    """Count hosts, statuses and findings."""
+    statuses = [status for proof in proofs for status in proof.statuses]
+    return {
+        "hosts": len(proofs),
+        "measured": sum(bool(each.verdicts) for each in proofs),
+        "statuses": {status: statuses.count(status) for status in STATUSES},
+        "findings": sum(len(each.findings) for each in proofs),
+    }
+
+
+def _host(proof: HostVerification, asked: str, wanted: Wanted) -> dict[str, Any]:
+    return {
+        "name": proof.host,
+        "state": proof.state,
+        "message": proof.message,
+        "seconds": round(proof.seconds, 3),
+        "machine": proof.machine.data(),
+        "measurements": [_verdict(each, asked, wanted) for each in proof.verdicts]
+        + [_unmeasured(each) for each in proof.unmeasured],
+        "findings": [_finding(each) for each in proof.findings],
+        "notes": list(proof.notes),
+    }
+
+
+def _verdict(verdict: Verdict, asked: str, wanted: Wanted) -> dict[str, Any]:
+    figure = verdict.figure
+    return {
+        "measurement": figure.measurement,
+        "metric": figure.metric,
+        "subject": figure.subject,
+        "status": verdict.status,
+        "value": figure.value,
+        "unit": figure.unit,
+        "better": figure.better,
+        "runs": [list(run) for run in figure.runs],
+        "about": dict(figure.about),
+        "expected": _expectation(verdict.expected),
+        "limit": _limit(verdict.limit, verdict.fraction),
+        "again": list(verdict.again),
+        "suspect": verdict.suspect,
+        "reason": verdict.reason,
+        "reproduce": diagnosis.command(figure, asked, wanted),
+    }
+
+
+def _unmeasured(missing: Unmeasured) -> dict[str, Any]:
+    return {
+        "measurement": missing.measurement,
+        "metric": missing.metric,
+        "subject": missing.subject,
+        "status": missing.status,
+        "reason": missing.reason,
+    }
+
+
+def _expectation(expected: Expectation | None) -> dict[str, Any] | None:
+    return dict(vars(expected)) if expected else None
+
+
+def _limit(limit: Limit | None, fraction: float | None) -> dict[str, Any] | None:
+    return {"value": limit.value, "what": limit.what, "fraction": fraction} if limit else None
+
+
+def _finding(found: VerifyFinding) -> dict[str, Any]:
+    return {"status": found.status, "title": found.title, "subjects": list(found.subjects), "next": found.next}
+
+
+def kept(proofs: Iterable[HostVerification]) -> dict[str, Any]:
+    """Return the document of a baseline: all figures measured here that are not below a target."""
+    every = [(proof.machine, each.figure) for proof in proofs for each in proof.verdicts if each.status != "short"]
+    return {**head(baseline.SCHEMA), "figures": baseline.document(every)}
+
+
+def read(path: Path) -> list[Figure]:
+    """Read the figures of a saved result. Raise ResultError or OSError."""
+    if path.stat().st_size > LARGEST:
+        raise ResultError(f"{path}: larger than any result")
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        raise ResultError(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
+    if not is_result(data):
+        raise ResultError(
+            f"{path}: not a {VERIFY_SCHEMA} document: save one with nodetune verify --format json -o FILE"
+        )
+    return figures_of(data)
+
+
+def is_result(data: Any) -> bool:
+    """Tell whether a document is a result of verify."""
+    return isinstance(data, dict) and data.get("schema") == VERIFY_SCHEMA
+
+
+def figures_of(data: Mapping[str, Any]) -> list[Figure]:
+    """Return the figures of a result."""
+    hosts = data.get("hosts")
+    known = [host for host in hosts if isinstance(host, dict)] if isinstance(hosts, list) else []
+    return figures.merged(found for host in known for found in _figures(host))
+
+
+def _figures(host: Mapping[str, Any]) -> Iterator[Figure]:
+    """Yield the valid figures of one host."""
+    name, given = text.plain(host.get("name", "")), host.get("measurements")
+    for each in given if isinstance(given, list) else ():
+        runs = each.get("runs") if isinstance(each, dict) else None
+        for run in runs if isinstance(runs, list) else ():
+            found = figures.read(name, {**each, "samples": run})
+            if isinstance(found, Figure):
+                yield found
+
+
+def compared(changes: Sequence[FigureChange]) -> dict[str, Any]:
+    """Return the document of a comparison. Changes, intervals and resolution are fractions of the value before."""
+    return {
+        **head(COMPARE_SCHEMA),
+        "level": LEVEL,
+        "changes": [
+            {
+                "host": each.before.host,
+                "measurement": each.before.measurement,
+                "metric": each.before.metric,
+                "subject": each.before.subject,
+                "conditions": figures.conditions(each.before),
+                "unit": each.before.unit,
+                "before": each.before.value,
+                "after": each.after.value,
+                "runs": [len(each.before.runs), len(each.after.runs)],
+                "status": each.status,
+                "change": each.change,
+                "interval": list(each.interval) if each.interval else None,
+                "smallest_seen": each.smallest,
+            }
+            for each in changes
+        ],
+    }

@@ -1,0 +1,1 @@
+"""Fact documents: read, written, saved and cached."""

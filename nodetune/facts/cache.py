@@ -1,0 +1,71 @@
+"""Facts kept in a folder as hosts answer: what an audit that was interrupted, or is run again soon, need not ask for."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.facts import document, saved
+from nodetune.foundation import atomic_file
+from nodetune.hosts.target import Target
+
+ASKED = ".asked-{}"
+"""Saved with the facts: the names that were asked for, by their digest. A host need not know all of them."""
+
+
+@dataclass(frozen=True)
+class FactCache:
+    """One file a host, by its name, in a folder; `oldest`: seconds for which its facts stand for the host."""
+
+    folder: Path
+    oldest: float
+    via: str = "ssh"
+
+    def known(self, target: Target, names: Iterable[str]) -> HostResult | None:
+        """Return the facts of a host if all these names are there, the user is the same and they are fresh enough.
+
+        Return None for any problem with the file or the host's variables.
+        """
+        if target.problem:
+            return None
+        path = self._path(target.name)
+        try:
+            facts = document.load(path, regular=True)
+        except document.FactsError:
+            return None
+        there = facts.facts.keys() | _names(self.folder / ASKED.format(facts.about.get("asked")))
+        rules = saved.Rules(self.oldest)
+        aged = rules.aged(facts, path)
+        if facts.host != target.name or facts.about.get("as") != self._reader(target) or not set(names) <= there:
+            return None
+        return HostResult(facts.host, "ok", f"facts kept {rules.age(facts)} ago", facts=facts) if aged.facts else None
+
+    def keep(self, target: Target, facts: HostFacts, names: Iterable[str]) -> None:
+        """Write down what a host answered when it was asked for these. Raise OSError."""
+        text = "".join(f"{name}\n" for name in sorted(names))
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        asked = self.folder / ASKED.format(digest)
+        if not asked.exists():
+            atomic_file.write(asked, text)
+        told = {**facts.about, "asked": digest, "as": self._reader(target)}
+        atomic_file.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)))
+
+    def _reader(self, target: Target) -> str:
+        """Return who reads and by which transport: another user may see more, or less."""
+        return f"{self.via} {target.user or ''} {target.become_user if target.become else ''}".rstrip()
+
+    def _path(self, host: str) -> Path:
+        return self.folder / document.file_name(host, set())
+
+
+@cache
+def _names(path: Path) -> frozenset[str]:
+    """Return the fact names in a file; empty if it is gone or unreadable."""
+    try:
+        return frozenset(path.read_text("utf-8").split())
+    except (OSError, ValueError):
+        return frozenset()

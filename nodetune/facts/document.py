@@ -1,0 +1,279 @@
+"""Fact documents: JSON ↔ HostFacts. What comes from a host is hostile until it has passed through here."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NoReturn
+
+from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.facts.memo import InternPool
+from nodetune.foundation import bounded_file
+from nodetune.foundation import text as plain_text
+from nodetune.foundation.errors import UserError
+from nodetune.probe import layout
+
+SCHEMA = "nodetune.facts/1"
+DEEPEST = 12
+LARGEST_FILE = 64 << 20
+LONGEST_NAME = 100
+"""Bytes of a file's name that a host's name may take; a file system has 255 for all of it."""
+FORMS = InternPool()
+"""One object for equal facts of many hosts."""
+
+
+class FactsError(UserError):
+    """A fact document that is not one; the text says what and where."""
+
+
+def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed") -> HostFacts:
+    """Read a fact document: of `host`; else of the host that it names; else of `unnamed`. Raise FactsError."""
+    found = _by_lines(text)
+    data = None if found else parse(text, where)
+    try:
+        return _described(*found, host, unnamed) if found else from_data(data, host, unnamed)
+    except FactsError as problem:
+        raise FactsError(f"{where}: {problem}") from None
+
+
+def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
+    """Read a document in nodetune's own layout line by line: most lines are equal to those of earlier hosts.
+
+    Return None for any other layout; the caller then parses the whole file and reports errors.
+    """
+    try:
+        head, found, lines = text.decode().partition(layout.FACTS)
+        if not found or not lines.endswith(layout.END):
+            return None
+        data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
+        facts: dict[str, Fact] = {}
+        for line in lines[: -len(layout.END)].split(layout.BETWEEN):
+            name, content = _parts(line)
+            if name in facts:
+                return None
+            facts[name] = FORMS.of(name, content, _fact_of_line)
+    except (ValueError, RecursionError):
+        return None
+    return data, facts
+
+
+def _parts(line: str) -> tuple[str, str]:
+    """Split a line `  "name": fact` into the name and the fact. Raise ValueError."""
+    before, _, content = line.partition('": ')
+    if not before.startswith('  "'):
+        raise ValueError(line)
+    return before[3:], content
+
+
+def _fact_of_line(name: str, content: str) -> Fact:
+    if not _is_usual(name):
+        raise ValueError(name)
+    return _fact(name, _JSON.decode(content))
+
+
+def _is_usual(name: str) -> bool:
+    """Return whether a name needs no escaping in JSON or in a report. Other names are never cached."""
+    return '"' not in name and "\\" not in name and plain_text.plain(name) == name
+
+
+def from_data(data: Any, host: str = "", unnamed: str = "unnamed") -> HostFacts:
+    """Read a fact document that was parsed from JSON. Raise FactsError."""
+    if not isinstance(data, dict) or not isinstance(data.get("facts"), dict):
+        raise FactsError("not a fact document: no object with a member `facts`")
+    facts = {plain_text.plain(name): _known(name, fact) for name, fact in _of_this_version(data)["facts"].items()}
+    return _described(data, facts, host, unnamed)
+
+
+def _of_this_version(data: dict[str, Any]) -> dict[str, Any]:
+    schema = data.get("schema", SCHEMA)
+    if schema != SCHEMA:
+        raise FactsError(f"schema {plain_text.plain(schema)!r} is not {SCHEMA!r}: written by another version")
+    return data
+
+
+def _known(name: str, data: Any) -> Fact:
+    if not _is_usual(name):
+        return _fact(name, data)
+    try:
+        return FORMS.of(name, json.dumps(data), lambda name, _: _fact(name, data))
+    except RecursionError:
+        raise FactsError(f"the fact {plain_text.plain(name)!r} is nested too deeply") from None
+
+
+def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed: str) -> HostFacts:
+    """Add what the rest of the document says about the facts."""
+    about = data.get("about", {})
+    if not isinstance(about, dict):
+        raise FactsError("`about` is not an object")
+    failed, stuck = data.get("failed", {}), data.get("stuck", [])
+    if not isinstance(failed, dict) or not isinstance(stuck, list):
+        raise FactsError("`failed` is not an object or `stuck` is not a list")
+    safe_failed = {plain_text.plain(family): plain_text.plain(reason) for family, reason in failed.items()}
+    described = {**_bounded(about, "about"), "failed": safe_failed, "stuck": _bounded(stuck, "stuck")}
+    return HostFacts(host or plain_text.plain(data.get("host") or "") or unnamed, facts, described)
+
+
+def _fact(name: str, data: Any) -> Fact:
+    if isinstance(data, dict) and set(data) == {"each"} and isinstance(data["each"], dict):
+        return Each(
+            {plain_text.plain(subject): _single(f"{name} of {subject}", one) for subject, one in data["each"].items()}
+        )
+    return _single(name, data)
+
+
+def _single(name: str, data: Any) -> Value | Absent | Unread:
+    if isinstance(data, dict) and len(data) == 1:
+        ((kind, content),) = data.items()
+        if kind == "value":
+            return Value(_bounded(content, name) if isinstance(content, dict | list) else content)
+        if kind == "absent":
+            return Absent(plain_text.plain(content))
+        if kind == "unread":
+            return Unread(plain_text.plain(content))
+    raise FactsError(f"the fact {plain_text.plain(name)!r} is none of value, absent, unread, each")
+
+
+def _bounded(data: Any, name: str, depth: int = 0) -> Any:
+    if depth > DEEPEST:
+        raise FactsError(f"the fact {plain_text.plain(name)!r} is nested too deeply")
+    if isinstance(data, dict):
+        return {str(key): _bounded(each, name, depth + 1) for key, each in data.items()}
+    if isinstance(data, list):
+        return [_bounded(each, name, depth + 1) for each in data]
+    return data
+
+
+def to_data(facts: HostFacts) -> dict[str, Any]:
+    """Return the document of one host, ready for JSON. It is the inverse of `from_data`."""
+    about = dict(facts.about)
+    return {
+        "schema": SCHEMA,
+        "host": facts.host,
+        "about": {key: about[key] for key in sorted(about.keys() - {"failed", "stuck"})},
+        "failed": about.get("failed", {}),
+        "stuck": about.get("stuck", []),
+        "facts": {name: _to_data(facts.facts[name]) for name in sorted(facts.facts)},
+    }
+
+
+def _to_data(fact: Fact) -> dict[str, Any]:
+    match fact:
+        case Value(value):
+            return {"value": value}
+        case Absent(reason):
+            return {"absent": reason}
+        case Unread(reason):
+            return {"unread": reason}
+        case Each(of):
+            return {"each": {subject: _to_data(one) for subject, one in of.items()}}
+    raise TypeError(f"{fact!r} is no fact")
+
+
+def parse(text: bytes | str, where: str) -> Any:
+    """Parse JSON from outside. Deep nesting, long numbers and non-finite values raise FactsError."""
+    try:
+        return json.loads(text, parse_constant=_no_constant, parse_float=_finite)
+    except RecursionError:
+        raise FactsError(f"{where}: JSON nested too deeply") from None
+    except ValueError as problem:
+        raise FactsError(f"{where}: not JSON: {plain_text.plain(problem, 120)}") from None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    return number if math.isfinite(number) else _no_constant(text)
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON value")
+
+
+_JSON = json.JSONDecoder(parse_constant=_no_constant, parse_float=_finite)
+
+
+def load(path: Path, *, regular: bool = False) -> HostFacts:
+    """Read one fact file; a document without a host name gets the file's. Raise FactsError.
+
+    `regular`: never a link, a pipe or a device.
+    """
+    try:
+        content = bounded_file.read(path, LARGEST_FILE, regular=regular)
+    except OSError as problem:
+        raise FactsError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    return read(content, str(path), unnamed=plain_text.plain(path.stem))
+
+
+def files(folder: Path) -> list[Path]:
+    """Return the fact files of a folder. Raise FactsError if there is none."""
+    found = sorted(folder.glob("*.json"))
+    if not found:
+        raise FactsError(f"{folder}: no *.json file in this folder")
+    return found
+
+
+def dump(facts: HostFacts) -> str:
+    """Return the document as text, one fact on each line."""
+    text: str = layout.text(to_data(facts))
+    return text
+
+
+def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
+    """Return a file name for a host that stays in its folder, whatever the host is called."""
+    safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".") or "host"
+    if len(safe.encode()) > LONGEST_NAME:
+        digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:16]
+        safe = f"{safe.encode()[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest}"
+    name, count = f"{safe}.json", 1
+    while name in taken:
+        count += 1
+        name = f"{safe}-{count}.json"
+    return name
+
+
+_SECRET_NAMES = ("serial", "uuid", "asset_tag", "hostname", "boot_id", "machine_id", "gids", "guid", "address")
+
+
+def anonymous(facts: HostFacts) -> HostFacts:
+    """Remove what identifies a machine: serial numbers, UUIDs, hardware and network addresses, its name."""
+    hidden = {
+        name: _hidden(fact) if name.rpartition(".")[2] in _SECRET_NAMES else fact for name, fact in facts.facts.items()
+    }
+    data = to_data(HostFacts("host", hidden, facts.about))
+    return from_data(_scrubbed(data))
+
+
+def _hidden(fact: Fact) -> Fact:
+    match fact:
+        case Value():
+            return Value("removed")
+        case Each(of):
+            return Each({subject: Value("removed") if isinstance(one, Value) else one for subject, one in of.items()})
+    return fact
+
+
+def _scrubbed(data: Any) -> Any:
+    if isinstance(data, dict):
+        return {
+            key: "removed" if key in _SECRET_NAMES and isinstance(each, str) else _scrubbed(each)
+            for key, each in data.items()
+        }
+    if isinstance(data, list):
+        return [_scrubbed(each) for each in data]
+    return _ADDRESS.sub(_same_shape, data) if isinstance(data, str) else data
+
+
+_ADDRESS = re.compile(
+    r"\b(?:[0-9a-f]{2}:){5,19}[0-9a-f]{2}\b"  # Ethernet and InfiniBand hardware addresses
+    r"|\b(?<!\.)(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)\.){3}(?:25[0-5]|2[0-4]\d|1?\d?\d)\b(?!\.\d)"  # IPv4
+    r"|\b(?:[0-9a-f]{4}:){3,7}[0-9a-f]{4}\b"  # IPv6 and GUIDs in full
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b",  # UUIDs
+    re.IGNORECASE,
+)
+
+
+def _same_shape(found: re.Match[str]) -> str:
+    return re.sub("[0-9a-fA-F]", "0", found[0])

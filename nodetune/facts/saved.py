@@ -1,0 +1,171 @@
+"""Saved facts, in a file or in a folder: which file is whose, whether it may be believed, and whether it is fresh enough."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TypeGuard
+
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.facts import document
+from nodetune.hosts.target import Target
+
+MISSED = 2
+"""A file may be older than its node renews it by so many times: one run may fail."""
+
+GRACE_SECONDS = 120
+"""For collecting, writing, and the way of a file to here."""
+
+AHEAD_SECONDS = 300
+"""Clocks that differ by less are no fault of a collection."""
+
+_UNITS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What files of a folder are held to.
+
+    `oldest`: seconds (None: as a file that is renewed says itself, and any age for others); `named`: each must be the
+    host's whose name it goes by, which files that are renewed must be in any case; `now`: Unix time.
+    """
+
+    oldest: float | None = None
+    named: bool = False
+    now: float = field(default_factory=time.time)
+
+    def read(self, path: Path, host: str) -> HostResult:
+        """Read one file of a folder, without judging it. A bad or stale file counts as a host that was not reached."""
+        try:
+            facts = document.load(path, regular=True)
+        except document.FactsError as problem:
+            return HostResult(host, "bad facts", str(problem))
+        strict = self.named or self.oldest is not None or "every" in facts.about
+        if strict and document.file_name(facts.host, set()) != path.name:
+            return HostResult(host, "bad facts", f"{path}: holds the facts of {facts.host}, and must go by that name")
+        return self.aged(replace(facts, host=host) if strict else facts, path)
+
+    def aged(self, facts: HostFacts, path: Path) -> HostResult:
+        """Return the facts of a host, unless they are too old."""
+        state, message = self._age(facts.about, path)
+        return HostResult(facts.host, state, message, facts=None if message else facts)
+
+    def age(self, facts: HostFacts) -> str:
+        """How old facts are that have passed."""
+        collected = facts.about.get("time")
+        return _span(max(0, self.now - collected)) if _is_number(collected) else "some time"
+
+    def _age(self, about: Mapping[str, object], path: Path) -> tuple[str, str]:
+        """Return a state, and why it is not ok."""
+        oldest, collected, every = self.oldest, about.get("time"), about.get("every")
+        if oldest is None and "every" not in about:
+            return "ok", ""
+        if oldest is None:
+            if not _is_number(every):
+                return "bad facts", f"{path}: does not say how often it is renewed"
+            oldest = MISSED * every + GRACE_SECONDS
+        if not _is_number(collected):
+            return "bad facts", f"{path}: does not say when it was collected"
+        age = self.now - collected
+        if age < -AHEAD_SECONDS:
+            return "clock wrong", f"collected {_span(-age)} from now, by the host's clock: set that, or this machine's"
+        if age > oldest:
+            wanted = f"wanted at most {_span(oldest)}"
+            return "stale", f"collected {_span(age)} ago, {wanted}: does nodetune-pull.timer run there?"
+        return "ok", ""
+
+
+def _is_number(given: object) -> TypeGuard[float]:
+    """Of seconds; a host may say anything, numbers that no float holds too."""
+    return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < 1 << 50
+
+
+def _span(seconds: float) -> str:
+    """Format a time in its largest unit of which there are at least two, so that equal hosts read alike."""
+    for name, length in _UNITS:
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {name}"
+    return f"{int(seconds)} s"
+
+
+def whose(found: Iterable[Path], hosts: Iterable[str] | None) -> tuple[dict[str, Path], list[str]]:
+    """Host → its file, and the hosts without one. Without `hosts`: every file, by its name.
+
+    A host's file goes by its name, or, where that is clear, by the name with or without its domain.
+    """
+    files = {path.stem: path for path in found}
+    if hosts is None:
+        return files, []
+    wanted = list(hosts)
+    short, shorter = _by_short(files), _by_short(wanted)
+    taken = {host: host if host in files else _other(host, short, shorter) for host in wanted}
+    return {host: files[name] for host, name in taken.items() if name}, [host for host in wanted if not taken[host]]
+
+
+def _by_short(names: Iterable[str]) -> Mapping[str, list[str]]:
+    known: dict[str, list[str]] = {}
+    for name in names:
+        known.setdefault(name.partition(".")[0], []).append(name)
+    return known
+
+
+def _other(host: str, files: Mapping[str, list[str]], hosts: Mapping[str, list[str]]) -> str:
+    """Find the file of a host under its name with or without the domain."""
+    short = host.partition(".")[0]
+    candidates = files.get(short, [])
+    clear = len(candidates) == len(hosts[short]) == 1 and short in (host, *candidates)
+    return candidates[0] if clear else ""
+
+
+def missing(host: str, folder: Path) -> HostResult:
+    """Return the result of a host that left no file."""
+    return HostResult(host, "missing", f"{folder} holds no file of {host}: is nodetune-pull.timer installed there?")
+
+
+@dataclass(frozen=True)
+class Saved:
+    """`spec` and `limit` are those of `--inventory` and `--limit`: without them, all that is there."""
+
+    path: Path
+    spec: str | None = None
+    limit: str | None = None
+
+    @cached_property
+    def targets(self) -> list[Target] | None:
+        """The inventory's hosts, within the limit; None without an inventory. Raises InventoryError."""
+        if not self.spec:
+            return None
+        from nodetune.hosts import inventory  # saved facts seldom come with one
+
+        return inventory.targets(self.spec, self.limit)
+
+    @property
+    def is_folder(self) -> bool:
+        return self.path.is_dir()
+
+    def facts(self) -> HostFacts:
+        """Read the one file. Raises document.FactsError, also for a host that is not meant; InventoryError."""
+        facts = document.load(self.path)
+        if self.targets is not None:
+            if not whose([Path(f"{facts.host}.json")], [each.name for each in self.targets])[0]:
+                raise document.FactsError(
+                    f"{self.path} holds the facts of {facts.host}, which {self.spec} does not mean"
+                )
+        elif self.limit is not None:
+            self._limited([facts.host])
+        return facts
+
+    def files(self) -> tuple[dict[str, Path], list[str]]:
+        """Return host → its file, and the hosts without one. Raise document.FactsError or InventoryError."""
+        found = document.files(self.path)
+        if self.targets is not None:
+            return whose(found, [each.name for each in self.targets])
+        return whose(found, None if self.limit is None else self._limited([each.stem for each in found]))
+
+    def _limited(self, hosts: list[str]) -> list[str]:
+        from nodetune.hosts import patterns
+
+        return patterns.pick(str(self.limit), hosts, {})

@@ -1,0 +1,65 @@
+"""Writing a file whole, or not at all. Standard library only."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+
+def write(path: Path, text: str) -> None:
+    """Replace a file in one step; a new one has the mode that the user's umask gives. Raise OSError, about this file."""
+    with stream(path) as file:
+        file.write(text)
+
+
+@contextmanager
+def stream(path: Path) -> Iterator[TextIO]:
+    """Open a file that appears only when it is complete. Raise OSError about this file."""
+    partial = path.with_name(f".{path.name[:40]}.{secrets.token_hex(4)}.partial")
+    try:
+        with open(partial, "x", encoding="utf-8", errors="backslashreplace", opener=_opened) as file:
+            yield file
+        partial.replace(path)
+    except OSError as problem:
+        if problem.filename in (
+            None,
+            str(partial),
+        ):  # a full disk names no file, and the partial one nobody has asked for
+            raise OSError(problem.errno, problem.strerror, str(path)) from None
+        raise
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def output(path: Path | None) -> Iterator[TextIO]:
+    """Open standard output without a path, else a file that appears only when it is complete. Raises OSError, about this file."""
+    if path is None:
+        yield sys.stdout
+    elif path.exists() and not path.is_file():  # a device or a pipe (/dev/stdout, /dev/null): never replaced
+        with path.open("w", encoding="utf-8", errors="backslashreplace") as there:
+            yield there
+    else:
+        with stream(path) as file:
+            yield file
+
+
+def _opened(path: str, flags: int) -> int:
+    """Open a file without following a link that somebody else has put there."""
+    return os.open(path, flags | os.O_NOFOLLOW, 0o666)
+
+
+def check(path: Path) -> None:
+    """Check early that a file can be written there. Raise OSError about its folder."""
+    if path.exists() and not path.is_file():
+        return  # a device or a pipe
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(2, "there is no such folder", str(folder))
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise PermissionError(13, "this folder cannot be written to", str(folder))

@@ -1,0 +1,25 @@
+"""Compare things of one kind. Pure; standard library only."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+MAD_TO_SIGMA = 1.4826
+"""Makes the median deviation of a normal distribution its standard deviation."""
+
+
+def robust(values: Sequence[float]) -> tuple[float, float]:
+    """Return the median, and the standard deviation as the median deviation from it estimates it."""
+    from statistics import median  # here: it takes milliseconds, which the guard does not have
+
+    middle = median(values)
+    return middle, MAD_TO_SIGMA * median([abs(each - middle) for each in values])
+
+
+def agreed(values: Iterable[Any]) -> Any:
+    """Return what at least three quarters of four or more values agree on, or None."""
+    seen = Counter(values)
+    value, count = seen.most_common(1)[0] if seen else (None, 0)
+    return value if seen.total() >= 4 and count * 4 >= seen.total() * 3 else None

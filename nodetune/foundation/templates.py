@@ -1,0 +1,35 @@
+"""Files from templates/, filled in. What is filled in is data: what is in it is never a template."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from functools import cache
+from typing import Any
+
+from nodetune.foundation import paths
+
+SETTINGS = "# settings: "
+"""Before the settings that a file was made from, as one line of JSON."""
+
+
+def render(template: str, **known: Any) -> str:
+    """Fill in templates/NAME. A name that it uses and that is not given is an error."""
+    text: str = _templates().get_template(template).render(**known)
+    return text
+
+
+@cache
+def _templates() -> Any:
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    made = Environment(  # noqa: S701  (no HTML is made here)
+        loader=FileSystemLoader(paths.shared("templates")),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    made.filters["quote"] = lambda text: shlex.quote(str(text))
+    made.filters["line"] = lambda settings: SETTINGS + json.dumps(settings, sort_keys=True)
+    return made

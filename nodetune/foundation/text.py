@@ -1,0 +1,103 @@
+"""Values as people read them. Pure; standard library only."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any
+
+_BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_LONGEST = 400
+MOST_NAMES = 12
+
+
+def plain(text: Any, longest: int = _LONGEST) -> str:
+    """Make text from a host safe to print: no control, escape, direction or surrogate characters, bounded length."""
+    given = str(text)
+    if len(given) <= longest and given.isprintable():
+        return given
+    cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given[: longest + 1])
+    return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
+
+
+def size(number: int) -> str:
+    """Format a number of bytes in binary units: exact if possible, with three digits if not."""
+    amount: float = number
+    for unit in _BINARY:
+        if abs(amount) < 1024 or unit == _BINARY[-1]:
+            break
+        amount /= 1024
+    return f"{amount:.3g} {unit}".strip() if unit else f"{number} bytes"
+
+
+def _as_bytes(number: Any) -> str:
+    return size(int(number))
+
+
+_UNITS: dict[str, Callable[[Any], str]] = {
+    "bytes": _as_bytes,
+    "KiB": lambda number: size(int(number) * 1024),
+    "MiB": lambda number: size(int(number) << 20),
+    "Mb/s": lambda number: f"{number / 1000:g} Gb/s" if number >= 1000 else f"{number:g} Mb/s",
+    "mW": lambda number: f"{number / 1000:g} W",
+}
+
+
+def value(item: Any, unit: str = "") -> str:
+    """Format a value with its unit, on one line."""
+    if item is None:
+        return "none"
+    if isinstance(item, bool):
+        return "yes" if item else "no"
+    if isinstance(item, int | float):
+        return _number(item, unit)
+    if isinstance(item, Mapping):
+        return ", ".join(f"{plain(key)} {value(each, unit)}" for key, each in item.items()) or "none"
+    if isinstance(item, list | tuple):
+        return " ".join(value(each, unit) for each in item) if item else "none"
+    return plain(item)
+
+
+def _number(item: float, unit: str) -> str:
+    if unit in _UNITS:
+        return _UNITS[unit](item)
+    return f"{item:g} {unit}".strip() if isinstance(item, float) else f"{item} {unit}".strip()
+
+
+def folded(seen: Mapping[str, str]) -> str:
+    """Group subjects by what was observed there: `GPU0-6: on · GPU7: off`."""
+    groups: dict[str, list[str]] = {}
+    for subject, text in seen.items():
+        groups.setdefault(text, []).append(subject)
+    return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
+
+
+def names(subjects: list[str]) -> str:
+    """Fold runs of numbers in names: GPU0, GPU1, GPU2 → GPU0-2. Keep the order; fold numbers at the end only."""
+    out: list[tuple[str, int | None, int | None]] = []
+    for subject in map(plain, subjects):
+        found = re.fullmatch(r"(.*?)(0|[1-9]\d{0,8})", subject)
+        if found is None:
+            out.append((subject, None, None))
+            continue
+        stem, number = found[1], int(found[2])
+        if out and out[-1][0] == stem and out[-1][2] == number - 1:
+            out[-1] = (stem, out[-1][1], number)
+        else:
+            out.append((stem, number, number))
+    shown = [_run(*each) for each in out]
+    if len(shown) > MOST_NAMES:
+        return f"{', '.join(shown[:MOST_NAMES])} and {len(shown) - MOST_NAMES} more"
+    return ", ".join(shown)
+
+
+def _run(stem: str, first: int | None, last: int | None) -> str:
+    if first is None:
+        return stem
+    return f"{stem}{first}" if first == last else f"{stem}{first}-{last}"
+
+
+def count(number: int, word: str) -> str:
+    """Format a number with the thing that it counts."""
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

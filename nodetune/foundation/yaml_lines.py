@@ -1,0 +1,97 @@
+"""YAML that people write, read with the line of everything in it, so that an error can say where it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+
+import yaml
+
+from nodetune.foundation.errors import UserError
+
+
+class FileError(UserError):
+    """A file that people write is wrong; the text is one line: file, line, what, and what to do."""
+
+
+@dataclass(frozen=True)
+class LocatedYaml:
+    """The data of a YAML file; `lines` maps a path inside it (a tuple of keys) to its line."""
+
+    file: str
+    data: Any
+    lines: dict[tuple[Any, ...], int] = field(default_factory=dict)
+
+    def line(self, *path: Any) -> int:
+        """Return the line of the deepest part of `path` that the file has."""
+        while path and path not in self.lines:
+            path = path[:-1]
+        return self.lines.get(path, 1)
+
+    def fail(self, message: str, *path: Any) -> NoReturn:
+        raise FileError(f"{self.file} line {self.line(*path)}: {message}")
+
+
+def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> str:
+    """Say that there is no such word, and which one may be meant; `otherwise` is for where none is like it."""
+    close = get_close_matches(str(word), list(words), 1)
+    return f"no {kind} is called {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
+
+
+def load(path: Path) -> LocatedYaml:
+    """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML."""
+    try:
+        text = path.read_text("utf-8")
+    except OSError as problem:
+        raise FileError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    except UnicodeDecodeError:
+        raise FileError(f"{path}: not UTF-8 text") from None
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str) -> LocatedYaml:
+    """Parse text. A key that appears twice in one mapping is an error."""
+    found = LocatedYaml(file, None)
+    try:
+        loader = yaml.SafeLoader(text)
+        node = loader.get_single_node()
+        data = _convert(loader, node, (), found) if node is not None else None
+    except yaml.MarkedYAMLError as problem:
+        mark = problem.problem_mark or problem.context_mark
+        raise FileError(f"{file} line {mark.line + 1 if mark else 1}: not YAML: {problem.problem or problem}") from None
+    except FileError:  # a ValueError, and our own words already
+        raise
+    except (yaml.YAMLError, RecursionError, ValueError) as problem:
+        raise FileError(f"{file}: not YAML: {str(problem).splitlines()[0]}") from None
+    return LocatedYaml(file, data, found.lines)
+
+
+def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], found: LocatedYaml) -> Any:
+    found.lines.setdefault(path, node.start_mark.line + 1)
+    if isinstance(node, yaml.SequenceNode):
+        return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]
+    if not isinstance(node, yaml.MappingNode):
+        return _scalar(loader, node, found)
+    data: dict[Any, Any] = {}
+    for key_node, value_node in node.value:
+        if not isinstance(key_node, yaml.ScalarNode):
+            raise yaml.MarkedYAMLError(problem="a key is a single word", problem_mark=key_node.start_mark)
+        key = _scalar(loader, key_node, found)
+        found.lines[(*path, key)] = key_node.start_mark.line + 1
+        if key in data:
+            found.fail(f"{key!r} stands twice: keep one", *path, key)
+        data[key] = _convert(loader, value_node, (*path, key), found)
+    return data
+
+
+def _scalar(loader: yaml.SafeLoader, node: yaml.Node, found: LocatedYaml) -> Any:
+    """Convert a scalar. Raise FileError for text in the form of a date or number that is invalid."""
+    try:
+        return loader.construct_object(node)
+    except ValueError as problem:
+        kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
+        where = f"{found.file} line {node.start_mark.line + 1}"
+        raise FileError(f"{where}: {str(node.value)[:40]!r} is no {kind}: {problem}") from None

@@ -1,0 +1,81 @@
+"""The program that runs on guarded nodes: which files it consists of, and the archive in which they travel."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+import zipfile
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import nodetune
+from nodetune.foundation import paths
+from nodetune.guard.deploy.paths import ARCHIVES, HOME
+from nodetune.remote import payload
+
+MODULES = (
+    "__init__",
+    "audit/__init__",
+    "audit/evaluate",
+    "foundation/__init__",
+    "facts/__init__",
+    "facts/memo",
+    "foundation/stats",
+    "foundation/text",
+    "guard/__init__",
+)
+FOLDERS = ("api", "checks", "data", "guard/node", "onhost", "probe")
+FOLDER = re.compile(re.escape(HOME) + r"/[\w.+-]+-[0-9a-f]{16}")
+
+
+def files() -> dict[str, Path | str]:
+    """Return the files of the program: path below its folder → the file to copy, or the text to write."""
+    files: dict[str, Path | str] = {f"nodetune/{name}.py": paths.PACKAGE / f"{name}.py" for name in MODULES}
+    for folder in FOLDERS:
+        files |= {f"nodetune/{each}": paths.PACKAGE / each for each in _sources(folder)}
+    return {**files, "pynvml.py": payload.pynvml_source()}
+
+
+def _sources(folder: str) -> Iterable[str]:
+    found = sorted((paths.PACKAGE / folder).rglob("*.py"))
+    return (str(path.relative_to(paths.PACKAGE)) for path in found)
+
+
+@dataclass(frozen=True)
+class Archive:
+    """The program as an archive, the same bytes for the same version and sources."""
+
+    name: str
+    content: bytes
+
+    @property
+    def folder(self) -> str:
+        return f"{HOME}/{self.name}"
+
+    @property
+    def there(self) -> str:
+        return f"{ARCHIVES}/{self.name}.zip"
+
+
+@cache
+def archive() -> Archive:
+    """Build the program of this version of nodetune. Raise OSError."""
+    contents = {name: _content(source) for name, source in sorted(files().items())}
+    manifest = "".join(f"{hashlib.sha256(each).hexdigest()}  {name}\n" for name, each in contents.items()).encode()
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as made:
+        for name, each in {"MANIFEST": manifest, **contents}.items():
+            made.writestr(zipfile.ZipInfo(name), each, zipfile.ZIP_DEFLATED)
+    return Archive(f"{nodetune.__version__}-{hashlib.sha256(manifest).hexdigest()[:16]}", buffer.getvalue())
+
+
+def _content(source: Path | str) -> bytes:
+    return source.encode() if isinstance(source, str) else source.read_bytes()
+
+
+def folders(found: Iterable[str]) -> list[str]:
+    """Return the folders in HOME that have a program of nodetune."""
+    return [path for path in found if FOLDER.fullmatch(path)]

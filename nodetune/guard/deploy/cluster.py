@@ -1,0 +1,54 @@
+"""The cluster as its own Slurm tells of it, and how its nodes are reached."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterable
+from dataclasses import replace
+
+from nodetune.foundation.errors import UserError
+from nodetune.guard.node import scontrol
+from nodetune.guard.node.scontrol import Node, Slurm
+from nodetune.hosts import inventory, nodeset
+from nodetune.hosts.target import ConnectionOptions, Target
+
+
+class ClusterError(UserError):
+    """Slurm cannot be asked here, or knows no such node; one line that says what to do."""
+
+
+def here() -> Slurm:
+    """Return Slurm by this machine's own scontrol. Raise ClusterError."""
+    tool = shutil.which("scontrol", path=f"{os.environ.get('PATH', '')}:/usr/bin:/usr/local/bin:/opt/slurm/bin")
+    if tool is None:
+        raise ClusterError("scontrol is not here: run this on a machine of the cluster that has Slurm's commands")
+    return Slurm(tool)
+
+
+def nodes(there: Slurm, wanted: Iterable[str]) -> list[Node]:
+    """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError."""
+    names = {name for text in wanted for name in _unfolded(text)}
+    try:
+        found = there.nodes()
+    except scontrol.ScontrolError as problem:
+        raise ClusterError(str(problem)) from None
+    unknown = names - {node.name for node in found}
+    if unknown:
+        raise ClusterError(f"Slurm knows no node {nodeset.fold(unknown)}")
+    return [node for node in found if not names or node.name in names]
+
+
+def _unfolded(text: str) -> list[str]:
+    try:
+        return nodeset.unfold(text)
+    except ValueError as problem:
+        raise ClusterError(str(problem)) from None
+
+
+def targets(reach: ConnectionOptions, names: Iterable[str]) -> list[Target]:
+    """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError."""
+    wanted = set(names)
+    if reach.inventory is None:
+        reach = replace(reach, inventory=",".join(sorted(wanted)))
+    return [target for target in inventory.selected(reach) if target.name in wanted]

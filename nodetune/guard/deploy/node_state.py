@@ -1,0 +1,65 @@
+"""What the guard left on a node, as it was read from there. The node is not trusted: each reader takes anything."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.api.model import Absent, HostFacts, Value
+from nodetune.audit.selection import Selection
+from nodetune.guard.deploy.paths import POLICY, RUN
+from nodetune.guard.node import drain
+
+HEARTBEAT, BLIND = f"{RUN}/heartbeat", f"{RUN}/blind"
+NOTES = (f"{RUN}/{drain.NOTE}", f"{drain.KEPT}/{drain.NOTE}")
+
+
+FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, BLIND, POLICY, *NOTES))
+
+
+class NodeState(Selection):
+    """Nothing but what the guard left on the node."""
+
+    def facts(self) -> set[str]:
+        return set(FACTS)
+
+
+def is_there(facts: HostFacts, path: str) -> bool:
+    """Return whether the file is there, or may be (it could not be read)."""
+    return not isinstance(facts.facts.get(f"file.{path}"), Absent)
+
+
+def text(facts: HostFacts, path: str) -> str:
+    """Return the text of a file on the node; empty if it is missing or cannot be read."""
+    fact = facts.facts.get(f"file.{path}")
+    return str(fact.value) if isinstance(fact, Value) else ""
+
+
+def data(facts: HostFacts, path: str) -> Mapping[str, Any]:
+    """Return the JSON object in a file on the node; empty if it is not one."""
+    try:
+        found = json.loads(text(facts, path))
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def notes(facts: HostFacts) -> list[Mapping[str, Any]]:
+    """Return the node's records of the guard's drains."""
+    return [each for each in (data(facts, path) for path in NOTES) if each]
+
+
+def last_run(facts: HostFacts) -> tuple[int, str, str] | None:
+    """Return (Unix seconds, job, verdict) of the guard's last run since boot, or None."""
+    words = text(facts, HEARTBEAT).split(None, 2)
+    if len(words) != 3 or not re.fullmatch(r"[0-9]{1,12}", words[0]):
+        return None
+    return int(words[0]), words[1], words[2].strip()
+
+
+def blind_runs(facts: HostFacts) -> int:
+    """Return how often the guard was inconclusive since boot."""
+    found = re.match(r"[0-9]{1,9}\b", text(facts, BLIND))
+    return int(found[0]) if found else 0

@@ -1,0 +1,106 @@
+"""Bringing the guard to nodes by Ansible, as a run that is recorded, and asking them what they have."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from nodetune.audit.summary import NOT_REACHED
+from nodetune.foundation import text
+from nodetune.guard.deploy import archive as deploy_archive
+from nodetune.guard.deploy import slurm_conf
+from nodetune.guard.deploy.paths import HOME
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import ansible
+from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.runs import Run
+
+if TYPE_CHECKING:
+    from nodetune.guard.deploy.nodes import GuardedNode
+
+
+@dataclass(frozen=True)
+class NodeAnswer:
+    """What a host answers.
+
+    `slurm`: the settings of the running Slurm (None: it cannot be asked); `folders`: the installed programs, oldest
+    first; `entry`: why the program that Slurm calls cannot run there (empty: it can).
+    """
+
+    slurm: Mapping[str, str] | None = None
+    folders: tuple[str, ...] = ()
+    entry: str = ""
+
+
+class GuardPlaybooks:
+    """Ansible on the hosts of one command; `run` keeps the record (None: check mode)."""
+
+    def __init__(self, targets: Iterable[Target], reach: ConnectionOptions, run: Run | None, on_event: OnEvent) -> None:
+        self._targets = {target.name: target for target in targets}
+        self._run, self._on_event = run, on_event
+        self._options = PlayOptions(reach.options, reach.forks, check=run is None)
+        self.outcomes: dict[str, Outcome] = {}
+
+    def ask(self, nodes: Sequence[GuardedNode]) -> dict[str, NodeAnswer]:
+        given = {node.name: {"nodetune_slurm_conf": node.conf, "nodetune_home": HOME} for node in nodes}
+        return {host: _answer(outcome) for host, outcome in self._play("guard-ask", given).items()}
+
+    def install(self, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        """Carry out an install: the program goes to the hosts first."""
+        with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
+            archive.write(deploy_archive.archive().content)
+            archive.flush()
+            self.change(groups, Path(archive.name))
+
+    def change(self, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Path | None = None) -> None:
+        """Carry out groups of changes; with an archive, that program goes to the hosts first."""
+        if self._run:
+            for host, made in groups.items():
+                self._run.save_changes(host, list(made))
+        there = (
+            {"nodetune_archive": str(archive), "nodetune_archive_there": deploy_archive.archive().there}
+            if archive
+            else {}
+        )
+        given = {host: {"nodetune_groups": list(made), **there} for host, made in groups.items() if made}
+        for host, outcome in self._play("guard" if archive else "remediate", given).items():
+            self.outcomes[host] = _joined(self.outcomes.get(host), outcome)
+
+    def reconfigure(self, nodes: Sequence[GuardedNode]) -> str:
+        """Make Slurm read its configuration again, from one host. Return what went wrong, or ""."""
+        some = next((node for node in nodes if node.slurm), None)
+        if some is None or self._run is None:
+            return ""
+        outcome = self._play("guard-reconfigure", {some.name: {"nodetune_slurm_conf": some.conf}})[some.name]
+        return "" if outcome.state == "ok" else f"scontrol reconfigure on {some.name}: {outcome.message}"
+
+    def _play(self, name: str, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+        targets = [self._targets[host] for host in given]
+        return ansible.play(name, targets, given, self._options, self._run, self._on_event)
+
+    def code(self) -> int:
+        """Return 4 if a change failed."""
+        wrong = any(each.state != "ok" or each.gathered("problems") for each in self.outcomes.values())
+        return NOT_REACHED if wrong else 0
+
+
+def _joined(first: Outcome | None, second: Outcome) -> Outcome:
+    """Join two plays of one run on a host; the first that failed gives the state."""
+    if first is None:
+        return second
+    worse = first if first.state != "ok" else second
+    return Outcome(second.host, worse.state, worse.message, (*first.results, *second.results))
+
+
+def _answer(outcome: Outcome) -> NodeAnswer:
+    told = {event.task: event.result for event in outcome.results}
+    slurm, programs = told.get("Slurm", {}), told.get("Programs", {})
+    files = sorted(ansible.objects(programs.get("files")), key=lambda each: float(each.get("mtime") or 0))
+    found = deploy_archive.folders(str(each.get("path")) for each in files)
+    settings = slurm_conf.running(str(slurm.get("stdout", ""))) if slurm.get("rc") == 0 else None
+    entry = told.get("Entry", {})
+    problem = "" if entry.get("rc") == 0 else str(entry.get("stderr") or entry.get("msg") or "it did not run")
+    return NodeAnswer(settings or None, tuple(found), text.plain(problem, 200))

@@ -1,0 +1,94 @@
+"""The guard's policy as it is put on a node. Made where nodetune is installed, never on the node. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import nodetune
+from nodetune.api.model import Check, Waiver
+from nodetune.config import waivers
+from nodetune.config.profile import Profile
+from nodetune.guard.node import gating_checks
+from nodetune.guard.node.epilog import SNAPSHOT
+
+SCHEMA = "nodetune.guard-policy/1"
+DEFAULTS: Mapping[str, Any] = {
+    "mode": "observe",
+    "act": "slurm",
+    "seconds": {"total": 5, "step": 3, "stuck": 20},
+    "reuse_seconds": 60,
+    "cap_nodes_per_hour": 5,
+    "shared": None,
+    "off": ["/etc/nodetune/guard.off"],
+    "scontrol": "/usr/bin/scontrol",
+    "kill_strays": False,
+    "environment": {},  # what tasks get, in addition to what the profile sets in nccl.conf
+    "snapshot": [name for name in SNAPSHOT if name != "gpu.nvlink_errors"],  # which takes 45 ms a GPU (H200)
+}
+"""What a site may set, and what it gets when it does not: see schemas/guard-policy.json."""
+
+
+def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """Make the policy of one host from its resolved profile. Raise ValueError for an unknown setting."""
+    given = dict(settings or {})
+    unknown = sorted(set(given) - set(DEFAULTS))
+    if unknown:
+        raise ValueError(f"the guard has no setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
+    seconds = {**DEFAULTS["seconds"], **given.pop("seconds", {})}
+    environment = {**_nccl(profile.checks), **_environment(given.pop("environment", {}))}
+    return {
+        "schema": SCHEMA,
+        "nodetune": nodetune.__version__,
+        "host": host,
+        "profile": profile.name,
+        "time": int(time.time()),
+        **DEFAULTS,
+        **given,
+        "seconds": seconds,
+        "environment": environment,
+        "checks": [
+            gating_checks.entry(each) for each in profile.checks if each.id in profile.gates and each.accept is not None
+        ],
+        "waivers": [_waiver(each) for each in profile.waivers if waivers.covers(each.hosts, host)],
+    }
+
+
+def _nccl(checks: Iterable[Check]) -> dict[str, str]:
+    """Return the NCCL settings of the profile: what its checks would write to /etc/nccl.conf."""
+    wanted = ((check.remedy.target, check.set) for check in checks if check.remedy.kind == "nccl_conf")
+    return {name: str(value) for name, value in wanted if isinstance(value, str | int)}
+
+
+def _environment(given: Any) -> dict[str, str]:
+    """Check names and values: Slurm reads what is printed line by line. Raise ValueError."""
+    if not isinstance(given, Mapping):
+        raise ValueError(f'environment is {given!r}: give {{"NAME": "text"}}')  # noqa: TRY004  (a setting, not a call)
+    for name, value in given.items():
+        if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)) or not str(value).isprintable():
+            raise ValueError(f"environment: {name}={value!r} cannot be set: a name, and one line of text")
+    return {str(name): str(value) for name, value in given.items()}
+
+
+def _waiver(waiver: Waiver) -> dict[str, str]:
+    return {"id": waiver.id, "reason": waiver.reason, "owner": waiver.owner, "until": waiver.until}
+
+
+def text(policy: Mapping[str, Any], installed: str = "") -> str:
+    """Return the text of the file; the installed text if only the date differs."""
+    before = read(installed)
+    if before and {**before, "time": 0} == {**policy, "time": 0}:
+        return installed
+    return json.dumps(policy, indent=1) + "\n"
+
+
+def read(content: str) -> dict[str, Any]:
+    """Parse an installed policy; return an empty one if the text is invalid."""
+    try:
+        found = json.loads(content)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) and found.get("schema") == SCHEMA else {}

@@ -1,0 +1,154 @@
+"""Which drained nodes may take jobs again: those whose drain is provably the guard's, and whose checks pass now. Pure.
+
+A node is judged by the policy that is installed on it, as its prolog does; where there is none, by the profile.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodetune.api.model import Finding, HostFacts, HostResult
+from nodetune.audit.selection import Selection
+from nodetune.audit.summary import FINDINGS, INCOMPLETE, OK
+from nodetune.foundation import text as plain_text
+from nodetune.foundation.errors import UserError
+from nodetune.guard.deploy import node_state
+from nodetune.guard.deploy.paths import POLICY
+from nodetune.guard.node import drain, gating_checks
+from nodetune.guard.node import policy as on_node
+from nodetune.guard.node.main import InconclusiveError
+from nodetune.guard.node.scontrol import Node
+
+STAYS, MAY, BACK = "stays", "may come back", "back"
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What happens to one node.
+
+    `state` is one of the three; `code` counts for the exit code; `judged_by` says whose checks were used (empty: none);
+    `check` is the one that keeps the node drained.
+    """
+
+    name: str
+    state: str
+    why: str
+    code: int = OK
+    judged_by: str = ""
+    check: str = ""
+
+
+class PolicyError(UserError):
+    """The policy that is installed on a node cannot be used here; one line."""
+
+
+@dataclass(frozen=True)
+class Drained:
+    """A node that the guard drained, according to its own notes; `policy` is the installed one (None: there is none)."""
+
+    node: Node
+    notes: tuple[Mapping[str, Any], ...]
+    policy: on_node.Policy | None = None
+    about: str = ""
+
+    @property
+    def blamed(self) -> set[str]:
+        """The checks that it was drained for."""
+        mine = (each for each in self.notes if each.get("reason") == self.node.reason)
+        return {str(name) for each in mine for name in each.get("checks") or ()}
+
+
+@dataclass(frozen=True)
+class Judging(Selection):
+    """The audit's checks, what the guard left on the node, and what its policy may need besides."""
+
+    besides: frozenset[str] = frozenset()
+
+    def facts(self) -> set[str]:
+        return super().facts() | node_state.FACTS | self.besides
+
+
+def needed(found: Iterable[Drained | Fate]) -> frozenset[str]:
+    """Return the facts that the installed policies need."""
+    policies = (each.policy for each in found if isinstance(each, Drained) and each.policy)
+    return frozenset(name for policy in policies for check in policy.checks for name in check["facts"])
+
+
+def look(node: Node, result: HostResult | None) -> Drained | Fate:
+    """Return whether the drain is the guard's, from what the guard left on the node."""
+    if result is None:
+        return Fate(node.name, STAYS, "it is not in the inventory", INCOMPLETE)
+    if result.facts is None:
+        return Fate(node.name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
+    notes = tuple(node_state.notes(result.facts))
+    if not drain.ours(node, notes):
+        return Fate(node.name, STAYS, f"the node has no note of this drain ({plain_text.plain(node.reason, 80)})")
+    try:
+        return Drained(node, notes, *_policy(result.facts))
+    except PolicyError as problem:
+        return Fate(node.name, STAYS, str(problem), INCOMPLETE)
+
+
+def _policy(facts: HostFacts) -> tuple[on_node.Policy | None, str]:
+    """Read the installed policy and describe it. Raise PolicyError."""
+    if not node_state.is_there(facts, POLICY):
+        return None, ""
+    try:
+        data = on_node.parsed(node_state.text(facts, POLICY))
+        about = f"its installed policy, profile {plain_text.plain(str(data.get('profile')), 60)}"
+        return on_node.Policy(data, ""), about
+    except (TypeError, ValueError) as problem:
+        text = plain_text.plain(str(problem), 120)
+        raise PolicyError(f"{POLICY} cannot be used: {text}; next: nodetune guard install") from None
+
+
+def decide(drained: Drained, result: HostResult) -> Fate:
+    """Decide by the checks on a node that was probed again."""
+    name = drained.node.name
+    if result.facts is None:
+        return Fate(name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
+    judged_by = drained.about or f"profile {result.profile}, for there is no policy on it"
+    try:
+        found = _findings(drained, result, result.facts)
+    except (InconclusiveError, TypeError, ValueError) as problem:
+        return Fate(name, STAYS, f"{POLICY}: {plain_text.plain(str(problem), 200)}", INCOMPLETE, judged_by)
+    fate = replace(_fate(name, found, drained.blamed), judged_by=judged_by)
+    if fate.state == MAY and not drained.node.drained:
+        return replace(fate, state=STAYS, why=f"Slurm says {drained.node.state}", code=FINDINGS)
+    return fate
+
+
+def _findings(drained: Drained, result: HostResult, facts: HostFacts) -> list[Finding]:
+    """Return the findings that count. Raise InconclusiveError if this version lacks a check of the policy."""
+    chosen, blamed = drained.policy, drained.blamed
+    if chosen is None:
+        return [found for found in result.findings if found.gates or found.check in blamed]
+    waived = chosen.waived()
+    judged = [
+        replace(each, status="waived") if each.status == "fail" and each.check in waived else each
+        for each in gating_checks.findings(chosen.checks, facts)
+    ]
+    known = {found.check for found in judged}
+    return [*judged, *(found for found in result.findings if found.check in blamed - known)]
+
+
+def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
+    by_status: dict[str, list[Finding]] = {}
+    for each in found:
+        by_status.setdefault(each.status, []).append(each)
+    failing, unknown = by_status.get("fail", []), by_status.get("unknown", [])
+    if failing:
+        first = failing[0]
+        more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
+        where = plain_text.folded(first.subjects) if first.subjects else first.observed
+        return Fate(name, STAYS, f"{first.check}: {plain_text.plain(where, 200)}{more}", FINDINGS, check=first.check)
+    if unknown:
+        text = f"{unknown[0].check} is not known: {plain_text.plain(unknown[0].reason, 200)}"
+        return Fate(name, STAYS, text, INCOMPLETE, check=unknown[0].check)
+    judged = {each.check for status in ("pass", "waived") for each in by_status.get(status, ())}
+    if blamed - judged:
+        text = f"it was drained for {plain_text.plain(', '.join(sorted(blamed - judged)), 200)}, which is not judged there now"
+        return Fate(name, STAYS, text, INCOMPLETE)
+    return Fate(name, MAY, "its gating checks pass")

@@ -1,0 +1,62 @@
+"""How each node is guarded, from Slurm's word and from what the guard left there. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.foundation import text
+from nodetune.guard.deploy import node_state
+from nodetune.guard.deploy.paths import POLICY
+from nodetune.guard.node import drain
+from nodetune.guard.node.scontrol import Node
+
+TOLD = ("nodetune", "profile", "mode", "act")
+
+
+@dataclass(frozen=True)
+class Guard:
+    """What a node that was reached reports.
+
+    `installed`: version, profile, mode and act (empty: no policy); `last_run`: Unix seconds, job and verdict; `ours`:
+    whether the guard itself drained the node.
+    """
+
+    installed: Mapping[str, str] = field(default_factory=dict)
+    last_run: tuple[int, str, str] | None = None
+    blind_runs: int = 0
+    ours: bool = False
+
+
+@dataclass(frozen=True)
+class Status:
+    """One node. `guard` is None where it was not reached, and `problem` then says why."""
+
+    name: str
+    state: str
+    out_of_service: bool
+    reason: str
+    guard: Guard | None = None
+    problem: str = ""
+
+
+def of(node: Node, result: HostResult | None) -> Status:
+    """Return the status of a node. `result` is None if the inventory does not have it."""
+    reason = text.plain(node.reason, 200) if node.out_of_service else ""
+    given = (node.name, node.state, node.out_of_service, reason)
+    if result is None:
+        return Status(*given, problem="not in the inventory")
+    if result.facts is None:
+        return Status(*given, problem=f"{result.state}: {text.plain(result.message)}")
+    return Status(*given, guard=_guard(node, result.facts))
+
+
+def _guard(node: Node, facts: HostFacts) -> Guard:
+    policy, last = node_state.data(facts, POLICY), node_state.last_run(facts)
+    return Guard(
+        {name: text.plain(str(policy.get(name, "")), 60) for name in TOLD} if policy else {},
+        (last[0], text.plain(last[1], 20), text.plain(last[2], 60)) if last else None,
+        node_state.blind_runs(facts),
+        node.out_of_service and drain.ours(node, node_state.notes(facts)),
+    )

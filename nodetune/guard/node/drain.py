@@ -1,0 +1,139 @@
+"""Taking the guard's own node out of service in Slurm, and telling our drains from those of others.
+
+A drain is ours when the note that we left on the node tells of it: the reason alone could have been written by anyone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import Any
+
+from nodetune.foundation import text as plain_text
+from nodetune.guard.node import records
+from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
+
+PREFIX = "nodetune: "
+OF_SLURM = re.compile(r"(Prolog|Epilog) error$")
+CLOCKS_SECONDS = 120
+"""By how much the node's clock and slurmctld's may differ, and how long a drain may be under way."""
+RECENT_SECONDS = 1800
+"""How old a failure may be for its drain to be given its reason."""
+NOTE, EXPLAINED = "drained.json", "explained"
+KEPT = "/var/lib/nodetune/guard"
+"""A copy outside /run, which a reboot empties: a reboot is often what fixes the node."""
+
+
+def note(run: str, data: Mapping[str, Any]) -> None:
+    """Record a drain that is about to happen. Without space for the record it cannot be proven later."""
+    text = json.dumps(data) + "\n"
+    for folder in (run, KEPT):
+        try:
+            os.makedirs(folder, mode=0o755, exist_ok=True)
+            records.write(os.path.join(folder, NOTE), text)
+        except OSError:
+            continue
+
+
+def notes(run: str) -> list[dict[str, Any]]:
+    """Return the notes of this node: the one of this boot, and the one that survives a reboot."""
+    found = (_data(os.path.join(folder, NOTE)) for folder in (run, KEPT))
+    return [each for each in found if each]
+
+
+def claimed(node: Node) -> bool:
+    """Return whether the drain of the node has a reason of the guard's; the notes show whether it is the guard's."""
+    return "DRAIN" in node.state and node.reason.startswith(PREFIX)
+
+
+def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> bool:
+    """Return whether one of these notes has exactly the reason and time of the node's drain."""
+    return node.reason.startswith(PREFIX) and any(
+        each.get("node") == node.name and each.get("reason") == node.reason and _same_time(node, each) for each in told
+    )
+
+
+def _same_time(node: Node, told: Mapping[str, Any]) -> bool:
+    stamp = told.get("time")
+    return isinstance(stamp, int) and node.since is not None and abs(node.since - stamp) <= CLOCKS_SECONDS
+
+
+def _data(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(records.read(path))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str] = str) -> str:
+    """Drain a node with our reason. Return why that was left: another's drain, or a Slurm that does not answer.
+
+    `data` (node, time, reason, checks …) becomes the note. `may` is asked once it is known that the node is in service,
+    and returns why not, or "".
+    """
+    try:
+        node = there.node(data["node"])
+        if node.out_of_service:
+            return f"{node.name} is {node.state} already, and its reason stays: {plain_text.plain(node.reason, 80)}"
+        refused = may()
+        if not refused:
+            note(run, data)
+            there.drain(data["node"], data["reason"])
+            _explained(run)
+    except ScontrolError as problem:
+        return str(problem)
+    return refused
+
+
+def hold(there: Slurm, run: str, data: Mapping[str, Any]) -> list[str]:
+    """Drain the node before a job is held, and requeue the job. Return what failed; Slurm then acts by itself.
+
+    Slurm refuses a requeue for srun, salloc and --no-requeue, and for all but the first failing node of a job.
+    """
+    problem = drain(there, run, data)
+    try:
+        there.requeue(str(data["job"]))
+    except ScontrolError as refused:
+        return [each for each in (problem, str(refused)) if each]
+    return [problem] if problem else []
+
+
+def give_reasons(there: Slurm, run: str, name: str) -> str:
+    """Set the reason if Slurm drained this node because the guard held a job. Return what was done, or ""."""
+    fresh = list(_recent(run, name))
+    if not fresh:
+        return ""
+    node = there.node(name)
+    mine = [each for each in fresh if _same_time(node, each)]
+    if "DRAIN" not in node.state or not OF_SLURM.match(node.reason) or not mine or node.since is None:
+        return ""
+    since = node.since
+    record = min(mine, key=lambda each: abs(since - each["time"]))
+    note(run, {**record, "checks": [each["check"] for each in record["findings"]], "time": int(time.time())})
+    there.give_reason(name, record["reason"])
+    _explained(run)
+    return f"the drain of job {record['job']} is ours: {record['reason']}"
+
+
+def _explained(run: str) -> None:
+    """Mark the failures on record as drained, so that the next drain is not counted as ours for them."""
+    with suppress(OSError):
+        records.write(os.path.join(run, EXPLAINED), f"{int(time.time())}\n")
+
+
+def _recent(run: str, name: str) -> Iterable[dict[str, Any]]:
+    """Yield the recent failure records of this boot that have not led to a drain yet."""
+    boot, since = records.boot_id(), time.time() - RECENT_SECONDS
+    with suppress(OSError, ValueError):
+        since = max(since, int(records.read(os.path.join(run, EXPLAINED))))
+    with os.scandir(os.path.join(run, records.FAILED)) as entries:
+        found = [_data(entry.path) for entry in entries if not entry.name.startswith(records.WRITING)]
+    for record in found:
+        whole = isinstance(record.get("time"), int) and {"job", "node", "reason", "findings"} <= set(record)
+        if whole and (record.get("boot"), record["node"]) == (boot, name) and record["time"] > since:
+            yield record

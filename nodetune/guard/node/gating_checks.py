@@ -1,0 +1,102 @@
+"""The gating checks as data of a policy, and their verdicts by the code of the audit. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from importlib import import_module
+from types import MappingProxyType
+from typing import Any
+
+from nodetune.api import predicates
+from nodetune.api.model import Absent, Check, Each, Fact, Finding, HostFacts, Remedy, Unread, Value
+from nodetune.audit import evaluate
+from nodetune.guard.node.main import InconclusiveError
+
+NVML = "nvml-not-answering"
+DRIVERS_OWN = {"hang", "stuck", "crash"}
+"""Ways to fail that are a finding about NVML, not about this tool."""
+
+Failed = Mapping[str, tuple[str, str]]
+
+
+def entry(check: Check) -> dict[str, Any]:
+    """Return a check as data, without its persisted fact: the running state gates."""
+    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
+    facts = sorted(evaluate.raw(evaluate.declared(running)))
+    return {
+        "id": check.id,
+        "area": check.area,
+        "severity": check.severity,
+        "title": check.title,
+        "accept": predicates.to_data(predicates.as_predicate(check.accept)),
+        "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
+        "facts": facts,
+        **({"fact": check.fact} if check.area == "site" else {}),
+    }
+
+
+def _of_gpus(name: str) -> bool:
+    return name.partition(".")[0] in ("gpu", "xid") or name in ("pci.gpus", "pci.gpu_bar_mib")
+
+
+def findings(
+    checks: Iterable[Mapping[str, Any]], host: HostFacts, failed: Failed = MappingProxyType({})
+) -> list[Finding]:
+    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing."""
+    return [_of_nvml(each, failed) or evaluate.judge(_check(each), host) for each in checks]
+
+
+def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
+    """Turn what the readers sent into facts for the audit."""
+    return HostFacts(
+        "",
+        {name: _fact(data) for name, data in facts.items()},
+        {"failed": {family: why for family, (_, why) in failed.items()}},
+    )
+
+
+def _fact(data: Mapping[str, Any]) -> Fact:
+    if "each" in data:
+        return Each({subject: _single(one) for subject, one in data["each"].items()})
+    return _single(data)
+
+
+def _single(data: Mapping[str, Any]) -> Value | Absent | Unread:
+    if "value" in data:
+        return Value(data["value"])
+    return Absent(data["absent"]) if "absent" in data else Unread(data["unread"])
+
+
+def _of_nvml(check: Mapping[str, Any], failed: Failed) -> Finding | None:
+    """Return the finding of a check on NVML itself if its reader hung or crashed."""
+    kind, why = failed.get("gpu", ("", ""))
+    if check["id"] != NVML or kind not in DRIVERS_OWN:
+        return None
+    return Finding(NVML, "fail", check["severity"], check["title"], observed=why, wanted="ok", gates=True)
+
+
+def _check(data: Mapping[str, Any]) -> Check:
+    """Return the check as the policy has it, for the running state only: the next boot is no reason to hold a job."""
+    accept = predicates.from_data(data["accept"])
+    if data["area"] == "site":
+        made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")
+        return replace(made, id=data["id"], area="site", doc=data["title"])
+    name = f"nodetune.checks.{data['area']}.{data['id'].replace('-', '_')}"
+    try:
+        module = import_module(name)
+    except ModuleNotFoundError as problem:
+        if problem.name != name and not name.startswith(f"{problem.name}."):
+            raise
+        raise InconclusiveError(f"the policy names the check {data['id']}, which this version does not have") from None
+    check: Check = module.CHECK
+    return replace(
+        check,
+        accept=accept,
+        set=None,
+        severity=data["severity"],
+        id=data["id"],
+        area=data["area"],
+        doc=data["title"],
+        remedy=replace(check.remedy, persisted=None, boot_default=None),
+    )

@@ -1,0 +1,127 @@
+"""From time to time, as Slurm's HealthCheckProgram or by a timer: the gating checks over the whole node.
+
+Slurm does nothing when this fails, starts one after the other even where one hangs, and gives it SLURMD_NODENAME and no
+more. So it takes a lock, leaves its result in `health.json`, and drains by itself where the policy says `drain`. Where
+Slurm drained the node because a job was held it puts our reason in the place of `Prolog error`.
+
+It ends with 0 where it came to a verdict, whatever that is: `health.json` has it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING, Any
+
+from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
+from nodetune.guard.node.main import BLIND, RUN, say
+
+if TYPE_CHECKING:
+    from nodetune.api.model import Finding
+    from nodetune.guard.node.job import Job
+    from nodetune.guard.node.main import Arguments
+
+RESULT = "health.json"
+LOCK = "health.lock"
+READ_SHARE = 0.8
+REASON_SHARE = 0.2
+SHARED_SHARE = 0.1
+"""Of the whole time: until when to read, until when to give a drain its reason, and what asking the shared folder may take."""
+
+
+def run(asked: Arguments, job: Job) -> int:
+    """Run the health check and return the exit code. Raise InconclusiveError or OSError."""
+    chosen = policy.load(asked.policy)
+    records.prepare(asked.run)
+    with _alone(asked.run) as free:
+        if not free:
+            say("nodetune: an earlier health check is still at work")
+            return RUN
+        explained = _explain(asked, job, chosen)
+        result = _looked(asked, job, chosen)
+        if result["verdict"] == "fail":
+            result["why_not"] = _act(asked, chosen, result)
+        return _tell(asked, result, explained)
+
+
+@contextmanager
+def _alone(run: str) -> Iterator[bool]:
+    """Yield whether no other health check runs. The lock ends with the process."""
+    handle = os.open(os.path.join(run, LOCK), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        free = True
+    except BlockingIOError:
+        free = False
+    try:
+        yield free
+    finally:
+        os.close(handle)
+
+
+def _explain(asked: Arguments, job: Job, chosen: policy.Policy) -> str:
+    try:
+        there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
+        return drain.give_reasons(there, asked.run, job.node)
+    except (scontrol.ScontrolError, OSError) as problem:
+        return f"a drain could not be given its reason: {problem}"
+
+
+def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]:
+    """Read and judge. Waived findings are told, and do not count."""
+    left = asked.started + chosen.total * READ_SHARE - time.monotonic()
+    names = {name for check in chosen.checks for name in check["facts"]}
+    reading = read.start(names, left, chosen.step, chosen.stuck).finish()
+    found = gating_checks.findings(
+        chosen.checks, gating_checks.host_facts(reading.facts, reading.failed), reading.failed
+    )
+    waived = chosen.waived()
+    failed = [each for each in found if each.status == "fail" and each.check not in waived]
+    unknown = [each for each in found if each.status == "unknown"]
+    return {
+        "verdict": "fail" if failed else "blind" if unknown else "pass",
+        "node": job.node,
+        "boot": records.boot_id(),
+        "time": int(time.time()),
+        "mode": chosen.mode,
+        "act": chosen.act,
+        "seconds": round(time.monotonic() - asked.started, 3),
+        "reason": log.reason(failed) if failed else log.unknown(unknown),
+        "why_not": "",
+        "checks": [each.check for each in failed],
+        "findings": _as_data(failed),
+        "unknown": _as_data(unknown),
+        "waived": _as_data([each for each in found if each.status == "fail" and each.check in waived]),
+    }
+
+
+def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
+    return [log.as_data(each) for each in found]
+
+
+def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
+    """Drain the node where the policy wants that. Return why it was not done."""
+    if chosen.act != "drain":
+        return "the node is left to the next job's prolog (act: slurm)"
+    there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)
+    seconds = chosen.total * SHARED_SHARE
+    return drain.drain(there, asked.run, result, lambda: failure_limit.forbidden(chosen, result["node"], seconds))
+
+
+def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
+    with suppress(OSError):  # without room for it, its age tells that something is wrong
+        records.write(os.path.join(asked.run, RESULT), json.dumps(result) + "\n")
+    records.heartbeat(asked.run, f"health: {result['verdict']}", "")
+    log.log({**result, "hook": "health", "explained": explained})
+    if explained:
+        say(f"nodetune: {explained}")
+    if result["verdict"] == "blind":
+        say(f"nodetune: the guard is blind: {result['reason']}")
+        return BLIND
+    kept = f"; the node stays in service: {result['why_not']}" if result["why_not"] else ""
+    say(f"{result['reason'] or 'nodetune: pass'}{kept}")
+    return RUN

@@ -1,0 +1,103 @@
+"""Processes that a job left on its GPUs."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from nodetune.guard.node import records
+
+if TYPE_CHECKING:
+    from nodetune.guard.node.job import Job
+
+    Process = Mapping[str, Any]
+
+COMPUTE, GRAPHICS = "gpu.compute_running_processes", "gpu.graphics_running_processes"
+JOB = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
+"""What Slurm calls a job's cgroup."""
+ENDING_POLL = 0.05
+
+
+def only(facts: dict[str, Any], job: Job, uid: int | None, mine: Callable[[str], bool], until: float) -> list[int]:
+    """Keep in the facts the processes that the job left behind and that do not end by themselves; return them.
+
+    `mine` says of a GPU whether it is the job's: the epilog ignores other GPUs.
+
+    A job has its GPUs exclusively: a compute process there is a leftover unless another job started it. A graphics
+    process is one only if it is the user's (display servers are the system's).
+    """
+    for kind in (COMPUTE, GRAPHICS):
+        each = facts.get(kind, {}).get("each", {})
+        each.update({gpu: {"value": []} for gpu, one in each.items() if "value" in one and not mine(gpu)})
+    _leave(facts, COMPUTE, lambda process: not _of_another_job(process, job))
+    _leave(facts, GRAPHICS, lambda process: process["uid"] == uid and not _of_another_job(process, job))
+    lasting = _after_ending({each["pid"] for kind in (COMPUTE, GRAPHICS) for each in _processes(facts, kind)}, until)
+    for kind in (COMPUTE, GRAPHICS):
+        _leave(facts, kind, lambda process: process["pid"] in lasting)
+    return sorted(lasting)
+
+
+def end(pid: int, job: Job, uid: int | None) -> bool:
+    """Kill a process of the job's user: never root's, another job's, or one that got the number meanwhile."""
+    try:
+        handle = os.pidfd_open(pid)
+    except OSError:
+        return False
+    try:
+        may = bool(uid) and os.stat(f"/proc/{pid}").st_uid == uid and _job_of(pid) in ("", job.id)
+        if may:
+            signal.pidfd_send_signal(handle, signal.SIGKILL)
+    except OSError:
+        return False
+    finally:
+        os.close(handle)
+    return may
+
+
+def _processes(facts: Mapping[str, Any], kind: str) -> Iterable[Process]:
+    for one in facts.get(kind, {}).get("each", {}).values():
+        yield from one.get("value", ())
+
+
+def _leave(facts: dict[str, Any], kind: str, wanted: Callable[[Process], bool]) -> None:
+    each = facts.get(kind, {}).get("each", {})
+    for gpu, one in each.items():
+        if "value" in one:
+            each[gpu] = {"value": [process for process in one["value"] if wanted(process)]}
+
+
+def _of_another_job(process: Process, job: Job) -> bool:
+    return _job_of(process["pid"]) not in ("", job.id)
+
+
+def _job_of(pid: int) -> str:
+    """Return the job that started a process, by its cgroup or environment; empty if not known."""
+    with suppress(OSError):
+        found = JOB.search(records.read(f"/proc/{pid}/cgroup"))
+        if found:
+            return found[1]
+        for entry in records.read(f"/proc/{pid}/environ").split("\0"):
+            name, _, value = entry.partition("=")
+            if name == "SLURM_JOB_ID":
+                return value
+    return ""
+
+
+def _after_ending(pids: set[int], until: float) -> set[int]:
+    """Return the processes that are still there after a moment: a killed process needs time to release a GPU."""
+    left = {pid for pid in pids if _lives(pid)}
+    while left and time.monotonic() < until:
+        time.sleep(ENDING_POLL)
+        left = {pid for pid in left if _lives(pid)}
+    return left
+
+
+def _lives(pid: int) -> bool:
+    with suppress(OSError, IndexError):
+        return records.read(f"/proc/{pid}/stat").rpartition(")")[2].split()[0] not in "ZX"
+    return False

@@ -1,0 +1,78 @@
+"""What the guard is asked to do. A pass that still counts is answered before anything else is imported.
+
+Exit codes: 0 run the job, 1 do not, 3 blind (the job runs, and the reason is said); any other is a fault of the tool.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+
+from nodetune.guard.node import cache, records
+from nodetune.guard.node.job import Job
+
+RUN, HOLD, BLIND = 0, 1, 3
+DOING = ("prolog", "epilog", "health", "show")
+PATHS = {"policy": "/etc/nodetune/guard.json", "run": "/run/nodetune/guard", "nonce": ""}
+LONGEST_MESSAGE = 500
+
+
+class InconclusiveError(Exception):
+    """The guard cannot judge; the text says why, in one line. The job runs."""
+
+
+class Arguments:
+    """The command line: what to do, and with which files. `nonce` marks the failure record as one of this run."""
+
+    def __init__(self, arguments: list[str]) -> None:
+        self.started = time.monotonic()
+        words = list(arguments)
+        given = dict(PATHS)
+        while len(words) >= 2 and words[-2][:2] == "--" and words[-2][2:] in given:
+            value, name = words.pop(), words.pop()[2:]
+            given[name] = value
+        self.doing = words[0] if words else "prolog"
+        self.policy, self.run, self.nonce = given["policy"], given["run"], given["nonce"]
+        if len(words) > 1 or self.doing not in DOING:
+            raise InconclusiveError(
+                f"asked for {' '.join(words)!r}: it knows {', '.join(DOING)}, --policy, --run and --nonce"
+            )
+
+
+def main(arguments: list[str]) -> int:
+    """Do it. Nothing that is raised leaves here: a fault is one line, and BLIND."""
+    try:
+        asked, job = Arguments(arguments), Job(os.environ)
+        if asked.doing == "prolog" and cache.holds(asked.run, asked.policy, job):
+            records.heartbeat(asked.run, "pass again", job.id)
+            return RUN
+        from importlib import import_module
+
+        code: int = import_module(f"nodetune.guard.node.{asked.doing}").run(asked, job)
+    except BaseException as problem:  # noqa: BLE001  (whatever it is, it must not be the reason for a drain)
+        say(f"nodetune: the guard is blind: {_in_words(problem)}")
+        return BLIND
+    return code
+
+
+def _in_words(problem: BaseException) -> str:
+    if isinstance(problem, InconclusiveError):
+        return str(problem)
+    if isinstance(problem, OSError) and problem.strerror and problem.filename:
+        return f"{problem.filename}: {problem.strerror.lower()}"
+    return f"{type(problem).__name__}: {problem}"
+
+
+def say(text: str) -> None:
+    """Print one line to standard output, if there is one."""
+    line = " ".join(text.split()).encode("utf-8", "backslashreplace")[:LONGEST_MESSAGE]
+    try:
+        os.write(1, line + b"\n")
+    except OSError:
+        pass
+
+
+def script() -> None:
+    """Run nodetune-prolog."""
+    os._exit(main(sys.argv[1:]))

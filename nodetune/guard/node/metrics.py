@@ -1,0 +1,156 @@
+"""What the last health check found, for others: node-exporter's textfile, and a line with an exit code for node-problem-detector.
+
+Run by its path: `python3 -I -S -B …/monitor.py RUN POLICY TEXTFILE` (TEXTFILE empty: no metrics). Reads files under /run
+and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 not known.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+OK, PROBLEM, UNKNOWN = 0, 1, 2
+STALE_SECONDS = 300
+"""Five rounds of the timer: what is older says nothing about now."""
+LONGEST_LINE = 80
+LARGEST = 1 << 20
+VERDICTS = ("pass", "fail", "blind")
+HELP = {
+    "info": ("gauge", "What guards this node: version, profile, mode and way to act."),
+    "result": ("gauge", "1 for what the last health check came to: pass, fail, or blind (it could not judge)."),
+    "result_timestamp_seconds": ("gauge", "When the last health check ended."),
+    "result_duration_seconds": ("gauge", "How long the last health check took."),
+    "failing_check": ("gauge", "1 for each check that failed in the last health check."),
+    "run_timestamp_seconds": ("gauge", "When the guard last ran, for a job or by itself."),
+    "blind_runs_total": ("counter", "Runs since boot that could not judge; the jobs ran."),
+    "switched_off": ("gauge", "1 where a file switches the guard of this node off."),
+}
+Sample = tuple[str, Mapping[str, str], float]
+
+
+class State:
+    """What the guard left on this node: each part empty where it did not."""
+
+    def __init__(self, run: str, policy: str, now: float) -> None:
+        self.policy = _data(policy)
+        found = _data(os.path.join(run, "health.json"))
+        self.health = found if found.get("verdict") in VERDICTS else {}
+        self.now = now
+        self.off = next((path for path in self.policy.get("off") or () if os.path.lexists(str(path))), "")
+        self.blind_runs = _number(_text(os.path.join(run, "blind")))
+        self.last_run = _number(_text(os.path.join(run, "heartbeat")))
+
+    @property
+    def age(self) -> float:
+        return self.now - _number(self.health.get("time"))
+
+
+def told(state: State) -> tuple[int, str]:
+    """Return the exit code and its line."""
+    if state.off:
+        return UNKNOWN, f"the guard is switched off by {state.off}"
+    if not state.policy:
+        return UNKNOWN, "the guard has no policy that can be read: install it again"
+    if not state.health:
+        return UNKNOWN, "the guard has not looked at this node since it started"
+    if not -STALE_SECONDS < state.age < STALE_SECONDS:
+        return UNKNOWN, f"the guard last looked {state.age / 60:.0f} minutes ago: is its timer at work?"
+    reason = str(state.health.get("reason", "")).removeprefix("nodetune: ")
+    if state.health["verdict"] == "blind":
+        return UNKNOWN, f"the guard is blind: {reason}"
+    return (OK, "all gating checks pass") if state.health["verdict"] == "pass" else (PROBLEM, reason)
+
+
+def samples(state: State) -> Iterator[Sample]:
+    """Yield (name, labels, value), without unknown values."""
+    named = {name: str(state.policy.get(name, "")) for name in ("nodetune", "profile", "mode", "act")}
+    yield "info", named, 1
+    yield "switched_off", {}, bool(state.off)
+    yield "blind_runs_total", {}, state.blind_runs
+    if state.last_run:
+        yield "run_timestamp_seconds", {}, state.last_run
+    if not state.health:
+        return
+    for verdict in VERDICTS:
+        yield "result", {"verdict": verdict}, state.health["verdict"] == verdict
+    yield "result_timestamp_seconds", {}, _number(state.health.get("time"))
+    yield "result_duration_seconds", {}, _number(state.health.get("seconds"))
+    for each in state.health.get("findings") or ():
+        yield "failing_check", {"check": str(each.get("check")), "severity": str(each.get("severity"))}, 1
+
+
+def exposition(found: Iterable[Sample]) -> str:
+    """Return the samples in the text format of Prometheus."""
+    by_name: dict[str, list[str]] = {}
+    for name, labels, value in found:
+        inside = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
+        by_name.setdefault(name, []).append(f"nodetune_guard_{name}{{{inside}}} {float(value):.15g}\n")
+    lines = []
+    for name, values in by_name.items():
+        kind, about = HELP[name]
+        lines += [f"# HELP nodetune_guard_{name} {about}\n", f"# TYPE nodetune_guard_{name} {kind}\n", *values]
+    return "".join(lines).replace("{}", "")
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def write(path: str, text: str) -> None:
+    """Write the file atomically; node-exporter reads only names that end in .prom. Raise OSError."""
+    new = f"{path}.{os.getpid()}"
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as opened:
+            opened.write(text)
+        os.replace(new, path)
+    except OSError:
+        os.unlink(new)
+        raise
+
+
+def _data(path: str) -> dict[str, Any]:
+    try:
+        found = json.loads(_text(path))
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, "rb") as opened:
+            return opened.read(LARGEST).decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+def _number(found: Any) -> float:
+    """Return a number, or the one that a text begins with, or 0."""
+    words = found.split(None, 1) if isinstance(found, str) else [found]
+    try:
+        return float(words[0]) if words else 0.0
+    except (TypeError, ValueError):
+        return 0.0
+
+
+def main(run: str, policy: str, textfile: str) -> int:
+    """Write the metrics and print the line."""
+    state = State(run, policy, time.time())
+    code, line = told(state)
+    if textfile:
+        try:
+            write(textfile, exposition(samples(state)))
+        except OSError as problem:
+            code, line = max(code, UNKNOWN), f"no metrics: {textfile}: {(problem.strerror or str(problem)).lower()}"
+    plain = "".join(letter if " " <= letter <= "~" else "?" for letter in " ".join(line.split()))
+    print(plain if len(plain) <= LONGEST_LINE else plain[: LONGEST_LINE - 3] + "...")
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

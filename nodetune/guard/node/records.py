@@ -1,0 +1,112 @@
+"""The guard's files on the node, under /run: small, bounded in number, each replaced as a whole. Imports next to nothing."""
+
+from __future__ import annotations
+
+import os
+import time
+
+MOST = 100
+"""Files that one folder keeps: the newest."""
+
+FAILED, PASSES, SNAPSHOTS = "failed", "pass", "snap"
+FOLDERS = ("", FAILED, PASSES, SNAPSHOTS)
+LAST = "last.json"
+WRITING = ".writing-"
+ABANDONED_SECONDS = 60.0
+
+
+def trusted(seen: os.stat_result) -> bool:
+    """Return whether only root (or who runs this) can have written it."""
+    return seen.st_uid in (0, os.geteuid()) and not seen.st_mode & 0o022
+
+
+def prepare(run: str) -> None:
+    """Make the folders. Raise OSError, or PermissionError where others could write there."""
+    for name in FOLDERS:
+        path = os.path.join(run, name)
+        os.makedirs(path, mode=0o755, exist_ok=True)
+        if not trusted(os.lstat(path)):
+            raise PermissionError(13, "others may write there", path)
+
+
+def keep(run: str, job: str, record: str) -> None:
+    """Put a failure on record: what the entry looks for. Raise OSError."""
+    write(os.path.join(run, FAILED, f"{job}.json"), record + "\n")
+
+
+def write(path: str, text: str) -> None:
+    """Replace a file as a whole. Raise OSError, and then leaves no part of it."""
+    folder, name = os.path.split(path)
+    new = os.path.join(folder, f"{WRITING}{name}-{os.getpid()}")
+    handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
+    try:
+        try:
+            data = text.encode("utf-8", "backslashreplace")
+            while data:
+                data = data[os.write(handle, data) :]
+        finally:
+            os.close(handle)
+        os.replace(new, path)
+    except OSError:
+        os.unlink(new)
+        raise
+
+
+def read(path: str, longest: int = 1 << 20) -> str:
+    """Read a small file. Raise OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        return os.read(handle, longest).decode("utf-8", "backslashreplace")
+    finally:
+        os.close(handle)
+
+
+def heartbeat(run: str, verdict: str, job: str) -> None:
+    """Write a heartbeat for monitoring: Unix seconds, job and verdict of the last run."""
+    try:
+        write(os.path.join(run, "heartbeat"), f"{int(time.time())} {job or '-'} {verdict}\n")
+    except OSError:
+        pass  # a missing heartbeat is what monitoring looks for
+
+
+def boot_id() -> str:
+    """Return the ID of this boot. Raise OSError."""
+    return read("/proc/sys/kernel/random/boot_id").strip()
+
+
+def prune(folder: str, most: int = MOST) -> None:
+    """Remove the oldest files of a folder, and those that a killed run was writing. Of before a clock was set back is old."""
+    now = time.time()
+    with os.scandir(folder) as entries:
+        files = [(_age(entry, now), entry.path, entry.name) for entry in entries]
+    whole = sorted((each for each in files if not each[2].startswith(WRITING)), reverse=True)
+    partly = [each for each in files if each[2].startswith(WRITING) and each[0] > ABANDONED_SECONDS]
+    for _, path, _ in [*whole[: max(0, len(whole) - most)], *partly]:
+        try:
+            os.unlink(path)
+        except OSError:
+            continue  # another run was faster
+
+
+def _age(entry: os.DirEntry[str], now: float) -> float:
+    """Return the age in seconds; infinite for a date well in the future."""
+    age = now - entry.stat(follow_symlinks=False).st_mtime
+    return age if age > -ABANDONED_SECONDS else float("inf")
+
+
+def tidy(run: str) -> None:
+    """Keep every folder within its bounds."""
+    for name in FOLDERS:
+        prune(os.path.join(run, name))
+
+
+def snapshot(run: str, job: str) -> None:
+    """Give the job the last reading as its own, for the epilog to compare with."""
+    if job:
+        path = os.path.join(run, SNAPSHOTS, f"{job}.json")
+        try:
+            if os.path.exists(path):  # a requeued job
+                os.unlink(path)
+            os.link(os.path.join(run, SNAPSHOTS, LAST), path)
+        except OSError:
+            pass  # without a reading, or without room, the epilog has nothing to compare with and says so

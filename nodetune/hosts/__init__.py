@@ -1,0 +1,1 @@
+"""Which hosts a run is about, and how they are reached."""

@@ -1,0 +1,99 @@
+"""Inventories, names and node sets → the hosts to reach, with their connection variables."""
+
+from __future__ import annotations
+
+import re
+import socket
+import sys
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+from nodetune.foundation import paths
+from nodetune.hosts import patterns
+from nodetune.hosts.inventory import reader
+from nodetune.hosts.patterns import InventoryError
+from nodetune.hosts.target import ConnectionOptions, Target
+
+__all__ = ["InventoryError", "selected", "targets"]
+
+_HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(?:%\w+)?)(?::(\d{1,5}))?")
+
+
+def selected(options: ConnectionOptions) -> list[Target]:
+    """Return the hosts that the options select, with what the options say about them. Raises InventoryError."""
+    found = targets(options.inventory, options.limit)
+    if options.transport == "local" and len(found) > 1:
+        raise InventoryError(f"--transport local reaches one host, this one: {len(found)} hosts are selected")
+    return [options.applied_to(target) for target in found]
+
+
+def targets(spec: str | None, limit: str | None = None) -> list[Target]:
+    """Return the hosts that `--inventory` and `--limit` select. Raise InventoryError.
+
+    `spec` is a name under inventories/, a path, or host names and node sets; without it, this host.
+    """
+    groups: dict[str, list[str]] = {}
+    if spec is None:
+        found = [this_host()]
+    else:
+        path = _path(spec)
+        if path:
+            found, groups = reader.read(path, by_name="/" not in spec)
+        else:
+            found = _named(spec)
+    if limit is None:
+        return found
+    kept = set(patterns.pick(limit, [target.name for target in found], groups))
+    return [target for target in found if target.name in kept]
+
+
+def this_host() -> Target:
+    return Target(socket.gethostname(), connection="local", python=sys.executable or "python3")
+
+
+def _path(spec: str) -> Path | None:
+    """Return the inventory file or folder that `spec` names, or None if it names hosts."""
+    if not spec.strip():
+        raise InventoryError("--inventory is empty: give a name, a path or host names")
+    given = Path(spec)
+    if given.exists() and "," not in spec:
+        return given
+    if re.fullmatch(r"[\w.-]+", spec):
+        for folder in _folders():
+            for name in (spec, f"{spec}.yml", f"{spec}.yaml", f"{spec}.ini"):
+                if (folder / name).exists():
+                    return folder / name
+    if "/" in spec or re.search(r"\.(ya?ml|ini|json|toml)$", spec):
+        known = sorted(
+            {each.name for folder in _folders() for each in folder.iterdir() if not each.name.startswith(".")}
+        )
+        raise InventoryError(
+            f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(known) if known else ''}"
+        )
+    return None
+
+
+def _folders() -> list[Path]:
+    folders = [Path("inventories")]
+    with suppress(FileNotFoundError):
+        folders.append(paths.shared("inventories"))
+    return [folder for folder in folders if folder.is_dir()]
+
+
+def _named(spec: str) -> list[Target]:
+    """Return hosts by name: `[user@]host[:port]`, commas, node sets."""
+    found: dict[str, Target] = {}
+    for text in patterns.expand(spec):
+        parts = _HOST.fullmatch(text)
+        if parts is None or parts[2].startswith("-") or int(parts[3] or 1) > 65535:
+            raise InventoryError(f"{text!r} is no host: write [user@]host[:port], or the path of an inventory")
+        name = parts[2].strip("[]")
+        if text == "localhost":
+            target = replace(this_host(), name=text)
+        else:
+            target = Target(name, address=name, port=int(parts[3]) if parts[3] else None, user=parts[1])
+        if name in found:
+            target = replace(target, name=text)
+        found[target.name] = target
+    return list(found.values())

@@ -1,0 +1,68 @@
+"""Who can write a file: a program that nodetune runs, and settings that name programs, must be this user's or root's."""
+
+from __future__ import annotations
+
+import grp
+import os
+import pwd
+import stat
+from pathlib import Path
+
+
+def writable_by_others(path: Path) -> str:
+    """Return why another user may decide what the file holds; empty if only root and this user can.
+
+    The folders above count as well, also those of the file that a link leads to. Raises nothing: a path that cannot be
+    read counts as another user's.
+    """
+    places = dict.fromkeys([*_upwards(path.absolute()), *_upwards(Path(os.path.realpath(path)))])
+    return next((why for why in map(_why, places) if why), "")
+
+
+def _upwards(path: Path) -> list[Path]:
+    return [path, *path.parents]
+
+
+def _why(place: Path) -> str:
+    try:
+        about = place.lstat()
+    except OSError as problem:
+        return f"{place}: {(problem.strerror or str(problem)).lower()}"
+    if about.st_uid not in _own():
+        return f"{place} belongs to {_name(about.st_uid)}"
+    shared = stat.S_ISLNK(about.st_mode) or (stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX)
+    if about.st_mode & stat.S_IWOTH and not shared:
+        return f"every user can write {place}"
+    if about.st_mode & stat.S_IWGRP and not shared and not _is_private(about.st_gid):
+        return f"the group {_group(about.st_gid)} can write {place}"
+    return ""
+
+
+def _own() -> set[int]:
+    """Return root, this user, and the one who called sudo: who may run this as root needs no file for it."""
+    caller = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
+    return {0, os.geteuid(), int(caller) if caller.isdecimal() else 0}
+
+
+def _is_private(group: int) -> bool:
+    """Return whether a group is root's, or has no member but its user: many systems give each user such a group."""
+    try:
+        found = grp.getgrgid(group)
+        users = {pwd.getpwuid(uid).pw_name for uid in _own()}
+    except KeyError:
+        return group == 0
+    return group == 0 or (found.gr_name in users and set(found.gr_mem) <= users)
+
+
+def _name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return f"user {uid}"
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

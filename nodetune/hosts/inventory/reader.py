@@ -1,0 +1,93 @@
+"""Ansible inventories → hosts with their connection variables.
+
+Ansible's own classes read them, in a process of their own (child.py): they need settings and state of the whole process,
+start programs without a time limit, and print wherever they like. Reading their formats without them would be a second
+Ansible, and a wrong list of hosts is worse than a slow one. What that costs (half a second of CPU) is paid once: while
+no file changes that decides the answer, cache.py has it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nodetune.foundation import text
+from nodetune.hosts.inventory import cache, child, ownership, programs, strict
+from nodetune.hosts.patterns import InventoryError
+from nodetune.hosts.target import Target
+
+Groups = dict[str, list[str]]
+
+
+def read(path: Path, *, by_name: bool = False) -> tuple[list[Target], Groups]:
+    """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
+
+    `by_name`: the user gave no path. A program in the current folder that is called like a host must not run then.
+    """
+    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, by_name)))
+    return [_target(each) for each in answer["hosts"]], answer["groups"]
+
+
+def _ask(path: Path, by_name: bool) -> programs.Answer:
+    own = [each for each in cache.files(path) if _is_program(each)]
+    if own and by_name:
+        name = programs.short(own[0])
+        written = name if "/" in name else f"./{name}"
+        raise InventoryError(f"{name} is a program: to run it as an inventory, write -i {written}")
+    for each in own:
+        why = ownership.writable_by_others(each)
+        if why:
+            raise InventoryError(f"{programs.short(each)} is a program and is not run: {why}")
+    with _settings() as settings:
+        answer = programs.ask(path, own, settings)
+    return {**answer, "fixed": False} if settings and "hosts" in answer else answer
+
+
+def _is_program(path: Path) -> bool:
+    """Return whether it is one; what cannot be read is for the child to report."""
+    try:
+        return child.is_program(str(path))
+    except child.SourceError:
+        return False
+
+
+@contextmanager
+def _settings() -> Iterator[dict[str, str]]:
+    """Yield variables that keep Ansible from an ansible.cfg in the current folder that other users can write: it names programs."""
+    here = Path("ansible.cfg").absolute()
+    why = "" if os.environ.get("ANSIBLE_CONFIG") or not here.exists() else ownership.writable_by_others(here)
+    if not why:
+        yield {}
+        return
+    print(f"nodetune: ansible.cfg is ignored: {text.plain(why)}", file=sys.stderr)
+    own = (Path.home() / ".ansible.cfg", Path("/etc/ansible/ansible.cfg"))
+    with tempfile.TemporaryDirectory() as folder:
+        empty = Path(folder) / "ansible.cfg"
+        empty.touch()
+        yield {"ANSIBLE_CONFIG": str(next((each for each in own if each.is_file()), empty))}
+
+
+def _checked(path: Path, answer: programs.Answer) -> programs.Answer:
+    """Return an answer with hosts in it. Raise InventoryError."""
+    if "source" in answer:
+        raise InventoryError(strict.message(**answer))
+    if "error" in answer:
+        raise InventoryError(f"{path}: {strict.one_line(answer['error'])}")
+    names = [host["name"] for host in answer["hosts"]]
+    if not names:
+        raise InventoryError(f"{path} lists no host: add some, or name them on the command line")
+    for name in names:
+        if text.plain(name) != name:
+            raise InventoryError(f"{path}: {text.plain(name, 60)!r} is no host name: is this file an inventory?")
+    return answer
+
+
+def _target(host: Mapping[str, Any]) -> Target:
+    if "problem" in host:
+        return Target(host["name"], problem=f"in the inventory: {strict.one_line(host['problem'])}")
+    return Target(**{**host, "ssh_args": tuple(host["ssh_args"]), "groups": tuple(host["groups"])})

@@ -1,0 +1,52 @@
+"""Host names folded and unfolded: gpu001, gpu002 … ↔ gpu[001-128]. The only user of ClusterShell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
+
+MOST = 65536
+"""A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
+
+
+def fold(hosts: Iterable[str]) -> str:
+    """Fold host names into one node set, in natural order. Other names stay as they are."""
+    return _fold(tuple(hosts))
+
+
+@lru_cache(maxsize=256)  # the same hosts fail many checks
+def _fold(hosts: tuple[str, ...]) -> str:
+    plain: list[str] = []
+    odd: list[str] = []
+    for host in hosts:
+        (odd if set(host) & set("[]{}!&^,@:* \t%/") or not host else plain).append(host)
+    folded = _folded(plain)
+    return ",".join(([folded] if folded else []) + sorted(odd))
+
+
+def _folded(names: list[str]) -> str:
+    try:
+        return str(NodeSet.fromlist(names, resolver=RESOLVER_NOGROUP))
+    except (NodeSetException, ValueError, OverflowError):
+        return ",".join(sorted(names))
+
+
+def unfold(text: str) -> list[str]:
+    """Return the hosts of a node set, in its order. Raise ValueError if it is invalid or too large."""
+    count = 1
+    for content in re.findall(r"\[([^\]]*)\]", text):
+        count *= max(1, sum(_length(each) for each in content.split(",")))
+    if count > MOST:
+        raise ValueError(f"{text!r} names {count} hosts: at most {MOST} are possible")
+    try:
+        return list(NodeSet(text, resolver=RESOLVER_NOGROUP))  # this machine's groups are not the fleet's
+    except (NodeSetException, ValueError) as problem:
+        raise ValueError(f"{text!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
+
+
+def _length(piece: str) -> int:
+    found = re.fullmatch(r"\s*(\d{1,18})-(\d{1,18})(?:/(\d{1,9}))?\s*", piece)
+    return max(1, (int(found[2]) - int(found[1])) // max(1, int(found[3] or 1)) + 1) if found else 1

@@ -1,0 +1,107 @@
+"""The hosts of a run, the options for reaching them, and what can go wrong on the way. Plain values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+STATES = {
+    "bad variables": "a variable of the inventory has no value",
+    "unresolved": "no such host name",
+    "unreachable": "no route, or no answer",
+    "refused": "nothing listens on the SSH port",
+    "unknown host key": "the host key is not known here",
+    "host key changed": "the host key is not the known one",
+    "authentication failed": "no key or password was accepted",
+    "become failed": "sudo refused",
+    "no python": "no usable python3",
+    "deadline": "no complete answer in time",
+    "dropped": "the connection broke",
+    "bad answer": "the answer is not one of the probe",
+    "too much output": "more output than a probe ever gives",
+    "unsupported": "this transport cannot do what the host needs",
+    "internal error": "nodetune itself failed at this host",
+}
+"""Everything that can go wrong on the way to a host, in the report's words."""
+
+
+class UnreachableError(Exception):
+    """Why a host could not be probed: `state` is one of STATES, `message` says what and what to do."""
+
+    def __init__(self, state: str, message: str) -> None:
+        super().__init__(message)
+        self.state = state
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Target:
+    """One host to reach. `name` is what reports call it; the rest are Ansible's connection variables, resolved.
+
+    `key_file` and `ssh_args` are what the inventory adds to the user's own OpenSSH configuration. `groups` are the
+    inventory's groups that the host is in, `all` left out. `problem` says which variable of it cannot be read: it is not
+    reached then.
+    """
+
+    name: str
+    address: str = ""
+    port: int | None = None
+    user: str | None = None
+    key_file: str | None = None
+    password: str | None = field(default=None, repr=False)
+    connection: str = "ssh"
+    ssh_args: tuple[str, ...] = ()
+    python: str = "python3"
+    become: bool = False
+    become_user: str = "root"
+    become_method: str = "sudo"
+    become_password: str | None = field(default=None, repr=False)
+    groups: tuple[str, ...] = ()
+    problem: str = ""
+
+    def check(self) -> None:
+        """Raise UnreachableError for a host of which the inventory says nothing that counts."""
+        if self.problem:
+            raise UnreachableError("bad variables", self.problem)
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """What holds for all hosts of a run.
+
+    `seconds` is the deadline of one host, from name look-up to the last byte; `connect_seconds` that of the TCP connection.
+    """
+
+    seconds: float = 40.0
+    connect_seconds: float = 10.0
+    most_bytes: int = 4 << 20
+    """Of one answer. A real one has a hundredth of that."""
+
+    most_said: int = 16 << 20
+    """Limit for everything in a live session, which may take hours."""
+
+    accept_new_host_keys: bool = False
+
+
+@dataclass(frozen=True)
+class ConnectionOptions:
+    """How hosts are reached: see the options of the same names on the command line."""
+
+    inventory: str | None = None
+    limit: str | None = None
+    forks: int = 64
+    transport: str = "auto"
+    options: SessionOptions = field(default_factory=SessionOptions)
+    become: bool = False
+    become_password: str | None = None
+    user: str | None = None
+
+    def applied_to(self, target: Target) -> Target:
+        """Return a host of the inventory with these options instead of its own."""
+        changes: dict[str, object] = {"connection": "local"} if self.transport == "local" else {}
+        if self.become:
+            changes["become"] = True
+        if self.become_password is not None:
+            changes["become_password"] = self.become_password
+        if self.user:
+            changes["user"] = self.user
+        return replace(target, **changes) if changes else target  # type: ignore[arg-type]

@@ -1,0 +1,134 @@
+"""The clock that the CPU cores really run at while all of them are busy, and the clock that they are made for.
+
+What: the kernel's own measure (cycles over time, averaged since its last look) of each core's clock, in GHz, while one
+process a core spins. `base`, `max` and `nominal` in GHz are what the hardware states; below base under full load means
+held down: power limit, heat, a governor, or firmware.
+How: scaling_cur_freq of cpufreq; without it "cpu MHz" of /proc/cpuinfo, but not on virtual machines, where that never
+changes. Plain integer work: cores that run AVX-512 or AMX all the time are slower.
+Statistic: the median of the readings, which begin when the load is a second old.
+Manually: turbostat --interval 1 during a load on all cores (column Bzy_MHz).
+"""
+
+import os
+import re
+import time
+
+from nodetune.onhost import files
+from nodetune.onhost.worker import die_with
+from . import numa
+from . import report as reporting
+
+SECONDS = 15.0
+SCOPE = "host"
+ORDER = 30
+SUITES = {"full": {}}
+TOLERANCE = {"": {"siblings": 5, "baseline": 5, "drift": 1}}
+SUSPECT = "{subject}: governor, power limit or cooling"
+WARM_SECONDS = 1.0
+BETWEEN_SECONDS = 0.25
+CPUS = "/sys/devices/system/cpu/cpu{}/"
+
+
+def measure(options, report):
+    """Measure. Options: cpus (a list; default one per core), readings."""
+    cpus = options.get("cpus") or sorted(cpu for each in numa.nodes().values() for cpu in numa.cores(each)[0])
+    read = _reader(cpus)
+    readings = {cpu: [] for cpu in cpus}
+    report.step("{} cores under load".format(len(cpus)))
+    with Load(cpus):
+        time.sleep(WARM_SECONDS)
+        for _ in range(int(options.get("readings", 8))):
+            for cpu, ghz in read(cpus).items():
+                readings[cpu].append(ghz)
+            time.sleep(BETWEEN_SECONDS)
+    for cpu in cpus:
+        if readings[cpu]:
+            report.result("cpu{}".format(cpu), readings[cpu], "GHz", cores_busy=len(cpus), **stated(cpu))
+        else:
+            report.skip("the kernel does not tell its clock", "cpu{}".format(cpu))
+
+
+def _reader(cpus):
+    """Return a function that maps CPUs to their clocks in GHz. Raise SkipError if the kernel does not know them."""
+    if _number(CPUS.format(cpus[0]) + "cpufreq/scaling_cur_freq"):
+        return _by_cpufreq
+    with open("/proc/cpuinfo") as file:
+        text = file.read()
+    if re.search(r"^flags.*\bhypervisor\b", text, re.MULTILINE):
+        raise reporting.SkipError(
+            "a virtual machine's kernel does not know the clock of the cores: measure on the host"
+        )
+    if not cpuinfo(text):
+        raise reporting.SkipError("this kernel tells no CPU clock (no cpufreq, no cpu MHz in /proc/cpuinfo)")
+    return _by_cpuinfo
+
+
+def _by_cpufreq(cpus):
+    found = {cpu: _number(CPUS.format(cpu) + "cpufreq/scaling_cur_freq") for cpu in cpus}
+    return {cpu: khz / 1e6 for cpu, khz in found.items() if khz}
+
+
+def _by_cpuinfo(cpus):
+    with open("/proc/cpuinfo") as file:
+        found = cpuinfo(file.read())
+    return {cpu: found[cpu] for cpu in cpus if cpu in found}
+
+
+def cpuinfo(text):
+    """Return {CPU: GHz} from the text of /proc/cpuinfo."""
+    found = re.findall(r"^processor\s*:\s*(\d+)$.*?^cpu MHz\s*:\s*([\d.]+)$", text, re.MULTILINE | re.DOTALL)
+    return {int(cpu): float(mhz) / 1000 for cpu, mhz in found}
+
+
+def stated(cpu):
+    """Return what hardware and kernel state about a core, in GHz: base, nominal, max; and the governor."""
+    folder = CPUS.format(cpu)
+    khz = {"base": "cpufreq/base_frequency", "max": "cpufreq/cpuinfo_max_freq", "allowed": "cpufreq/scaling_max_freq"}
+    about = {name: _number(folder + path) / 1e6 for name, path in khz.items() if _number(folder + path)}
+    nominal = _number(folder + "acpi_cppc/nominal_freq")  # in MHz
+    if nominal:
+        about["nominal"] = nominal / 1e3
+    for name in ("scaling_driver", "scaling_governor"):
+        text = files.text(folder + "cpufreq/" + name)
+        if text:
+            about[name] = text
+    return about
+
+
+def _number(path):
+    text = files.text(path)
+    return int(text) if text.isdigit() else 0
+
+
+class Load:
+    """A process on each CPU that does nothing but compute."""
+
+    def __init__(self, cpus):
+        self._cpus = cpus
+        self._pids = []
+
+    def __enter__(self):
+        own = os.getpid()
+        for cpu in self._cpus:
+            pid = os.fork()
+            if pid == 0:
+                _compute_for_ever(own, cpu)
+            self._pids.append(pid)
+        return self
+
+    def __exit__(self, *problem):
+        for pid in self._pids:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+
+
+def _compute_for_ever(parent, cpu):
+    """Compute in a loop and never return."""
+    try:
+        die_with(parent)
+        os.sched_setaffinity(0, [cpu])
+        number = 1
+        while True:
+            number = number * 1103515245 + 12345 & 0x7FFFFFFF
+    finally:
+        os._exit(1)

@@ -1,0 +1,218 @@
+"""A GPU by the CUDA driver API: its memory, and the work that is queued on it.
+
+Sizes are bytes, addresses plain integers, an error is a cuda.CudaError that names the GPU. All work on one GPU goes to the
+primary context of this process, which ends with the process.
+"""
+
+import contextlib
+import ctypes
+import threading
+
+from . import cuda
+from . import report as reporting
+
+NON_BLOCKING, PORTABLE = 1, 1
+
+
+def devices(driver):
+    """Return all GPUs that CUDA sees, not yet opened. Raise SkipError if there is none."""
+    count = driver.get("counting the GPUs", "cuDeviceGetCount", cuda.INT)
+    if not count:
+        raise reporting.SkipError("CUDA sees no GPU here" + cuda.visible())
+    return [Gpu(driver, driver.get("asking for a GPU", "cuDeviceGet", cuda.INT, number)) for number in range(count)]
+
+
+class Gpu:
+    """One GPU. `name` is GPU0, GPU1 … in the order of the bus; `node` its NUMA node, None where that is not known."""
+
+    def __init__(self, driver, device):
+        self.driver, self.device = driver, device
+        self.bdf = self._text("cuDeviceGetPCIBusId").lower()
+        self.model = self._text("cuDeviceGetName")
+        self.name = "GPU {}".format(self.bdf)
+        self.node = None
+        self.users = lambda: ""
+        self.context = None
+        self._modules = {}
+
+    def _text(self, function):
+        text = ctypes.create_string_buffer(128)
+        self.driver.call("asking a GPU what it is", function, text, len(text), self.device)
+        return text.value.decode("utf-8", "backslashreplace")
+
+    def attribute(self, number):
+        return self.driver.get(self.name, "cuDeviceGetAttribute", cuda.INT, number, self.device)
+
+    def open(self):
+        """Make a context, which takes a moment. Raise cuda.CudaError."""
+        self.context = self.get("opening it", "cuDevicePrimaryCtxRetain", cuda.HANDLE, self.device)
+
+    def use(self):
+        """Make this GPU's context the current one of this thread."""
+        if getattr(CURRENT, "context", None) != self.context:
+            self.driver.call(self.name, "cuCtxSetCurrent", self.context)
+            CURRENT.context = self.context
+
+    def call(self, doing, name, *arguments):
+        """Call the driver with this GPU's context current, errors named after the GPU. Raise cuda.CudaError."""
+        if self.context is not None:
+            self.use()
+        self.driver.call("{}: {}".format(self.name, doing), name, *arguments)
+
+    def get(self, doing, name, kind, *arguments):
+        answer = kind()
+        self.call(doing, name, ctypes.byref(answer), *arguments)
+        return answer.value
+
+    # Memory
+
+    def free_memory(self):
+        """Return (free, total) bytes."""
+        free, total = cuda.SIZE(), cuda.SIZE()
+        self.call("asking for its free memory", "cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
+        return free.value, total.value
+
+    def allocate(self, size):
+        """Allocate memory on the GPU and return its address. Raise CudaError, with the users if memory is exhausted."""
+        try:
+            return self.get("allocating {}".format(cuda.in_words(size)), "cuMemAlloc_v2", cuda.POINTER, size)
+        except cuda.CudaError as problem:
+            if problem.code != cuda.OUT_OF_MEMORY:
+                raise
+            free, total = self.free_memory()
+            text = "{}; {} of {} are free{}".format(problem, cuda.in_words(free), cuda.in_words(total), self.users())
+            raise cuda.CudaError(problem.code, text)
+
+    def release(self, address):
+        self.call("freeing memory", "cuMemFree_v2", address)
+
+    @contextlib.contextmanager
+    def memory(self, *sizes):
+        """Allocate memory on the GPU for a while: one address for each size."""
+        taken = []
+        try:
+            for size in sizes:
+                taken.append(self.allocate(size))  # noqa: PERF401 - where one fails, those before it are freed
+            yield taken
+        finally:
+            for address in taken:
+                with contextlib.suppress(cuda.CudaError):  # whatever broke the context was said before
+                    self.release(address)
+
+    def pinned(self, size):
+        """Allocate host memory that every GPU can copy from and to directly, and return its address."""
+        doing = "pinning {} of host memory (see ulimit -l and the memory limit of this login)".format(
+            cuda.in_words(size)
+        )
+        return self.get(doing, "cuMemHostAlloc", cuda.HANDLE, size, PORTABLE)
+
+    def unpin(self, address):
+        self.call("freeing host memory", "cuMemFreeHost", address)
+
+    def put(self, address, data):
+        """Write bytes to the GPU's memory; they are there when this returns, for all streams."""
+        self.call("writing", "cuMemcpyHtoD_v2", address, ctypes.cast(ctypes.c_char_p(data), cuda.HANDLE), len(data))
+        self.wait()
+
+    def fetch(self, address, size):
+        """Read bytes from the GPU's memory."""
+        data = ctypes.create_string_buffer(size)
+        self.call("reading", "cuMemcpyDtoH_v2", ctypes.addressof(data), address, size)
+        return data.raw
+
+    def poison(self, address, size, stream=None):
+        """Overwrite what a copy is to bring, so that a copy that does nothing is seen."""
+        self.call("filling memory", "cuMemsetD8Async", address, 0xA5, size, stream)
+
+    # Work, queued on a stream
+
+    def to_gpu(self, address, host, size, stream):
+        self.call("copying to the GPU", "cuMemcpyHtoDAsync_v2", address, host, size, stream)
+
+    def to_host(self, host, address, size, stream):
+        self.call("copying to the host", "cuMemcpyDtoHAsync_v2", host, address, size, stream)
+
+    def within(self, to, address, size, stream):
+        self.call("copying within the GPU", "cuMemcpyDtoDAsync_v2", to, address, size, stream)
+
+    def to_peer(self, other, to, address, size, stream):
+        doing = "copying to {}".format(other.name)
+        self.call(doing, "cuMemcpyPeerAsync", to, other.context, address, self.context, size, stream)
+
+    def stream(self):
+        return self.get("making a stream", "cuStreamCreate", cuda.HANDLE, NON_BLOCKING)
+
+    def event(self):
+        return self.get("making an event", "cuEventCreate", cuda.HANDLE, 0)
+
+    def record(self, event, stream):
+        self.call("recording an event", "cuEventRecord", event, stream)
+
+    def after(self, stream, event):
+        """Make further work on the stream wait for the event."""
+        self.call("ordering streams", "cuStreamWaitEvent", stream, event, 0)
+
+    def wait(self, stream=None):
+        """Wait until all work of a stream (None: of the whole GPU) is done. Errors of that work come up here."""
+        if stream is None:
+            self.call("waiting for its work", "cuCtxSynchronize")
+        else:
+            self.call("waiting for its work", "cuStreamSynchronize", stream)
+
+    def done(self, event):
+        """Return whether the work before an event is done. Raise cuda.Refused where it went wrong."""
+        try:
+            self.call("working", "cuEventQuery", event)
+        except cuda.CudaError as problem:
+            if problem.code == cuda.NOT_READY:
+                return False
+            raise
+        return True
+
+    def seconds(self, start, end):
+        """Return the time between two completed events."""
+        return self.get("timing", "cuEventElapsedTime", ctypes.c_float, start, end) / 1e3
+
+    def module(self, text):
+        """Compile PTX with the driver, once per process: {name: function}, filled on demand."""
+        if text not in self._modules:
+            self._modules[text] = Module(self, text)
+        return self._modules[text]
+
+    def launch(self, function, blocks, threads, arguments, stream):
+        """Start a kernel; `arguments` are ctypes values."""
+        places = (ctypes.c_void_p * len(arguments))(*[ctypes.addressof(each) for each in arguments])
+        shape = (blocks, 1, 1, threads, 1, 1, 0, stream)
+        self.call("starting a kernel", "cuLaunchKernel", function, *shape + (ctypes.addressof(places), None))
+
+    # Other GPUs
+
+    def reaches(self, other):
+        """Return whether this GPU can use the other's memory directly."""
+        return bool(self.driver.get(self.name, "cuDeviceCanAccessPeer", cuda.INT, self.device, other.device))
+
+    def enable(self, other):
+        """Let this GPU use the other's memory directly. Raise cuda.CudaError."""
+        try:
+            self.call("opening the way to {}".format(other.name), "cuCtxEnablePeerAccess", other.context, 0)
+        except cuda.CudaError as problem:
+            if problem.code != cuda.PEER_ALREADY_ENABLED:
+                raise
+
+
+CURRENT = threading.local()
+"""The context that is current in each thread: setting it again for every call would cost more than the call."""
+
+
+class Module:
+    """Kernels by name."""
+
+    def __init__(self, gpu, text):
+        self._gpu, self._functions = gpu, {}
+        self._handle = gpu.get("compiling kernels", "cuModuleLoadData", cuda.HANDLE, text.encode("ascii"))
+
+    def __getitem__(self, name):
+        if name not in self._functions:
+            arguments = (cuda.HANDLE, self._handle, name.encode("ascii"))
+            self._functions[name] = self._gpu.get("finding the kernel " + name, "cuModuleGetFunction", *arguments)
+        return self._functions[name]

@@ -1,0 +1,71 @@
+"""A host's end of the connection to its controller (see nodetune/onhost/protocol.py for what is on it)."""
+
+import os
+import sys
+import time
+
+from nodetune.onhost import protocol
+from . import main
+
+DRAIN_SECONDS = 20.0
+MOST_WAITING = 16 << 20
+
+
+class Channel:
+    """A host's end: events go out as there is room, what comes in may be waited for. Its end is the end of the run."""
+
+    def __init__(self, nonce, source=0, sink=1):
+        self._decoder = protocol.Decoder(nonce, protocol.event)
+        self._nonce = nonce
+        self._source = source
+        self._sink = sink
+        self._waiting = b""
+        os.set_blocking(sink, False)
+
+    def say(self, event):
+        self._waiting += protocol.encode_event(event, self._nonce)
+        self._write()
+        if len(self._waiting) > MOST_WAITING:
+            raise main.StoppedError("nobody takes what we say")
+
+    def handles(self):
+        """Return (handles to wait for input on, handles to wait for room on)."""
+        return [self._source], [self._sink] if self._waiting else []
+
+    def served(self, readable, writable):
+        """Transfer what is ready. Return what was received; raise main.StoppedError."""
+        if self._sink in writable:
+            self._write()
+        if self._source not in readable:
+            return []
+        data = os.read(self._source, 1 << 16)
+        if not data:
+            raise main.StoppedError("the connection has ended")
+        return self._decoder.feed(data)
+
+    def drain(self):
+        """Write what is left, as long as somebody reads."""
+        end = time.monotonic() + DRAIN_SECONDS
+        while self._waiting and time.monotonic() < end:
+            self._write()
+            time.sleep(0.01)
+
+    def _write(self):
+        try:
+            while self._waiting:
+                self._waiting = self._waiting[os.write(self._sink, self._waiting[: 1 << 16]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            raise main.StoppedError("the connection has ended")
+
+
+def emit(plan, nonce):
+    """Carry out a plan and say what happens on standard output, until all is done or standard input ends."""
+    sys.stdout.flush()
+    try:
+        channel = Channel(nonce)
+        main.Supervisor(plan, channel).run()
+        channel.drain()
+    except (main.Gone, protocol.LineError):
+        os._exit(1)

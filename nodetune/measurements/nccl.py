@@ -1,0 +1,222 @@
+"""NCCL's collectives between GPUs of one node or of several: all_reduce, all_gather, reduce_scatter, alltoall, sendrecv.
+
+One process a GPU, as in training; no MPI: the first rank's unique id goes to the others through pipes, and from host to
+host through the controller. Sizes, bandwidths and the order of things are those of nccl-tests (see nccl_ops, nccl_rank):
+float32, sum, a size is that of the larger buffer, busbw in GB/s, the mean over all ranks; each collective is first
+checked on small integers, every element on every rank. A figure is the median of `repeats`; each repeat is the mean of
+`iterations` calls. Each figure comes with what NCCL really used for it, from its own log: the transport (P2P, SHM,
+NET/IB, NET/Socket), the kind of link, the network adapters, GPUDirect RDMA, NVLS, the algorithm.
+
+The environment stays as it is (NCCL_* variables, /etc/nccl.conf), but for NCCL_DEBUG*.
+
+Manually: all_reduce_perf -b 64M -e 4G -f 4 -g 8 -n 20, of https://github.com/NVIDIA/nccl-tests
+
+Options: collectives, sizes (bytes), in_place (true, false; both where left out), dtype (float32, bfloat16), gpus (numbers),
+repeats, iterations, warmup, check, nccl (file or folder of libnccl.so.2), nccl_tests (a folder with the programs: these
+measure instead, on one node).
+"""
+
+import time
+
+from . import nccl_ops, nccl_rank, nccl_results, nccl_team
+from . import report as reporting
+
+SECONDS = 120.0
+SCOPE = "collective"
+ORDER = 100
+SUITES = {
+    "quick": {"options": {"collectives": ["all_reduce"], "sizes": [536870912, 2147483648]}},  # 512 MiB, 2 GiB
+    "full": {"seconds": 240},
+    "nccl": {"seconds": 240},
+}
+TOLERANCE = {"": {"siblings": 5, "baseline": 5, "drift": 1}}
+SIZE_MATTERS = True
+SIZES = (64 << 20, 256 << 20, 1 << 30, 4 << 30)
+MOST_REPEATS = 50
+RESERVE = 4.0
+"""Seconds before the deadline in which no case begins, so that what is measured is also told."""
+
+LAST = 1.5
+"""Seconds before the deadline at which we end it ourselves, and can say who did not come back."""
+
+PATIENT = 0.5
+"""The same for a host that waits for another one, so that the other one says itself what is the matter."""
+
+DONE = "nccl done"
+
+
+def measure(options, report):
+    """Measure, and record one figure for each collective, size, and out of place or in place."""
+    asked = checked(options)
+    if options.get("nccl_tests"):
+        from . import nccl_tests
+
+        nccl_tests.run(asked, options, report)
+        return
+    here = look_around(asked, report)
+    chosen = chosen_gpus(options.get("gpus"), here["gpus"])
+    places = meet({"gpus": len(chosen), "nccl": here["nccl"]}, report)
+    ranks = sum(place["gpus"] for place in places)
+    if ranks < 2:
+        raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
+    first = sum(place["gpus"] for place in places[: report.self])
+    cases = list(planned(asked, ranks))
+    jobs = [dict(asked, rank=first + n, ranks=ranks, gpu=gpu, cases=cases) for n, gpu in enumerate(chosen)]
+    conditions = {"nccl": here["nccl"], "library": here["library"], "gpus": ranks, "nodes": len(places)}
+    of = subject(chosen, here["gpus"], places)
+    _run(jobs, nccl_results.Results(cases, jobs, conditions, of, report), report)
+
+
+def checked(options):
+    """Return the options with their defaults. Raise MeasurementError for a senseless one."""
+    asked = {
+        "collectives": list(nccl_ops.NAMES),
+        "sizes": list(SIZES),
+        "in_place": None,
+        "dtype": "float32",
+        "repeats": 5,
+        "iterations": 20,
+        "warmup": 2,
+        "check": True,
+    }
+    asked.update({name: value for name, value in options.items() if value is not None})
+    unknown = [name for name in asked["collectives"] if name not in nccl_ops.NAMES]
+    if unknown:
+        raise reporting.MeasurementError(
+            "no collective {}: there are {}".format(", ".join(unknown), ", ".join(nccl_ops.NAMES))
+        )
+    if asked["dtype"] not in nccl_ops.WIDTH:
+        raise reporting.MeasurementError("dtype {}: float32 and bfloat16 are measured".format(asked["dtype"]))
+    if not asked["sizes"] or not all(isinstance(size, int) and size > 0 for size in asked["sizes"]):
+        raise reporting.MeasurementError(
+            "sizes {}: there is no size, or one that is no number of bytes".format(asked["sizes"])
+        )
+    if not 1 <= asked["repeats"] <= MOST_REPEATS:
+        raise reporting.MeasurementError("repeats {}: 1 to {} are possible".format(asked["repeats"], MOST_REPEATS))
+    return asked
+
+
+def planned(asked, ranks):
+    """Yield the cases in their order, which is the same on every host."""
+    for name in asked["collectives"]:
+        for size in asked["sizes"]:
+            for in_place in (False, True):
+                counted = nccl_ops.counted(name, size, ranks)
+                if counted and (not in_place or name in nccl_ops.IN_PLACE) and asked["in_place"] in (None, in_place):
+                    yield {"name": name, "size": counted, "in_place": in_place}
+
+
+def chosen_gpus(wanted, there):
+    """Return the names of the GPUs to use. Raise MeasurementError."""
+    if wanted is None:
+        return list(there)
+    names = ["GPU{}".format(str(each).upper().replace("GPU", "")) for each in wanted]
+    missing = [name for name in names if name not in there]
+    if missing:
+        raise reporting.MeasurementError("{} not found: there are {}".format(", ".join(missing), ", ".join(there)))
+    return names
+
+
+def subject(chosen, there, places):
+    """Return `8 GPUs`, `GPU0+GPU3`, or `2 nodes of 8 GPUs`."""
+    if len(places) > 1:
+        counts = "/".join(str(count) for count in sorted({place["gpus"] for place in places}))
+        return "{} nodes of {} GPU{}".format(len(places), counts, "" if counts == "1" else "s")
+    return "{} GPUs".format(len(chosen)) if list(chosen) == list(there) else "+".join(chosen)
+
+
+def look_around(asked, report):
+    """Return the GPUs and the library of this host."""
+    run = [("", lambda out, _: nccl_rank.look_around(asked, out))]
+    with nccl_team.Team(run) as team:
+        for _, kind, content in team.events(time.monotonic() + report.left() - LAST):
+            if kind == "found":
+                return content
+    raise reporting.MeasurementError("NCCL and the GPUs could not be looked at")
+
+
+def meet(own, report):
+    """Exchange what each host has, in their order. Raise MeasurementError if a host is missing or its NCCL differs."""
+    if len(report.hosts) == 1:
+        return [own]
+    report.step("waiting for the other hosts")
+    report.tell("nccl here", own)
+    places = report.hear_all("nccl here", report.left() - PATIENT)
+    places[report.self] = own
+    versions = {places[index]["nccl"] for index in places}
+    if len(versions) > 1:
+        each = ["{} has {}".format(host, places[index]["nccl"]) for index, host in enumerate(report.hosts)]
+        raise reporting.MeasurementError(
+            "the hosts have different releases of NCCL, which need not work together: " + ", ".join(each)
+        )
+    return [places[index] for index in range(len(report.hosts))]
+
+
+def _run(jobs, results, report):
+    """Start a rank on each GPU, hand the unique id around, and take what they find."""
+    end = time.monotonic() + report.left()
+    ranks = [
+        (
+            "rank {} on {}".format(job["rank"], job["gpu"]),
+            lambda out, given, job=dict(job, until=end - RESERVE): nccl_rank.take_part(job, out, given),
+        )
+        for job in jobs
+    ]
+    report.step("starting {} ranks".format(len(jobs)))
+    with nccl_team.Team(ranks, Others(report).check if len(report.hosts) > 1 else None) as team:
+        for number, kind, content in conducted(team, end - LAST, report):
+            if kind == "case":
+                results.take(number, content)
+            elif kind == "out of time" and number == 0:
+                results.out_of_time(content)
+
+
+def conducted(team, until, report):
+    """Yield what the ranks of this host report once they have met those of other hosts. Raise MeasurementError."""
+    waiting, identity = len(team.members), None
+    for number, kind, content in team.events(until):
+        if kind == "step":
+            if number == 0:
+                report.step(content)
+        elif kind == "ready":
+            waiting, identity = waiting - 1, content or identity
+            if not waiting:
+                hand_around(identity, team, report)
+        else:
+            yield number, kind, content
+    if len(report.hosts) > 1:
+        report.tell(DONE, True)
+
+
+def hand_around(identity, team, report):
+    """Exchange the unique id once all ranks of all hosts have their GPU."""
+    if len(report.hosts) > 1:
+        report.step("waiting for the ranks of the other hosts")
+        report.tell("nccl ready", identity)
+        heard = report.hear_all("nccl ready", report.left() - PATIENT)
+        identity = identity or next(each for each in heard.values() if each)
+    for member in team.members:
+        member.send(identity)
+
+
+class Others:
+    """The other hosts of the run, while our ranks work with theirs. One that has done its part may go before us."""
+
+    def __init__(self, report):
+        self._report = report
+        self._at_work = [index for index in range(len(report.hosts)) if index != report.self]
+
+    def check(self):
+        """Raise the error of another host as soon as its part has ended too early."""
+        for index in list(self._at_work):
+            why = self._told(reporting.ENDED, index)
+            if why is not None:
+                self._at_work.remove(index)
+                if not self._told(DONE, index):
+                    raise reporting.ended(self._report.hosts[index], why)
+
+    def _told(self, topic, index):
+        try:
+            return self._report.hear(topic, 0.0, index)
+        except (reporting.SkipError, reporting.MeasurementError):  # it has said nothing of the kind
+            return None

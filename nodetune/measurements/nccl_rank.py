@@ -1,0 +1,250 @@
+"""What one rank does, in a process of its own with one GPU: join the others, then go through the cases with them.
+
+The order of a case is that of nccl-tests: check, warm up, all ranks wait for each other, `iterations` calls are queued, and the
+time until the last one is done is divided by their number. That is one repeat; the mean over all ranks counts. Ranks
+agree on everything through NCCL itself, so that it makes no difference on how many hosts they are.
+
+Messages to the team (nccl_team): lines of JSON [kind, content].
+"""
+
+import json
+import os
+import struct
+import time
+
+from . import cuda, cuda_gpu, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import report as reporting
+
+SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
+"""Seconds. A repeat takes as many iterations as asked for, but more where they are over too soon, fewer where not at all."""
+
+MOST_ITERATIONS = 500
+MOST_AGREED = 63
+"""Numbers that ranks can agree on at once."""
+
+QUIET = 0.25
+"""Seconds between two looks for trouble behind our back while the GPU works."""
+
+
+class Teller:
+    """The way to the team. Has what gpus.opened wants of a report."""
+
+    def __init__(self, out):
+        self._out = out
+        self.problem = None
+
+    def say(self, kind, content=None):
+        data = json.dumps([kind, content]).encode("ascii") + b"\n"
+        while data:
+            data = data[os.write(self._out, data) :]
+
+    def step(self, text):
+        self.say("step", text)
+
+    def skip(self, reason, subject=None, metric=None):
+        self.problem = "{}: {}".format(subject, reason) if subject else reason
+
+    def failed(self, reason, subject=None, metric=None):
+        self.problem = reason
+
+
+def look_around(options, out):
+    """Report the GPUs and the NCCL here, from a process that then ends: CUDA does not survive a fork."""
+    tell = Teller(out)
+    tell.step("loading NCCL")
+    nccl = nccl_api.load(options.get("nccl"))
+    tell.step("loading libcuda")
+    seen = gpus.known(tell)
+    devices = [seen.get(gpus.bdf(gpu.bdf)) or gpus.Seen("GPU{}".format(gpu.device)) for gpu in
+               cuda_gpu.devices(cuda.Driver(options.get("libcuda")))]  # fmt: skip
+    names = sorted((each.name for each in devices if not each.partitioned()), key=lambda name: int(name[3:]))
+    if not names:
+        raise reporting.SkipError("MIG is on: NCCL does not work between MIG instances")
+    tell.say("found", {"gpus": names, "nccl": nccl.version, "library": nccl.path})
+
+
+def take_part(job, out, given):
+    """Run one rank from start to end.
+
+    `job` has rank, ranks, gpu, cases, until and the options; `given` is where the unique id comes from.
+    """
+    tell = Teller(out)
+    log = nccl_log.LogFile()
+    tell.step("loading NCCL")
+    rank = Rank(job, nccl_api.load(job.get("nccl")), log, tell)
+    rank.prepare()
+    tell.say("ready", rank.identity().hex() if job["rank"] == 0 else None)
+    tell.step("waiting for the other ranks")
+    identity = bytes.fromhex(given.readline().decode("ascii").strip())
+    if not identity:
+        return  # the team has ended
+    tell.step("ncclCommInitRank")
+    rank.join(identity)
+    for number, case in enumerate(job["cases"]):
+        tell.step(in_words(case))
+        done = rank.case(case)
+        if done is None:
+            tell.say("out of time", number)
+            break
+        tell.say("case", dict(done, number=number))
+    rank.together()
+
+
+def in_words(case):
+    """Return `all_reduce of 1 GiB in place`."""
+    text = "{} of {}".format(case["name"], cuda.in_words(case["size"]))
+    return text + (" in place" if case["in_place"] else "")
+
+
+class Rank:
+    """A communicator on one GPU, with a buffer to send from and one to receive into."""
+
+    def __init__(self, job, nccl, log, tell):
+        self.job, self.nccl, self.tell = job, nccl, tell
+        self.rank, self.ranks, self.kind = job["rank"], job["ranks"], job["dtype"]
+        self._log = log
+        self.type = {"float32": nccl_api.FLOAT32, "bfloat16": nccl_api.BFLOAT16}[self.kind]
+        self.communicator = None
+
+    def prepare(self):
+        """Take the GPU and its memory. Raise MeasurementError."""
+        found = gpus.opened({"gpus": [self.job["gpu"]], "libcuda": self.job.get("libcuda")}, self.tell)
+        if not found:
+            raise reporting.MeasurementError(self.tell.problem)
+        self.gpu = found[0]
+        largest = max(case["size"] for case in self.job["cases"])
+        self.tell.step("allocating twice {}".format(cuda.in_words(largest)))
+        self.stream, self.event = self.gpu.stream(), self.gpu.event()
+        self.small = self.gpu.allocate(8 * (MOST_AGREED + 1))
+        self.sent, self.received = self.gpu.allocate(largest), self.gpu.allocate(largest)
+        self.data = nccl_data.Data(self.gpu, self.kind, self.ranks)
+        for buffer in (self.sent, self.received):  # zeros would move faster than data: less power
+            self.data.lay(buffer, largest, self.rank, 0)
+
+    def identity(self):
+        return self.nccl.unique_id()
+
+    def join(self, identity):
+        self.communicator = self.nccl.join(identity, self.ranks, self.rank)
+
+    # One case
+
+    def case(self, case):
+        """Check it, then time it. None where the time is over on any host."""
+        over = time.monotonic() > self.job["until"]
+        if self.agree([float(over)])[0]:
+            return None
+        once = self._calls(case)
+        wrong = self._checked(case, once) if self.job["check"] else 0
+        for _ in range(self.job["warmup"]):
+            once()
+        self.wait()
+        iterations = self._iterations(self._timed(once, 1))
+        self._timed(once, iterations)  # the first repeat after a change of size is slower than those after it
+        times = [self._timed(once, iterations) / iterations for _ in range(self.job["repeats"])]
+        agreed = self.agree(times + [float(wrong)])
+        return self._found(case, [each / self.ranks for each in agreed[:-1]], iterations, wrong, int(agreed[-1]))
+
+    def _found(self, case, times, iterations, wrong, wrong_everywhere):
+        log = self._log.read()
+        name = nccl_ops.LOGGED.get(case["name"])
+        return {
+            "seconds": times,
+            "iterations": iterations,
+            "wrong": wrong,
+            "wrong_everywhere": wrong_everywhere,
+            "path": log.path(),
+            "chosen": log.chosen(name, nccl_ops.logged_bytes(case["name"], case["size"], self.ranks)) if name else {},
+        }
+
+    def _checked(self, case, once):
+        """Count the words that are wrong here."""
+        name, size, in_place = case["name"], case["size"], case["in_place"]
+        self.gpu.poison(self.received, size)
+        offset, count, start = nccl_ops.brought(name, size, self.ranks, self.rank, in_place)
+        self.data.lay((self.received if in_place else self.sent) + offset, count, self.rank, start)
+        once()
+        self.wait()
+        return self.data.wrong(self.received, nccl_ops.wanted(name, size, self.ranks, self.rank, in_place))
+
+    def _iterations(self, seconds):
+        """Return how many iterations make a repeat: the same number on all ranks."""
+        mean = self.agree([seconds])[0] / self.ranks
+        wanted = max(self.job["iterations"], min(MOST_ITERATIONS, int(SHORTEST_REPEAT / mean)))
+        return max(1, min(wanted, int(LONGEST_REPEAT / mean)))
+
+    def _timed(self, once, iterations):
+        """Return the seconds of wall clock for so many calls; all ranks begin together."""
+        self.together()
+        start = time.perf_counter()
+        for _ in range(iterations):
+            once()
+        self.wait()
+        return time.perf_counter() - start
+
+    def together(self):
+        """Wait until all ranks are here."""
+        self._reduce(self.small + 8 * MOST_AGREED, self.small + 8 * MOST_AGREED, 1, nccl_api.FLOAT64)
+        self.wait()
+
+    def agree(self, values):
+        """Return the sums of some numbers over all ranks."""
+        self.gpu.put(self.small, struct.pack("<{}d".format(len(values)), *values))
+        self.gpu.wait()
+        self._reduce(self.small, self.small, len(values), nccl_api.FLOAT64)
+        self.wait()
+        return list(struct.unpack("<{}d".format(len(values)), self.gpu.fetch(self.small, 8 * len(values))))
+
+    def wait(self):
+        """Wait until the GPU has done all its work. Raise MeasurementError if a peer or the network is gone."""
+        query, event = self.gpu.driver.functions["cuEventQuery"], self.event
+        self.gpu.record(event, self.stream)
+        look = time.monotonic() + QUIET
+        while query(event) == cuda.NOT_READY:
+            if time.monotonic() > look:
+                self._raise_trouble()
+                look = time.monotonic() + QUIET
+        self.gpu.done(event)  # raises what went wrong on the GPU
+
+    def _raise_trouble(self):
+        trouble = self.nccl.trouble(self.communicator)
+        if trouble:
+            warnings = self._log.read().warnings
+            raise reporting.MeasurementError("NCCL: " + trouble + ("; it logged: " + warnings[-1] if warnings else ""))
+
+    # The calls
+
+    def _reduce(self, source, target, count, kind):
+        self.nccl.call("ncclAllReduce", source, target, count, kind, nccl_api.SUM, self.communicator, self.stream)
+
+    def _calls(self, case):
+        """Return a function that queues the collective once."""
+        steps = [step + (self.communicator, self.stream) for step in self._steps(case)]
+        if len(steps) > 1:
+            steps = [("ncclGroupStart",)] + steps + [("ncclGroupEnd",)]
+        calls = [self.nccl.prepared(*step) for step in steps]
+
+        def once():
+            for call in calls:
+                call()
+
+        return once
+
+    def _steps(self, case):
+        """Return the NCCL calls of a case, without their last two arguments."""
+        name, in_place = case["name"], case["in_place"]
+        part = nccl_ops.share(name, case["size"], self.ranks)
+        source, target = self.received if in_place else self.sent, self.received
+        mine = self.rank * part if in_place else 0
+        what = (part // nccl_ops.WIDTH[self.kind], self.type)
+        if name == "all_reduce":
+            return [("ncclAllReduce", source, target) + what + (nccl_api.SUM,)]
+        if name == "all_gather":
+            return [("ncclAllGather", source + mine, target) + what]
+        if name == "reduce_scatter":
+            return [("ncclReduceScatter", source, target + mine) + what + (nccl_api.SUM,)]
+        if name == "alltoall":
+            sends = [("ncclSend", source + peer * part) + what + (peer,) for peer in range(self.ranks)]
+            return sends + [("ncclRecv", target + peer * part) + what + (peer,) for peer in range(self.ranks)]
+        after, before = (self.rank + 1) % self.ranks, (self.rank - 1) % self.ranks
+        return [("ncclSend", source) + what + (after,), ("ncclRecv", target) + what + (before,)]

@@ -1,0 +1,245 @@
+"""The ranks of one host as the measurement sees them: started, listened to, and killed together.
+
+Each rank is a forked process that reports through a pipe. A rank that dies, is stopped or gives up ends the team at
+once, with a message that names it, its GPU and what it was at; what a rank has on its GPU goes with its process.
+"""
+
+import json
+import os
+import select
+import signal
+import time
+
+from nodetune.onhost.worker import die_with
+from . import report as reporting
+from . import worker
+
+LOOK_SECONDS = 0.5
+"""How often the processes themselves are looked at while none of them says anything."""
+
+LAST_WORDS_SECONDS = 3.0
+"""How long the first complaint waits for the one that explains it: where one rank dies, the others lose their peer."""
+
+
+class Member:
+    """One process; `name` is for messages. `run(out, given)` is called in it, `given` being a file that yields what `send` wrote."""
+
+    def __init__(self, name, run):
+        self.name = name
+        self.at = "its start"
+        self.steps = 0
+        self.ended = False
+        self.fault = None
+        self.skip = None
+        self._rest = b""
+        own = os.getpid()
+        self.pipe, out = os.pipe()
+        given, self._to = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            _live(run, own, out, given, (self.pipe, self._to))
+        os.close(out)
+        os.close(given)
+
+    def send(self, text):
+        """Give it a line. One that is gone will be noticed by its silence."""
+        try:
+            os.write(self._to, text.encode("ascii") + b"\n")
+        except OSError:
+            pass
+
+    def take(self):
+        """Read what the member reports as a list of (kind, content). Set `ended`, `fault`, `at`."""
+        data = os.read(self.pipe, 1 << 16)
+        self.ended = not data
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        return [each for each in (json.loads(line.decode("ascii")) for line in lines) if not self._own(*each)]
+
+    def _own(self, kind, content):
+        if kind == "step":
+            self.at, self.steps = content, self.steps + 1
+        elif kind == "fault":
+            self.fault = content
+        elif kind == "skip":
+            self.skip = content
+        return kind in ("fault", "skip")
+
+    def stopped(self):
+        """Return whether the process is stopped (SIGSTOP, a debugger) or stuck in the kernel, in words; else empty."""
+        return {"T": "is stopped", "t": "is held by a debugger"}.get(state(self.pid), "")
+
+    def kill(self):
+        try:
+            os.kill(self.pid, signal.SIGKILL)
+        except OSError:
+            pass
+
+    def how_ended(self):
+        """Return `was killed (SIGKILL)` or the like, once it has ended."""
+        found = _reaped(self.pid)
+        if found is None:
+            return "ended"
+        if os.WIFSIGNALED(found):
+            return "was killed ({})".format(signal.Signals(os.WTERMSIG(found)).name)
+        return "ended (exit status {})".format(os.WEXITSTATUS(found))
+
+    def close(self):
+        os.close(self.pipe)
+        os.close(self._to)
+
+
+def state(pid):
+    """Return the kernel's letter for the state of a process: R, S, D, T, Z …; empty if it is gone."""
+    try:
+        with open("/proc/{}/stat".format(pid), "rb") as file:
+            return file.read().rpartition(b")")[2].split()[0].decode("ascii")
+    except (OSError, IndexError):
+        return ""
+
+
+def _reaped(pid, seconds=2.0):
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            found, status = os.waitpid(pid, os.WNOHANG)
+        except OSError:
+            return None
+        if found or time.monotonic() > end:
+            return status if found else None
+        time.sleep(0.01)
+
+
+def _live(run, parent, out, given, others):
+    """Run the member in the child, and never return."""
+    try:
+        die_with(parent)
+        for handle in others:
+            os.close(handle)
+        _reported(run, out, os.fdopen(given, "rb"))
+    except BaseException as problem:
+        os.write(2, "{!r}\n".format(problem).encode("utf-8", "backslashreplace"))
+        os._exit(1)
+    os._exit(0)
+
+
+def _reported(run, out, given):
+    try:
+        run(out, given)
+        say(out, "step", FINISHED)
+    except reporting.SkipError as reason:
+        say(out, "skip", str(reason))
+    except reporting.MeasurementError as reason:
+        say(out, "fault", str(reason))
+    except Exception as problem:
+        say(out, "fault", worker.where(problem))
+
+
+def say(out, kind, text):
+    os.write(out, json.dumps([kind, text]).encode("ascii") + b"\n")
+
+
+class Team:
+    """Some members. Use it as a context: whatever happens, none is left."""
+
+    def __init__(self, runs, trouble=None):
+        """Start a member for each (name, run) of `runs`.
+
+        `trouble()` is called now and then, and raises if the run has failed elsewhere.
+        """
+        self._trouble = trouble
+        self.members = []
+        for name, run in runs:
+            self.members.append(Member(name, run))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *problem):
+        for member in self.members:
+            member.kill()
+        for member in self.members:
+            _reaped(member.pid)
+            member.close()
+
+    def events(self, until):
+        """Yield (number of the member, kind, content) until all have ended. Raise SkipError or MeasurementError.
+
+        `until` is a monotonic time.
+        """
+        while any(not member.ended for member in self.members):
+            open_ones = {member.pipe: number for number, member in enumerate(self.members) if not member.ended}
+            ready = select.select(list(open_ones), [], [], LOOK_SECONDS)[0]
+            for pipe in ready:
+                member = self.members[open_ones[pipe]]
+                for kind, content in member.take():
+                    yield open_ones[pipe], kind, content
+                self._raise_fault(member, until)
+            self._look(until, ready)
+
+    def _ask_elsewhere(self):
+        if self._trouble is not None:
+            self._trouble()
+
+    def _look(self, until, ready):
+        self._ask_elsewhere()
+        if not ready:
+            for member in self.members:
+                if not member.ended and member.stopped():
+                    raise reporting.MeasurementError(
+                        "{} {}{}".format(self._who(member), member.stopped(), self._at(member))
+                    )
+        if time.monotonic() > until:
+            raise reporting.MeasurementError("not done in time; " + self._where_all_are())
+
+    def _raise_fault(self, member, until):
+        """End the team if a member gave up or died. If it lost its peer, wait briefly for that peer's own report."""
+        if member.skip:
+            raise reporting.SkipError(member.skip)
+        if member.ended and not member.fault and _clean(member):
+            return
+        if not member.ended and not member.fault:
+            return
+        first = self._first_to_blame(member, min(until, time.monotonic() + LAST_WORDS_SECONDS))
+        if first.fault:
+            raise reporting.MeasurementError(
+                "{}: {}{}".format(first.name, first.fault, self._at(first)) if first.name else first.fault
+            )
+        raise reporting.MeasurementError("{} {}{}".format(self._who(first), first.how_ended(), self._at(first)))
+
+    def _first_to_blame(self, member, end):
+        """Return the member that died silently, if any, else the one that reported an error first."""
+        while time.monotonic() < end:
+            dead = [each for each in self.members if each.ended and not each.fault and not _clean(each)]
+            if dead:
+                return dead[0]
+            self._ask_elsewhere()
+            pipes = {each.pipe: each for each in self.members if not each.ended and each is not member}
+            if not pipes and self._trouble is None:
+                break
+            for pipe in select.select(list(pipes), [], [], 0.1)[0]:
+                pipes[pipe].take()
+        return member
+
+    def _who(self, member):
+        return "{} (process {})".format(member.name or "a helper", member.pid)
+
+    def _at(self, member):
+        return "; it was at: " + member.at
+
+    def _where_all_are(self):
+        """Name the members that are behind the others, which wait for them."""
+        running = [member for member in self.members if not member.ended]
+        least = min(member.steps for member in running)
+        behind = [member for member in running if member.steps == least]
+        if len(behind) == len(self.members) > 1:
+            return "all {} ranks were at: {}".format(len(behind), behind[0].at)
+        return "; ".join("{} was at: {}".format(self._who(member), member.at) for member in behind)
+
+
+def _clean(member):
+    return member.at == FINISHED
+
+
+FINISHED = "done"
+"""The step that a member whose work is done says last, so that its end is no surprise."""

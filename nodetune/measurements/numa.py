@@ -1,0 +1,157 @@
+"""NUMA nodes: which CPUs and memory they have, and keeping a thread and what it allocates on one of them."""
+
+import ctypes
+import errno
+import os
+import platform
+import re
+
+from . import report
+
+NODES = "/sys/devices/system/node"
+SYSCALLS = {
+    "x86_64": {"set_mempolicy": 238, "get_mempolicy": 239},
+    "aarch64": {"set_mempolicy": 237, "get_mempolicy": 236},
+    "ppc64le": {"set_mempolicy": 261, "get_mempolicy": 260},
+}
+MPOL_DEFAULT, MPOL_BIND = 0, 2
+MPOL_F_NODE, MPOL_F_ADDR = 1, 2
+MOST_NODES = 1024
+ALLOWED = frozenset(os.sched_getaffinity(0))
+"""The CPUs that this process may use: read before anything here narrows that."""
+
+
+def cpu_list(text):
+    """Parse `0-3,8` into [0, 1, 2, 3, 8]."""
+    found = []
+    for part in text.strip().split(","):
+        if part:
+            first, _, last = part.partition("-")
+            found.extend(range(int(first), int(last or first) + 1))
+    return found
+
+
+def _read(path):
+    with open(path) as file:
+        return file.read()
+
+
+def numbers():
+    """Return the nodes of this machine, with or without CPUs; empty if the kernel knows none."""
+    try:
+        return sorted(int(name[4:]) for name in os.listdir(NODES) if re.match(r"node\d+$", name))
+    except OSError:
+        return []
+
+
+def nodes():
+    """Return {node: [CPUs that this process may use]}, only nodes with such CPUs; {0: all of them} without NUMA."""
+    found = {}
+    for number in numbers():
+        cpus = [cpu for cpu in cpu_list(_read("{}/node{}/cpulist".format(NODES, number))) if cpu in ALLOWED]
+        if cpus:
+            found[number] = cpus
+    return found or {0: sorted(ALLOWED)}
+
+
+def cores(cpus):
+    """Sort the CPUs so that one thread of each core comes first, then the others."""
+    seen, first, others = set(), [], []
+    for cpu in cpus:
+        try:
+            siblings = _read("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(cpu)).strip()
+        except OSError:
+            siblings = str(cpu)
+        (others if siblings in seen else first).append(cpu)
+        seen.add(siblings)
+    return first, others
+
+
+def free_bytes(node):
+    """Return the available memory of a node: free, and what the page cache would give back."""
+    try:
+        text = _read("{}/node{}/meminfo".format(NODES, node))
+    except OSError:
+        text = _read("/proc/meminfo")
+        return int(re.search(r"MemAvailable:\s+(\d+)", text).group(1)) << 10
+    sizes = {name: int(kb) for name, kb in re.findall(r"(\w+(?:\(\w+\))?):\s+(\d+) kB", text)}
+    return sum(sizes.get(name, 0) for name in ("MemFree", "Inactive(file)", "SReclaimable")) << 10
+
+
+def distance(one, other):
+    """Return the distance from the firmware: 10 is local; None if unknown."""
+    try:
+        row = [int(part) for part in _read("{}/node{}/distance".format(NODES, one)).split()]
+        return row[numbers().index(other)]
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def run_on(cpus):
+    """Keep this thread on these CPUs."""
+    os.sched_setaffinity(0, cpus)
+
+
+def allocate_on(node):
+    """Have what this thread touches from now on come from this node, or fail. None: as usual.
+
+    Raise report.MeasurementError where the kernel does not allow it.
+    """
+    if node is not None and not numbers():
+        return
+    mask = (ctypes.c_ulong * (MOST_NODES // 64))()
+    if node is not None:
+        mask[node // 64] = 1 << (node % 64)
+    mode = MPOL_DEFAULT if node is None else MPOL_BIND
+    problem = _call(
+        "set_mempolicy", mode, ctypes.byref(mask) if node is not None else None, MOST_NODES if node is not None else 0
+    )
+    if problem == errno.EPERM:
+        raise report.MeasurementError(
+            "this container forbids memory policies: run it on the host, or with CAP_SYS_NICE"
+        )
+    if problem and problem != errno.ENOSYS:  # a kernel without NUMA has nothing to choose
+        raise report.MeasurementError("memory of NUMA node {}: {}".format(node, os.strerror(problem)))
+
+
+def bind(node):
+    """Keep this thread on the CPUs of a node, and what it touches from now on in that node's memory.
+
+    Raise report.MeasurementError where this process may not use any of its CPUs, or the kernel does not allow it.
+    """
+    cpus = nodes().get(node)
+    if not cpus:
+        raise report.MeasurementError(
+            "no CPU of NUMA node {} may be used here (cpuset, or a node without CPUs)".format(node)
+        )
+    run_on(cpus)
+    allocate_on(node)
+
+
+def node_of(address):
+    """Return the node that holds the page at a (touched) address, or None if the kernel does not say."""
+    found = ctypes.c_int(-1)
+    problem = _call("get_mempolicy", ctypes.byref(found), None, 0, ctypes.c_void_p(address), MPOL_F_NODE | MPOL_F_ADDR)
+    return None if problem else found.value
+
+
+def gpu_node(bdf):
+    """Return the NUMA node of a PCI device (`00000000:18:00.0` or `0000:18:00.0`), or None if not known."""
+    domain, _, rest = bdf.lower().partition(":")
+    try:
+        node = int(_read("/sys/bus/pci/devices/{:04x}:{}/numa_node".format(int(domain, 16), rest)))
+    except (OSError, ValueError):
+        return None
+    return node if node >= 0 else None
+
+
+def _call(name, *arguments):
+    """Make a system call by number (libnuma is rarely installed). Return its errno, or 0."""
+    number = SYSCALLS.get(platform.machine(), {}).get(name)
+    if number is None:
+        return errno.ENOSYS
+    libc = ctypes.CDLL(None, use_errno=True)
+    done = libc.syscall(
+        ctypes.c_long(number), *[ctypes.c_ulong(each) if isinstance(each, int) else each for each in arguments]
+    )
+    return ctypes.get_errno() if done < 0 else 0

@@ -1,0 +1,193 @@
+"""RDMA write bandwidth between pairs of hosts, adapter by adapter, by perftest's ib_write_bw.
+
+What: payload of RDMA writes, in Gb/s, each direction for itself, for each active port of each adapter: mlx5_0 of one host
+with the adapter of the same name of the other (option `devices` names them; a port is not measured where the other host has
+no such one). Buffers are in host memory; what GPUs reach through the fabric is NCCL's part.
+How: the hosts of the run meet in rounds (see tcp). One host runs the server on a free port, one test long; the other one
+is the client. Each direction and repeat is one run of SECONDS_A_RUN with messages of 1 MiB, on the CPUs and so in the
+memory of the adapter's NUMA node.
+Statistic: the median of the repeats.
+Manually: numactl -N NODE -m NODE ib_write_bw -d DEVICE -i PORT -s 1048576 -q 2 -D 3 -F --report_gbits (RoCE: and -x with the
+index of a RoCE v2 address, show_gids lists them), and on the other host the same with the first one's address at the end.
+"""
+
+import contextlib
+import os
+import re
+import subprocess
+
+from nodetune.onhost import files
+from . import numa, pairs, tool
+from . import report as reporting
+
+SECONDS = 600.0  # eight ports, three repeats of four seconds, both directions, two rounds: 400
+SCOPE = "pair"
+ORDER = 130
+SUITES = {}
+TOLERANCE = {"": {"siblings": 5, "baseline": 5, "drift": 1}}
+SIZE_MATTERS = True
+ALL_PAIRS_SECONDS = 1800
+SECONDS_A_RUN = 3
+PACKAGE = "perftest"
+CLASS = "/sys/class/infiniband"
+IPV4_MAPPED = "0000:0000:0000:0000:0000:ffff:"
+COMPLAINT = re.compile(
+    r"\b(fail|unable|couldn|could not|cannot|can't|did not|error|invalid|not found|denied|refused)", re.I
+)
+COMPLETION = re.compile(r"Failed status (\d+)")
+COMPLETIONS = {
+    4: "local protection error: an IOMMU or the memory limit (ulimit -l) is in the way",
+    10: "the other adapter refused access to its memory",
+    12: "the other side does not answer: look at the path (address and GID, MTU, VLAN, PFC, partition)",
+    13: "the other side was not ready to receive",
+}
+"""What ibv_wc_status (verbs.h) means for somebody who looks for the fault."""
+
+
+def measure(options, report):
+    """Measure the bandwidth of each pair.
+
+    Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs.
+    """
+    program = tool.need("ib_write_bw", PACKAGE)
+    if not ports(options):
+        raise reporting.SkipError("there is no RDMA adapter with an active port on this host")
+    pairs.play(
+        report,
+        options,
+        lambda: _servers(program, options, report),
+        lambda here, there, known, at_once: _ask(program, options, report, (here, there, known, at_once)),
+        both_ways=True,
+    )
+
+
+def ports(options):
+    """Return the active ports.
+
+    Example: {"mlx5_0/1": {"rate": Gb/s, "layer": "InfiniBand" or "Ethernet", "software": bool}}. Software devices (rxe,
+    siw) state a rate (2.5) that means nothing.
+    """
+    found = {}
+    for device in sorted(os.listdir(CLASS)) if os.path.isdir(CLASS) else []:
+        if options.get("devices") and device not in options["devices"]:
+            continue
+        for port in sorted(os.listdir("{}/{}/ports".format(CLASS, device))):
+            folder = "{}/{}/ports/{}/".format(CLASS, device, port)
+            software = not os.path.exists("{}/{}/device".format(CLASS, device))
+            rate = None if software else _rate(files.text(folder + "rate"))
+            if "ACTIVE" in files.text(folder + "state"):
+                found[device + "/" + port] = {
+                    "rate": rate,
+                    "layer": files.text(folder + "link_layer"),
+                    "software": software,
+                }
+    return found
+
+
+def _rate(text):
+    """Parse `400 Gb/sec (4X NDR)` as 400.0."""
+    number = re.match(r"[\d.]+", text)
+    return float(number.group()) if number else None
+
+
+def gid_index(folder):
+    """Return the index of a RoCE port's RoCE v2 address with IPv4, else of any RoCE v2 address, or None."""
+    types = sorted((int(name) for name in _names(folder + "/gid_attrs/types") if name.isdigit()))
+    routable = [each for each in types if files.text("{}/gid_attrs/types/{}".format(folder, each)) == "RoCE v2"]
+    mapped = [each for each in routable if files.text("{}/gids/{}".format(folder, each)).startswith(IPV4_MAPPED)]
+    return (mapped or routable or [None])[0]
+
+
+def _names(folder):
+    return os.listdir(folder) if os.path.isdir(folder) else []
+
+
+def command(program, options, name, port):
+    """Return one run on one port of an adapter; both sides differ only in the address at the end."""
+    device, _, number = name.partition("/")
+    index = options.get("gid_index", gid_index("{}/{}/ports/{}".format(CLASS, device, number)))
+    given = [program, "-d", device, "-i", number, "-p", str(port), "-F", "--report_gbits"]
+    given += ["-s", str(options.get("size", 1 << 20)), "-q", str(options.get("queue_pairs", 2))]
+    given += ["-D", str(options.get("seconds", SECONDS_A_RUN))]
+    return given + (["-x", str(index)] if index is not None else [])
+
+
+@contextlib.contextmanager
+def _servers(program, options, report):
+    """Start a server for each run, because each serves one test. Yield what the client must know."""
+    found, running = ports(options), []
+    repeats = int(options.get("repeats", 3))
+    free = pairs.free_ports(len(found) * repeats)
+    with pairs.offer(report, options) as known:
+        try:
+            for number, name in enumerate(sorted(found)):
+                own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
+                commands = [command(program, options, name, port) for port in own_ports]
+                stay_near(name)
+                running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
+            pairs.wait_until_listening(free, running, "ib_write_bw", explained)
+            yield dict(known, ports=found)
+        finally:
+            for each in running:
+                tool.stop(each)
+
+
+def _ask(program, options, report, pair):
+    here, there, known, at_once = pair
+    own = ports(options)
+    address, _ = pairs.way_to(known, there)
+    for name in sorted(own):
+        subject = "{} {}→{}".format(name, here, there)
+        other = known["ports"].get(name)
+        if other is None:
+            report.skip("{} has no active port {}".format(there, name), subject)
+            continue
+        try:
+            samples = [_run(program, options, name, address, port) for port in other["ports"]]
+        except reporting.MeasurementError as problem:
+            report.failed(str(problem), subject)
+            continue
+        about = dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once)
+        report.result(subject, samples, "Gb/s", **about)
+
+
+def _run(program, options, name, address, port):
+    seconds = float(options.get("seconds", SECONDS_A_RUN))
+    stay_near(name)
+    return read(tool.run(command(program, options, name, port) + [address], seconds + 20, telling=explained))
+
+
+def stay_near(name):
+    """Keep what is started from now on near a port's adapter: from the far node a fast one is slower than it is."""
+    node = files.text("{}/{}/device/numa_node".format(CLASS, name.partition("/")[0]))
+    layout = numa.nodes()
+    numa.run_on(layout.get(int(node) if node.isdigit() else -1) or [cpu for cpus in layout.values() for cpu in cpus])
+
+
+def explained(data):
+    """Return the line of perftest's output that explains it: the first complaint, since later ones follow from it.
+
+    If a transfer failed, its completion status says more.
+    """
+    lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines()]
+    complaints = [line for line in lines if COMPLAINT.search(line) and not line.upper().startswith("WARNING")]
+    completions = [line for line in complaints if COMPLETION.search(line)]
+    if not complaints:
+        return tool.last_line(data)
+    line = (completions or complaints)[0][:300]
+    meaning = COMPLETIONS.get(int(COMPLETION.search(line).group(1))) if completions else None
+    return line + (" ({})".format(meaning) if meaning else "")
+
+
+def read(text):
+    """Return the average of perftest's table in Gb/s. Raise MeasurementError, also if it is 0."""
+    rows = re.findall(
+        r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([\d.]+)[ \t]+([\d.]+)(?:[ \t]+[\d.]+)*[ \t]*$", text, re.MULTILINE
+    )
+    if "BW average[Gb/sec]" not in text or not rows:
+        raise reporting.MeasurementError("ib_write_bw gave no figures: " + explained(text.encode("utf-8")))
+    found = float(rows[-1][3])
+    if not found:
+        lost = "not one message of {} bytes got through: look for what drops it (RoCE: UDP port 4791, MTU, VLAN)"
+        raise reporting.MeasurementError(lost.format(rows[-1][0]))
+    return found

@@ -1,0 +1,156 @@
+"""What a measurement says, and how it hears of the other hosts of its run."""
+
+import json
+import math
+import os
+import select
+import threading
+import time
+
+ENDED = "(ended)"
+"""The topic under which a host tells the others that it has ended its part of a measurement, and why: a text, or {"skip": text}
+where there was nothing to measure with. The first counts."""
+
+LONGEST_TEXT = 2000
+
+
+class SkipError(Exception):
+    """There is nothing to measure, or nothing to measure it with. The reason names the package to install."""
+
+
+class MeasurementError(Exception):
+    """It could not be measured, or went wrong: one line that says what, where, and what to do."""
+
+
+def ended(host, why):
+    """SkipError or MeasurementError: why a host that the others wait for says no more, by what it told under ENDED."""
+    skipped = isinstance(why, dict) and "skip" in why
+    return (SkipError if skipped else MeasurementError)("{}: {}".format(host, why["skip"] if skipped else why))
+
+
+class Report:
+    """Given to each measurement. Threads of one process may share it; forked processes must not.
+
+    `hosts` are the names of the hosts of the run and `self` is this one's index; a run on its own has one host.
+    `since` is a monotonic time, `seconds` how long after it the process is killed.
+    """
+
+    def __init__(self, measurement, out, told=None, group=None, seconds=3600.0):
+        self.measurement = measurement
+        self.hosts = list((group or {}).get("hosts", ["localhost"]))
+        self.self = int((group or {}).get("self", 0))
+        self.since = time.monotonic()
+        self.seconds = seconds
+        self._out = out
+        self._told = told
+        self._lock = threading.Lock()
+        self._rest = b""
+        self._heard = []
+
+    def left(self):
+        """Return the seconds until the deadline. Long measurements do fewer repeats when it is near."""
+        return self.since + self.seconds - time.monotonic()
+
+    def step(self, text):
+        """Say what is about to be done, so that a hang has a name."""
+        self.send("step", str(text)[:LONGEST_TEXT])
+
+    def note(self, text):
+        """Report a note to the figures."""
+        self.send("note", str(text)[:LONGEST_TEXT])
+
+    def result(self, subject, samples, unit, better="higher", metric=None, **about):
+        """Report a figure: `samples` in the order of the repeats, `about` the conditions as JSON data."""
+        if not samples or not all(math.isfinite(sample) for sample in samples):
+            raise MeasurementError("{} of {} came out as {!r}".format(metric or self.measurement, subject, samples))
+        self.send(
+            "record",
+            {
+                "measurement": self.measurement,
+                "metric": metric or self.measurement,
+                "subject": subject,
+                "samples": [float(sample) for sample in samples],
+                "unit": unit,
+                "better": better,
+                "about": about,
+            },
+        )
+
+    def skip(self, reason, subject=None, metric=None):
+        """Report that one subject cannot be measured; the others continue."""
+        self.without("skip", reason, subject, metric)
+
+    def failed(self, reason, subject=None, metric=None):
+        """Report that one subject failed; the others continue."""
+        self.without("failed", reason, subject, metric)
+
+    def without(self, kind, reason, subject, metric):
+        record = {"measurement": self.measurement, kind: str(reason)[:LONGEST_TEXT]}
+        if subject is not None:
+            record["subject"] = subject
+        if metric is not None:
+            record["metric"] = metric
+        self.send("record", record)
+
+    def tell(self, topic, data=None):
+        """Tell all other hosts of the run, which receive it in the same measurement, early or late."""
+        self.send("tell", {"topic": topic, "data": data})
+
+    def hear(self, topic, seconds, sender=None):
+        """Return the next message under the topic, from any host or the one with this index, in order.
+
+        Raise MeasurementError if nothing arrives in time, or as soon as nothing can arrive. Raise SkipError if the host
+        lacks what it needs.
+        """
+        end = time.monotonic() + min(seconds, max(0.0, self.left()))
+        while True:
+            found = self._find(topic, sender)
+            if found is not None:
+                return found["data"]
+            self._check_ended(sender)
+            if not self._listen(end - time.monotonic()):
+                who = self._name(sender) if sender is not None else "the other host"
+                raise MeasurementError("{} said nothing about {} within {:.0f} s".format(who, topic, seconds))
+
+    def hear_all(self, topic, seconds):
+        """Return what every other host sent under the topic: {index: data}. Raise like hear."""
+        end = time.monotonic() + seconds
+        others = [index for index in range(len(self.hosts)) if index != self.self]
+        return {index: self.hear(topic, max(0.0, end - time.monotonic()), index) for index in others}
+
+    def _find(self, topic, sender):
+        for message in self._heard:
+            if message["topic"] == topic and sender in (None, message["from"]):
+                self._heard.remove(message)
+                return message
+        return None
+
+    def _check_ended(self, sender):
+        """Raise SkipError or MeasurementError if the awaited host (every other, if any would do) will send no more."""
+        why = {each["from"]: each["data"] for each in reversed(self._heard) if each["topic"] == ENDED}
+        if sender in why or (sender is None and len(why) >= len(self.hosts) - 1 > 0):
+            index = sender if sender is not None else sorted(why)[0]
+            raise ended(self._name(index), why[index])
+        if len(self.hosts) < 2:
+            raise MeasurementError("there is no other host in this run to hear from")
+
+    def _name(self, index):
+        return self.hosts[index] if 0 <= index < len(self.hosts) else "host {}".format(index)
+
+    def _listen(self, seconds):
+        """Take what has arrived. False when nothing did in time."""
+        if self._told is None or not select.select([self._told], [], [], max(0.0, seconds))[0]:
+            return False
+        data = os.read(self._told, 1 << 16)
+        if not data:
+            raise MeasurementError("the connection to the other hosts has ended")
+        lines = (self._rest + data).split(b"\n")
+        self._rest = lines.pop()
+        self._heard += [json.loads(line.decode("ascii")) for line in lines]
+        return True
+
+    def send(self, kind, content):
+        data = json.dumps([kind, content]).encode("ascii") + b"\n"
+        with self._lock:
+            while data:
+                data = data[os.write(self._out, data) :]

@@ -1,0 +1,169 @@
+"""One measurement in a process of its own, from both sides of the fork."""
+
+import importlib
+import json
+import os
+import re
+import signal
+import time
+
+from nodetune.onhost import one_reader, worker
+from . import report as reporting
+
+PR_SET_CHILD_SUBREAPER = 36
+KEPT_ERRORS = 4000
+TOLD = worker.REPORTS + 1
+ENDING_SECONDS = 10.0
+"""A killed process that gives back hundreds of GB of memory, or a GPU, takes seconds to be gone."""
+
+
+class Measurement(worker.Worker):
+    """A measurement as its supervisor sees it. `seconds`: its deadline, from now."""
+
+    def __init__(self, name, options, seconds, group):
+        self.name = name
+        self.seconds = seconds
+        self.done = False
+        self.errors_open = True
+        self.said = b""
+        self.to_tell = b""
+        self.start = time.monotonic()
+        self.own = os.getpid()
+        self.errors, errors_there = os.pipe()
+        told_there, self.told = os.pipe()
+        worker.Worker.__init__(self, lambda _: _child(name, options, group, seconds), errors_there, [told_there])
+        for handle in (told_there, errors_there):
+            os.close(handle)
+        os.set_blocking(self.told, False)
+
+    def overdue(self):
+        return time.monotonic() - self.start - self.seconds
+
+    def tell(self, message):
+        """Pass on what another host told, as soon as there is room for it."""
+        if len(self.to_tell) < worker.MOST_BYTES:
+            self.to_tell += json.dumps(message).encode("ascii") + b"\n"
+
+    def send(self):
+        """Write what there is room for. A measurement that has ended does not want to hear it."""
+        try:
+            self.to_tell = self.to_tell[os.write(self.told, self.to_tell[:4096]) :]
+        except BlockingIOError:
+            pass
+        except OSError:
+            self.to_tell = b""
+
+    def take_errors(self):
+        """Keep the end of what it printed."""
+        data = os.read(self.errors, 1 << 16)
+        self.said = (self.said + data)[-KEPT_ERRORS:]
+        self.errors_open = bool(data)
+
+    def last_words(self):
+        lines = self.said.decode("utf-8", "backslashreplace").strip().splitlines()
+        return "; it printed: " + lines[-1][:300] if lines else ""
+
+    def flood(self):
+        """Return why the process was ended early, if it was."""
+        return "said more than {} MiB, and was ended".format(worker.MOST_BYTES >> 20) if self.flooded else None
+
+    def end_all(self, but=()):
+        """Kill what is left of it and of all that it started, `but` some ids that are known to be stuck in the kernel.
+
+        Return (exit status or None, ids that cannot be killed).
+        """
+        for handle in (self.pipe, self.errors, self.told):
+            os.close(handle)
+        status, end = None, time.monotonic() + ENDING_SECONDS
+        while True:
+            if status is None:  # once it was taken in, its number may be another group's
+                worker.kill(os.killpg, self.pid)
+            left = [pid for pid in children(self.own) if pid not in but]
+            for pid in left:
+                worker.kill(os.kill, pid)
+            status = reap(self.pid, status)
+            if not left or time.monotonic() > end:
+                return status, left
+            time.sleep(0.02)
+
+
+def reap(wanted, status=None):
+    """Take in all children that have ended; returns the exit status of the wanted one when it is among them."""
+    try:
+        while True:
+            pid, found = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return status
+            status = found if pid == wanted else status
+    except OSError:
+        return status
+
+
+def children(parent):
+    """Return the processes with this parent; with the subreaper set, orphans too."""
+    found = []
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open("/proc/{}/stat".format(entry), "rb") as file:
+                    fields = file.read().rpartition(b")")[2].split()
+            except OSError:
+                continue
+            if int(fields[1]) == parent and fields[0] != b"Z":
+                found.append(int(entry))
+    return found
+
+
+def _child(name, options, group, seconds):
+    hold_forks()
+    one_reader.call_ourselves("nodetune:" + re.sub(r"[^\w:.-]", "", name))
+    first_to_go()
+    _measure(name, options, reporting.Report(name, worker.REPORTS, TOLD, group, seconds))
+
+
+def _measure(name, options, report):
+    try:
+        module = importlib.import_module("." + name, __package__)
+        module.measure(options, report)
+    except reporting.SkipError as reason:
+        _without(report, "skip", str(reason))
+    except reporting.MeasurementError as reason:
+        _without(report, "failed", str(reason))
+    except MemoryError:
+        _without(report, "failed", "this host has not enough free memory for it")
+    except Exception as problem:
+        _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
+    report.send("done", None)
+
+
+def _without(report, kind, reason):
+    report.without(kind, reason, None, None)
+    if len(report.hosts) > 1:
+        report.tell(reporting.ENDED, {"skip": reason} if kind == "skip" else reason)
+
+
+def where(problem):
+    """Describe what went wrong and the line of our code where it did."""
+    trace = problem.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = (
+        "" if trace is None else " ({}:{})".format(os.path.basename(trace.tb_frame.f_code.co_filename), trace.tb_lineno)
+    )
+    return "{!r}{}".format(problem, place)
+
+
+def hold_forks():
+    """Have what a measurement forks die with it too, so that even a killed supervisor leaves nothing (Python 3.7)."""
+    register = getattr(os, "register_at_fork", None)
+    if register:
+        register(after_in_child=lambda: worker.prctl(worker.PR_SET_PDEATHSIG, signal.SIGKILL))
+
+
+def first_to_go():
+    """Make the kernel kill the measurement first if memory runs out."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write("1000")
+    except OSError:
+        pass

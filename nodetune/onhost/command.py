@@ -1,0 +1,137 @@
+"""Run commands of the host: bounded in time and output, in the C locale, never through a shell."""
+
+import errno
+import os
+import select
+import signal
+import time
+
+from .worker import die_with, kill
+
+PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
+ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": "/"}
+MOST_BYTES = 8 << 20
+ENDING_SECONDS = 2.0
+"""What a killed command gets to be gone."""
+
+
+class CommandError(OSError):
+    """A command did not run, or not to its end. One line."""
+
+    def __init__(self, text):
+        OSError.__init__(self, errno.EIO, text)
+
+    def __str__(self):
+        return self.strerror
+
+
+def find(name, root="", path=PATH):
+    """Return the full path of a command, or None. `root` is put before the folders in which it looks."""
+    for folder in path.split(":"):
+        place = os.path.join(folder, name)
+        if folder and os.access(root + place, os.X_OK) and not os.path.isdir(root + place):
+            return place
+    return None
+
+
+def run(argv, seconds, called=None, **more):
+    """Run a command (full path first) and return its output. Raise CommandError, with its last line where it fails."""
+    status, out, errors = attempt(argv, seconds, called, **more)
+    if status:
+        last = last_line(errors) or last_line(out) or "no message"
+        raise CommandError("{} failed ({}): {}".format(called or _name(argv), status_text(status), last))
+    return out
+
+
+def attempt(argv, seconds, called=None, **more):
+    """Run a command (full path first). Return (exit status, output, errors). Raise CommandError."""
+    status, out, errors = finish(start(argv, **more), seconds, called)
+    return status, text(out), text(errors)
+
+
+def start(argv, environment=None, tied=False, **more):
+    """Start a command in a session of its own. `tied`: it dies with the thread that started it. Raise CommandError."""
+    import subprocess  # here, like all that takes milliseconds: most programs that can run a command run none
+
+    if tied:
+        import ctypes  # noqa: F401  (what runs between fork and exec must not import)
+    own = os.getpid()
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": "/"}
+    options.update(more, env=environment or ENVIRONMENT, start_new_session=True)
+    try:
+        return subprocess.Popen(argv, preexec_fn=(lambda: die_with(own)) if tied else None, **options)
+    except OSError as problem:
+        raise CommandError("{} cannot be run: {}".format(_name(argv), problem.strerror)) from None
+
+
+def finish(process, seconds, called=None):
+    """Wait for a command that was started here. Return (exit status, output, errors), the latter as bytes.
+
+    Raise CommandError when it takes too long or prints without end. Then it is killed with all of its session.
+    """
+    try:
+        out, errors = _outputs(process, called or _name(process.args), seconds)
+    finally:
+        stop(process)
+    return process.returncode, out, errors
+
+
+def stop(process):
+    """End a command that was started here. One that the kernel holds is left behind: waiting for it would hold us too."""
+    if process.returncode is None:
+        kill(os.killpg, process.pid)
+        _has_ended(process, ENDING_SECONDS)
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe:
+            pipe.close()
+
+
+def last_line(said):
+    """Return the last line with text, cut to fit a message; empty if there is none."""
+    said = text(said) if isinstance(said, bytes) else said
+    lines = [line.strip() for line in said.splitlines() if line.strip()]
+    return lines[-1][:300] if lines else ""
+
+
+def status_text(status):
+    return "signal {}".format(signal.Signals(-status).name) if status < 0 else str(status)
+
+
+def text(data):
+    return data.decode("utf-8", "backslashreplace")
+
+
+def _name(argv):
+    return os.path.basename(argv[0])
+
+
+def _outputs(process, called, seconds):
+    """Read standard output and standard error until both are closed and the command has ended."""
+    end = time.monotonic() + seconds
+    parts = {pipe.fileno(): [] for pipe in (process.stdout, process.stderr) if pipe}
+    still_open, taken = set(parts), 0
+    while still_open:
+        ready = select.select(list(still_open), [], [], max(0.0, end - time.monotonic()))[0]
+        if not ready:
+            raise CommandError("{} was not done within {:g} s".format(called, seconds))
+        for handle in ready:
+            data = os.read(handle, 1 << 16)
+            parts[handle].append(data)
+            taken += len(data)
+            if not data:
+                still_open.discard(handle)
+        if taken > MOST_BYTES:
+            raise CommandError("{} printed more than {} MiB".format(called, MOST_BYTES >> 20))
+    if not _has_ended(process, max(0.1, end - time.monotonic())):
+        raise CommandError("{} closed its output and was not done within {:g} s".format(called, seconds))
+    return [b"".join(parts[pipe.fileno()]) if pipe else b"" for pipe in (process.stdout, process.stderr)]
+
+
+def _has_ended(process, seconds):
+    import subprocess
+
+    try:
+        process.wait(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        return False
+    return True

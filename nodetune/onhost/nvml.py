@@ -1,0 +1,68 @@
+"""NVML as programs on a host find it: pynvml, the library behind it, and what its errors mean. Never sets anything."""
+
+import ctypes
+import os
+
+LIBRARY = "libnvidia-ml.so.1"
+DRIVER_CONTAINER = "/run/nvidia/driver"
+"""Where NVIDIA's GPU Operator mounts a driver that came in a container: it is not in the system's folders then."""
+FOLDERS = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu")
+
+INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED = 2, 4, 6, 9
+LIBRARY_NOT_FOUND, GPU_IS_LOST, VERSION_MISMATCH, ARGUMENT_VERSION = 12, 15, 18, 25
+ABSENT = (3, 13, 22, 26)
+"""Not supported, function not found (an older driver), no ECC in a vGPU, deprecated (a newer driver)."""
+
+MEANINGS = {
+    NO_PERMISSION: "no permission: needs root (--become)",
+    DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
+    VERSION_MISMATCH: "the NVML library and the kernel module are of different versions",
+}
+
+EVENT_REASONS = (
+    (0x001, "idle"),
+    (0x002, "applications_clocks_setting"),
+    (0x004, "sw_power_cap"),
+    (0x008, "hw_slowdown"),
+    (0x010, "sync_boost"),
+    (0x020, "sw_thermal_slowdown"),
+    (0x040, "hw_thermal_slowdown"),
+    (0x080, "hw_power_brake_slowdown"),
+    (0x100, "display_clock_setting"),
+)
+"""What holds clocks down: the bits of its mask."""
+
+
+def load(root=""):
+    """Return the pynvml module, which finds the library then. Raise ImportError."""
+    import pynvml
+
+    load_library(root)
+    return pynvml
+
+
+def load_library(root=""):
+    """Load the library from wherever the driver is. A later search for its name finds what was loaded by its path."""
+    loads(LIBRARY) or any(map(loads, in_driver_container(LIBRARY, root)))
+
+
+def in_driver_container(library, root=""):
+    """Return the places where a driver in a container has a library, whether or not it exists."""
+    return [root + os.path.join(DRIVER_CONTAINER, folder, library) for folder in FOLDERS]
+
+
+def loads(library):
+    try:
+        return bool(ctypes.CDLL(library))
+    except OSError:
+        return False
+
+
+def decoded(answer):
+    """Decode NVML's text: pynvml gives bytes or not, by its version."""
+    return answer.decode("utf-8", "backslashreplace") if isinstance(answer, bytes) else answer
+
+
+def explain(error):
+    """Describe an NVML error."""
+    return MEANINGS.get(error.value) or decoded(str(error))

@@ -1,0 +1,144 @@
+"""Carry data between a host and its controller, in both directions, as lines in whatever else is printed.
+
+Data (bytes) is `<<nodetune NONCE PART/PARTS TEXT>>`, TEXT being base64 of it deflated. Long data takes several lines, each
+short enough that tools which merge the output of many hosts line by line (srun --label) can carry it.
+"""
+
+import base64
+import binascii
+import json
+import re
+import zlib
+
+LONGEST = 900
+"""Characters of TEXT in one line. srun --label breaks lines of more than 1024 bytes in two."""
+
+MOST_PARTS = 10000
+MOST_UNPACKED = 16 << 20
+"""Bytes: a hundred times what a host with eight GPUs has to say at once."""
+
+MOST_VALUES = 500000
+"""Of a JSON text: an empty list takes two bytes in it and thirty times as many in memory."""
+
+TOGETHER = 4
+"""All that one host says may be so many times as much as that."""
+
+KEPT_NOISE = 2000
+LONGEST_LINE = LONGEST + 200
+
+
+class LineError(Exception):
+    """A line with the right nonce and the wrong content."""
+
+
+class TooMuchError(LineError):
+    """Data that would fill memory."""
+
+
+def encode(data, nonce):
+    """Encode data as lines."""
+    text = base64.b64encode(zlib.compress(data, 6)).decode("ascii")
+    parts = [text[at : at + LONGEST] for at in range(0, len(text), LONGEST)]
+    lines = ["<<nodetune {} {}/{} {}>>\n".format(nonce, n + 1, len(parts), part) for n, part in enumerate(parts)]
+    return "".join(lines).encode("ascii")
+
+
+def encode_event(event, nonce):
+    """Encode an event (JSON data) as lines."""
+    return encode(json.dumps(event).encode("ascii"), nonce)
+
+
+def event(data):
+    """Decode an event. Raises LineError, ValueError, RecursionError."""
+    found = json.loads(data.decode("ascii"), parse_constant=_no_number)
+    if not isinstance(found, dict):
+        raise LineError("it is no event")
+    return found
+
+
+def _no_number(name):
+    raise ValueError(name + " is no JSON")
+
+
+class Decoder:
+    """Finds data in a stream, and reads it by `read`. Trusts nothing: every size is bounded before it is unpacked.
+
+    `parts` is what has arrived of incomplete data, `old` the version of a Python that cannot run this.
+    """
+
+    def __init__(self, nonce, read=bytes):
+        self._mark = b"<<nodetune " + nonce.encode("ascii") + b" "
+        form = rb"(?:old ([0-9.]{1,12})|(\d{1,5})/(\d{1,5}) ([A-Za-z0-9+/=]{1,%d}))>>" % LONGEST
+        self._line = re.compile(re.escape(self._mark) + form)
+        self._read = read
+        self._noise = self._rest = b""
+        self.parts = []
+        self._unpacked = self._values = 0
+        self._found = False
+        self.old = ""
+
+    @property
+    def begun(self):
+        """Whether data has arrived, or part of it."""
+        return self._found or self._mark in self._rest
+
+    @property
+    def noise(self):
+        """The beginning of what else was printed."""
+        return (self._noise + self._rest)[:KEPT_NOISE]
+
+    def feed(self, data):
+        """Return what is complete now. Raises LineError."""
+        whole, _, self._rest = (self._rest + data).rpartition(b"\n")
+        lines = whole.split(b"\n") if self._mark in whole else [whole]  # much noise takes no time
+        if len(self._rest) > LONGEST_LINE:  # nodetune writes no such lines
+            self._keep(self._rest)
+            self._rest = self._rest[-LONGEST_LINE:]
+        return [found for found in map(self._take, lines) if found is not None]
+
+    def _take(self, line):
+        found = self._line.search(line) if self._mark in line else None
+        if found is None:
+            self._keep(line)
+            return None
+        old, number, count, text = found.groups()
+        self._found = True
+        if old:
+            self.old = old.decode("ascii")
+            return None
+        self._add(int(number), int(count), text)
+        return self._whole() if number == count else None
+
+    def _add(self, number, count, text):
+        if number != len(self.parts) + 1 or number > count or count > MOST_PARTS:
+            raise LineError("part {} of {} came after {}".format(number, count, len(self.parts)))
+        self.parts.append(text)
+
+    def _whole(self):
+        packed, self.parts = b"".join(self.parts), []
+        unpacker = zlib.decompressobj()
+        try:
+            data = unpacker.decompress(base64.b64decode(packed), MOST_UNPACKED)
+            if unpacker.unconsumed_tail:
+                raise TooMuchError("it unpacks to more than {} MiB".format(MOST_UNPACKED >> 20))
+            if not unpacker.eof:
+                raise LineError("it ends too early")
+            self._count(data)
+            return self._read(data)
+        except (binascii.Error, zlib.error):
+            raise LineError("it cannot be unpacked")
+        except (ValueError, RecursionError):
+            raise LineError("it is no JSON")
+
+    def _count(self, data):
+        values = sum(map(data.count, (b",", b"[", b"{")))
+        self._unpacked += len(data)
+        self._values += values
+        if values > MOST_VALUES or self._values > TOGETHER * MOST_VALUES:
+            raise TooMuchError("it holds more than {} values".format(MOST_VALUES))
+        if self._unpacked > TOGETHER * MOST_UNPACKED:
+            raise TooMuchError("all together unpacks to more than {} MiB".format(TOGETHER * MOST_UNPACKED >> 20))
+
+    def _keep(self, line):
+        if len(self._noise) < KEPT_NOISE and line.strip():
+            self._noise += line[:KEPT_NOISE] + b"\n"

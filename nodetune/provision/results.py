@@ -1,0 +1,98 @@
+"""What the answers of probes, plays, audits and measurements mean for a stage. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
+from nodetune.hosts.target import UnreachableError
+from nodetune.provision import driver
+from nodetune.provision.facts import HostRefusedError
+from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
+from nodetune.remediation import outcomes as remediation_outcomes
+from nodetune.remediation.ansible import Outcome
+from nodetune.verify.model import FAILED as NOT_MEASURED
+from nodetune.verify.run import HostVerification, exit_code
+
+
+def unreached(problem: UnreachableError) -> StageResult:
+    return failed(f"{problem.state}: {problem.message}", INCOMPLETE)
+
+
+def refused(refused: HostRefusedError) -> StageResult:
+    return failed(str(refused), INCOMPLETE if refused.unknown else NOT_REACHED)
+
+
+def users(facts: HostFacts | UnreachableError) -> StageResult | None:
+    """Return why a host must not be worked on now: something computes there, or that is unknown."""
+    if isinstance(facts, UnreachableError):
+        return unreached(facts)
+    try:
+        found = driver.in_use(facts)
+    except HostRefusedError as problem:
+        return refused(problem)
+    return failed(f"its GPUs are in use by {found}: stop that first, or use --drain slurm") if found else None
+
+
+def played(outcomes: Mapping[str, Outcome]) -> Results:
+    """Turn the outcomes of a play into results; hosts that Ansible lost count as not reached."""
+    found = {}
+    for host, outcome in outcomes.items():
+        if outcome.state != "ok":
+            at = next((each.task for each in reversed(outcome.results) if each.status == "failed"), "")
+            told = f"{at}: {outcome.message}" if at and outcome.state == "failed" else outcome.message
+            found[host] = failed(told, INCOMPLETE if outcome.state == "unreachable" else NOT_REACHED)
+        else:
+            found[host] = StageResult(DONE if any(each.changed for each in outcome.results) else NOTHING)
+    return found
+
+
+def installed(outcome: Outcome, mode: str) -> StageResult:
+    problems = [str(each.get("message")) for each in outcome.gathered("problems")]
+    if outcome.state != "ok" or problems:
+        return failed(outcome.message or "; ".join(problems))
+    changed = any(each.get("changed") for each in outcome.gathered("done"))
+    return StageResult(DONE if changed else NOTHING, mode)
+
+
+def tuned(result: HostResult, done: Sequence[remediation_outcomes.StepOutcome]) -> StageResult:
+    if result.state != "ok":
+        return failed(f"{result.state}: {result.message}", INCOMPLETE)
+    mine = [each for each in done if each.host == result.host]
+    wrong = [each for each in mine if each.outcome != remediation_outcomes.FIXED or each.reason]
+    if wrong:
+        told = "; ".join(f"{each.check}: {each.outcome}: {each.reason}" for each in wrong[:3])
+        more = f" and {len(wrong) - 3} more" if len(wrong) > 3 else ""
+        return failed(f"{len(wrong)} of {len(mine)} steps failed: {told}{more}")
+    return StageResult(DONE, f"{len(mine)} steps") if mine else StageResult(NOTHING)
+
+
+def audited(result: HostResult, *, gating_only: bool) -> StageResult:
+    if result.state != "ok":
+        return failed(f"{result.state}: {result.message}", INCOMPLETE)
+    failing = list(result.failing())
+    wrong = [found.check for found in failing if found.gates or (found.fix and not gating_only)]
+    if wrong:
+        return failed(
+            f"{', '.join(wrong[:5])}{' …' if len(wrong) > 5 else ''}: see nodetune audit, or waive it in the site file"
+        )
+    unknown = [found.check for found in result.findings if found.status == "unknown" and found.gates]
+    if unknown:
+        return failed(f"{', '.join(unknown[:5])}: cannot be determined: see nodetune audit", INCOMPLETE)
+    left = "findings remain" if gating_only else "findings need manual steps"
+    return StageResult(DONE, f"{len(failing)} {left}" if failing else "")
+
+
+def proved(proof: HostVerification) -> StageResult:
+    code = exit_code([proof])
+    if proof.state != "ok":
+        return failed(f"{proof.state}: {proof.message}", INCOMPLETE)
+    if code == TOO_SLOW:
+        short = [f"{each.figure.measurement} {each.figure.metric} {each.figure.subject}" for each in proof.short]
+        short += [found.title for found in proof.findings]
+        return failed(f"below target: {'; '.join(short[:4])}{' …' if len(short) > 4 else ''}", TOO_SLOW)
+    if code:
+        missing = [f"{each.measurement}: {each.reason}" for each in proof.unmeasured if each.status == NOT_MEASURED]
+        return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
+    return StageResult(DONE, f"{len(proof.verdicts)} figures")

@@ -1,0 +1,283 @@
+"""What is done at each stage, by the parts that nodetune's other commands are made of. Hosts go through a stage together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from nodetune.api.facts_view import FactsView
+from nodetune.api.model import HostFacts
+from nodetune.audit import auditor
+from nodetune.audit import run as audit_run
+from nodetune.audit.summary import INCOMPLETE
+from nodetune.documents import apply
+from nodetune.documents import audit as documents_audit
+from nodetune.documents import verify as documents_verify
+from nodetune.foundation import atomic_file
+from nodetune.guard.deploy import nodes
+from nodetune.guard.deploy.nodes import GuardedNode
+from nodetune.guard.deploy.playbooks import GuardPlaybooks
+from nodetune.hosts.target import Target, UnreachableError
+from nodetune.provision import driver, preflight
+from nodetune.provision import results as provision_results
+from nodetune.provision.facts import HostRefusedError
+from nodetune.provision.preflight import Preflight, PreflightOptions
+from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
+from nodetune.remediation import rollout, runs
+from nodetune.remediation.ansible import OnEvent
+from nodetune.remediation.host_operations import HostOperations
+from nodetune.remediation.runs import Run
+from nodetune.verify import baseline as baselines
+from nodetune.verify.machine import UNKNOWN
+from nodetune.verify.run import HostVerification, Measure, VerifyRun
+from nodetune.verify.run import Tell as Hear
+from nodetune.verify.suites import Wanted
+
+PLAY_SECONDS = 7200.0
+"""For as many hosts as run at a time; DKMS builds the modules on each, which takes minutes on a slow one."""
+
+MOST_PAST_RUNS = 5
+
+
+@dataclass(frozen=True)
+class Tools:
+    """What the work is done with: who measures, and who hears of it."""
+
+    measure: Measure
+    on_event: OnEvent
+    hear: Hear
+
+
+class Steps:
+    """The hosts of one run. Every method takes the hosts that are still with us, and says what each came to."""
+
+    def __init__(self, given: PreflightOptions, looked: Preflight, run: Run, tools: Tools) -> None:
+        self.given, self._looked, self._run, self._tools = given, looked, run, tools
+        self.operations = HostOperations(given.targets, given.reach, given.options, run, tools.on_event)
+        self.decisions = dict(looked.decisions)
+        self._proofs: dict[str, HostVerification] = {}
+        self.ours: list[str] = []
+        """Hosts that this run drained."""
+
+    @property
+    def stopped(self) -> str:
+        return self.operations.stopped
+
+    def _targets(self, hosts: Iterable[str]) -> list[Target]:
+        return [self.operations.targets[host] for host in hosts]
+
+    def preflight(self, _hosts: Sequence[str]) -> Results:
+        """Record what the preflight found, and what hosts have before any change."""
+        for facts in self._looked.facts.values():
+            self._run.save_facts(facts)
+        self._run.save("held", {host: preflight.held(each) for host, each in self.decisions.items()})
+        return dict(self._looked.came)
+
+    def seen(self, hosts: Sequence[str]) -> dict[str, HostFacts | UnreachableError]:
+        """Collect the current facts of hosts."""
+        return preflight.seen(self._targets(hosts), self.given)
+
+    def running(self, host: str) -> str:
+        """Return the driver that ran on the host at the preflight; empty if none did."""
+        return driver.running_driver(self._looked.facts[host])
+
+    def differs(self, facts: HostFacts) -> bool:
+        """Return whether a host has other packages than it was found with."""
+        decision = self.decisions[facts.host]
+        now = FactsView(facts, ("packages.installed",), HostFacts.get).readable("packages.installed", {})
+        held = decision.held.packages
+        names = {*held, *decision.versions.packages}
+        return any(now.get(name, {}).get("version") != held.get(name) for name in names)
+
+    # packages
+
+    def packages(self, hosts: Sequence[str]) -> Results:
+        """Install repositories, pins and parts, while no scheduler sends work."""
+        guard = {"drained": not self.given.options.assume_drained}
+        variables = {host: {**self.decisions[host].variables(), "nodetune_guard": guard} for host in hosts}
+        return provision_results.played(self.operations.play("provision", hosts, variables, PLAY_SECONDS))
+
+    def drain(self, hosts: Sequence[str]) -> Results:
+        """Drain hosts: no scheduler, no jobs, and nothing else that computes."""
+        ours, waits = self.operations.drained(hosts)
+        self.ours += [host for host in ours if host not in self.ours]
+        found = {host: failed(why) for host, why in waits.items()}
+        free = [host for host in hosts if host not in found]
+        for host, facts in self.seen(free).items() if free and not self.stopped else ():
+            users = provision_results.users(facts)
+            found[host] = users or StageResult(DONE if host in ours else NOTHING)
+        return found
+
+    # reboot
+
+    def reboot(self, hosts: Sequence[str]) -> Results:
+        """Reboot only if the running driver is not the installed one."""
+        found: Results = {}
+        why: dict[str, str] = {}
+        for host, facts in self.seen(hosts).items():
+            asked = self._asked_for_reboot(host, facts)
+            if isinstance(asked, StageResult):
+                found[host] = asked
+            else:
+                why[host] = asked
+        lost = self.operations.rebooted(list(why), {"drained": not self.given.options.assume_drained})
+        back = [host for host in why if host not in lost]
+        found |= {host: failed(message) for host, message in lost.items()}
+        for host, facts in self.seen(back).items() if back else ():
+            found[host] = self._up(host, facts, why[host])
+        return found
+
+    def _asked_for_reboot(self, host: str, facts: HostFacts | UnreachableError) -> StageResult | str:
+        """Return why this host has to reboot, or its result if it need not."""
+        if isinstance(facts, UnreachableError):
+            return provision_results.unreached(facts)
+        try:
+            why = driver.takes_reboot(facts, self.decisions[host].driver)
+        except HostRefusedError as refused:
+            return provision_results.refused(refused)
+        return (provision_results.users(facts) or why) if why else StageResult(NOTHING)
+
+    def _up(self, host: str, facts: HostFacts | UnreachableError, why: str) -> StageResult:
+        if isinstance(facts, UnreachableError):
+            return provision_results.unreached(facts)
+        try:
+            wrong = driver.not_up(facts, self.decisions[host].driver)
+            loaded = driver.running_driver(facts)
+        except HostRefusedError as refused:
+            return provision_results.refused(refused)
+        if not wrong:
+            return StageResult(DONE, why)
+        # it may have booted another kernel: only the packages stage brings that kernel's headers, and with them the modules
+        return failed(f"{wrong}: check dmesg and dkms status there", restart_at="" if loaded else "packages")
+
+    # tune, audit
+
+    def tune(self, hosts: Sequence[str]) -> Results:
+        """Apply the profile, with its reboot."""
+        given = self.given
+        results = list(audit_run.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
+        plans = [rollout.prepare(each, given.options) for each in auditor.by_name(results)]
+        self._run.save("before", documents_audit.audit(replace(each, facts=None) for each in results))
+        rolling = rollout.Rollout(
+            given.targets, given.choice, given.reach, given.options, self._run, self._tools.on_event
+        )
+        done = rolling.apply(plans)
+        self.operations.stopped = self.operations.stopped or rolling.stopped
+        self._run.save("after", documents_audit.audit(rolling.after()))
+        self._run.save("outcomes", apply.outcomes(done))
+        return {each.host: provision_results.tuned(each.result, done) for each in plans}
+
+    def audit(self, hosts: Sequence[str], *, gating_only: bool = False) -> Results:
+        """Audit again: nothing fixable may be left (unless `gating_only`), and nothing that keeps jobs away."""
+        results = list(audit_run.audit_hosts(self._targets(hosts), self.given.choice, self.given.reach))
+        self._run.save("audit", documents_audit.audit(auditor.by_name(results)))
+        return {each.host: provision_results.audited(each, gating_only=gating_only) for each in results}
+
+    # verify, baseline
+
+    def verify(self, hosts: Sequence[str]) -> Results:
+        """Run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
+        proofs = self._proved(hosts)
+        return {
+            host: failed(self.stopped) if self.stopped else provision_results.proved(proofs[host]) for host in hosts
+        }
+
+    def _proved(self, hosts: Sequence[str]) -> dict[str, HostVerification]:
+        """Measure the hosts, once in a run."""
+        new = [host for host in hosts if host not in self._proofs]
+        if new:
+            wanted = self.measured()
+            verify_run = VerifyRun(wanted, self.given.reach, self._tools.measure, self._tools.hear)
+            path = self.given.site.baseline
+            known = baselines.read(path) if path and path.exists() else None
+            self._proofs |= {
+                each.host: each for each in verify_run.prove(self._targets(new), known, even_if_busy=False)
+            }
+            proofs = [self._proofs[host] for host in sorted(self._proofs)]
+            if any(each.state == "interrupted" for each in proofs):
+                self.operations.stopped = self.stopped or STOPPED
+            self._run.save("verify", documents_verify.document(proofs, wanted, self.given.asked))
+        return self._proofs
+
+    def measured(self, runs_of: int = 1) -> Wanted:
+        """Return what to measure, as verify takes it."""
+        path = self.given.site.nccl
+        library = path if ".so" in path or not path else f"{path}/lib/libnccl.so.2"
+        return Wanted("quick", nccl=library, runs=runs_of)
+
+    def baseline(self, hosts: Sequence[str]) -> Results:
+        """Save the figures as the site's baseline, once: later hosts are compared with them."""
+        path = self.given.site.baseline
+        if path is None:
+            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file names no baseline"))
+        if path.exists():
+            return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
+        proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
+        document = documents_verify.kept(proofs)
+        if not document["figures"]:
+            return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        atomic_file.write(path, documents_audit.text(document))
+        return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}"))
+
+    # guard, join
+
+    def guard(self, hosts: Sequence[str]) -> Results:
+        """Install the guard as `nodetune guard install` does. slurm.conf stays as it is: it belongs to the cluster."""
+        mode, given = self.given.site.guard, self.given
+        if not mode:
+            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no guard"))
+        wide = nodes.Guarding(given.choice.profiles, given.choice.site)
+        results = auditor.by_name(audit_run.audit_keeping_facts(self._targets(hosts), wide, given.reach))
+        there = [GuardedNode(each) for each in results if each.facts]
+        plays = GuardPlaybooks(self._targets(hosts), given.reach, self._run, self._tools.on_event)
+        before = plays.ask([node for node in there if node.policy])
+        made = nodes.changes(there, nodes.policies(there, wide, {"mode": mode}), nodes.InstallOptions(), before)
+        tuned = {host: self._run.changes(host) or [] for host in made}
+        plays.install(made)
+        for host, groups in made.items():  # a rollback of this run undoes both
+            self._run.save_changes(host, [*tuned[host], *groups])
+        lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in results if not each.facts}
+        return lost | {host: provision_results.installed(outcome, mode) for host, outcome in plays.outcomes.items()}
+
+    def give_back(self, hosts: Sequence[str]) -> None:
+        """Resume drained hosts of this run that completed; record why the others stay drained."""
+        well = [host for host in self.ours if host in hosts]
+        self.operations.left_drained |= {host: "it failed here" for host in self.ours if host not in hosts}
+        self.operations.give_back(well)
+        self.ours = []
+
+    def join(self, hosts: Sequence[str]) -> Results:
+        """Put hosts into service. Hosts that somebody else drained stay drained: there was a reason."""
+        if self.given.site.join == "slurm":
+            found = self._resumed(hosts)
+            self.ours = [host for host in self.ours if host not in found]
+            return found
+        if self.given.site.join == "kubernetes":
+            return provision_results.played(self.operations.play("uncordon", hosts))
+        return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no join"))
+
+    def _resumed(self, hosts: Sequence[str]) -> Results:
+        """Resume hosts that this run drained, or an earlier run that did not get so far."""
+        found: Results = {}
+        for run in [self._run.id, *_earlier(self._run)]:
+            left = [host for host in hosts if host not in found]
+            variables = {host: {"nodetune_run": run} for host in left}
+            came = provision_results.played(self.operations.play("resume", left, variables))
+            found |= {host: each for host, each in came.items() if each.state != NOTHING}
+        told = "Slurm has no drain by nodetune there; whoever drained the node resumes it"
+        return {host: found.get(host, StageResult(NOTHING, told)) for host in hosts}
+
+
+def _earlier(own: Run) -> list[str]:
+    """Return the earlier runs of this command, newest first."""
+    return [run.id for run in runs.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
+        :MOST_PAST_RUNS
+    ]
+
+
+def _provisioned(run: Run) -> bool:
+    try:
+        return run.about.get("command") == "provision"
+    except runs.RunError:
+        return False

@@ -1,0 +1,93 @@
+"""What a node runs: one script of the depositing half and the very probe that an audit over SSH pipes; and its folder."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from nodetune import __version__
+from nodetune.foundation import templates
+from nodetune.foundation.errors import UserError
+from nodetune.remote import payload
+
+DEPOSIT = Path(__file__).parent / "deposit.py"
+PROGRAM = "/opt/nodetune/pull/collect"
+UNITS = "/etc/systemd/system"
+SERVICE, TIMER = "nodetune-pull.service", "nodetune-pull.timer"
+LOCK = "/run/nodetune-pull.lock"
+FILES = {PROGRAM: "0755", f"{UNITS}/{SERVICE}": "0644", f"{UNITS}/{TIMER}": "0644"}
+"""What is put on a node, with its mode."""
+
+PROBE_SECONDS = 60.0
+"""Longer than over SSH, where somebody waits: the collector yields to what the node is for."""
+
+MOST_SECONDS = 300
+SHORTEST, LONGEST = 60, 7 * 86400
+_PATH = re.compile(r"(/[A-Za-z0-9_.+@:,=~-]+)+/?")
+_USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.IGNORECASE)
+
+
+class PullError(UserError):
+    """A setting that cannot be: one line."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Where facts go and how often (every so many seconds at most), who writes them, by which Python. Raises PullError."""
+
+    folder: str
+    every: int
+    user: str = ""
+    python: str = "/usr/bin/python3"
+    lock: str = LOCK
+
+    def __post_init__(self) -> None:
+        for name, path in (("--dir", self.folder), ("--python", self.python)):
+            if not _PATH.fullmatch(path) or ".." in path.split("/"):
+                raise PullError(f"{name} {path!r}: give a whole path such as /shared/nodetune/facts, without blanks")
+        if self.user and not _USER.fullmatch(self.user):
+            raise PullError(f"--user {self.user!r} is no name of a user")
+        if not SHORTEST <= self.every <= LONGEST:
+            raise PullError("--every wants a time from 1m to 7d")
+
+
+def script(names: Iterable[str], settings: Settings) -> bytes:
+    """Return the collector of these facts, which `python3 -I -S` runs."""
+    about = {"every": settings.every, "nodetune": __version__}
+    given = (settings.folder, settings.user, about, settings.lock)
+    head = (
+        f"#!{settings.python} -IS\n# Written by nodetune {__version__}: collects this node's facts into"
+        f" {settings.folder}. To remove it: run uninstall, in the same folder as install.\n"
+    )
+    entry = (
+        "from nodetune.probe import emit, layout\n"
+        f"deposit(lambda: emit.document(ASKED, SECONDS), layout.text, *{given!r})\n"
+    )
+    probe = payload.probing(payload.PROBE, json.dumps(payload.families(names)), PROBE_SECONDS, entry)
+    return head.encode() + DEPOSIT.read_bytes() + b"\n\n" + probe
+
+
+def folder(names: Iterable[str], settings: Settings) -> dict[str, tuple[bytes, str]]:
+    """Return what `nodetune pull bundle` writes: path below its folder → content, mode."""
+    known = {
+        "settings": settings,
+        "program": PROGRAM,
+        "service": SERVICE,
+        "timer": TIMER,
+        "units": UNITS,
+        "most": MOST_SECONDS,
+        "half": settings.every // 2,
+        "files": FILES,
+    }
+    texts = {
+        PROGRAM: script(names, settings),
+        f"{UNITS}/{SERVICE}": templates.render("pull-service.j2", **known).encode(),
+        f"{UNITS}/{TIMER}": templates.render("pull-timer.j2", **known).encode(),
+    }
+    tools = {
+        name: (templates.render(f"pull-{name}.sh.j2", **known).encode(), "0755") for name in ("install", "uninstall")
+    }
+    return {**{f"files{path}": (texts[path], mode) for path, mode in FILES.items()}, **tools}

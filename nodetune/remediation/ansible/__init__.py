@@ -1,0 +1,93 @@
+"""Running a playbook on hosts: every command that changes hosts, or asks them by Ansible, does it by `play`.
+
+Nothing of Ansible stays: it runs (`runner`) in a folder of its own (`workspace`) under a `supervisor`, with an
+inventory made for it (`reach`), and its events come out as plain values (`reading`), which `recorder` keeps.
+"""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from nodetune.hosts.target import SessionOptions, Target
+from nodetune.remediation.ansible import runner
+from nodetune.remediation.ansible.events import Event, Outcome, objects
+from nodetune.remediation.ansible.recorder import Recorder
+from nodetune.remediation.runs import Run, past
+
+__all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
+
+FORKS = 16
+"""Hosts at a time. Each is a process of some 60 MiB for Ansible, where a probe is a thread."""
+
+SECONDS = 3600.0
+REHEARSAL = "rehearsal"
+"""The name of a run in check mode, which has no record."""
+
+OnEvent = Callable[[Event], None]
+
+
+@dataclass(frozen=True)
+class PlayOptions:
+    """How a play runs.
+
+    `forks` is lowered to FORKS. `seconds` are for as many hosts as run at the same time: the others wait for their
+    turn, and the play gets that much longer. `check` is Ansible's check mode.
+    """
+
+    connection: SessionOptions = field(default_factory=SessionOptions)
+    forks: int = FORKS
+    seconds: float = SECONDS
+    check: bool = False
+
+
+def _ignore(_event: Event) -> None:
+    pass
+
+
+def play(
+    playbook: str | Path,
+    targets: Sequence[Target],
+    variables: Mapping[str, Mapping[str, Any]],
+    options: PlayOptions = PlayOptions(),
+    run: Run | None = None,
+    on_event: OnEvent = _ignore,
+) -> dict[str, Outcome]:
+    """Run a playbook (a name in playbooks/, or a path) on targets; host name → outcome, for every target.
+
+    `variables` are those of each host, by its name: JSON data, which no part of Ansible takes for a template. The name of
+    the run, this machine, and the runs whose lock may be taken over are added. `run` keeps the journal entries,
+    differences and events; without one, changes are for check mode only. `on_event` is called in this thread. Ctrl-C ends
+    the play, not the caller: what was not finished comes out as `interrupted`. Raise OSError where no working folder
+    can be made.
+    """
+    if not targets:
+        return {}
+    forks = max(1, min(options.forks, FORKS, len(targets)))
+    return runner.run(
+        playbook,
+        targets,
+        _variables(targets, variables, run, options.check),
+        options.connection,
+        ["--diff", *(["--check"] if options.check else []), "--forks", str(forks)],
+        options.seconds * math.ceil(len(targets) / forks),
+        Recorder(run, on_event) if run else on_event,
+    )
+
+
+def _variables(
+    targets: Sequence[Target], given: Mapping[str, Mapping[str, Any]], run: Run | None, check: bool
+) -> dict[str, dict[str, Any]]:
+    """Return the variables of each host: those of the run, overridden by its own."""
+    if run is None and not check:
+        return {target.name: dict(given.get(target.name, {})) for target in targets}
+    own = {"nodetune_run": run.id if run else REHEARSAL, "nodetune_controller": platform.node()}
+    over = past.over(run) if run else {}
+    return {
+        target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **given.get(target.name, {})}
+        for target in targets
+    }

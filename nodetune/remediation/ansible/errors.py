@@ -1,0 +1,62 @@
+"""What Ansible says when a host cannot be worked on, as one line that says what to do. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+LONGEST_READ = 20_000
+
+MEANINGS = {
+    r"requires a minimum of Python[^\n\"]*": (
+        "python there is too old ({0}): install a newer python3, or name one with ansible_python_interpreter"
+    ),
+    r"[Mm]issing sudo password|a password is required": (
+        "sudo wants a password: use --ask-become-pass, or allow this user to use sudo without one"
+    ),
+    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": (
+        "sudo did not accept the password"
+    ),
+    r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
+        "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
+    ),
+    r"sudo: (?:command )?not found|sudo: No such file|unable to find sudo": (
+        "sudo is not installed there: install it, or log in as root"
+    ),
+    r"waiting for privilege escalation prompt": "sudo did not answer in time",
+    r"python[\d.]*: (?:command )?not found|python[\d.]*: No such file|[Nn]o python interpreters? found": (
+        "no usable python3 there ({0}): install one, or name it with ansible_python_interpreter"
+    ),
+    r"IDENTIFICATION HAS CHANGED|REVOKED HOST KEY": (
+        "its host key is not the known one: someone may be in between, or the host was installed again"
+    ),
+    r"Host key verification failed|host key is known for": (
+        "its host key is not known here: check it and accept it manually, or use --accept-new-host-keys"
+    ),
+    r"No space left on device|No usable temporary directory": (
+        "no temporary file can be written there: make room, or mount it writable (df -h /tmp)"
+    ),
+    r"sshpass program": "OpenSSH takes no password from this ansible-core: use a key, or install sshpass here",
+}
+"""Pattern → what that means and what to do; the first that fits. {0} is what was found."""
+
+
+def telling(result: Mapping[str, Any], by_hand: str = "") -> str:
+    """Return a failure as one line. `by_hand` is the command to try if the host was not reached."""
+    said = "\n".join(_texts(result))
+    more = f": try `{by_hand}`" if by_hand else ""
+    for pattern, meaning in MEANINGS.items():
+        found = re.search(pattern, said)
+        if found:
+            return meaning.format(found[0].strip()) + more
+    message = str(result.get("msg") or "").strip() or "failed without a message"
+    message = re.sub(r"^(?:Task failed: )?(?:Failed to connect to the host via ssh: )?", "", message)
+    error = str(result.get("module_stderr") or result.get("stderr") or "").strip().splitlines()[-1:]
+    return " ".join([message, *(f"({line})" for line in error if line not in message)]) + more
+
+
+def _texts(result: Mapping[str, Any]) -> Iterator[str]:
+    for name in ("msg", "module_stderr", "module_stdout", "stderr", "exception"):
+        if isinstance(result.get(name), str):
+            yield result[name][:LONGEST_READ]

@@ -1,0 +1,63 @@
+"""What sets again at boot what the kernel and drivers forget: a unit of nodetune's, and the code that it runs.
+
+The code is the very module that makes the change now (playbooks/module_utils/nodetune_host), so that now and
+at boot are one. Each unit has a folder of its own: taking one kind of fix back leaves the others whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+from nodetune.foundation import paths
+from nodetune.remediation.builders import HostView
+from nodetune.remediation.builders._own import own_file, render
+
+FOLDER = "/usr/local/lib/nodetune"
+PACKAGE = "nodetune_host"
+BESIDE = ("__init__", "problem")
+"""Files that every module needs."""
+
+
+def unit(name: str) -> str:
+    return f"nodetune-{name}.service"
+
+
+def folder(name: str) -> str:
+    """Return where the code of one unit is, and the package in it."""
+    return f"{FOLDER}/{name}"
+
+
+def changes(
+    name: str, modules: Sequence[str], more: Mapping[str, str] | None = None, *, started: bool = False
+) -> list[dict[str, Any]]:
+    """Return the changes that install and enable nodetune-NAME.service (templates/NAME.service.j2) with these modules.
+
+    `more` is further source: file name → text. `started`: the unit runs from now on, and restarts for newer code.
+    """
+    sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*BESIDE, *modules)} | dict(more or {})
+    return [
+        *(_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
+        _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, folder=folder(name))),
+        {"change": "unit", "unit": unit(name), "enabled": "enabled", "active": "started" if started else None},
+        *([{"change": "run", "run": f"restart {unit(name)}"}] if started else []),
+    ]
+
+
+def settings_file(name: str) -> str:
+    return f"/etc/nodetune/{name}.conf"
+
+
+def settings(host: HostView, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the change that adds to what nodetune-NAME.service sets at boot."""
+    return own_file(host, settings_file(name), f"{name}.conf.j2", new)
+
+
+def _file(path: str, text: str, mode: str = "0644") -> dict[str, Any]:
+    return {"change": "file", "path": path, "content": text, "mode": mode}
+
+
+@cache
+def _source(module: str) -> str:
+    return (paths.shared("playbooks") / "module_utils" / PACKAGE / f"{module}.py").read_text("utf-8")

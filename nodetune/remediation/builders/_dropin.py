@@ -1,0 +1,36 @@
+"""Drop-in files of systemd: units (UNIT.d) and systemd's own configuration (system.conf.d, logind.conf.d …)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.remediation.builders import HostView
+from nodetune.remediation.builders._own import own_file
+
+SUFFIXES = (".service", ".slice", ".socket", ".scope", ".timer", ".mount", ".swap", ".target")
+
+
+def path_of(unit: str) -> str:
+    """Return the drop-in of a unit (…/ssh.service.d/…) or of a configuration file (…/logind.conf.d/…)."""
+    folder = "system/" if unit.endswith(SUFFIXES) else ""
+    return f"/etc/systemd/{folder}{unit}.d/zz-nodetune.conf"
+
+
+def change(host: HostView, unit: str, sections: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
+    """Return the change that adds settings (section → key → text) to nodetune's drop-in of a unit."""
+    return own_file(host, path_of(unit), "dropin.conf.j2", sections)
+
+
+def hooks(unit: str, *, running: bool = True) -> list[dict[str, Any]]:
+    """Return the handlers that make a changed drop-in effective. Slices and scopes change when systemd reloads."""
+    if unit in ("system.conf", "user.conf"):
+        return [_run("daemon-reexec")]
+    if unit.endswith(".conf"):
+        return [_run(f"restart systemd-{unit.removesuffix('.conf')}.service")]
+    restart = [_run(f"restart {unit}")] if running and unit.endswith((".service", ".socket")) else []
+    return [_run("daemon-reload"), *restart]
+
+
+def _run(what: str) -> dict[str, Any]:
+    return {"change": "run", "run": what}

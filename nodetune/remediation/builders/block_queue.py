@@ -1,0 +1,45 @@
+"""Attributes of disks' queues: written now, kept by a udev rule.
+
+Disk names may change at each boot, so a rule is for all disks that are named alike.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._own import named, own_file, text_of
+
+PATH = "/etc/udev/rules.d/99-zz-nodetune-block.rules"
+PATTERNS = (
+    (r"nvme\d+n\d+", "nvme*n*"),
+    (r"(sd|vd|xvd|hd)[a-z]+", r"\1*"),
+    (r"(md|dm-|zram|rbd|nbd|mmcblk|loop|pmem)\d+", r"\1*"),
+)
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    settings: dict[str, dict[str, str]] = {}
+    for fix in fixes:
+        attribute, value = named(fix.target, "attribute", r"\w+"), text_of(fix.value)
+        named(value, "value of a queue", r"[\w.,-]+")
+        for disk in fix.subjects:
+            settings.setdefault(attribute, {})[pattern(disk)] = value
+            path = f"/sys/block/{named(disk, 'disk')}/queue/{attribute}"
+            made.append({"change": "value", "path": path, "value": value, "checks": host.checks(fix)})
+        alike = ", ".join(sorted({pattern(disk) for disk in fix.subjects}))
+        host.note(f"{attribute} = {value} holds from the next boot on for all disks named {alike}: {PATH}.")
+    return [own_file(host, PATH, "block.rules.j2", settings), *made, {"change": "run", "run": "udev-reload"}]
+
+
+def pattern(disk: str) -> str:
+    """Return udev's pattern for disks that are named like this one: nvme0n1 → nvme*n*."""
+    for shape, alike in PATTERNS:
+        found = re.fullmatch(shape, disk)
+        if found:
+            return found.expand(alike)
+    raise UnfixableError(f"{disk} is a disk of a kind that no udev rule is known for")

@@ -1,0 +1,69 @@
+"""Frequency and idle states of CPUs: written now, and by nodetune-cpu.service at boot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError, _boot
+
+OWNERS = {
+    "ondemand": "disabled",
+    "cpufrequtils": "disabled",
+    "loadcpufreq": "disabled",
+    "cpupower": "disabled",
+    "power-profiles-daemon": "masked",  # D-Bus starts it on demand, disabled or not
+}
+"""Services that set the governor or the energy preference themselves: what becomes of them where they are on."""
+
+NEEDS = ("services.tuned", "services.tuned_profile", *(f"services.{name}" for name in OWNERS))
+
+ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
+"""As in module_utils: the governor performance refuses every other energy preference, also in a rollback of both."""
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    _leave_to_tuned(host)
+    for fix in fixes:
+        _check(fix)
+    ordered = sorted(fixes, key=lambda fix: ORDER.index(fix.target))
+    return [
+        *_hand_over(host),
+        _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}),
+        *_boot.changes("cpu", ["cpu", "settings"]),
+        *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
+    ]
+
+
+def _check(fix: Fix) -> None:
+    kinds = {"epp": str, "governor": str, "boost": bool, "max_perf_pct": int, "idle_latency_us": int}
+    if fix.target not in kinds:
+        raise UnfixableError(f"nodetune sets no {fix.target} of CPUs: it sets {', '.join(ORDER)}")
+    if type(fix.value) is not kinds[fix.target]:
+        raise UnfixableError(f"{fix.target} cannot be {fix.value!r}: fix the site file")
+
+
+def _leave_to_tuned(host: HostView) -> None:
+    """Raise UnfixableError if tuned is active: it writes the same files again at any time."""
+    if (host.get("services.tuned") or {}).get("active") == "active":
+        profile = (host.readable("services.tuned_profile") or {}).get("name") or "without a profile"
+        raise UnfixableError(
+            f"tuned (profile {profile}) owns the CPUs' frequency: set it in its profile, "
+            "or: systemctl disable --now tuned, then plan again"
+        )
+
+
+def _hand_over(host: HostView) -> list[dict[str, Any]]:
+    """Return the changes that come first: cpupower sets its own governor again when it is stopped."""
+    made: list[dict[str, Any]] = []
+    for name, wanted in OWNERS.items():
+        known = host.get(f"services.{name}") or {}
+        if known.get("active") == "active" or known.get("enabled") in ("enabled", "enabled-runtime", "generated"):
+            # a script of System V's has no unit file that could be disabled
+            enabled = "masked" if known.get("enabled") == "generated" else wanted
+            made.append({"change": "unit", "unit": f"{name}.service", "enabled": enabled, "active": "stopped"})
+            host.note(
+                f"{name}.service sets CPU frequencies too: it is stopped and {enabled}, nodetune-cpu.service takes over."
+            )
+    return made

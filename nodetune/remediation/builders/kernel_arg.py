@@ -1,0 +1,47 @@
+"""Kernel arguments of the next boot: a file for GRUB's configuration on Debian and Ubuntu, grubby on the RHEL family."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._own import named, own_file, text_of
+
+PATH = "/etc/default/grub.d/zz-nodetune.cfg"
+NEEDS = ("cmdline.installed", "host.container")
+SAFE = r"[\w.,:;=@/+%-]*"
+"""What a shell, GRUB's own language and the kernel all take to the letter."""
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    settings = {
+        named(fix.target, "kernel argument", r"[\w.-]+"): named(text_of(fix.value), "value of a kernel argument", SAFE)
+        for fix in fixes
+    }
+    if host.family == "rhel":
+        return [
+            {"change": "bootarg", "name": fix.target, "value": settings[fix.target], "checks": host.checks(fix)}
+            for fix in fixes
+        ]
+    _require_grub(host, " ".join(argument(*each) for each in settings.items()))
+    return [own_file(host, PATH, "grub.cfg.j2", settings), {"change": "run", "run": "update-grub"}]
+
+
+def argument(name: str, value: str) -> str:
+    """Format an argument for the kernel's command line; a bare flag has an empty value."""
+    return f"{name}={value}" if value else name
+
+
+def _require_grub(host: HostView, wanted: str) -> None:
+    """Raise UnfixableError unless GRUB starts this host from Debian's files.
+
+    Raise FactUnreadError if that is not known.
+    """
+    boot = host.get("cmdline.installed") or {}
+    if host.family != "debian" or "/grub" not in str(boot.get("file", "")):
+        loader = boot.get("file") or "no boot loader configuration that is known here"
+        raise UnfixableError(
+            f"neither GRUB with Debian's files nor grubby ({loader}): give the kernel {wanted} manually"
+        )

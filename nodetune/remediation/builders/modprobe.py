@@ -1,0 +1,35 @@
+"""Modules' options, or a module kept from loading: modprobe.d, and the initial RAM disk that holds a copy of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._own import named, own_file, text_of
+
+BLACKLIST = "blacklist"
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    """Return the changes. `value` is "blacklist", or a mapping of options."""
+    made = []
+    for fix in fixes:
+        name = named(fix.target, "module", r"[\w-]+")
+        path = f"/etc/modprobe.d/nodetune-{name}.conf"
+        made.append(own_file(host, path, "modprobe.conf.j2", _settings(name, fix.value)) | {"checks": host.checks(fix)})
+    return [*made, {"change": "run", "run": "initramfs"}]
+
+
+def _settings(name: str, value: Any) -> dict[str, Any]:
+    if value == BLACKLIST:
+        # modeset=0 keeps it off the GPUs even where something loads it by name
+        return {"blacklist": [name], "options": {name: {"modeset": "0"} if name == "nouveau" else {}}}
+    if not isinstance(value, Mapping):
+        raise UnfixableError(f'the module {name} is set to "blacklist" or to a mapping of options, not to {value!r}')
+    options = {
+        named(str(key), "option", r"\w+"): named(text_of(each), "value", r"[\w.,:=@/+-]*")
+        for key, each in value.items()
+    }
+    return {"options": {name: options}}

@@ -1,0 +1,96 @@
+"""MTU, rings, channels and coalescing of network links: set now, kept by a .link file for each link.
+
+Of all .link files the first that matches a link holds alone. Ours come first, so each repeats what the file says that
+has held until now (systemd's own default names the links): only then the link keeps its name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._own import named, read_settings, render, text_of
+
+CONFIRM_SECONDS = 120
+"""How long a changed link waits for the controller's word that it still answers, before it goes back by itself."""
+
+NEEDS = ("net.links", "own.links")
+KEYS = {
+    "rings": ("RxBufferSize", "TxBufferSize"),
+    "adaptive-rx": ("UseAdaptiveRxCoalesce",),
+    "mtu": ("MTUBytes",),
+    "channels": ("CombinedChannels",),
+}
+SYSTEMDS_DEFAULT = [
+    [
+        "Link",
+        [
+            ["NamePolicy", "keep kernel database onboard slot path"],
+            ["AlternativeNamesPolicy", "database onboard slot path"],
+            ["MACAddressPolicy", "persistent"],
+        ],
+    ]
+]
+"""99-default.link of systemd 252, for links of which udev does not say which file holds."""
+
+OURS = "00-nodetune-"
+Lines = list[list[Any]]
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    wanted: dict[str, dict[str, str]] = {}
+    for fix in fixes:
+        if fix.target not in KEYS:
+            raise UnfixableError(f"the link setting {fix.target} is not one of {', '.join(KEYS)}")
+        for link in fix.subjects:
+            value = "yes" if fix.value is True else text_of(fix.value)
+            wanted.setdefault(named(link, "link"), {}).update(dict.fromkeys(KEYS[fix.target], value))
+            change = {"change": "link", "link": link, "setting": fix.target, "value": fix.value}
+            made.append({**change, "confirm_seconds": CONFIRM_SECONDS, "checks": host.checks(fix)})
+    return [*(_file(link, settings, host) for link, settings in wanted.items()), *made]
+
+
+def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, Any]:
+    """Return the .link file: what matches the link, what applied until now, and our settings last in [Link]."""
+    path = f"/etc/systemd/network/{OURS}{link}.link"
+    kept = read_settings(host.own(path))
+    match, sections = kept.get("match") or _match(link, host), kept.get("sections") or _sections(link, host)
+    whole = {"match": match, "sections": sections, "set": {**kept.get("set", {}), **settings}}
+    return {"change": "file", "path": path, "content": render("link.j2", whole), "mode": "0644"}
+
+
+def _match(link: str, host: HostView) -> dict[str, str]:
+    """Return what identifies the link at each boot: its slot, and if several links share that, its own address."""
+    known = (host.readable("own.links") or {}).get(link) or {}
+    path = known.get("id_path") or _slot(link, host)
+    alike = [each for each in (host.readable("own.links") or {}).values() if (each or {}).get("id_path") == path]
+    match = {"Path": named(path, "path of a device")}
+    if len(alike) > 1 and known.get("mac_address"):
+        match["PermanentMACAddress"] = named(known["mac_address"], "hardware address")
+    return match
+
+
+def _slot(link: str, host: HostView) -> str:
+    """Return udev's name of the PCI slot of a link."""
+    bdf = (host.get("net.links") or {}).get(link, {}).get("bdf")
+    if not bdf:
+        raise UnfixableError(f"{link} is no PCI device: set it manually, and keep it in a .link file of your own")
+    return f"pci-{bdf}"
+
+
+def _sections(link: str, host: HostView) -> Lines:
+    """Return the lines of the file that applied until now: [[section, [[key, value], …]], …]."""
+    known = (host.readable("own.links") or {}).get(link) or {}
+    file = known.get("file") or ""
+    if not file or OURS in file:
+        return SYSTEMDS_DEFAULT
+    if not file.endswith("/99-default.link"):
+        host.note(f"{file} holds for {link}: its lines are repeated in {OURS}{link}.link, which hides it from then on.")
+    return [[_word(name), [[_word(key), text_of(value)] for key, value in lines]] for name, lines in known["sections"]]
+
+
+def _word(text: str) -> str:
+    return named(str(text), "word of a .link file", r"[\w-]+")

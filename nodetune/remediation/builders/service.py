@@ -1,0 +1,39 @@
+"""Services on, off or masked, now and at boot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._dropin import SUFFIXES
+from nodetune.remediation.builders._own import named
+
+STATES = {"enabled": "started", "disabled": "stopped", "masked": "stopped"}
+NOT_ENABLED_BY_HAND = ("static", "indirect", "generated", "alias", "transient", "enabled-runtime")
+"""Unit files that something else starts: there is nothing to enable."""
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    return [_change(fix, host) for fix in fixes]
+
+
+def _change(fix: Fix, host: HostView) -> dict[str, Any]:
+    short = named(fix.target, "unit", r"[\w.:@\\-]+").removesuffix(".service")
+    unit = short if short.endswith(SUFFIXES) else f"{short}.service"
+    if fix.value not in STATES:
+        raise UnfixableError(f"a service is set to {', '.join(STATES)}, not to {fix.value!r}")
+    known = host.get(f"services.{short}") or {}
+    if not known and fix.value == "enabled":
+        raise UnfixableError(f"{unit} is not installed: install the package that holds it, then plan again")
+    if known.get("enabled") == "masked" and fix.value == "enabled":
+        host.note(f"{unit} is masked, by somebody who did not want it: it is unmasked.")
+    nothing_to_enable = known.get("enabled") in NOT_ENABLED_BY_HAND and fix.value != "masked"
+    return {
+        "change": "unit",
+        "unit": unit,
+        "enabled": None if nothing_to_enable else fix.value,
+        "active": STATES[fix.value],
+        "checks": host.checks(fix),
+    }

@@ -1,0 +1,70 @@
+"""Kernel parameters: written to /proc/sys now, kept by sysctl.d."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePosixPath
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.probe.sysctl import path_of
+from nodetune.remediation.builders import HostView
+from nodetune.remediation.builders._own import named, own_file, text_of
+
+PATH = "/etc/sysctl.d/zz-nodetune.conf"
+"""systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""
+
+NEEDS = ("services.tuned_profile",)
+SLOTS = "slot_table_entries"
+CLEAR = (("bytes", "ratio"), ("ratio", "bytes"))
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    made = []
+    settings: dict[str, str | None] = {}
+    for fix in fixes:
+        name, value = named(fix.target, "kernel parameter", r"[\w./-]+"), text_of(fix.value)
+        settings |= {twin(name): None, name: value} if twin(name) else {name: value}
+        made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
+        _say_who_else_sets(name, value, host)
+    return [own_file(host, PATH, "sysctl.conf.j2", settings), *_of_late_modules(settings, host), *made]
+
+
+def _of_late_modules(settings: Mapping[str, str | None], host: HostView) -> list[dict[str, Any]]:
+    """Return module options for parameters whose module may load after sysctl.d was read."""
+    options = {name.removeprefix("sunrpc."): value for name, value in settings.items() if name.endswith(SLOTS)}
+    path = "/etc/modprobe.d/nodetune-sunrpc.conf"
+    return [own_file(host, path, "modprobe.conf.j2", {"options": {"sunrpc": options}})] if options else []
+
+
+def twin(name: str) -> str:
+    """Return the parameter that writing this one clears (vm.dirty_bytes ↔ vm.dirty_ratio); empty for most."""
+    if name.startswith("vm.dirty_"):
+        for mine, other in CLEAR:
+            if name.endswith(f"_{mine}"):
+                return name.removesuffix(mine) + other
+    return ""
+
+
+def _say_who_else_sets(name: str, value: str, host: HostView) -> None:
+    """Add notes on lines of others that still win at the next boot. Only their owner may edit them."""
+    for each in filter(None, (name, twin(name))):
+        found = host.readable(f"persisted.sysctl.{each}") or {}
+        file = str(found.get("file", ""))
+        if PurePosixPath(file).name > PurePosixPath(PATH).name:
+            host.note(
+                f"{file} line {found['line']} sets {each} too and is read after {PATH}: it wins at the next boot, "
+                "unless it is a pattern. Take that line out."
+            )
+    tuned = host.readable("services.tuned_profile") or {}
+    theirs = _of_tuned(tuned, name)
+    if theirs and theirs.get("value", "").split() != value.split():
+        host.note(
+            f"tuned's profile {tuned.get('name')} sets {name} = {theirs.get('value')} ({theirs.get('file')}): sysctl.d "
+            "wins over it as long as tuned-main.conf does not say reapply_sysctl = 0."
+        )
+
+
+def _of_tuned(tuned: Mapping[str, Any], name: str) -> dict[str, str]:
+    found: dict[str, str] = tuned.get("settings", {}).get("sysctl", {}).get(name, {})
+    return found

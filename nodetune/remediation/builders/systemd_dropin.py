@@ -1,0 +1,21 @@
+"""Single settings of units, or of systemd's own configuration, in drop-in files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, _dropin
+from nodetune.remediation.builders._own import named, text_of
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    units: dict[str, dict[str, dict[str, str]]] = {}
+    for fix in fixes:
+        unit = named(str(fix.params["unit"]), "unit", r"[\w.:@\\-]+\.[a-z]+")
+        section, key = (named(str(fix.params[each]), each, r"\w+") for each in ("section", "key"))
+        units.setdefault(unit, {}).setdefault(section, {})[key] = text_of(fix.value)
+    files = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
+    hooks = [hook for unit in units for hook in _dropin.hooks(unit)]
+    return [*files, *(hook for number, hook in enumerate(hooks) if hook not in hooks[:number])]

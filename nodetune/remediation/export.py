@@ -1,0 +1,296 @@
+"""A plan as plain files and as an Ansible role, for image builds and for sites whose hosts belong to other tools.
+
+    DIR/README.md            what to run for images and for hosts
+    DIR/files/…              files of nodetune's own, as they would land (one folder for each set of hosts that are alike)
+    DIR/snippets/…           what to add to files of others
+    DIR/apply.yml, DIR/role  the same changes, made by nodetune's own modules
+
+Whatever came from a host is data in all of it: every text in the role's variables is tagged so that Ansible takes no part
+of it for a template.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import textwrap
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import text as plain_text
+from nodetune.foundation.errors import UserError
+from nodetune.hosts import nodeset
+from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.builders._own import merge
+from nodetune.remediation.plan import HostPlan, alike, edited
+from nodetune.remote import payload
+
+Change = Mapping[str, Any]
+Set = tuple[str, tuple[PlannedChange, ...], list[str]]
+"""Its name, its changes, its hosts."""
+
+TASKS = ("change.yml", "confirm.yml")
+
+
+class ExportError(UserError):
+    """A folder that cannot be written to, or a plan with nothing in it."""
+
+
+def write(folder: Path, plans: Iterable[HostPlan]) -> str:
+    """Write the folder; returns what was written, in a line. Raise ExportError or OSError."""
+    sets = [(f"set-{number}", changes, hosts) for number, (changes, hosts) in enumerate(alike(plans), 1)]
+    if not sets:
+        raise ExportError("there is nothing to export: the plan has no step that a tool can do")
+    if folder.exists() and any(folder.iterdir()):
+        raise ExportError(f"{folder} is not empty: give --export a new folder, or empty it first")
+    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        _fill(folder, sets)
+    except BaseException:
+        for each in folder.iterdir():  # half an export is none, and the next try wants an empty folder
+            shutil.rmtree(each) if each.is_dir() else each.unlink()
+        raise
+    hosts = sum(len(hosts) for _, _, hosts in sets)
+    return f"{folder}: {plain_text.count(len(sets), 'set')} of changes for {plain_text.count(hosts, 'host')}; see README.md"
+
+
+def _fill(folder: Path, sets: Sequence[Set]) -> None:
+    for each in sets:
+        _files(folder, each, alone=len(sets) == 1)
+    _role(folder / "role", sets)
+    _put(folder / "apply.yml", APPLY)
+    _put(folder / "README.md", _readme(sets))
+
+
+def _put(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    atomic_file.write(path, text)
+
+
+# --- plain files
+
+
+def _files(folder: Path, of: Set, *, alone: bool) -> None:
+    name, planned, _ = of
+    for change in _changes(planned):
+        if change["change"] == "file" and change["content"] is not None:
+            _put(_below(folder / "files" / ("" if alone else name), change["path"]), change["content"])
+    for path, text in _snippets(planned).items():
+        _put(_below(folder / "snippets" / ("" if alone else name), path), f"{text}\n")
+
+
+def _snippets(planned: Iterable[PlannedChange]) -> dict[str, str]:
+    """Return path of a file of others → what to put there. Keys for one JSON file are merged."""
+    found: dict[str, Change] = {}
+    text: dict[str, str] = {}
+    for change in _changes(planned):
+        if change["change"] == "edit":
+            path = change["path"]
+            if path in found and change["how"] == found[path]["how"] == "json":
+                keys = merge(found[path]["with"]["keys"], change["with"]["keys"])
+                found[path] = {**change, "with": {"keys": keys}}
+                text[path] = edited(found[path])
+            else:
+                text[path] = "\n".join([*filter(None, [text.get(path)]), edited(change)])
+                found[path] = change
+    return text
+
+
+def _below(root: Path, path: str) -> Path:
+    """Return a host's path inside a folder. Raise ExportError for one that leads out of it."""
+    if not path.startswith("/") or ".." in path.split("/"):
+        raise ExportError(f"{path!r} is no path that can be written below {root}")
+    return root / path.lstrip("/")
+
+
+def _changes(planned: Iterable[PlannedChange]) -> Iterable[Change]:
+    return (change for each in planned for change in each.changes)
+
+
+# --- the role
+
+
+def _role(role: Path, sets: Sequence[Set]) -> None:
+    playbooks = paths.shared("playbooks")
+    for part in ("library", "module_utils"):
+        for source in _sources(playbooks / part):
+            _put(role / source.relative_to(playbooks), source.read_text("utf-8"))
+    _put(role / "module_utils" / "pynvml.py", payload.pynvml_source())
+    for name in TASKS:
+        more = REMEMBER if name == "change.yml" else ""
+        _put(role / "tasks" / name, (playbooks / name).read_text("utf-8") + more)
+    _put(role / "tasks" / "main.yml", _main(playbooks / "remediate.yml"))
+    for name, planned, _ in sets:
+        _put(role / "vars" / f"{name}.yml", "---\n" + _as_data("nodetune_groups", [each.data() for each in planned]))
+    _put(role / "vars" / "main.yml", "---\n" + _as_data("nodetune_sets", _set_of(sets)))
+
+
+def _sources(folder: Path) -> Iterable[Path]:
+    """Yield the modules in a folder, also behind links: in a source tree one leads to nodetune/onhost."""
+    for place, _, names in os.walk(folder, followlinks=True):
+        yield from (Path(place, name) for name in sorted(names) if name.endswith(".py"))
+
+
+def _set_of(sets: Sequence[Set]) -> dict[str, str]:
+    return {host: name for name, _, hosts in sets for host in hosts}
+
+
+TEXT = "tag:yaml.org,2002:str"
+
+
+class _Dumper(yaml.SafeDumper):
+    """Every text is tagged: Ansible never looks for a template in it."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _represent(dumper: Any, text: str) -> Any:
+    """Represent text so that it stays text: ansible-core 2.19 ignores quotes of tagged text.
+
+    "0644" would arrive as 420, "no" as false. Such a number or word can hold no template, so it needs no tag.
+    """
+    plain = dumper.resolve(yaml.ScalarNode, text, (True, False)) == TEXT
+    return dumper.represent_scalar("!unsafe" if plain else TEXT, text, style='"')
+
+
+_Dumper.add_representer(str, _represent)
+
+
+def _as_data(name: str, value: Any) -> str:
+    dumped = yaml.dump(value, Dumper=_Dumper, sort_keys=False, width=float("inf"))
+    return f"{name}:\n{textwrap.indent(dumped, '  ')}"
+
+
+def _main(playbook: Path) -> str:
+    """Return the tasks of nodetune's own playbook, after those that select what this host gets."""
+    (play,) = yaml.safe_load(playbook.read_text("utf-8"))
+    block = {"name": "Remediate", "vars": play.get("vars", {}), "block": play["tasks"]}
+    return CHOOSE + yaml.safe_dump([block], sort_keys=False, width=1000) + TELL
+
+
+APPLY = """---
+- name: Make the changes of a nodetune plan
+  hosts: all
+  gather_facts: false
+  become: true
+  roles:
+    - role
+"""
+
+CHOOSE = """---
+- name: Name the set of this host
+  ansible.builtin.set_fact:
+    nodetune_set: "{{ nodetune_sets[inventory_hostname] }}"
+  when: nodetune_set is not defined and inventory_hostname in nodetune_sets
+
+- name: Stop where the plan was not made for this host
+  ansible.builtin.fail:
+    msg: "No set of changes was planned for this host: give one with -e nodetune_set=set-1 (see README.md)."
+  when: nodetune_set is not defined
+
+- name: Load what this host is to get
+  ansible.builtin.include_vars: "{{ nodetune_set }}.yml"
+
+- name: Name this run
+  ansible.builtin.set_fact:
+    nodetune_run: "role-{{ now(utc=true, fmt='%Y%m%d-%H%M%S') }}"
+  when: nodetune_run is not defined
+
+"""
+
+
+REMEMBER = """
+- name: Remember what could not be changed
+  ansible.builtin.set_fact:
+    nodetune_problems: "{{ (nodetune_problems | default([]) + nodetune_changed.results
+                           | map(attribute='problems', default=[]) | flatten | map(attribute='message') | list
+                           + nodetune_changed.results | selectattr('waits', 'defined') | map(attribute='waits') | list) | unique }}"
+"""
+
+TELL = """
+- name: Tell what could not be changed
+  ansible.builtin.fail:
+    msg: "{{ nodetune_problems }}"
+  when: nodetune_problems | length > 0
+"""
+
+
+# --- what to do with it
+
+
+def _readme(sets: Sequence[Set]) -> str:
+    return "\n".join([HEAD, *(_about(each, alone=len(sets) == 1) for each in sets)])
+
+
+def _about(of: Set, *, alone: bool) -> str:
+    name, planned, hosts = of
+    below = "" if alone else f"/{name}"
+    units = [each for each in _changes(planned) if each["change"] == "unit"]
+    unread = {"file", "edit", "unit", "run", "bootarg"}
+    running = sorted({each.name for each in planned for change in each.changes if change["change"] not in unread})
+    parts = [
+        f"## {name}: {plain_text.plain(nodeset.fold(hosts), 2000)}\n",
+        f"For an image mounted at /mnt:\n\n    cp -a files{below}/. /mnt/\n",
+        _listed("Then in it (chroot /mnt):", [*map(_of_unit, units), *_in_image(planned)]),
+        _listed(
+            "Files of others, to be edited (what to put there: snippets):",
+            [f"{path}: {_one_line(text)}" for path, text in _snippets(planned).items()],
+        ),
+        _listed("Only on a running host (the role does it; an image needs nothing):", running),
+        _listed("To know:", [note for each in planned for note in each.notes]),
+    ]
+    return "\n".join(part for part in parts if part)
+
+
+def _one_line(text: str) -> str:
+    return plain_text.plain(" ".join(text.split()), 300)
+
+
+def _listed(title: str, lines: Iterable[str]) -> str:
+    once = dict.fromkeys(lines)
+    return f"{title}\n\n" + "".join(f"    {plain_text.plain(line, 1000)}\n" for line in once) if once else ""
+
+
+def _of_unit(change: Change) -> str:
+    verb = {"enabled": "enable", "disabled": "disable", "masked": "mask"}.get(change["enabled"], "")
+    return f"systemctl {verb} {change['unit']}" if verb else f"# {change['unit']}: {change['active']} on a running host"
+
+
+IN_IMAGE = {
+    "update-grub": "update-grub",
+    "initramfs": "update-initramfs -u -k all    # RHEL: dracut -f --regenerate-all",
+}
+
+
+def _in_image(planned: Iterable[PlannedChange]) -> list[str]:
+    """Return the commands that an image needs instead of those on hosts: services do not run there."""
+    found = [IN_IMAGE.get(str(each["run"]), "") for each in _changes(planned) if each["change"] == "run"]
+    for each in _changes(planned):
+        if each["change"] == "bootarg":
+            argument = f"{each['name']}={each['value']}" if each["value"] else each["name"]
+            found.append(f'grubby --update-kernel=ALL --args="{argument}"')
+    return [command for command in found if command]
+
+
+HEAD = """# A plan of nodetune, as files and as a role
+
+What stands here changes nothing by itself. It was made from the facts of the hosts named below; for hosts with other
+hardware make a new plan.
+
+For hosts, with ansible-core 2.16 or newer (Python 3.7 or newer on the hosts):
+
+    ansible-playbook -i INVENTORY apply.yml --check --diff     # show what would change
+    ansible-playbook -i INVENTORY apply.yml
+
+`role` needs nothing else and may be taken into a playbook of your own; it wants root (become). Each host gets the set
+that was planned for it, another one by `-e nodetune_set=set-1`. What a run of the role changed is written down on the
+host below /var/lib/nodetune/runs.
+
+What restarts services, flaps links or needs a reboot is among it: run the role on drained nodes. Where a GPU is in use,
+those groups are refused, and the role fails at its end and says so.
+"""

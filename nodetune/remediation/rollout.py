@@ -1,0 +1,211 @@
+"""An apply from plan to audit: hosts in batches through Ansible, rebooted where wanted, and audited again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor, gpu_users
+from nodetune.audit import run as audit_run
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import ansible
+from nodetune.remediation import outcomes as remediation_outcomes
+from nodetune.remediation import plan as planning
+from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.batches import batches
+from nodetune.remediation.builders import FREE
+from nodetune.remediation.host_operations import ApplyOptions, HostOperations
+from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
+from nodetune.remediation.plan import HostPlan
+from nodetune.remediation.runs import Run
+from nodetune.remediation.selection import PlanSelection
+
+if TYPE_CHECKING:
+    from nodetune.verify.before_after import BeforeAfter
+
+
+def prepare(result: HostResult, options: ApplyOptions) -> HostPlan:
+    """Decide what to do on one host. Pure."""
+    if result.facts is None:
+        return HostPlan(result)
+    if result.facts.about.get("uid"):
+        why = "changing a host takes root: log in as root, or use --become (-b)"
+        return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
+    # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
+    waits = "" if options.drain and gpu_users.in_slurm(result.facts) else gpu_users.busy(result.facts)
+    return planning.plan(result, options.max_disruption, waits)
+
+
+def left_out(plans: Iterable[HostPlan]) -> list[StepOutcome]:
+    """Return the findings that are skipped from the start."""
+    return [StepOutcome.of(plan.host, found, SKIPPED, why) for plan in plans for found, why in plan.left_out]
+
+
+class Rollout:
+    """One apply over hosts. `on_event` is called with each of Ansible's events; `run` keeps the record."""
+
+    def __init__(
+        self,
+        targets: Iterable[Target],
+        choice: PlanSelection,
+        reach: ConnectionOptions,
+        options: ApplyOptions,
+        run: Run,
+        on_event: OnEvent,
+        before_after: BeforeAfter | None = None,
+    ) -> None:
+        self._before_after = before_after
+        self._operations = HostOperations(targets, reach, options, run, on_event)
+        self._choice, self._reach, self._options, self._run = choice, reach, options, run
+        self._after: dict[str, HostResult] = {}
+        self._played: dict[str, Outcome] = {}
+
+    @property
+    def left_drained(self) -> dict[str, str]:
+        """Hosts that this run drained and could not give back, with the reason."""
+        return self._operations.left_drained
+
+    @property
+    def stopped(self) -> str:
+        """Why it ended before it was done; empty where it did not."""
+        return self._operations.stopped
+
+    def apply(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
+        """Apply the plans batch by batch and return what became of each fix. Raise BatchError before anything is done."""
+        by_host = {plan.host: plan for plan in plans if plan.findings}
+        done = left_out(plans)
+        failed: set[str] = set()
+        for batch in batches(sorted(by_host), self._options.canary, self._options.batch):
+            why = self._operations.stopped or self._too_many(failed)
+            if why:
+                done += _not_applied([by_host[host] for host in batch], why)
+                continue
+            outcomes = self._batch([by_host[host] for host in batch])
+            failed |= remediation_outcomes.failed_hosts(outcomes) | (
+                self._before_after.worse if self._before_after else set()
+            )
+            done += outcomes
+        return done
+
+    def _too_many(self, failed: set[str]) -> str:
+        if len(failed) <= self._options.max_failures:
+            return ""
+        return f"not begun: {len(failed)} hosts had failed (--max-failures {self._options.max_failures})"
+
+    def after(self) -> list[HostResult]:
+        """Return the last audit of each host that was changed."""
+        return auditor.by_name(self._after.values())
+
+    def interrupted(self) -> dict[str, list[dict[str, Any]]]:
+        """Return host → earlier runs that had not ended there, with what each had done."""
+        return interrupted(self._played)
+
+    def _batch(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
+        hosts = [plan.host for plan in plans]
+        disturbed = [plan.host for plan in plans if plan.disturbs]
+        ours, waits = self._operations.drained(disturbed) if self._options.drain else ([], {})
+        if self._before_after and not self._operations.stopped:
+            self._operations.stopped = self._before_after.before(hosts)
+        if self._operations.stopped:
+            self._operations.give_back(ours)
+            return _not_applied(plans, self._operations.stopped)
+        played = self._play(plans, waits)
+        touched = [host for host in hosts if played[host].gathered("entries")]
+        self._audit([host for host in hosts if played[host].state == "ok" or host in touched])
+        done = self._outcomes(plans, played, waits)
+        pending = sorted({each.host for each in done if each.outcome == PENDING})
+        if self._options.reboot and pending and not self._operations.stopped:
+            lost = self._operations.rebooted(pending)
+            self._audit(pending)
+            played |= {host: replace(played[host], state="failed", message=why) for host, why in lost.items()}
+            done = self._outcomes(plans, played, waits)
+        if self._before_after and not self._operations.stopped:
+            self._operations.stopped = self._before_after.after(touched)
+        self._operations.give_back(ours)
+        return done
+
+    def _play(self, plans: Sequence[HostPlan], waits: Mapping[str, str]) -> dict[str, Outcome]:
+        """Make the changes; the record has them before this returns."""
+        groups = {plan.host: self._groups(plan, waits.get(plan.host, "")) for plan in plans}
+        for host, data in groups.items():
+            self._run.save_changes(host, data)
+        given = {host: {"nodetune_groups": data} for host, data in groups.items() if data}
+        outcomes = self._operations.play("remediate", list(given), given)
+        self._played |= outcomes
+        return {host: outcomes.get(host, Outcome(host)) for host in groups}
+
+    def _groups(self, plan: HostPlan, waits: str) -> list[dict[str, Any]]:
+        """Return the groups of changes; the host refuses disruptive ones while its GPUs are in use."""
+        return [
+            {**change.data(), "guard": {} if change.disruption in FREE else self._operations.guard}
+            for change in plan.changes
+            if not waits or change.disruption in FREE
+        ]
+
+    def _audit(self, hosts: Sequence[str]) -> None:
+        targets = [self._operations.targets[host] for host in hosts]
+        for result in audit_run.audit_hosts(targets, self._choice, self._reach):
+            self._after[result.host] = result
+            told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
+            self._run.add_event({"host": result.host, **told, "seconds": round(result.seconds, 3)})
+
+    def _outcomes(
+        self, plans: Sequence[HostPlan], played: Mapping[str, Outcome], waits: Mapping[str, str]
+    ) -> list[StepOutcome]:
+        done: list[StepOutcome] = []
+        for plan in plans:
+            outcome, after = played[plan.host], self._after.get(plan.host)
+            problems, waiting = _problems(outcome), waits.get(plan.host) or _refused(outcome)
+            message = "" if outcome.state == "ok" else outcome.message
+            done += [
+                remediation_outcomes.outcome(
+                    plan.host, found, after, problem=problems.get(found.check, ""), waits=waiting, message=message
+                )
+                for found in plan.findings
+            ]
+        return done
+
+
+def _not_applied(plans: Iterable[HostPlan], why: str) -> list[StepOutcome]:
+    return [StepOutcome.of(plan.host, found, NOT_APPLIED, why) for plan in plans for found in plan.findings]
+
+
+def rehearse(
+    plans: Sequence[HostPlan], targets: Iterable[Target], reach: ConnectionOptions, on_event: OnEvent
+) -> dict[str, Outcome]:
+    """Run Ansible in check mode over everything that an apply would do; write, lock and drain nothing."""
+    known = {target.name: target for target in targets}
+    given = {
+        plan.host: {"nodetune_groups": [{**change.data(), "guard": {}} for change in plan.changes]}
+        for plan in plans
+        if plan.findings
+    }
+    options = PlayOptions(reach.options, reach.forks, check=True)
+    return ansible.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
+
+
+def _problems(outcome: Outcome) -> dict[str, str]:
+    """Check → what went wrong for it on the host."""
+    return {
+        str(check): _named(str(problem.get("label", "")), str(problem.get("message", "")))
+        for problem in outcome.gathered("problems")
+        for check in problem.get("checks") or ()
+    }
+
+
+def _refused(outcome: Outcome) -> str:
+    """Return why the host itself left out disruptive changes."""
+    return next((str(event.result["waits"]) for event in outcome.results if event.result.get("waits")), "")
+
+
+def _named(label: str, message: str) -> str:
+    """Add the name of the thing to a message, unless the message begins with it."""
+    return message if message.startswith(label) else f"{label}: {message}"
+
+
+def interrupted(outcomes: Mapping[str, Outcome]) -> dict[str, list[dict[str, Any]]]:
+    """Return host → the runs that had not ended there when this one began: {"run", "did": [what each changed] …}."""
+    found = {host: outcome.gathered("interrupted") for host, outcome in outcomes.items()}
+    return {host: dead for host, dead in found.items() if dead}

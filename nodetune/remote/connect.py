@@ -1,0 +1,159 @@
+"""How a host is reached: which transport, a second attempt where the first one dropped, and all that goes wrong in words."""
+
+from __future__ import annotations
+
+import random
+import re
+import shlex
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+from nodetune.foundation import text as plain_text
+from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.remote import local, openssh
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.paramiko.host_keys import HostKeys
+from nodetune.remote.session import Session
+from nodetune.remote.ssh_config import Resolver, Settings
+
+RETRY_SECONDS = 1.0
+
+Found = TypeVar("Found")
+
+
+class Connector:
+    """How hosts are reached in one run, and what they share.
+
+    `talk_for` makes a session with a target, a new one for each attempt; `again` says whether there may be a second.
+    """
+
+    def __init__(
+        self,
+        talk_for: Callable[[Target], Session],
+        options: SessionOptions,
+        transport: str,
+        again: Callable[[Target], bool] = lambda _target: True,
+    ) -> None:
+        self._talk_for = talk_for
+        self._again = again
+        self._options = options
+        self._transport = transport
+        self._resolver = Resolver()
+        self._host_keys = HostKeys(options.accept_new_host_keys)
+        self._lock = threading.Lock()
+        self._closers: list[Callable[[], None]] = []
+
+    def close(self) -> None:
+        for close in self._closers:
+            close()
+
+    @cached_property
+    def _paramiko(self) -> Any:
+        """Imported by the first host that needs it."""
+        from nodetune.remote.paramiko import connections as paramiko_connections
+
+        connections = paramiko_connections.Connections(self._options, self._resolver, self._host_keys)
+        self._closers.append(connections.close)
+        return connections
+
+    def is_local(self, target: Target) -> bool:
+        return "local" in (target.connection, self._transport)
+
+    def outcome(self, target: Target, step: Callable[[], Found]) -> Found | UnreachableError:
+        """Return what the step returns, or the reason why it failed. Raise nothing."""
+        try:
+            target.check()
+            return step()
+        except UnreachableError as problem:
+            return _without_secrets(problem, target)
+        except Exception as problem:  # noqa: BLE001  (one host's surprise must not cost the others)
+            text = f"{type(problem).__name__}: {plain_text.plain(problem, 200)}"
+            return _without_secrets(UnreachableError("internal error", f"{text}: please report this"), target)
+
+    def reach(self, target: Target, life: Deadline) -> tuple[Any, str]:
+        """Hold the talk with the host: its answer, and the way by which it came. Raise UnreachableError.
+
+        If the connection dropped, there is another attempt.
+        """
+        try:
+            return self._data(target, life)
+        except UnreachableError as problem:
+            if problem.state != "dropped" or not self._again(target) or life.spent() + RETRY_SECONDS > life.seconds:
+                raise
+            first = problem
+        life.stage = "waiting to try again"
+        try:
+            life.pause(random.uniform(0.2, RETRY_SECONDS))  # noqa: S311  (so that hosts behind one gate do not come back together)
+            return self._data(target, life)
+        except UnreachableError as problem:
+            raise (first if problem.state == "deadline" else problem) from None
+
+    def _data(self, target: Target, life: Deadline) -> tuple[Any, str]:
+        """Make one attempt."""
+        if self.is_local(target):
+            talk = self._talk_for(_here(target))
+            return talk.answer(local.run(talk, life)), "local"
+        ssh_only(target)
+        talk = self._talk_for(target)
+        settings = self._resolver.resolve(target, life.left(10.0))
+        if self._transport == "openssh":
+            return talk.answer(openssh.run(target, settings, talk, self._options, life)), "openssh"
+        from nodetune.remote.paramiko.jump import JumpHostError
+
+        try:
+            return talk.answer(self._by_paramiko(target, settings, talk, life)), "paramiko"
+        except JumpHostError as beyond:
+            reason = str(beyond)
+        if self._transport == "paramiko":
+            raise UnreachableError(
+                "unsupported", f"{reason}, which paramiko cannot do: use --transport auto or openssh"
+            )
+        talk = self._talk_for(target)
+        try:
+            return talk.answer(openssh.run(target, settings, talk, self._options, life)), f"openssh: {reason}"
+        except UnreachableError as problem:
+            raise UnreachableError(problem.state, f"{problem.message} (with OpenSSH: {reason})") from None
+
+    def _by_paramiko(self, target: Target, settings: Settings, talk: Session, life: Deadline) -> int | None:
+        """Connect by paramiko. Raise UnreachableError, or JumpHostError if only OpenSSH can."""
+        from nodetune.remote.paramiko.connections import needs_openssh
+        from nodetune.remote.paramiko.jump import JumpHostError
+
+        reason = needs_openssh(settings, self._host_keys, target)
+        if reason:
+            raise JumpHostError(reason)
+        with self._lock:
+            connections = self._paramiko
+        status: int | None = connections.run(target, settings, talk, life)
+        return status
+
+
+def _here(target: Target) -> Target:
+    """Return this machine as a target with its own Python, unless the inventory names another."""
+    python = sys.executable if target.python == "python3" and sys.executable else target.python
+    return replace(target, python=shlex.quote(python), become=local.becomes_another(target))
+
+
+def ssh_only(target: Target) -> None:
+    """Raise UnreachableError for a target that SSH cannot reach at all."""
+    if target.connection.rpartition(".")[2] not in ("ssh", "paramiko", "paramiko_ssh", "smart"):
+        raise UnreachableError(
+            "unsupported",
+            f"ansible_connection {plain_text.plain(target.connection)!r}: only ssh, paramiko and local are supported",
+        )
+    host = target.address or target.name
+    if host.startswith("-") or not re.fullmatch(r"[\w.:%-]+", host):
+        text = f"{plain_text.plain(host, 100)!r} is no host name: give the host an address with ansible_host"
+        raise UnreachableError("unresolved", text)
+
+
+def _without_secrets(problem: UnreachableError, target: Target) -> UnreachableError:
+    """Remove passwords from a message: a host may repeat one."""
+    message = problem.message
+    for secret in (target.password, target.become_password):
+        message = message.replace(secret, "(password)") if secret else message
+    return UnreachableError(problem.state, message)

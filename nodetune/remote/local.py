@@ -1,0 +1,36 @@
+"""This machine: the probe runs imported; through a process of its own when others are probed too, or as root."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.hosts.target import Target, UnreachableError
+from nodetune.remote import pipes
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.session import Session
+
+
+def facts(asked: Mapping[str, list[str]], seconds: float) -> Any:
+    """Return the fact document of this machine, as a remote probe would send it."""
+    from nodetune.probe import emit  # other hosts are sent the probe
+
+    return emit.document(dict(asked), seconds)
+
+
+def becomes_another(target: Target) -> bool:
+    """Return whether sudo is needed: not if the user is already that one."""
+    try:
+        return target.become and pwd.getpwnam(target.become_user).pw_uid != os.geteuid()
+    except KeyError:
+        return target.become
+
+
+def run(talk: Session, life: Deadline) -> int | None:
+    """Pipe the script to a Python here. Return its exit status. Raise UnreachableError."""
+    try:
+        return pipes.converse(["/bin/sh", "-c", talk.command], talk, life)
+    except OSError as problem:
+        raise UnreachableError("no python", f"/bin/sh cannot be run: {problem.strerror}") from None

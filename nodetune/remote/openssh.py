@@ -1,0 +1,146 @@
+"""The OpenSSH client: one process a host. Slower than paramiko, and able to do all that the user's `ssh` does.
+
+ConnectTimeout bounds the TCP connection. There is no connection before it to see whether the port answers: recent sshds
+count those that do not log in against whoever opens them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+
+from nodetune.foundation import text as plain_text
+from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.remote import pipes
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.paramiko import host_keys
+from nodetune.remote.session import Session
+from nodetune.remote.ssh_config import Settings, arguments
+
+OWN_OPTIONS = (
+    "ControlMaster=no",  # a master that is there is used; none is left behind
+    "UpdateHostKeys=no",  # many at once would all write to known_hosts
+    "ClearAllForwardings=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "PermitLocalCommand=no",
+    "RequestTTY=no",
+    "LogLevel=ERROR",
+)
+
+_MEANING = (
+    ("host key changed", r"HOST IDENTIFICATION HAS CHANGED|host key .*changed|REVOKED HOST KEY"),
+    ("unknown host key", r"host key is known for|Host key verification failed"),
+    (
+        "authentication failed",
+        r"Permission denied|Too many authentication failures|Authentication failed|No supported authentication",
+    ),
+    ("unresolved", r"Could not resolve hostname|Name or service not known"),
+    ("refused", r"Connection refused"),
+    (
+        "unreachable",
+        r"No route to host|Network is unreachable|timed out|Host is down|Address not available|Cannot assign requested address",
+    ),
+    (
+        "unsupported",
+        r"Bad configuration option|Bad owner or permissions|Unable to negotiate|command-line|Unsupported option",
+    ),
+    (
+        "dropped",
+        r"Connection (closed|reset)|kex_exchange_identification|Broken pipe|not responding|Connection to .* closed|disconnect",
+    ),
+)
+"""What the client says when it fails, most telling first."""
+
+
+def run(target: Target, settings: Settings, talk: Session, options: SessionOptions, life: Deadline) -> int | None:
+    """Log in, hold the talk, and return the command's exit status. Raise UnreachableError."""
+    if shutil.which("ssh") is None:
+        raise UnreachableError(
+            "unsupported",
+            "the OpenSSH client is not installed here: apt install openssh-client, or --transport paramiko",
+        )
+    command = _command(target, settings, talk, options)
+    life.stage = "logging in (ssh)"
+    if target.password is None:
+        status = pipes.converse(command, talk, life)
+    else:
+        status = _with_password(target.password, command, talk, life)
+    if status == 255 and not talk.begun:
+        raise _problem(talk, target, settings)
+    return status
+
+
+def _command(target: Target, settings: Settings, talk: Session, options: SessionOptions) -> list[str]:
+    trust = options.accept_new_host_keys or settings.trusts_new
+    own = [
+        f"BatchMode={'no' if target.password else 'yes'}",
+        f"StrictHostKeyChecking={'accept-new' if trust else 'yes'}",
+        f"ConnectTimeout={max(1, int(options.connect_seconds))}",
+        *(["NumberOfPasswordPrompts=1"] if target.password else []),
+        *OWN_OPTIONS,
+    ]
+    given = [word for option in own for word in ("-o", option)]
+    return ["ssh", *given, *arguments(target), "-T", "--", target.address or target.name, talk.command]
+
+
+def _with_password(password: str, command: list[str], talk: Session, life: Deadline) -> int | None:
+    """Connect through sshpass, which reads the password from a pipe: no process list shows it."""
+    if shutil.which("sshpass") is None:
+        raise UnreachableError(
+            "unsupported",
+            "OpenSSH takes no password from a program: use a key, install sshpass, or --transport paramiko",
+        )
+    there, here = os.pipe()
+    try:
+        os.write(here, password.encode() + b"\n")
+        os.close(here)
+        return pipes.converse(["sshpass", f"-d{there}", *command], talk, life, pass_fds=(there,))
+    finally:
+        os.close(there)
+
+
+def _problem(talk: Session, target: Target, settings: Settings) -> UnreachableError:
+    text = talk.error_text()
+    state = next((state for state, pattern in _MEANING if re.search(pattern, text, re.IGNORECASE)), "dropped")
+    said = _line(text) or "ssh ended without a word"
+    host = host_of(target, settings)
+    if state == "unknown host key":
+        return host.unknown()
+    if state == "host key changed":
+        found = re.search(r"(?:Offending .* key in|host key in|marked as revoked in) (\S+?):(\d+)", text)
+        file = found[1] if found else next(iter(host.files), "~/.ssh/known_hosts")
+        return host.changed("", f"{plain_text.plain(file)}{f':{found[2]}' if found else ''}", plain_text.plain(file))
+    return UnreachableError(state, said + advice(state, target, settings))
+
+
+def advice(state: str, target: Target, settings: Settings) -> str:
+    """Return what to do about a state, as the end of its message."""
+    user = settings.user
+    if state == "authentication failed":
+        return f" (as {user}): try `{by_hand(target)}`, and set ansible_user or ansible_ssh_private_key_file if another login is meant"
+    if state == "refused":
+        return ": is sshd running there, and on this port (ansible_port)?"
+    if state == "unresolved":
+        return ": correct the name, or give the host an address with ansible_host"
+    return ""
+
+
+def by_hand(target: Target) -> str:
+    """Return the command with which a person logs in to the same host."""
+    return shlex.join(["ssh", *arguments(target), target.address or target.name])
+
+
+def host_of(target: Target, settings: Settings) -> host_keys.Host:
+    files = (*settings.files("userknownhostsfile"), *settings.files("globalknownhostsfile"))
+    return host_keys.Host(
+        settings.key_name, settings.one("hostkeyalias") or settings.host, settings.port, files, by_hand(target)
+    )
+
+
+def _line(text: str) -> str:
+    """Return the most useful line of ssh's own: the last, without the frame of a warning."""
+    lines = [line.strip() for line in text.splitlines() if line.strip(" @\r")]
+    return plain_text.plain(lines[-1], 200) if lines else ""

@@ -1,0 +1,1 @@
+"""SSH by paramiko: all hosts in one process."""

@@ -1,0 +1,267 @@
+"""SSH by paramiko: all hosts in one process. Host keys, logins and jump hosts as the user's OpenSSH configuration has them."""
+
+from __future__ import annotations
+
+import logging
+import select
+import threading
+from contextlib import suppress
+from typing import Any
+
+import paramiko
+from paramiko.ssh_exception import ChannelException, IncompatiblePeer
+
+from nodetune.foundation import text as plain_text
+from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.remote import openssh
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.paramiko import jump, login, sockets
+from nodetune.remote.paramiko.host_keys import HostKeys
+from nodetune.remote.paramiko.jump import JumpHostError
+from nodetune.remote.paramiko.keys import Keys
+from nodetune.remote.paramiko.sockets import Socket
+from nodetune.remote.session import Session
+from nodetune.remote.ssh_config import Resolver, Settings, config_files
+
+HANDSHAKE_SECONDS = 20.0
+HANDSHAKE_BYTES = 256 << 10
+"""More than any server says before the login; a reader of an endless first line would go on for ever."""
+
+OVERHEAD_BYTES = 8 << 20
+CHUNK = 32 << 10
+TROUBLE = (paramiko.SSHException, OSError, EOFError)
+"""All that paramiko raises about a connection."""
+
+logging.getLogger("paramiko").addHandler(logging.NullHandler())
+logging.getLogger("paramiko").propagate = False
+logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
+
+
+def needs_openssh(settings: Settings, keys: HostKeys, target: Target) -> str:
+    """Return why this host needs the OpenSSH client from the start; empty if it does not."""
+    if any(line.marker == "cert-authority" for line in keys.lines(openssh.host_of(target, settings))):
+        return "known_hosts has a certificate authority for it"
+    for keyword in (
+        "pkcs11provider",
+        "certificatefile",
+        "knownhostscommand",
+        "revokedhostkeys",
+        "bindaddress",
+        "bindinterface",
+    ):
+        if settings.one(keyword):
+            return f"{keyword} is set"
+    if settings.one("proxyusefdpass") == "yes":
+        return "ProxyUseFdpass is set"
+    if settings.one("proxycommand") and "%" in settings.expand(settings.one("proxycommand")):
+        return "its ProxyCommand has a token that only OpenSSH knows"
+    return ""
+
+
+class Connections:
+    """What the hosts of one run share: known host keys, login keys, and the connections to jump hosts."""
+
+    def __init__(self, options: SessionOptions, resolver: Resolver, host_keys: HostKeys) -> None:
+        self._options = options
+        self._resolver = resolver
+        self._host_keys = host_keys
+        self._keys = Keys()
+        self._worked: dict[str, paramiko.PKey] = {}
+        self._jumps: dict[tuple[object, ...], jump.Jump] = {}
+        self._lock = threading.Lock()
+        self._life = Deadline(float("inf"))
+
+    def run(self, target: Target, settings: Settings, talk: Session, life: Deadline) -> int | None:
+        """Log in, hold the talk, and return the command's exit status. Raise UnreachableError, or JumpHostError."""
+        transport, carrier = self._login(target, settings, life, ())
+        carrier.most = carrier.taken + talk.most_bytes + OVERHEAD_BYTES
+        try:
+            status = _converse(transport, talk, life)
+        except TROUBLE as problem:
+            raise _broken(problem, carrier, life) from None
+        finally:
+            _close(transport)
+        if carrier.flooded:
+            raise _broken(EOFError(), carrier, life)
+        return status
+
+    def close(self) -> None:
+        """End what is shared. Hosts that still use it fail."""
+        self._life.cut()
+        self._keys.close()
+
+    def _login(
+        self, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]
+    ) -> tuple[paramiko.Transport, Socket]:
+        life.stage = "connecting"
+        carrier = Socket(self._socket(target, settings, life, chain), HANDSHAKE_BYTES)
+        transport = paramiko.Transport(carrier)  # type: ignore[arg-type]
+        _prefer_authenticated_ciphers(transport)
+        life.on_end(lambda: _close(transport))
+        try:
+            self._handshake(transport, carrier, settings, target, life)
+            self._authenticate(transport, target, settings, life)
+        except BaseException:
+            _close(transport)
+            raise
+        return transport, carrier
+
+    def _socket(self, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]) -> Any:
+        command, hops = settings.one("proxycommand"), settings.one("proxyjump")
+        if hops:
+            return self._through(hops, target, settings, life, chain)
+        if command:
+            return sockets.by_command(settings.expand(command), life)
+        return sockets.tcp(settings, target, life, self._options.connect_seconds)
+
+    def _through(self, hops: str, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]) -> Any:
+        """Open a channel to the host through the last of its jump hosts."""
+        if hops in chain:
+            raise UnreachableError("unsupported", f"ProxyJump goes round in circles: {' → '.join((*chain, hops))}")
+        before, _, last = hops.rpartition(",")
+        with self._lock:
+            shared = self._jumps.setdefault((hops, config_files(target.ssh_args)), jump.Jump(last))
+        life.stage = f"waiting for the jump host {last}"
+        carrier = shared.transport(lambda: self._open_jump(jump.as_target(last, target), before, (*chain, hops)), life)
+        there = (settings.host, settings.port)
+        try:
+            return carrier.open_channel("direct-tcpip", there, ("127.0.0.1", 0), timeout=life.left())
+        except ChannelException as problem:
+            raise _refused_by_jump(problem, last, settings) from None
+        except TROUBLE as problem:
+            raise UnreachableError("dropped", f"jump host {last}: {plain_text.plain(problem, 100)}") from None
+
+    def _open_jump(self, hop: Target, before: str, chain: tuple[str, ...]) -> paramiko.Transport:
+        life = Deadline(self._options.seconds)
+        settings = self._resolver.resolve(hop)
+        settings = settings.with_jump(before) if before else settings
+        reason = needs_openssh(settings, self._host_keys, hop)
+        if reason:
+            raise JumpHostError(f"jump host {hop.name}: {reason}")
+        transport, carrier = self._login(hop, settings, life, chain)
+        carrier.most = 1 << 62  # it carries others, each bounded by itself
+        self._life.on_end(lambda: _close(transport))
+        return transport
+
+    def _handshake(
+        self, transport: paramiko.Transport, carrier: Socket, settings: Settings, target: Target, life: Deadline
+    ) -> None:
+        host = openssh.host_of(target, settings)
+        _prefer(transport, {line.kind for line in self._host_keys.lines(host) if not line.marker})
+        life.stage = "waiting for the SSH handshake"
+        seconds = life.left(HANDSHAKE_SECONDS)
+        transport.banner_timeout = transport.handshake_timeout = seconds
+        try:
+            transport.start_client(timeout=seconds)
+            key = transport.get_remote_server_key()
+        except IncompatiblePeer as problem:
+            raise JumpHostError(f"no algorithm in common ({plain_text.plain(problem, 80)})") from None
+        except TROUBLE as problem:
+            raise _no_handshake(problem, carrier, settings, life) from None
+        hashed = settings.one("hashknownhosts") == "yes"
+        self._host_keys.check(host, key.get_name(), key.get_base64(), settings.trusts_new, hashed)
+
+    def _authenticate(self, transport: paramiko.Transport, target: Target, settings: Settings, life: Deadline) -> None:
+        """Offer keys (first the one that other hosts took), then the password."""
+        life.stage = f"logging in as {settings.user}"
+        attempt = login.Login(transport, settings.user, life)
+        worked = self._worked.get(settings.user)
+        offers = sorted(self._keys.offers(settings), key=lambda offer: worked is None or offer.key != worked)
+        key = attempt.by_keys(offers)
+        if key is not None:
+            self._worked[settings.user] = key
+        if not attempt.done and target.password is not None:
+            attempt.by_password(target.password)
+        if attempt.done:
+            return
+        reason = login.only_openssh(settings, attempt, offers)
+        raise JumpHostError(reason) if reason else attempt.failure(target, settings)
+
+
+def _prefer(transport: paramiko.Transport, known: set[str]) -> None:
+    """Ask the server for a key of a kind that is known, as OpenSSH does."""
+    wanted = known | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in known else set())
+    security = transport.get_security_options()
+    security.key_types = sorted(security.key_types, key=lambda kind: kind not in wanted)
+
+
+def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, life: Deadline) -> UnreachableError:
+    place = sockets.place(settings)
+    began = plain_text.plain(carrier.first.decode("utf-8", "replace").strip(), 60)
+    if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
+        return UnreachableError("bad answer", f"what listens at {place} does not speak SSH; it says: {began}")
+    if carrier.ended or isinstance(problem, ConnectionError):
+        why = (
+            f"saying: {began}"
+            if began
+            else "without a word: sshd may be overloaded (MaxStartups) or not let this machine in"
+        )
+        return UnreachableError("dropped", f"{place} closed the connection before the login, {why}")
+    said = "said nothing" if carrier.taken == 0 else f"fell silent after {carrier.taken} bytes"
+    return UnreachableError(
+        "deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s"
+    )
+
+
+def _broken(problem: BaseException, carrier: Socket, life: Deadline) -> UnreachableError:
+    if carrier.flooded:
+        return UnreachableError("too much output", f"cut off after {plain_text.size(carrier.taken)}")
+    if life.spent() >= life.seconds:
+        return life.overdue()
+    what = plain_text.plain(problem, 100) or type(problem).__name__
+    return UnreachableError("dropped", f"the connection broke, was {life.stage}: {what}")
+
+
+def _refused_by_jump(problem: ChannelException, name: str, settings: Settings) -> UnreachableError:
+    if problem.code == 1:
+        return UnreachableError("unsupported", f"jump host {name} forbids forwarding (AllowTcpForwarding)")
+    text = f"jump host {name} cannot connect to {sockets.place(settings)}: is the host up, and sshd listening there?"
+    return UnreachableError("unreachable", text)
+
+
+def _converse(transport: paramiko.Transport, talk: Session, life: Deadline) -> int | None:
+    """Run the talk's command and carry what is said, until the answer is complete or the command has ended."""
+    life.stage = "starting the command"
+    channel = transport.open_session(timeout=life.left())
+    channel.exec_command(talk.command)
+    news = select.poll()
+    for handle in (channel.fileno(), talk.wake):
+        if handle is not None:
+            news.register(handle, select.POLLIN)
+    while not (_hear(channel, talk) or channel.closed or channel.eof_received):
+        life.stage = talk.waiting_for
+        if talk.to_send and channel.send_ready():
+            talk.sent(channel.send(bytes(talk.to_send[:CHUNK])))
+            continue
+        if talk.input_done and not channel.eof_sent:
+            channel.shutdown_write()
+        news.poll(1000 * life.left(0.05 if talk.to_send else 1.0))
+        talk.woken()
+    if talk.complete:
+        return None
+    channel.status_event.wait(life.left(5.0))
+    _hear(channel, talk)
+    return channel.exit_status if channel.exit_status >= 0 else None
+
+
+def _hear(channel: paramiko.Channel, talk: Session) -> bool:
+    """Take all that has arrived. True when the answer is complete."""
+    while not talk.complete and (channel.recv_ready() or channel.recv_stderr_ready()):
+        if channel.recv_ready():
+            talk.output(channel.recv(CHUNK))
+        if channel.recv_stderr_ready():
+            talk.errors(channel.recv_stderr(CHUNK))
+    return talk.complete
+
+
+def _close(transport: paramiko.Transport) -> None:
+    """End a connection, and paramiko's timer for it, which would keep this process from ending."""
+    for step in (transport.packetizer.complete_handshake, transport.close, transport.sock.close):
+        with suppress(Exception):
+            step()
+
+
+def _prefer_authenticated_ciphers(transport: paramiko.Transport) -> None:
+    """Prefer AES-GCM if this paramiko has it: Python compares other ciphers' checksums byte by byte."""
+    options = transport.get_security_options()
+    options.ciphers = sorted(options.ciphers, key=lambda name: "gcm" not in name)

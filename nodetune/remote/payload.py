@@ -1,0 +1,155 @@
+"""The probe and the measurements as one script each: modules (and pynvml's source) packed into a text that any Python can read."""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import re
+import secrets
+import zlib
+from collections.abc import Iterable, Mapping
+from functools import cache, lru_cache
+from importlib.metadata import PackageNotFoundError
+from pathlib import Path
+from typing import Any
+
+RELAY = Path(__file__).parent / "slurm"
+ONHOST = Path(__file__).parents[1] / "onhost"
+PROBE = Path(__file__).parents[1] / "probe"
+MEASUREMENTS = Path(__file__).parents[1] / "measurements"
+ALWAYS = ("read", "main", "emit")
+NONCE = b"<nonce of this run>"
+"""Stands for it in a script that is kept; base64 has no such signs."""
+
+EMIT = "from nodetune.probe import emit\nemit.emit(ASKED, NONCE, SECONDS)\n"
+
+# Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
+_HEAD = """import sys, zlib, base64
+if sys.version_info < (3, 6):
+    sys.stdout.write("\\n<<nodetune {nonce} old %d.%d>>\\n" % sys.version_info[:2])
+    sys.exit(0)
+"""
+
+_LOADER = """
+import importlib.abc, importlib.machinery
+class Loader(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name in SOURCES:
+            return importlib.machinery.ModuleSpec(name, self, is_package=name in PACKAGES)
+    def create_module(self, spec):
+        return None
+    def exec_module(self, module):
+        exec(compile(SOURCES[module.__name__], "<" + module.__name__ + ">", "exec"), module.__dict__)
+sys.meta_path.insert(0, Loader())
+sys.modules["__main__"].__dict__.pop("_", None)
+"""
+
+
+def families(names: Iterable[str]) -> dict[str, list[str]]:
+    """Group fact names by family: `["sysctl.vm.swappiness"]` → `{"sysctl": ["vm.swappiness"]}`."""
+    asked: dict[str, list[str]] = {}
+    for name in sorted(names):
+        family, _, rest = name.partition(".")
+        asked.setdefault(family, []).append(rest)
+    return asked
+
+
+@cache
+def _source(folder: Path, module: str) -> str:
+    return (folder / f"{module}.py").read_text("utf-8")
+
+
+@cache
+def pynvml_source() -> str:
+    """Return the source of the installed pynvml (package nvidia-ml-py). Raise PackageNotFoundError."""
+    spec = importlib.util.find_spec("pynvml")
+    if spec is None or spec.origin is None:
+        raise PackageNotFoundError("nvidia-ml-py")
+    return Path(spec.origin).read_text("utf-8")
+
+
+Module = tuple[Path, str]
+"""A folder and the name of a file in it."""
+
+
+@cache
+def _packed(modules: tuple[Module, ...]) -> str:
+    """Return code that makes modules importable as nodetune.FOLDER.MODULE."""
+    packages = {f"nodetune.{folder.name}": folder for folder, _ in modules}
+    sources = {name: _source(folder, "__init__") for name, folder in packages.items()}
+    sources |= {f"nodetune.{folder.name}.{module}": _source(folder, module) for folder, module in modules}
+    if any(re.search(r"^\s*import pynvml$", text, re.MULTILINE) for text in sources.values()):
+        sources["pynvml"] = pynvml_source()
+    text = f"PACKAGES = {('nodetune', *packages)!r}\nSOURCES = { {'nodetune': '', **sources}!r}\n{_LOADER}"
+    return base64.b64encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
+
+
+def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
+    """Return modules of a folder, with all in it and in onhost/ that they import."""
+    wanted = [(folder, module) for module in modules]
+    for each in wanted:
+        wanted += [other for other in _imports(*each) if other not in wanted]
+    return tuple(sorted(set(wanted)))
+
+
+_IMPORT = re.compile(r"^\s*from (?:(nodetune\.onhost)|\.)\.?(\w+)? import ([\w, ]+)$", re.MULTILINE)
+
+
+@cache
+def _imports(folder: Path, module: str) -> tuple[Module, ...]:
+    """Return what a file imports: `from . import a, b as c`, `from .a import name`, the same of nodetune.onhost."""
+    lines = _IMPORT.findall(_source(folder, module))
+    return tuple(
+        (ONHOST if shared else folder, name.split()[0])
+        for shared, one, names in lines
+        for name in ([one] if one else names.split(","))
+    )
+
+
+def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:
+    """Return the script to pipe to `python3 -I -S -`, and the nonce in its answer."""
+    nonce = secrets.token_hex(8)
+    return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT).replace(NONCE, nonce.encode("ascii")), nonce
+
+
+@lru_cache(maxsize=8)  # thousands of hosts are asked for the same
+def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
+    """Return the script that probes the families in `asked` (JSON) with `entry`, the code at its end."""
+    place = NONCE.decode("ascii")
+    given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
+    return _script(with_imports(folder, (*ALWAYS, *json.loads(asked))), place, given, entry)
+
+
+def relay(nonce: str) -> str:
+    """Return the script that runs a command on a node of a Slurm step."""
+    return _script(
+        with_imports(RELAY, ["relay"]), nonce, "", "from nodetune.slurm import relay\nrelay.main()\n"
+    ).decode("ascii")
+
+
+def _script(modules: tuple[Module, ...], nonce: str, given: str, entry: str) -> bytes:
+    packed = f'exec(zlib.decompress(base64.b64decode("{_packed(modules)}")))\n'
+    return (_HEAD.replace("{nonce}", nonce) + given + packed + entry).encode("ascii")
+
+
+def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
+    """Return the script that runs a plan of measurements (see nodetune/measurements/main.py), and its nonce.
+
+    It is to be sent to `python3 -I -S` with live_session.STARTER, and the input kept open as long as it is to run.
+    """
+    nonce = secrets.token_hex(8)
+    names = [each["name"] for each in plan["measurements"]]
+    modules = with_imports(MEASUREMENTS, ("main", "emit", *names))
+    given = f"import json\nPLAN = json.loads({json.dumps(plan)!r})\nNONCE = {nonce!r}\n"
+    entry = "from nodetune.measurements import emit\nemit.emit(PLAN, NONCE)\n"
+    return by_length(_script(modules, nonce, given, entry)), nonce
+
+
+def by_length(script: bytes) -> bytes:
+    """Prefix a script with a line that reads it by its length, so that input can follow it."""
+    size = len(script)
+    loop = (
+        f"d = b''\nwhile len(d) < {size}:\n p = os.read(0, {size} - len(d))\n if not p: os._exit(1)\n d += p\nexec(d)"
+    )
+    return f"exec({loop!r})\n".encode("ascii") + script

@@ -1,0 +1,136 @@
+"""A session with a child process over its pipes: bounded in time and size, and nothing of it left behind."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import IO
+
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.session import Session
+
+CHUNK = 1 << 16
+FAREWELL_SECONDS = 15.0
+QUIET = 0.2
+"""Seconds without output after which a process that has ended is not waited for: a child of it may hold its pipes."""
+
+
+def converse(command: Sequence[str], talk: Session, life: Deadline, pass_fds: Sequence[int] = ()) -> int | None:
+    """Run `command` in a process group of its own, and hold the talk with it. Return its exit status.
+
+    Raise UnreachableError, and OSError when the command cannot be run.
+    """
+    process = subprocess.Popen(
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        bufsize=0,
+        start_new_session=True,
+        pass_fds=pass_fds,
+    )
+    life.on_end(lambda: kill(process, talk.farewell))
+    try:
+        with selectors.DefaultSelector() as ready:
+            _Pipes(process, talk, ready).carry(life)
+        if not talk.complete:
+            with suppress(subprocess.TimeoutExpired):
+                return process.wait(life.left(5.0))
+        return None
+    finally:
+        _end(process, talk.farewell)
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            if pipe:
+                pipe.close()
+        process.wait()
+
+
+def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL) -> None:
+    """End a process and its group."""
+    if process.returncode is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, how)
+
+
+def _end(process: subprocess.Popen[bytes], farewell: signal.Signals) -> None:
+    """End it, at its own pace where it has something of its own to end."""
+    if farewell != signal.SIGKILL and process.stdin:
+        kill(process, farewell)
+        process.stdin.close()
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(FAREWELL_SECONDS)
+    kill(process)
+
+
+class _Pipes:
+    """The three pipes of a process, and who takes what comes out of them."""
+
+    def __init__(self, process: subprocess.Popen[bytes], talk: Session, ready: selectors.BaseSelector) -> None:
+        self._process = process
+        self._talk = talk
+        self._ready = ready
+        self._input: IO[bytes] | None = process.stdin
+        self._writing = False
+        self._takers: dict[int, Callable[[bytes], None]] = {}
+        for pipe, taker in ((process.stdout, talk.output), (process.stderr, talk.errors)):
+            if pipe is not None:
+                self._takers[pipe.fileno()] = taker
+                ready.register(pipe, selectors.EVENT_READ)
+        if talk.wake is not None:
+            ready.register(talk.wake, selectors.EVENT_READ)
+        for handle in (*self._takers, self._input.fileno() if self._input else 0):
+            os.set_blocking(handle, False)
+
+    def carry(self, life: Deadline) -> None:
+        """Transfer until the answer is complete, or the process has ended and sent everything."""
+        while self._takers and not self._talk.complete:
+            life.stage = self._talk.waiting_for
+            self._arrange()
+            over = self._process.poll() is not None  # before looking: what it printed last may come in between
+            events = self._ready.select(life.left(QUIET if self._talk.input_done else 1.0))
+            for key, mask in events:
+                if key.fd == self._talk.wake:
+                    self._talk.woken()
+                else:
+                    self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
+            if over and not events:
+                return
+
+    def _arrange(self) -> None:
+        """Watch the input only while there is something to send; close it when nothing will follow."""
+        if self._input is None:
+            return
+        wanted = bool(self._talk.to_send)
+        if wanted and not self._writing:
+            self._ready.register(self._input, selectors.EVENT_WRITE)
+        elif self._writing and not wanted:
+            self._ready.unregister(self._input)
+        self._writing = wanted
+        if self._talk.input_done:
+            self._input.close()
+            self._input = None
+
+    def _send(self) -> None:
+        if self._input is None:
+            return
+        try:
+            self._talk.sent(os.write(self._input.fileno(), self._talk.to_send[:CHUNK]))
+        except BlockingIOError:
+            return
+        except BrokenPipeError:  # it does not want to hear more; what it has printed says why
+            self._talk.sent(len(self._talk.to_send))
+
+    def _take(self, handle: int) -> None:
+        try:
+            data = os.read(handle, CHUNK)
+        except BlockingIOError:
+            return
+        if data:
+            self._takers[handle](data)
+        else:
+            self._ready.unregister(handle)
+            del self._takers[handle]

@@ -1,0 +1,167 @@
+"""What is said over one login, whatever carries it: command, password, script; answer, errors. Every size is bounded."""
+
+from __future__ import annotations
+
+import re
+import signal
+from typing import Any
+
+from nodetune.api.model import HostFacts
+from nodetune.facts import document
+from nodetune.foundation import text as plain_text
+from nodetune.hosts.target import Target, UnreachableError
+from nodetune.onhost import protocol
+from nodetune.remote import framing, sudo
+
+KEPT_ERRORS = 32 << 10
+
+
+class Session:
+    """Feed it what the host prints; send what `to_send` has; close the host's input when `input_done`."""
+
+    wake: int | None = None
+    """A handle that is readable when `woken` should be called. None where nothing is ever added to `to_send`."""
+
+    farewell = signal.SIGKILL
+    """What ends the program at the other end of a pipe."""
+
+    def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int, program: str = "-") -> None:
+        self._host = target.name
+        self._become = target.become
+        self._password = target.become_password
+        self._command = sudo.command(target, nonce, program)
+        self._script = script
+        self.most_bytes = most_bytes
+        self._heard = 0
+        self._errors = bytearray()
+        self._seen = 0
+        self._decoder = protocol.Decoder(nonce)
+        self._answer: bytes | None = None
+        self.to_send: memoryview = memoryview(b"" if self._command.ready else script)
+        self._all_queued = not self._command.ready
+
+    @property
+    def command(self) -> str:
+        return self._command.line
+
+    @property
+    def input_done(self) -> bool:
+        """Everything is sent and nothing will follow."""
+        return self._all_queued and not self.to_send
+
+    @property
+    def complete(self) -> bool:
+        """The whole answer is here: what the host prints after it does not matter."""
+        return self._answer is not None
+
+    @property
+    def begun(self) -> bool:
+        """An answer has begun, so that the command did run."""
+        return bool(self._decoder.begun)
+
+    @property
+    def waiting_for(self) -> str:
+        """What the host has yet to do, for the message of a deadline."""
+        if self._all_queued:
+            return "waiting for the probe's answer"
+        return f"waiting for sudo to ask for the password{self._said()}"
+
+    def woken(self) -> None:
+        """Note that there may be more to send."""
+
+    def sent(self, count: int) -> None:
+        self.to_send = self.to_send[count:]
+
+    def output(self, data: bytes) -> None:
+        """Take standard output. Raises Unreachable (too much output, no python, bad answer)."""
+        self._count(data)
+        for found in framing.feed(self._decoder, data):
+            self._hear(found)
+
+    def _hear(self, found: Any) -> None:
+        self._answer = found if self._answer is None else self._answer
+
+    def errors(self, data: bytes) -> None:
+        """Take standard error. Raise UnreachableError (too much output, become failed)."""
+        self._count(data)
+        self._errors += data
+        if not self._all_queued:
+            self._converse()
+        excess = max(0, len(self._errors) - KEPT_ERRORS)
+        del self._errors[:excess]
+        self._seen = max(0, self._seen - excess)
+
+    def _count(self, data: bytes) -> None:
+        self._heard += len(data)
+        if self._heard > self.most_bytes:
+            raise UnreachableError(
+                "too much output",
+                f"cut off after {plain_text.size(self.most_bytes)}; the output begins: {_begin(self._decoder.noise or self._errors)}",
+            )
+
+    def _converse(self) -> None:
+        """Answer sudo: send the password at its prompt, once, and the script when the command runs."""
+        if self._command.ready in self._errors:
+            self.to_send, self._all_queued = memoryview(self._script), True
+            return
+        at = self._errors.find(self._command.prompt, self._seen)
+        if at < 0:
+            return
+        if self._password is None:
+            raise UnreachableError("become failed", "sudo did not accept the password")
+        self.to_send, self._password = memoryview(self._password.encode() + b"\n"), None
+        self._seen = at + len(self._command.prompt)
+
+    def answer(self, status: int | None) -> HostFacts | None:
+        """Return the host's facts; the command ended with `status` (None: unknown). Raises UnreachableError."""
+        if self._answer is None:
+            raise self._failure(status)
+        try:
+            return document.read(self._answer, "the probe's answer", self._host)
+        except document.FactsError as problem:
+            raise UnreachableError("bad answer", str(problem)) from None
+
+    def _failure(self, status: int | None) -> UnreachableError:
+        if self.begun:
+            return UnreachableError(
+                "dropped", f"the answer ended after {len(self._decoder.parts)} of its parts{self._said()}"
+            )
+        text = self._errors.decode("utf-8", "replace")
+        missing = re.search(r"sudo: .*command not found", text)
+        if status in (126, 127) or missing:
+            return UnreachableError(
+                "no python",
+                f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter",
+            )
+        if self._become and not self._decoder.noise and (not self._all_queued or "sudo" in text):
+            return UnreachableError(
+                "become failed", f"{self.last_error() or 'sudo ended without a word'}{self._advice(text)}"
+            )
+        if status is None:
+            return UnreachableError("dropped", f"the connection ended before any answer{self._said()}")
+        return UnreachableError(
+            "bad answer", f"{framing.no_answer(self._decoder.noise)} (exit status {status}){self._said()}"
+        )
+
+    def _advice(self, text: str) -> str:
+        if "password is required" in text:
+            return ": give it with --ask-become-pass, or allow sudo without one"
+        return ": sudo must allow this user to run the probe's python3"
+
+    def last_error(self) -> str:
+        """Return the last line of standard error with text, safe to print."""
+        text = self._errors.decode("utf-8", "replace").replace(self._command.prompt.decode() or "\0", "\n")
+        lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
+        return plain_text.plain(lines[-1], 200) if lines else ""
+
+    def error_text(self) -> str:
+        """Return all of standard error that was kept, for parsing. It is not safe to print."""
+        return self._errors.decode("utf-8", "replace")
+
+    def _said(self) -> str:
+        last = self.last_error()
+        return f"; it said: {last}" if last else ""
+
+
+def _begin(data: bytes | bytearray) -> str:
+    return plain_text.plain(bytes(data[:80]).decode("utf-8", "replace").strip(), 80)

@@ -1,0 +1,1 @@
+"""Hosts reached by one srun instead of by SSH."""

@@ -1,0 +1,206 @@
+"""The facts of a Slurm cluster's nodes by one srun, instead of by a login on each: the same script, the same answer.
+
+In an allocation (salloc, sbatch) the step is part of it. Elsewhere salloc asks for a core of as many of the nodes as have one
+to give at this moment. Further requests come from the variables that srun reads: SLURM_PARTITION, SLURM_ACCOUNT ….
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shlex
+import subprocess
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+
+from nodetune.api.model import HostFacts
+from nodetune.hosts import nodeset
+from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.remote import payload
+from nodetune.remote.session import Session
+from nodetune.remote.slurm import sinfo, srun
+from nodetune.remote.slurm.relay import PLACE
+from nodetune.remote.slurm.sinfo import Node, allocated, check
+
+ROOM_SECONDS = 60
+"""How long salloc may wait for a node that has a core to give. The backfill scheduler looks every 30 s (bf_interval)."""
+
+STARTING_SECONDS = 60.0
+"""What salloc may take besides, for what a site does on its nodes before a job."""
+
+MEMORY = 512
+"""MiB on each node, less where a node is said to have less: the probe takes a tenth of it."""
+
+RELAY = "NODETUNE_RELAY"
+LONGEST_PART = 60_000
+"""Of a variable of the environment; Linux takes 128 KiB each (MAX_ARG_STRLEN)."""
+
+ASKED_BY_SRUN = ("ACCOUNT", "CONSTRAINT", "GPUS_PER_NODE", "GRES", "PARTITION", "QOS", "RESERVATION", "WCKEY")
+"""Variables of srun, with SLURM_ before them, that salloc calls SALLOC_…."""
+
+Outcome = tuple[Target, HostFacts | UnreachableError, float]
+Found = Generator[Outcome, None, None]
+
+
+def collect(targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> Found:
+    """Probe `targets` by their names in Slurm, and yield (target, facts or why not, seconds) as each is done.
+
+    What srun could not start, or ended, because of another node, has a second chance without that node. Closing the generator
+    ends the step. Raise sinfo.SlurmError where srun is not installed.
+    """
+    check()
+    left = [target for target in targets if not target.problem]
+    for target in targets:
+        if target.problem:
+            yield target, UnreachableError("bad variables", target.problem), 0.0
+    for last in (False, True):
+        again: list[Target] = []
+        for target, found, seconds in _collect(left, script, nonce, options):
+            if isinstance(found, _AbortedError) and not last:
+                again.append(target)
+            else:
+                yield target, found, seconds
+        left = again
+        if not left:
+            return
+
+
+def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> Found:
+    """Run one step over the targets that are available now."""
+    by_name = {target.name: target for target in targets}
+    try:
+        plan = _Plan(targets, script, nonce, options)
+        nodes = sinfo.states()
+    except UnreachableError as problem:
+        yield from ((target, problem, 0.0) for target in targets)
+        return
+    inside = allocated() if "SLURM_JOB_ID" in os.environ else None
+    wrong = sinfo.not_inside(by_name, nodes, inside) if inside is not None else sinfo.not_to_be_had(by_name, nodes)
+    yield from ((by_name[name], UnreachableError("unreachable", why), 0.0) for name, why in wrong.items())
+    names = [name for name in by_name if name not in wrong]
+    if not names:
+        return
+    step = _inside(names, plan) if inside is not None else _outside(names, plan, nodes)
+    try:
+        for number, found in step.events(plan.seconds if inside is not None else ROOM_SECONDS + STARTING_SECONDS):
+            yield by_name[(step.hosts or names)[number]], found, step.spent()
+    finally:
+        step.close()
+    got = set(step.hosts or ())
+    for name in names:
+        if name not in got:
+            yield by_name[name], UnreachableError("unreachable", _no_room(nodes[name], step)), step.spent()
+
+
+def _no_room(node: Node, step: ProbeStep) -> str:
+    text = f"Slurm had nothing of it to give ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
+    return text + (step.said() if step.hosts is None else "")
+
+
+class _Plan:
+    """What all nodes are to do: one script, mostly one command."""
+
+    def __init__(self, targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> None:
+        self.targets = {target.name: target for target in targets}
+        self.seconds = options.seconds
+        self.nonce = nonce
+        self._script = script
+        self._most = options.most_bytes
+        commands = {target.name: self.talk(target.name).command for target in targets}
+        usual = Counter(commands.values()).most_common(1)[0][0]
+        others = {name: command for name, command in commands.items() if command != usual}
+        given = {"nonce": nonce, "seconds": self.seconds, "most": self._most, "command": usual, "others": others}
+        text = json.dumps({**given, "script": script.decode("ascii")})
+        parts = [text[at : at + LONGEST_PART] for at in range(0, len(text), LONGEST_PART)]
+        asked = {
+            f"SALLOC_{name}": os.environ[f"SLURM_{name}"] for name in ASKED_BY_SRUN if f"SLURM_{name}" in os.environ
+        }
+        self.environment = {
+            **asked,
+            RELAY: payload.relay(nonce),
+            **{f"{PLACE}{number}": part for number, part in enumerate(parts)},
+        }
+        pythons = Counter(target.python for target in targets)
+        python = max(pythons, key=lambda each: (pythons[each], each == "python3"))
+        self.program = [*shlex.split(python), "-I", "-S", "-c", f"import os; exec(os.environ.pop({RELAY!r}))"]
+
+    def talk(self, name: str) -> Session:
+        """Return the session of a node. Raise UnreachableError (unsupported)."""
+        return Session(self.targets[name], self._script, self.nonce, self._most)
+
+
+TASKS = (*srun.OPTIONS, "--overlap", "--export=ALL", "--propagate=NONE")
+"""A shell's limits on this machine are not the node's."""
+
+HERE = 'printf "%s nodes %s\\n" "$0" "$SLURM_JOB_NODELIST"; exec srun "$@" --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" '
+"""What salloc runs on this machine: only then is it known which nodes there are."""
+
+
+def _inside(names: Sequence[str], plan: _Plan) -> ProbeStep:
+    """Start a step of the current job, with its tasks in the order of the names."""
+    with srun.host_file(names) as (order, handle):
+        which = ["--distribution=arbitrary", f"--nodelist={order}", f"--nodes={len(names)}", f"--ntasks={len(names)}"]
+        environment = {**plan.environment, "SLURM_HOSTFILE": order}
+        return ProbeStep(srun.start(["srun", *TASKS, *which, *plan.program], environment, [handle]), plan, names)
+
+
+def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> ProbeStep:
+    """Start as many of these nodes as are available at once: a node list would be all or nothing."""
+    memory = max(1, min([MEMORY, *(nodes[name].memory for name in names)]))
+    minutes = math.ceil((plan.seconds + srun.LEAVING_SECONDS + srun.URGED_SECONDS) / 60) + 1
+    words = ["salloc", "--quiet", "--job-name=nodetune-audit", f"--nodes=1-{len(names)}", f"--mem={memory}"]
+    words += [f"--immediate={ROOM_SECONDS}", f"--time={minutes}"]
+    others = [name for name in nodes if name not in plan.targets or name not in names]
+    words += [f"--exclude={nodeset.fold(others)}"] if others else []
+    script = HERE + shlex.join(plan.program)
+    words += ["/bin/sh", "-c", script, plan.nonce, *TASKS, "--distribution=block", "--ntasks-per-node=1"]
+    return ProbeStep(srun.start(words, plan.environment), plan, None)
+
+
+class _AbortedError(UnreachableError):
+    """A task that srun ended because another one could not be started."""
+
+
+class ProbeStep(srun.SrunStep):
+    """What the tasks say: (number of the task, facts or why there are none)."""
+
+    def __init__(self, process: subprocess.Popen[bytes], plan: _Plan, hosts: Sequence[str] | None) -> None:
+        super().__init__(process, hosts, plan.nonce, bytes)
+        self._plan = plan
+        self._talks: dict[int, Session] = {}
+
+    def hear_unlabelled(self, line: bytes) -> None:
+        mark, _, names = line.decode("utf-8", "replace").partition(" nodes ")
+        if self.hosts is None and mark == self._plan.nonce:
+            self.hosts = nodeset.unfold(names.strip())
+            self.wait(self._plan.seconds)
+
+    def hear(self, number: int, found: bytes) -> srun.Told:
+        kind, data = found[:1], found[1:]
+        if kind == b"b":
+            return
+        talk = self._talk(number)
+        if kind in (b"o", b"e"):
+            (talk.output if kind == b"o" else talk.errors)(data)
+        if kind == b"x" or talk.complete:
+            yield from self._answer(number, talk, data if kind == b"x" else b"")
+
+    def _talk(self, number: int) -> Session:
+        if number not in self._talks:
+            self._talks[number] = self._plan.talk((self.hosts or ())[number])
+        return self._talks[number]
+
+    def _answer(self, number: int, talk: Session, status: bytes) -> srun.Told:
+        """Yield the facts of a node. Raise UnreachableError."""
+        text = status.decode("ascii", "replace")
+        found = talk.answer(int(text) if text.lstrip("-").isdigit() else None)
+        assert found is not None  # noqa: S101  (only a live session has sent everything before)
+        self.over(number)
+        self._talks.pop(number)
+        yield number, HostFacts(found.host, found.facts, {**found.about, "transport": "slurm"})
+
+    def lost(self, number: int, problem: UnreachableError) -> srun.Told:
+        self._talks.pop(number, None)
+        mine = problem.state == "dropped" and self.not_started
+        yield number, _AbortedError(problem.state, problem.message) if mine else problem

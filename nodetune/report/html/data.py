@@ -1,0 +1,142 @@
+"""What the HTML page knows, compactly: texts and findings are held once, hosts point at them by number."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+from nodetune import __version__
+from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
+from nodetune.audit import explain
+from nodetune.foundation import text as plain_text
+from nodetune.report.html.previous import FindingChange, PreviousAudit
+
+TOLD = ("fail", "unknown", "waived")
+"""The findings that the page tells of in full. Of others it knows that they passed, or why they do not apply."""
+
+
+class Pool:
+    """Numbers for values: the same value, the same number."""
+
+    def __init__(self) -> None:
+        self.known: dict[Any, int] = {}
+
+    def number(self, value: Hashable) -> int:
+        return self.known.setdefault(value, len(self.known))
+
+    def values(self) -> list[Any]:
+        return list(self.known)
+
+
+class Compact:
+    """Takes results one by one; keeps of each what the page shows."""
+
+    def __init__(self, checks: Mapping[str, Check], before: PreviousAudit | None = None) -> None:
+        self._checks, self._before = checks, before
+        self._ids, self._texts, self._findings, self._judged, self._skipped = (Pool() for _ in range(5))
+        self._titles: dict[str, str] = {}
+        self._manual: dict[str, str] = {}
+        self._hosts: list[list[Any]] = []
+
+    def add(self, result: HostResult) -> None:
+        """Add one host."""
+        text = self._texts.number
+        told = [self._told(found) for found in result.findings if found.status in TOLD]
+        judged = tuple([self._ids.number(found.check) for found in result.findings])
+        skipped = tuple(
+            [(self._ids.number(each.check), text(each.reason)) for each in result.findings if each.status == "skip"]
+        )
+        profile = f"{result.profile} ({result.profile_reason})" if result.profile_reason else result.profile
+        row = [
+            plain_text.plain(result.host),
+            text(result.state),
+            text(plain_text.plain(result.message, 1000)),
+            text(plain_text.plain(profile)),
+            self._judged.number(judged),
+            self._skipped.number(skipped),
+            told,
+        ]
+        self._hosts.append([*row, *self._changed(result)])
+
+    def _told(self, found: Finding) -> int:
+        text = self._texts.number
+        if found.check not in self._titles:
+            self._titles[found.check] = found.title
+            self._manual[found.check] = found.manual
+        fix = (
+            f"{plain_text.plain(found.fix.target)} = {plain_text.value(found.fix.value, found.fix.unit)}"
+            if found.fix
+            else ""
+        )
+        return self._findings.number(
+            (
+                self._ids.number(found.check),
+                TOLD.index(found.status),
+                SEVERITIES.index(found.severity),
+                text(seen(found)),
+                text(found.wanted),
+                text(found.reason),
+                text(fix),
+                text(disruption_name(found.fix.disruption) if found.fix else ""),
+                int(found.gates),
+            )
+        )
+
+    def _changed(self, result: HostResult) -> list[Any]:
+        """Return nothing if nothing changed, else [new checks, [gone check, status now] …, added]."""
+        change = self._before.change(result) if self._before else FindingChange()
+        if change == FindingChange():
+            return []
+        number = self._ids.number
+        return [[[*map(number, change.new)], [[number(each), now] for each, now in change.gone], int(change.added)]]
+
+    def title(self) -> str:
+        """Return what the page is about, in a few words."""
+        return str(self._hosts[0][0]) if len(self._hosts) == 1 else f"{len(self._hosts)} hosts"
+
+    def document(self, asked: str = "", now: float | None = None) -> dict[str, Any]:
+        """Return everything as JSON data."""
+        names = self._ids.values()
+        before = self._before
+        return {
+            "page": 1,
+            "nodetune": __version__,
+            "time": int(time.time() if now is None else now),
+            "asked": asked,
+            "since": {"time": before.time, "lost": sorted(before.hosts.keys() - {host[0] for host in self._hosts})}
+            if before
+            else None,
+            "checks": [self._check(name) for name in names],
+            "texts": self._texts.values(),
+            "findings": self._findings.values(),
+            "judged": self._judged.values(),
+            "skipped": self._skipped.values(),
+            "hosts": self._hosts,
+        }
+
+    def _check(self, name: str) -> dict[str, Any]:
+        """Return what the page explains about a check; only id and title if it failed nowhere."""
+        check = self._checks.get(name)
+        told: dict[str, Any] = {"id": name, "area": check.area if check and check.area else "site"}
+        told["title"] = self._titles.get(name) or (check.title if check else name)
+        if name in self._titles and check:
+            told |= {"fix": explain.fix(check), "taught": explain.explain(check).sections}
+        return told | ({"manual": self._manual[name]} if self._manual.get(name) else {})
+
+
+def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: PreviousAudit | None = None) -> Compact:
+    """Collect all results."""
+    kept = Compact(checks, before)
+    for result in results:
+        kept.add(result)
+    return kept
+
+
+def seen(found: Finding) -> str:
+    """Return what was observed, and how many of how many peers it concerns."""
+    if found.odd and len(found.odd) < found.siblings:
+        return f"{found.observed} (odd: {len(found.odd)} of {found.siblings})"
+    if found.subjects and found.siblings == len(found.subjects) > 1:
+        return f"all {found.siblings}: {found.observed}"
+    return found.observed

@@ -1,0 +1,70 @@
+"""An audit as one HTML page that opens from disk: nothing is loaded, nothing is sent, no framework."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from nodetune.api.model import Check, HostResult
+from nodetune.foundation import text as plain_text
+from nodetune.report.html.data import Compact, compact
+from nodetune.report.html.previous import PreviousAudit
+
+if TYPE_CHECKING:
+    from nodetune.report.html.measured import Measured
+
+PAGE = Path(__file__).parent / "assets"
+SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "views.js", "main.js")
+"""In the order in which they are joined."""
+
+
+def write(
+    results: Iterable[HostResult],
+    stream: TextIO,
+    checks: Mapping[str, Check],
+    asked: str = "",
+    before: PreviousAudit | None = None,
+    measured: Measured | None = None,
+) -> None:
+    """Take results one by one, and write the page at the end."""
+    write_page(compact(results, checks, before), stream, asked, measured)
+
+
+def write_page(kept: Compact, stream: TextIO, asked: str = "", measured: Measured | None = None) -> None:
+    """Write the page of an audit, with measurements if there are any."""
+    data = {**kept.document(plain_text.plain(asked)), "measured": measured.document() if measured else None}
+    style = (PAGE / "page.css").read_text("utf-8")
+    script = "".join((PAGE / name).read_text("utf-8") for name in SCRIPTS)
+    parts = {
+        "policy": policy(script, style),
+        "title": html.escape(f"nodetune audit: {kept.title()}"),
+        "style": style,
+        "script": script,
+        "data": embedded(data),
+    }
+    frame = (PAGE / "page.html").read_text("utf-8")
+    for piece in frame.split("{{"):  # not one big text: the data may be megabytes
+        name, closed, rest = piece.partition("}}")
+        stream.write(parts[name] + rest if closed else piece)
+
+
+def policy(script: str, style: str) -> str:
+    """Return the Content-Security-Policy: this script and this style, and nothing from anywhere else."""
+    return (
+        f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def embedded(data: Any) -> str:
+    """Return JSON that cannot end its script element, nor begin a comment in it."""
+    return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

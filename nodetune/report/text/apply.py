@@ -1,0 +1,150 @@
+"""What an apply came to, for people: outcomes with hosts folded, what did not come out first, and the way back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from nodetune.foundation import text as plain_text
+from nodetune.hosts import nodeset
+from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome, tally
+from nodetune.remediation.runs.diffs import unified
+from nodetune.report.text.lines import Lines, console
+
+STYLE = {FIXED: "green", PENDING: "yellow", FAILING: "bold red", NOT_APPLIED: "bold red", SKIPPED: "cyan"}
+ORDER = (FAILING, NOT_APPLIED, PENDING, SKIPPED, FIXED)
+
+
+def print_outcomes(stream: TextIO, done: Sequence[StepOutcome], single: bool) -> None:
+    """Print every outcome, with equal steps and hosts folded; fixed ones are only counted."""
+    out = Lines(console(stream))
+    print_left(stream, [each for each in done if each.outcome != FIXED or each.reason], single)
+    hosts = len({each.host for each in done})
+    counts = ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
+    out.line((counts, "bold"), "" if single else f"  on {hosts} hosts")
+
+
+def print_left(stream: TextIO, left: Iterable[StepOutcome], single: bool) -> None:
+    """Print the steps that are not simply fixed, worst first, with the reason."""
+    out = Lines(console(stream))
+    checks: dict[tuple[str, str, str], list[str]] = {}
+    for each in sorted(left, key=lambda each: (ORDER.index(each.outcome), each.check)):
+        checks.setdefault((each.outcome, each.reason, each.host), []).append(each.check)
+    hosts: dict[tuple[str, str, tuple[str, ...]], list[str]] = {}
+    for (outcome, reason, host), names in checks.items():
+        hosts.setdefault((outcome, reason, tuple(names)), []).append(host)
+    for (outcome, reason, named), on in hosts.items():
+        where = "" if single else f"  {nodeset.fold(on)}"
+        out.line((f"{outcome:<15}", STYLE[outcome]), (", ".join(named), "bold"), where)
+        if reason:
+            out.line(plain_text.plain(reason), indent=" " * 15)
+
+
+def diffs_of(outcomes: Mapping[str, Outcome]) -> dict[str, list[str]]:
+    """Return host → a unified diff for each change of a play."""
+    return {host: [unified([each]) for each in outcome.gathered("diff")] for host, outcome in outcomes.items()}
+
+
+def problems_of(outcomes: Mapping[str, Outcome]) -> dict[str, list[dict[str, Any]]]:
+    """Return host → the problems with single changes."""
+    return {host: outcome.gathered("problems") for host, outcome in outcomes.items()}
+
+
+def failures_of(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
+    """Return host → why the play did not complete there."""
+    return {host: outcome.message for host, outcome in outcomes.items() if outcome.state != "ok"}
+
+
+def print_problems(
+    stream: TextIO, problems: Mapping[str, Sequence[Mapping[str, Any]]], failed: Mapping[str, str], single: bool
+) -> None:
+    """Print what would go wrong (or did), with hosts folded."""
+    out = Lines(console(stream))
+    same: dict[str, list[str]] = {}
+    for host, found in problems.items():
+        for each in found:
+            same.setdefault(f"{each.get('label', '')}: {each.get('message', '')}", []).append(host)
+    for host, message in failed.items():
+        same.setdefault(message, []).append(host)
+    for text, on in same.items():
+        out.line(("problem  ", "bold red"), "" if single else f"{nodeset.fold(on)}  ", plain_text.plain(text))
+
+
+def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, Any]]], single: bool) -> None:
+    """Print earlier runs that never ended on a host, and what they had changed there."""
+    out = Lines(console(stream))
+    same: dict[tuple[str, str], list[str]] = {}
+    for host, found in dead.items():
+        for each in found:
+            did = each.get("did")
+            labels = [str(label) for label in did] if isinstance(did, list) else []
+            key = plain_text.plain(each.get("run")), plain_text.names(labels) if labels else "nothing"
+            same.setdefault(key, []).append(host)
+    for (run, did), hosts in same.items():
+        where = "" if single else f"{nodeset.fold(hosts)}  "
+        out.line(("interrupted", "yellow"), f"    {where}run {run} was interrupted here; it had changed: {did}")
+
+
+def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
+    """Print nodes that this run drained and that somebody has to resume."""
+    out = Lines(console(stream))
+    for host, reason in left.items():
+        out.line(("left drained   ", "bold red"), (host, "bold"), f"  {plain_text.plain(reason)}")
+    if left:
+        out.line("to resume them: scontrol update NodeName=NAME State=RESUME", indent=" " * 15)
+
+
+def print_way_back(stream: TextIO, run: str) -> None:
+    """Print the rollback command on one line, so that it can be copied."""
+    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: nodetune rollback {run}", ""))
+
+
+def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], run: str | None) -> None:
+    """Print what was undone, what was left alone because someone changed it (with the diff), and what failed."""
+    out = Lines(console(stream))
+    single = len(outcomes) == 1
+    back = {
+        host: [done["label"] for done in each.gathered("done") if done.get("changed")]
+        for host, each in outcomes.items()
+    }
+    alike: dict[tuple[str, ...], list[str]] = {}
+    for host, labels in back.items():
+        alike.setdefault(tuple(labels), []).append(host)
+    for names, hosts in alike.items():
+        if names:
+            out.line(("" if single else f"{nodeset.fold(hosts)}  ", "bold"), f"undone: {plain_text.names(list(names))}")
+    for host, each in outcomes.items():
+        for refused in each.gathered("refused"):
+            where = "" if single else f"{host}  "
+            out.line(
+                ("not undone  ", "yellow"), where, plain_text.plain(f"{refused.get('label')}: {refused.get('message')}")
+            )
+            _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
+    print_problems(stream, problems_of(outcomes), failures_of(outcomes), single)
+    count = sum(len(labels) for labels in back.values())
+    left = sum(len(each.gathered("refused")) for each in outcomes.values())
+    more = f", {left} not undone (--force undoes them too)" if left else ""
+    out.line((f"{count} changes {'undone' if run else 'would be undone'}{more}", "bold"))
+    if run:
+        out.line("this rollback is run ", (run, "bold"), "; it can be rolled back, too")
+
+
+def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool) -> None:
+    """Print unified diffs, host by host; an equal change on several hosts appears once."""
+    out = Lines(console(stream))
+    same: dict[str, list[str]] = {}
+    for host, texts in diffs.items():
+        for text in texts:
+            same.setdefault(text, []).append(host)
+    for text, hosts in same.items():
+        if not single:
+            out.line((nodeset.fold(hosts), "bold"))
+        _diff(out, text)
+        out.line("")
+
+
+def _diff(out: Lines, text: str) -> None:
+    for line in text.splitlines():
+        style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "")
+        out.whole((plain_text.plain(line), style))

@@ -1,0 +1,284 @@
+"""The audit for people at a terminal: worst first, hosts folded, each finding with what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+
+from nodetune.api.model import SEVERITIES, HostResult, disruption_name
+from nodetune.audit import fleet
+from nodetune.audit.summary import summarise
+from nodetune.foundation import text
+from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, totals
+from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
+from nodetune.report.text.lines import STYLE, Lines, console
+
+MOST_VARIANTS = 6
+MOST_WHOLE = 3
+"""Where no more findings are shown than this, their hosts are all named."""
+
+MOST_FULL = 10
+"""Where more findings are shown of more than a few hosts, each is told in short: what is to be done stands elsewhere."""
+
+SHORT_VARIANTS = {"critical": 3, "high": 3}
+"""How many values are shown in short; of other severities one."""
+
+LESSER = ("low", "info")
+"""In short, these are a line each."""
+
+GUTTER = " " * 10
+NARROWEST = 30
+"""A shorter rest of a line holds no list of hosts."""
+
+
+def write(results: Sequence[HostResult], stream: TextIO, asked: str = "", by_host: bool = False) -> None:
+    """Print the whole report, by finding or by host."""
+    Printer(console(stream), results, asked).audit(by_host)
+
+
+class Printer:
+    """Prints one audit to a console."""
+
+    def __init__(self, console: Console, results: Sequence[HostResult], asked: str = "") -> None:
+        self._out = Lines(console)
+        self._line, self._whole = self._out.line, self._out.whole
+        self._results = results
+        self._asked = asked
+        self._single = len(results) == 1
+        self._groups = grouped(results)
+        self._brief = len(results) > FEW and len(self._groups) > MOST_FULL
+        self._cut = self._brief
+        self._last: set[str] = set()
+
+    def audit(self, by_host: bool = False) -> None:
+        """Print the whole report."""
+        self._heading()
+        if by_host:
+            self._by_host()
+            self._compared()
+        else:
+            worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
+            self._each(group for group in worse if not fleet.is_fleet(group.check))
+            self._compared()
+            self._each(group for group in worse if fleet.is_fleet(group.check))
+            self._lesser()
+        self._waived()
+        self._unknown()
+        unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
+        self._summary()
+
+    def _heading(self) -> None:
+        profiles: dict[tuple[str, str], list[str]] = {}
+        for result in self._results:
+            if result.state == "ok":
+                profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
+        for (name, reason), hosts in profiles.items():
+            because = f" ({text.plain(reason)})" if reason else ""
+            self._line((named(hosts, self._out.room() // 2), "bold"), f"  profile {name}{because}")
+        self._line("")
+
+    def _each(self, groups: Iterable[Group]) -> None:
+        for group in groups:
+            self._group(group)
+
+    def _group(self, group: Group) -> None:
+        self._head(group)
+        self._line(group.title, indent=GUTTER)
+        self._values(group)
+        if not self._brief:
+            self._next(group)
+        elif group.severity in SHORT_VARIANTS:
+            self._next_in_short(group)
+        self._line("")
+
+    def _values(self, group: Group) -> None:
+        """Print the observed values, the most common first, with their hosts."""
+        variants: dict[tuple[str, str, str], list[str]] = {}
+        for host, found in group.members:
+            variants.setdefault((seen(found), found.wanted, found.reason), []).append(host)
+        ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
+        reasons = {reason for _, _, reason in variants}
+        most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS
+        for (observed, wanted, reason), hosts in ordered[:most]:
+            where = self._share(hosts, len(group.members)) if len(variants) > 1 else ""
+            self._variant(observed, wanted, reason if len(reasons) > 1 else "", where)
+        if left := ordered[most:]:
+            where = self._share([host for _, hosts in left for host in hosts], len(group.members))
+            self._line((f"… and {text.count(len(left), 'other value')} on {where}", "dim"), indent=GUTTER)
+        if len(reasons) == 1 and (reason := reasons.pop()):
+            self._line(reason, indent=GUTTER)
+
+    def _head(self, group: Group) -> None:
+        """Print what is wrong, how badly, and on which hosts: on the same line if they fit, else below it."""
+        head = (f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")
+        if self._single:
+            self._line(*head)
+            return
+        room = self._out.room() - len(GUTTER) - len(group.check) - 2
+        every = len(self._groups) <= MOST_WHOLE
+        where = self._where(group.hosts, WHOLE if every else self._out.room(GUTTER))
+        if len(where) > room >= NARROWEST and not every:
+            where = self._where(group.hosts, room)
+        if len(where) <= room:
+            self._line(*head, f"  {where}")
+        else:
+            self._line(*head)
+            self._line(where, indent=GUTTER)
+        self._last = set(group.hosts)
+
+    def _where(self, hosts: list[str], longest: int) -> str:
+        """Return the hosts, unless they are those of the finding above."""
+        if len(hosts) > FEW and set(hosts) == self._last:
+            return f"the same {len(hosts)} hosts"
+        where = named(hosts, longest)
+        self._cut |= CUT in where
+        return where
+
+    def _share(self, hosts: list[str], among: int) -> str:
+        """Return which hosts a finding has: by name, unless they are most of many, or the report is brief."""
+        if len(hosts) > FEW and len(hosts) * 2 > among:
+            return f"{len(hosts)} of {among} hosts"
+        return f"{len(hosts)} hosts" if len(hosts) > FEW and self._brief else named(hosts, 60)
+
+    def _lesser(self) -> None:
+        """Print the less severe findings, one line each."""
+        if self._brief and (groups := [group for group in self._groups if group.severity in LESSER]):
+            for group in groups:
+                self._head(group)
+            self._line("")
+
+    def _variant(self, observed: str, wanted: str, reason: str, where: str) -> None:
+        parts: list[tuple[str, str] | str] = [("observed ", "dim"), observed]
+        if wanted:
+            parts += [("   wanted ", "dim"), wanted]
+        if where:
+            parts = [(f"{where}: ", "bold"), *parts]
+        self._line(*parts, indent=GUTTER)
+        if reason:
+            self._line(reason, indent=GUTTER)
+
+    def _compared(self) -> None:
+        """Print which hosts were compared in which cohorts."""
+        compared = fleet_groups(self._results)
+        if not compared:
+            return
+        self._line(("between hosts", "bold"))
+        few = [host for hosts, comparisons, _ in compared.values() if not comparisons for host in hosts]
+        for name, (hosts, comparisons, agreed) in compared.items():
+            if comparisons:
+                alike = f"identical in {agreed} of {text.count(comparisons, 'comparison')}"
+                counted = f"  {text.count(len(hosts), 'host')} "
+                room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
+                self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
+        if few:
+            told = "too few similar hosts to find outliers: compare with one host (--reference) or change the groups (--cohort)"
+            self._line((f"{text.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
+        self._line("")
+
+    def _next(self, group: Group) -> None:
+        found = group.members[0][1]
+        if fleet.is_fleet(group.check):
+            self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
+            self._whole(("confirm  ", "dim"), (fleet.every()[group.check].confirm, "green"), indent=GUTTER)
+            return
+        if found.fix:
+            cost = (
+                "no disruption"
+                if found.fix.disruption == "none"
+                else f"disruption: {disruption_name(found.fix.disruption)}"
+            )
+            values = {text.value(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
+            value = values.pop() if len(values) == 1 else "a value computed for each host"
+            self._line(("fix      ", "dim"), f"{text.plain(found.fix.target)} = {value} ({cost})", indent=GUTTER)
+            self._type(self._command("plan", f"-s {found.check}"))
+            return
+        if found.manual:
+            self._line(("manual   ", "dim"), found.manual.strip(), indent=GUTTER)
+        self._type(f"nodetune explain {found.check}")
+
+    def _next_in_short(self, group: Group) -> None:
+        fixable = any(found.fix for _, found in group.members)
+        self._type(self._command("plan", f"-s {group.check}") if fixable else f"nodetune explain {group.check}")
+
+    def _type(self, command: str) -> None:
+        """Print the next command on one line, however narrow the screen: it is there to be copied."""
+        self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
+
+    def _command(self, verb: str, more: str = "") -> str:
+        return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)
+
+    def _by_host(self) -> None:
+        for result in sorted(self._results, key=lambda one: one.host):
+            if result.state != "ok":
+                continue
+            failing = sorted(result.failing(), key=lambda found: -SEVERITIES.index(found.severity))
+            told = (
+                text.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
+            )
+            self._line((text.plain(result.host), "bold underline"), f"  {told}")
+            for found in failing:
+                reason = f" ({found.reason})" if found.reason else ""
+                wanted = f", wanted {found.wanted}" if found.wanted else ""
+                self._line(
+                    (f"{found.severity:<8}", STYLE[found.severity]),
+                    f"  {found.check}: {seen(found)}{wanted}{reason}",
+                    indent="  ",
+                )
+            self._line("")
+
+    def _waived(self) -> None:
+        for group in grouped(self._results, "waived"):
+            self._line(
+                ("waived  ", "dim"),
+                "  ",
+                (group.check, "bold"),
+                f"  {named(group.hosts)}: {group.members[0][1].reason}",
+            )
+
+    def _unknown(self) -> None:
+        reasons: dict[str, tuple[set[str], set[str]]] = {}
+        for result in self._results:
+            for found in result.findings:
+                if found.status == "unknown":
+                    ids, hosts = reasons.setdefault(_short(found.reason), (set(), set()))
+                    ids.add(found.check)
+                    hosts.add(result.host)
+        ordered = sorted(reasons.items(), key=lambda item: -len(item[1][0]))
+        most = MOST_REASONS if len(self._results) > FEW else len(ordered)
+        for reason, (ids, hosts) in ordered[:most]:
+            where = "" if self._single else f"  {named(sorted(hosts), 60)}"
+            self._line(("unknown ", "magenta"), f"  {text.count(len(ids), 'check')}{where}: {reason}")
+            self._line((_some(sorted(ids)), "dim"), indent=GUTTER)
+        if rest := ordered[most:]:
+            left = text.count(len({check for _, (ids, _) in rest for check in ids}), "check")
+            told = f"  … and {text.count(len(rest), 'more reason')} ({left}): --format json lists all"
+            self._line(("unknown ", "magenta"), (told, "dim"))
+
+    def _summary(self) -> None:
+        summary = summarise(self._results)
+        self._line("")
+        self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
+        if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
+            self._line(
+                ("all fixes: ", "dim"),
+                (self._command("plan"), "green"),
+                ("   why: ", "dim"),
+                ("nodetune explain ID", "green"),
+            )
+        if self._cut:
+            whole = self._command("audit", "-s ID")
+            self._line(("details: ", "dim"), (whole, "green"), ("   all: ", "dim"), ("--format json", "green"))
+
+
+def _short(reason: str) -> str:
+    """Remove the fact or file at the start of a reason, so that equal causes fold."""
+    for cause in ("permission denied: needs root (--become)",):
+        if cause in reason:
+            return cause
+    return reason
+
+
+def _some(names: list[str], most: int = 8) -> str:
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

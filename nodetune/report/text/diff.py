@@ -1,0 +1,135 @@
+"""What differs, for people at a terminal: equal changes folded over hosts and devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from nodetune.diff.result import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
+from nodetune.foundation import text
+from nodetune.report.text.host_names import fold, named, unreached
+from nodetune.report.text.lines import STYLE, Lines, console
+
+SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UNREAD: ("?", "magenta")}
+"""Of facts; a colour alone would say nothing on paper."""
+
+KINDS = {NEW: "bold red", CHANGED: "yellow", GONE: "green", UNREAD: "magenta"}
+WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown"}
+MOST = 6
+WIDEST_NAME = 44
+Folded = tuple[Change, list[str], list[str]]
+
+
+def print_diff(stream: TextIO, diff: Diff, before: str, after: str) -> None:
+    """Print the whole report."""
+    lines = Lines(console(stream))
+    lines.line((before, "bold"), " → ", (after, "bold"))
+    _hosts(lines, diff)
+    lines.line("")
+    if diff.of == "facts":
+        _facts(lines, diff)
+    else:
+        _audits(lines, diff)
+
+
+def _hosts(lines: Lines, diff: Diff) -> None:
+    for names, word, style in ((diff.lost, "lost", "bold magenta"), (diff.added, "added", "bold")):
+        if names:
+            lines.line((f"{text.count(len(names), 'host')} {word}: ", style), fold(names))
+    unreached(lines, [("bad facts", host, why) for host, told in diff.bad.items() for why in told])
+    states: dict[tuple[str, str], list[str]] = {}
+    for host, state in diff.states.items():
+        if host not in diff.bad:
+            states.setdefault(state, []).append(host)
+    for (was, now), hosts in states.items():
+        told = "reached again" if now == "ok" else "no longer reached" if was == "ok" else "not reached, otherwise"
+        lines.line(
+            (f"{told}: ", "bold magenta"),
+            named(hosts),
+            f" ({text.plain(was)}{f' → {text.plain(now)}' * (now != 'ok')})",
+        )
+    if diff.rebooted:
+        lines.line(("rebooted in between: ", "bold"), named(diff.rebooted))
+
+
+def _facts(lines: Lines, diff: Diff) -> None:
+    every = folded(diff.changes)
+    families: dict[str, list[Folded]] = {}
+    for each in every:
+        families.setdefault(each[0].what.partition(".")[0], []).append(each)
+    for family, changes in sorted(families.items()):
+        lines.line((family, "bold"))
+        width = min(WIDEST_NAME, max(len(_name(each)) for each in changes))
+        for each in changes:
+            _fact(lines, each, diff, width)
+    if every:
+        lines.line("")
+    _facts_summary(lines, diff, every)
+
+
+def _name(each: Folded) -> str:
+    change, _, subjects = each
+    devices = f" {text.names(subjects)}" if subjects else ""
+    return f"{text.plain(change.what.partition('.')[2])}{devices}"
+
+
+def _fact(lines: Lines, each: Folded, diff: Diff, width: int) -> None:
+    change, hosts, _ = each
+    sign, style = SIGNS[change.kind]
+    name = _name(each)
+    where = f"{fold(hosts, 60)}: " if diff.compared > 1 else ""
+    told = {ADDED: change.after, GONE: change.before}.get(change.kind, f"{change.before} → {change.after}")
+    if len(name) > width or len(told) > 100:
+        lines.line((sign, style), " ", name, indent="  ")
+        lines.line((where, "bold"), told, indent="      ")
+    else:
+        lines.line((sign, style), f" {name:<{width}}  ", (where, "bold"), told, indent="  ")
+
+
+def _facts_summary(lines: Lines, diff: Diff, every: Sequence[Folded]) -> None:
+    words = {ADDED: "added", GONE: "gone", CHANGED: "changed", UNREAD: "unknown on one side"}
+    counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
+    told = ", ".join(counts) or "no differences"
+    over = f" on {text.count(diff.compared, 'host')}" if diff.compared != 1 else ""
+    left = f"; {text.count(len(diff.bad), 'host')} not compared" if diff.bad else ""
+    lines.line((f"{told}{over}{left}", "bold"))
+    if diff.readings:
+        others = f"{text.count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
+        lines.line(f"{others} also differ (temperatures, counters, serial numbers …): --all")
+
+
+def _number(every: Iterable[Folded], kind: str) -> int:
+    return sum(change.kind == kind for change, _, _ in every)
+
+
+def _audits(lines: Lines, diff: Diff) -> None:
+    for kind in (NEW, UNREAD, CHANGED, GONE):
+        checks: dict[str, list[Change]] = {}
+        for change in diff.changes:
+            if change.kind == kind:
+                checks.setdefault(change.what, []).append(change)
+        for changes in checks.values():
+            _finding(lines, kind, changes)
+    counts = [
+        f"{sum(each.kind == kind for each in diff.changes)} {WORDS[kind]}"
+        for kind in (NEW, UNREAD, CHANGED, GONE)
+        if any(each.kind == kind for each in diff.changes)
+    ]
+    told = f"findings: {', '.join(counts)}" if counts else "no finding is new, gone or changed"
+    lines.line((f"{text.count(diff.compared, 'host')} compared; {told}", "bold"))
+
+
+def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:
+    change = changes[0]
+    hosts = [each.host for each in changes]
+    severity = (f"{change.severity:<8}", STYLE[change.severity])
+    lines.line((f"{WORDS[kind]:<8}", KINDS[kind]), " ", severity, "  ", (change.what, "bold"), f"  {named(hosts)}")
+    lines.line(text.plain(change.title), indent=" " * 19)
+    variants = folded(changes)
+    for each, mine, _ in variants[:MOST]:
+        where = f"{fold(mine, 60)}: " if len(variants) > 1 else ""
+        lines.line((where, "bold"), f"{each.before} → {each.after}", indent=" " * 19)
+    if len(variants) > MOST:
+        rest = [host for _, mine, _ in variants[MOST:] for host in mine]
+        lines.line((f"… and {text.count(len(variants) - MOST, 'other')} on {named(rest)}", "dim"), indent=" " * 19)
+    lines.line("")

@@ -1,0 +1,94 @@
+"""Group the findings of many hosts by check, and count them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from nodetune.api.model import SEVERITIES, Finding, FleetFinding, HostResult
+from nodetune.audit.summary import Summary
+from nodetune.foundation import text
+from nodetune.report.text.lines import STYLE
+
+
+@dataclass(frozen=True)
+class Group:
+    """One failing check over the hosts that fail it."""
+
+    check: str
+    severity: str
+    title: str
+    members: tuple[tuple[str, Finding], ...]
+
+    @property
+    def hosts(self) -> list[str]:
+        return [host for host, _ in self.members]
+
+
+def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
+    """Group findings of one status by check: worst severity first, then those on most hosts."""
+    by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
+    for result in results:
+        for found in result.findings:
+            if found.status == status:
+                by_check.setdefault((found.check, found.severity), []).append((result.host, found))
+    groups = [
+        Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
+    ]
+    return sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -len(group.members), group.check))
+
+
+def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
+    """Return group → its hosts, the number of comparisons between them, and in how many of these all agree."""
+    hosts: dict[str, list[str]] = {}
+    judged: dict[str, set[str]] = {}
+    differing: dict[str, set[str]] = {}
+    for result in results:
+        mine = [found for found in result.findings if isinstance(found, FleetFinding)]
+        if mine:
+            hosts.setdefault(mine[0].group, []).append(result.host)
+        for found in mine:
+            if found.compared:
+                judged.setdefault(found.group, set()).add(found.check)
+            if found.status in ("fail", "waived"):
+                differing.setdefault(found.group, set()).add(found.check)
+    return {
+        name: (hosts[name], len(judged.get(name, ())), len(judged.get(name, set()) - differing.get(name, set())))
+        for name in sorted(hosts, key=lambda each: (-len(hosts[each]), each))
+    }
+
+
+def seen(found: Finding) -> str:
+    if found.odd and len(found.odd) < found.siblings:
+        named = "" if set(found.odd) == set(found.subjects) else f": {text.names(list(found.odd))}"
+        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.siblings}{named})"
+    if found.subjects and found.siblings == len(found.subjects) > 1:
+        return f"all {found.siblings}: {found.observed}"
+    return found.observed
+
+
+def compliant(result: HostResult) -> bool:
+    """Return whether everything that applies to a host was judged, and nothing found."""
+    return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)
+
+
+def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:
+    parts: list[tuple[str, str] | str] = [(f"{text.count(summary.reached, 'host')} audited", "bold")]
+    if summary.reached < summary.hosts:
+        parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
+    if summary.hosts > 1:
+        parts.append(f", {compliant} compliant")
+    parts.append(": ")
+    failing = [
+        (f"{summary.failing[each]} {each}", STYLE[each]) for each in reversed(SEVERITIES) if summary.failing.get(each)
+    ]
+    for number, part in enumerate(failing):
+        parts += [", ", part] if number else [part]
+    found = sum(summary.failing.values())
+    parts.append(f" finding{'s' * (found != 1)}" if found else "no findings")
+    rest = [
+        f"{summary.statuses[each]} {word}"
+        for each, word in (("pass", "passed"), ("skip", "not applicable"), ("unknown", "unknown"), ("waived", "waived"))
+        if summary.statuses.get(each)
+    ]
+    return [*parts, f" · {' · '.join(rest)}"] if rest else parts

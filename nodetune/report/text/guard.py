@@ -1,0 +1,191 @@
+"""What `nodetune guard` prints for people."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TextIO
+
+from nodetune.api.model import HostResult
+from nodetune.foundation import text as plain_text
+from nodetune.guard.deploy import gres, install, slurm_conf
+from nodetune.guard.deploy.nodes import GuardedNode
+from nodetune.guard.deploy.playbooks import NodeAnswer
+from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.resume import BACK, MAY, Fate
+from nodetune.guard.deploy.status import Guard, Status
+from nodetune.hosts import nodeset
+from nodetune.report.text.lines import Lines, console
+
+INDENT = " " * 10
+HEADINGS = ("node", "slurm", "guard", "last run", "inconclusive", "drain")
+UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (0, "s"))
+
+
+def _together(told: Iterable[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
+    """Return (text or lines, the hosts that it applies to)."""
+    same: dict[Any, list[str]] = {}
+    for host, text in told:
+        same.setdefault(text, []).append(host)
+    return list(same.items())
+
+
+def print_policies(stream: TextIO, made: Mapping[str, Mapping[str, Any]]) -> None:
+    """Print which policy goes to which hosts."""
+    out = Lines(console(stream))
+    told = ((host, _described(policy)) for host, policy in made.items())
+    for text, hosts in _together(told):
+        first, _, rest = text.partition("\n")
+        out.line(("policy    ", "cyan"), (nodeset.fold(hosts), "bold"), f"  {first}")
+        out.line(rest, indent=INDENT)
+
+
+def _described(policy: Mapping[str, Any]) -> str:
+    shared = f", shared folder {policy['shared']}" if policy["shared"] else ""
+    gates = plain_text.names([check["id"] for check in policy["checks"]]) if policy["checks"] else "none"
+    return f"{policy['mode']}, act {policy['act']}, profile {policy['profile']}{shared}\n{len(policy['checks'])} gating: {gates}"
+
+
+def print_differences(stream: TextIO, found: Mapping[str, PolicyDiff]) -> None:
+    """Print what another policy would change, with hosts folded."""
+    out = Lines(console(stream))
+    told = ((host, line) for host, difference in found.items() for line in _lines(difference))
+    for text, hosts in _together(told):
+        word, _, rest = text.partition("\n")
+        out.line((f"{word}  ", "yellow"), (nodeset.fold(hosts), "bold"), f"  {rest}")
+
+
+def _lines(found: PolicyDiff) -> Iterable[str]:
+    for word, names in (
+        ("newly gates    ", found.gates),
+        ("no longer gates", found.gates_no_more),
+        ("changed rule   ", found.judged_otherwise),
+    ):
+        if names:
+            yield f"{word}\n{', '.join(names)}"
+    for name, before, after in found.settings:
+        yield f"setting        \n{name}: {plain_text.plain(json.dumps(before), 80)} → {plain_text.plain(json.dumps(after), 80)}"
+
+
+def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
+    """Print the hosts where jobs would be held now."""
+    out = Lines(console(stream))
+    for node in nodes:
+        for found in node.failing():
+            where = plain_text.folded(found.subjects) if found.subjects else found.observed
+            out.line(
+                ("fails now ", "bold red"), (node.name, "bold"), f"  {found.check}: {plain_text.plain(where, 200)}"
+            )
+
+
+def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], reload: bool) -> None:
+    """Print the lines that slurm.conf lacks on hosts; `settings` are theirs, names in small letters."""
+    out = Lines(console(stream))
+    for text, hosts in _together((host, _lacking(found)) for host, found in settings.items()):
+        if text:
+            what = "Slurm     " if reload else "slurm.conf"
+            out.line(
+                (what, "yellow"),
+                f" needs these lines on {nodeset.fold(hosts)} (the same on every host of the cluster):",
+            )
+            for line in text.splitlines():
+                out.whole((line, ""), indent=INDENT)
+            out.line("then run scontrol reconfigure (--write-slurm-conf adds the lines)")
+        elif reload:
+            out.line(("Slurm     ", "green"), f"calls the guard on {nodeset.fold(hosts)}")
+
+
+def _lacking(settings: Mapping[str, str]) -> str:
+    found = slurm_conf.missing(settings)
+    lines = [f"{name}={value}" for name, value in found.items()]
+    for name, value in found.items():
+        there = settings.get(name.lower(), "")
+        if value.startswith("/") and there:
+            lines.append(
+                f"# {name}={plain_text.plain(there, 200)} is set now: let it call {value} and exit with the same code"
+            )
+    return "\n".join(lines)
+
+
+def print_hurried(
+    stream: TextIO, settings: Mapping[str, Mapping[str, str] | None], made: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Print hosts whose Slurm would kill the guard before it is done."""
+    out = Lines(console(stream))
+    needed = {host: install.most_seconds(policy) for host, policy in made.items()}
+    told = ((host, (name, its, needed[host])) for host in made for name, its in _hurried(settings, host, needed[host]))
+    for (name, its, most), hosts in _together(told):
+        text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"
+        out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}")
+
+
+def _hurried(settings: Mapping[str, Mapping[str, str] | None], host: str, seconds: float) -> Iterable[tuple[str, int]]:
+    return slurm_conf.hurried(settings.get(host) or {}, seconds).items()
+
+
+def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
+    """Print what gres.conf lacks."""
+    out = Lines(console(stream))
+    for text, hosts in _together((node.name, gres.lacking(node.facts)) for node in nodes):
+        if text:
+            names = nodeset.fold(hosts)
+            out.line(("gres.conf ", "yellow"), f" lists no GPUs for {names}; according to their facts it should be:")
+            for line in text:
+                out.whole((f"NodeName={names} {line}", ""), indent=INDENT)
+            out.line("(or AutoDetect=nvml alone, where slurmd was built with NVML)", indent=INDENT)
+
+
+def print_running(stream: TextIO, nodes: Sequence[GuardedNode], there: Mapping[str, NodeAnswer]) -> None:
+    """Print what the running Slurm reports in the end."""
+    asked = {node.name: there.get(node.name, NodeAnswer()).slurm for node in nodes if node.slurm}
+    print_lacking(stream, {host: found for host, found in asked.items() if found is not None}, reload=True)
+    silent = [host for host, found in asked.items() if found is None]
+    if silent:
+        out = Lines(console(stream))
+        out.line(("Slurm     ", "yellow"), f"did not answer on {nodeset.fold(silent)}: scontrol show config")
+
+
+def print_not_reached(stream: TextIO, lost: Iterable[HostResult]) -> None:
+    out = Lines(console(stream))
+    for each in lost:
+        out.line((f"{each.state}  ", "bold red"), (each.host, "bold"), f"  {plain_text.plain(each.message)}")
+
+
+def print_status(stream: TextIO, found: Iterable[Status]) -> None:
+    """Print a table with one line for each node."""
+    rows = [HEADINGS, *(_row(each) for each in found)]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
+    for row in rows:
+        line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
+        stream.write(f"{line.rstrip()}\n")
+
+
+def _row(one: Status) -> tuple[str, ...]:
+    guard = one.guard
+    if guard is None:
+        return one.name, one.state, "?", "?", "?", f"not reached: {one.problem}"
+    installed = f"{guard.installed['mode']}, act {guard.installed['act']}" if guard.installed else "not installed"
+    return one.name, one.state, installed, _last_run(guard), str(guard.blind_runs), _drain(one, guard)
+
+
+def _last_run(guard: Guard) -> str:
+    if guard.last_run is None:
+        return "never"
+    seconds = time.time() - guard.last_run[0]
+    size, unit = next(each for each in UNITS if seconds >= each[0] or not each[0])
+    return f"{max(0, int(seconds // (size or 1)))} {unit} ago: {guard.last_run[2]}"
+
+
+def _drain(one: Status, guard: Guard) -> str:
+    if not one.out_of_service:
+        return "-"
+    return f"{'ours' if guard.ours else 'not ours'}: {one.reason or 'no reason'}"
+
+
+def print_fate(stream: TextIO, fate: Fate) -> None:
+    """Print what happened to a drained node."""
+    said = {BACK: "back in service", MAY: "would be resumed"}.get(fate.state, "stays drained")
+    after = f"; next: nodetune explain {fate.check}" if fate.check else ""
+    by = f" (by {fate.judged_by})" if fate.judged_by else ""
+    stream.write(f"{fate.name}: {said}: {fate.why}{by}{after}\n")

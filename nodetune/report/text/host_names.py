@@ -1,0 +1,110 @@
+"""Host names in texts for people: folded, counted, cut so that what is left can be copied; and why hosts failed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from nodetune.foundation import text as plain_text
+from nodetune.hosts import nodeset
+from nodetune.report.text.lines import Lines
+
+LONGEST_NAME = 64
+"""A name is not cut up to here, whatever room there is: what is left of it would name nobody."""
+
+FEW = 8
+"""So many hosts are counted at a glance."""
+
+MOST_REASONS = 6
+LONGEST = 160
+CUT = " … "
+"""Between the hosts that are named and the number of those that are not."""
+
+WHOLE = 1 << 20
+"""Longer than any list of hosts."""
+
+Failure = tuple[str, str, str]
+"""A host that was not reached: its state, its name, why."""
+
+
+def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
+    """Fold hosts into one node set; if it is too long, the first of them and how many are left out."""
+    names = sorted(hosts, key=_natural)
+    if _seems_short(names, longest):
+        text = plain_text.plain(nodeset.fold(names), WHOLE)
+        if len(text) <= longest:
+            return text
+    room = longest - len(f"{CUT}{len(names)} more")
+    shown, first = _first(names, room)
+    return (
+        f"{plain_text.plain(shown, max(LONGEST_NAME, room))}{CUT}{len(names) - first} more"
+        if len(names) > first
+        else shown
+    )
+
+
+def _seems_short(names: Sequence[str], longest: int) -> bool:
+    """Return whether these may fold into so few characters: folding thousands that do not takes a second."""
+    most = FEW
+    while most < len(names):
+        if len(nodeset.fold(names[:most])) > max(400, 4 * longest):
+            return False
+        most *= 2
+    return True
+
+
+def _first(names: Sequence[str], room: int) -> tuple[str, int]:
+    """Return as many of the first names as fit, at least one, as a node set; and their number."""
+    low, high = 1, 2
+    while high < len(names) and len(nodeset.fold(names[:high])) <= room:
+        low, high = high, high * 2
+    high = min(high, len(names))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if len(nodeset.fold(names[:middle])) <= room else (low, middle - 1)
+    return nodeset.fold(names[:low]), low
+
+
+def _natural(name: str) -> list[tuple[int, str]]:
+    """Return a sort key with numbers by value; at most 18 digits, as Python refuses thousands."""
+    return [(int(part[:18]) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
+
+
+def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
+    """Fold the host names, after their number if there are more than a few."""
+    if len(hosts) <= FEW:
+        return fold(hosts, longest)
+    counted = f"{plain_text.count(len(hosts), 'host')}  "
+    return f"{counted}{fold(hosts, longest - len(counted))}"
+
+
+def unreached(out: Lines, failures: Iterable[Failure]) -> None:
+    """Print the hosts that were not reached, by state and reason."""
+    for state, found in causes(failures).items():
+        out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
+        for why, hosts in found[:MOST_REASONS]:
+            out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", plain_text.plain(why), indent=" " * 10)
+        if rest := found[MOST_REASONS:]:
+            told = f"{plain_text.count(len(rest), 'more reason')} ({plain_text.count(sum(len(hosts) for _, hosts in rest), 'host')})"
+            out.line((f"… and {told}: --format json lists all", "dim"), indent=" " * 10)
+
+
+def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]]:
+    """Return state → (why, the hosts), most hosts first. Messages that differ only by host name are one."""
+    alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for state, host, message in failures:
+        said = message.removeprefix(f"{host}: ")
+        alike.setdefault((state, _nameless(said, host)), []).append((host, said))
+    by_state: dict[str, list[tuple[str, list[str]]]] = {}
+    for (state, nameless), told in alike.items():
+        words = {said for _, said in told}  # what a single host says stays as it is
+        why = nameless if len(words) > 1 else words.pop()
+        by_state.setdefault(state, []).append((why, [host for host, _ in told]))
+    return {state: sorted(found, key=lambda each: -len(each[1])) for state, found in by_state.items()}
+
+
+def _nameless(message: str, host: str) -> str:
+    """Remove the name of the host from a message if it is a whole word or the name of a file."""
+    name = re.escape(host)
+    message = re.sub(rf"(?<=/){name}(?=\.json\b)", "HOST", message)
+    return re.sub(rf"(?<![\w./-]){name}(?![\w/-]|\.\w)", "the host", message)

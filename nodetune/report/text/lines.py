@@ -1,0 +1,71 @@
+"""Lines of styled parts on a console, wrapped so that names stay whole."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TextIO
+
+from rich.cells import cell_len, chop_cells
+from rich.console import Console
+from rich.text import Text
+
+STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
+_WORD = re.compile(r"\s*\S+\s*")
+_PIECE = re.compile(r"[^,]*,+|[^,]+")
+
+
+class Lines:
+    """Writes lines of styled parts, each wrapped under its own indent."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+
+    def room(self, indent: str = "") -> int:
+        """Return how wide a line may be under an indent."""
+        return max(40, self._console.width - len(indent) - 1)
+
+    def line(self, *parts: tuple[str, str] | str, indent: str = "") -> None:
+        """Print one logical line. A part is a text, or a text with its style."""
+        line = Text()
+        for part in parts:
+            text, style = (part, "") if isinstance(part, str) else part
+            line.append(text, style)
+        line.expand_tabs(8)
+        for row in line.split("\n", allow_blank=True):
+            for wrapped in row.divide(_breaks(row.plain, self.room(indent))):
+                wrapped.rstrip()
+                self._console.print(Text(indent).append_text(wrapped), soft_wrap=True)
+
+    def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
+        """Print one line that is never broken."""
+        line = Text(indent)
+        for text, style in parts:
+            line.append(text, style)
+        self._console.print(line, soft_wrap=True)
+
+
+def _breaks(text: str, width: int) -> Iterator[int]:
+    """Yield where a text breaks: before words; words longer than a line after commas, else where it is full."""
+    used = at = 0
+    for piece in _pieces(text, width):
+        if used and used + cell_len(piece.rstrip()) > width:
+            yield at
+            used = 0
+        used += cell_len(piece)
+        at += len(piece)
+
+
+def _pieces(text: str, width: int) -> Iterator[str]:
+    """Yield the parts of a text that stay together; each fits into a line."""
+    for word in _WORD.findall(text):
+        if cell_len(word.rstrip()) <= width:
+            yield word
+            continue
+        for piece in _PIECE.findall(word):
+            yield from (piece,) if cell_len(piece.rstrip()) <= width else chop_cells(piece, width)
+
+
+def console(stream: TextIO) -> Console:
+    """Make a console with colour only on terminals, respecting NO_COLOR. No text is ever taken for markup."""
+    return Console(file=stream, highlight=False, markup=False, emoji=False)

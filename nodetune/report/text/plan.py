@@ -1,0 +1,164 @@
+"""A plan for people: grouped by what it disrupts, hosts folded, before and after, and what else is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
+from typing import TextIO
+
+from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
+from nodetune.foundation import text as plain_text
+from nodetune.remediation import plan as planning
+from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.plan import HostPlan, edited
+from nodetune.report.text.host_names import named, unreached
+from nodetune.report.text.lines import Lines, console
+
+Step = tuple[str, Finding]
+"""Host and finding."""
+
+Words = Callable[[PlannedChange], Iterable[str]]
+"""What a planned change does, said in texts that are equal where hosts are alike."""
+
+
+def print_plan(
+    stream: TextIO, plans: Sequence[HostPlan], *, files: bool = False, ending: str = " Nothing was changed."
+) -> None:
+    """Print the plan, the manual steps, and the hosts that were not reached.
+
+    With `files` every file is shown in full; `ending` ends the last line.
+    """
+    Printer(Lines(console(stream)), plans, files=files).plan(ending)
+
+
+class Printer:
+    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False) -> None:
+        self._out = out
+        self._plans = plans
+        self._changes = {plan.host: plan.changes for plan in plans}
+        self._files = files
+
+    def plan(self, ending: str) -> None:
+        steps = planning.steps(self._plans)
+        doable = [(host, found) for host, found, why in steps if not why]
+        cannot = [step for step in steps if step[2]]
+        results = [plan.result for plan in self._plans]
+        by_hand = planning.by_hand(results)
+        for disruption in DISRUPTIONS:
+            same = [(host, found) for host, found in doable if fix_of(found).disruption == disruption]
+            if same:
+                self._disruption(disruption, same)
+        self._cannot(cannot)
+        self._by_hand(by_hand)
+        unreached(self._out, [(each.state, each.host, each.message) for each in results if each.state != "ok"])
+        changed = len({host for host, _ in doable})
+        left = len(by_hand) + len({found.check for _, found, _ in cannot})
+        told = f"{plain_text.count(left, 'finding')} {'needs' if left == 1 else 'need'} manual work"
+        self._out.line(
+            f"{plain_text.count(len(doable), 'step')} on {plain_text.count(changed, 'host')}; {told}.{ending}"
+        )
+
+    def _disruption(self, disruption: str, steps: list[Step]) -> None:
+        self._out.line((f"disruption: {disruption_name(disruption)}", "bold"))
+        for check, same in groupby(steps, key=lambda step: step[1].check):
+            self._check(check, list(same))
+        shown = {path for step in steps for path in self._files_of(*step)}
+        self._each(disruption, "writes", lambda change: (path for path in paths(change) if path not in shown))
+        self._each(disruption, "runs", commands)
+        self._each(disruption, "note", lambda change: change.notes)
+        if self._files:
+            self._each(disruption, "", contents)
+        self._out.line("")
+
+    def _check(self, check: str, steps: list[Step]) -> None:
+        same: dict[tuple[str, ...], list[str]] = {}
+        for host, found in steps:
+            files = plain_text.names(self._files_of(host, found))
+            key = _target(fix_of(found)), found.observed, planning.after(found), files, found.reason
+            same.setdefault(key, []).append(host)
+        for (target, before, after, files, reason), hosts in same.items():
+            kept = f"   persisted in {files}" if files else ""
+            self._out.line(self._where(hosts), (check, "bold"), f"  {target}", indent="  ")
+            self._out.line(before, (" → ", "bold"), (after, "green"), (kept, "dim"), indent="      ")
+            if reason:
+                self._out.line((reason, "dim"), indent="      ")
+
+    def _files_of(self, host: str, found: Finding) -> list[str]:
+        """Return where the next boot finds what a fix sets: its kind's usual file, or the file on this host."""
+        usual = [file for file in [fix_of(found).file] if file]
+        for planned in self._changes[host]:
+            if found.check in planned.checks:
+                mine = [change for change in planned.changes if found.check in change.get("checks", planned.checks)]
+                if any(change["change"] == "bootarg" for change in mine):
+                    return ["grubby"]
+                written = [str(change["path"]) for change in mine if change["change"] in ("file", "edit")]
+                return usual if set(usual) & set(written) else written or usual
+        return usual
+
+    def _each(self, disruption: str, title: str, words: Words) -> None:
+        """Print what the changes of this disruption do, one line for each text, with its hosts."""
+        hosts_of: dict[str, list[str]] = {}
+        for host, changes in self._changes.items():
+            for change in changes:
+                if change.disruption == disruption:
+                    for text in dict.fromkeys(words(change)):
+                        named = hosts_of.setdefault(text, [])
+                        named.extend([] if host in named else [host])
+        for text, hosts in hosts_of.items():
+            if title:
+                self._out.line((f"{title:<8}", "cyan"), self._where(hosts), plain_text.plain(text, 600), indent="  ")
+            else:
+                self._whole(text, hosts)
+
+    def _whole(self, text: str, hosts: list[str]) -> None:
+        head, *lines = text.splitlines()
+        self._out.line("")
+        self._out.line(self._where(hosts), (plain_text.plain(head), "bold"), indent="  ")
+        for line in lines:
+            self._out.whole((plain_text.plain(line, 4000), ""), indent="    ")
+
+    def _cannot(self, steps: list[tuple[str, Finding, str]]) -> None:
+        hosts_of: dict[tuple[str, str], list[str]] = {}
+        for host, found, why in steps:
+            hosts_of.setdefault((found.check, why), []).append(host)
+        for (check, why), hosts in hosts_of.items():
+            self._out.line(("unsupported  ", "yellow"), self._where(hosts), (check, "bold"))
+            self._out.line(why, indent="             ")
+
+    def _by_hand(self, by_hand: Mapping[str, tuple[Finding, list[str]]]) -> None:
+        for check, (finding, hosts) in by_hand.items():
+            where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
+            self._out.line(("manual   ", "yellow"), (check, "bold"), where)
+            self._out.line(finding.manual or f"nodetune explain {check}", indent="         ")
+
+    def _where(self, hosts: list[str]) -> str:
+        return "" if len(self._plans) == 1 else f"{named(hosts)}  "
+
+
+def _target(fix: Fix) -> str:
+    target = plain_text.plain(fix.target)
+    return f"{target} of {plain_text.names(list(fix.subjects))}" if fix.subjects else target
+
+
+def paths(planned: PlannedChange) -> Iterable[str]:
+    """Return the files that a planned change writes or edits."""
+    return (str(change["path"]) for change in planned.changes if change["change"] in ("file", "edit"))
+
+
+def commands(planned: PlannedChange) -> Iterable[str]:
+    """Yield what a planned change does in addition to files and values, in words."""
+    for change in planned.changes:
+        if change["change"] == "run":
+            yield str(change["run"])
+        elif change["change"] == "unit":
+            states = [state for state in (change["enabled"], change["active"]) if state]
+            yield f"{change['unit']}: {', '.join(states)}"
+
+
+def contents(planned: PlannedChange) -> Iterable[str]:
+    """Yield each file of a planned change, its path as the first line; only the edits of others' files."""
+    for change in planned.changes:
+        if change["change"] == "file":
+            yield f"{change['path']}\n{change['content'] if change['content'] is not None else '(removed)'}"
+        elif change["change"] == "edit":
+            yield f"{change['path']}: edited, the rest stays\n{edited(change)}"

@@ -1,0 +1,114 @@
+"""What a provision will do, and what it came to, for people: hosts folded, failures with what to type next."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TextIO
+
+from nodetune.config.site_provision import Provision
+from nodetune.foundation import text
+from nodetune.hosts import nodeset
+from nodetune.provision.decide import Decision
+from nodetune.provision.lock import Lock, Versions, changes
+from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, StageResult
+from nodetune.report.text.lines import Lines, console
+
+STYLE = {DONE: "green", NOTHING: "dim", FAILED: "bold red", NOT_BEGUN: "yellow", LEFT_OUT: "dim"}
+MOST_PACKAGES = 40
+
+
+def print_plan(stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[str, StageResult]) -> None:
+    """Print the packages that would change, hosts with the same changes together, and the hosts that are left alone."""
+    out = Lines(console(stream))
+    alike: dict[tuple[str, tuple[tuple[str, str, str], ...]], list[str]] = {}
+    for host, decision in decisions.items():
+        alike.setdefault((came[host].message, tuple(decision.changes())), []).append(host)
+    for (told, moved), hosts in alike.items():
+        out.line((nodeset.fold(hosts), "bold"), f"  {told}")
+        _print_changes(out, moved)
+    for host, each in came.items():
+        if not each.ok:
+            out.line(("not changed  ", "bold red"), (host, "bold"), f"  {each.message}")
+
+
+def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
+    for name, before, after in moved[:MOST_PACKAGES]:
+        what = f"{before} → {after}" if before and after else after or f"{before} → removed"
+        out.line(f"{name} ", (text.plain(what), "cyan"), indent="    ")
+    if len(moved) > MOST_PACKAGES:
+        out.line(f"and {len(moved) - MOST_PACKAGES} more", indent="    ")
+
+
+def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
+    """Print the result of a provision: stages, failures with their next command, and the folder of the record."""
+    out = Lines(console(stream))
+    hosts = list(_objects(document.get("hosts")))
+    print_stages(out, hosts)
+    broken = [each for each in hosts if each.get("next")]
+    well = len(hosts) - len(broken)
+    out.line((f"{well} of {len(hosts)} hosts completed", "bold"))
+    run = text.plain(document.get("run") or "")
+    out.whole(("run ", ""), (run, "bold"), (f"; details: nodetune runs show {run}", ""))
+
+
+def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
+    """Print stage by stage, equal hosts together; then failures with their next command."""
+    alike: dict[str, dict[tuple[str, str], list[str]]] = {}
+    for host in hosts:
+        broke = _broke_at(host)
+        for each in _objects(host.get("stages")):
+            state, message = text.plain(each.get("state") or ""), text.plain(each.get("message") or "", 700)
+            if not (broke and state == NOT_BEGUN):  # it only says again that an earlier stage failed
+                named = alike.setdefault(text.plain(each.get("stage") or ""), {})
+                named.setdefault((state, message), []).append(text.plain(host.get("name") or ""))
+    for stage, found in alike.items():
+        for (state, message), names in found.items():
+            where = "" if len(hosts) == 1 else f"{nodeset.fold(names)}  "
+            out.line((f"{stage:<9} ", "bold"), (f"{state:<14}", STYLE.get(state, "")), where, message)
+    for host in hosts:
+        if host.get("next"):
+            name, command = text.plain(host.get("name") or ""), text.plain(host["next"], 1000)
+            out.whole((f"{name}: {_broke_at(host)} failed; after fixing it: ", ""), (command, "green"))
+
+
+def _objects(document: Any) -> Iterator[Mapping[str, Any]]:
+    return (each for each in document if isinstance(each, dict)) if isinstance(document, list) else iter(())
+
+
+def _broke_at(host: Mapping[str, Any]) -> str:
+    failed = (each for each in _objects(host.get("stages")) if each.get("state") == FAILED)
+    return text.plain(next((each.get("stage") for each in failed), ""))
+
+
+WORDS = {
+    "reboot": "if nouveau is loaded, or the running driver is not the installed one",
+    "tune": "apply the profile, with a reboot: nodetune apply --max-disruption reboot --reboot",
+    "audit": "no finding left that nodetune can fix or that gates jobs",
+    "verify": "the quick suite, on idle hosts",
+}
+
+
+def print_rest(stream: TextIO, stages: Sequence[str], site: Provision) -> None:
+    """Print what would follow the packages: check mode cannot show it because it depends on them."""
+    out = Lines(console(stream))
+    own = {
+        "baseline": f"saved in {site.baseline}, or compared with it" if site.baseline else "",
+        "guard": site.guard,
+        "join": site.join if site.join != "none" else "",
+    }
+    for stage in stages:
+        out.line((f"{stage:<9} ", "bold"), WORDS.get(stage) or own.get(stage) or ("left out", "dim"))
+    out.line("Nothing was changed.")
+
+
+def print_lock(stream: TextIO, old: Lock, new: Lock) -> None:
+    """Print what a lock file adds or changes."""
+    out = Lines(console(stream))
+    moved = {system: changes(old.get(system, Versions()), each) for system, each in new.items()}
+    for system, found in moved.items():
+        if found:
+            driver = f"  driver {new[system].driver}" if new[system].driver else ""
+            out.line((system, "bold"), driver)
+            _print_changes(out, found)
+    if not any(moved.values()):
+        out.line("The lock file is up to date.")

@@ -1,0 +1,217 @@
+"""A verify for people at a terminal: what is below target first, with the suspect and the next command; then a line a figure."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from typing import TextIO
+
+from rich.console import Console
+
+from nodetune.foundation import text
+from nodetune.hosts import nodeset
+from nodetune.report.text import verify_table
+from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.verify_table import STYLE
+from nodetune.verify import diagnosis, machine
+from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import Wanted
+
+GUTTER = " " * 8
+MOST_SHORT = 12
+PAIR = re.compile(r"GPU(\d+)([→↔])GPU(\d+)")
+
+
+class Printer:
+    """Prints one verify.
+
+    `asked`: the options that select the hosts and how they are judged, for the proposed commands; `propose`: whether to
+    propose saving the figures as a baseline.
+    """
+
+    def __init__(
+        self, out: Console, proofs: Sequence[HostVerification], wanted: Wanted, asked: str, propose: bool = True
+    ) -> None:
+        self._console, self._lines = out, Lines(out)
+        self._proofs, self._wanted, self._asked, self._propose = proofs, wanted, asked, propose
+
+    def verify(self) -> None:
+        """Print the whole report."""
+        for proof in self._proofs:
+            if proof.state == "ok" or proof.verdicts:
+                self._host(proof)
+        self._unreached()
+        self._summary()
+
+    def _host(self, proof: HostVerification) -> None:
+        what = ", ".join(self._wanted.only) or f"suite {self._wanted.suite}"
+        self._lines.line((text.plain(proof.host), "bold"), f"  {proof.machine.title}  {what}, {proof.seconds:.0f} s")
+        self._lines.line("")
+        if proof.state != "ok":
+            self._lines.line((f"{proof.state}  ", "bold magenta"), proof.message)
+        groups = _by_part(proof.short)
+        for group in groups[:MOST_SHORT]:
+            self._short(group)
+        if len(groups) > MOST_SHORT:
+            self._lines.line(f"… and {len(groups) - MOST_SHORT} more: --format json lists all", indent=GUTTER)
+        self._findings(proof)
+        verify_table.print_table(self._console, proof.verdicts)
+        for metric, matrix in _matrices(proof.verdicts):
+            self._matrix(metric, matrix)
+        self._unmeasured(proof)
+        if not proof.statuses:
+            self._lines.line(("results are listed with the hosts that it measured with", "dim"))
+        self._lines.line("")
+
+    def _short(self, group: Sequence[Verdict]) -> None:
+        """Print the figures of one part that are below target, with one suspect and one command."""
+        figure = group[0].figure
+        self._lines.line((f"{SHORT:<8}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
+        for each in group:
+            name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
+            self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
+        self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER)
+        self._lines.whole(
+            ("next     ", "dim"), (diagnosis.command(figure, self._asked, self._wanted), "green"), indent=GUTTER
+        )
+
+    def _findings(self, proof: HostVerification) -> None:
+        for found in proof.findings:
+            self._lines.line((f"{found.status:<8}", STYLE[found.status]), found.title)
+            if found.subjects:
+                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
+            if found.next:
+                self._lines.line(("next     ", "dim"), found.next, indent=GUTTER)
+        if proof.short or proof.findings:
+            self._lines.line("")
+
+    def _matrix(self, metric: str, matrix: Sequence[Verdict]) -> None:
+        """Print sender down, receiver across; green for the best, red for the worst. Only if a pair is an outlier."""
+        values = {_ends(each.figure): each for each in matrix}
+        ends = sorted({end for pair in values for end in pair})
+        best = max(abs(each.figure.value) for each in matrix)
+        self._lines.line("")
+        self._lines.whole((f"{metric}, {matrix[0].figure.unit}, from the GPU of the row to that of the column", "bold"))
+        self._lines.whole((" " * 6 + "".join(f"{f'GPU{end}':>7}" for end in ends), "dim"))
+        for one in ends:
+            cells = [(f"{f'GPU{one}':<6}", "dim")]
+            for other in ends:
+                found = values.get((one, other))
+                cells.append(
+                    (f"{verify_table.number(found.figure.value):>7}", _heat(found, best))
+                    if found
+                    else (f"{'·':>7}", "dim")
+                )
+            self._lines.whole(*cells)
+
+    def _unmeasured(self, proof: HostVerification) -> None:
+        reasons: dict[tuple[str, str], list[str]] = {}
+        for each in proof.unmeasured:
+            name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
+            reasons.setdefault((each.status, each.reason), []).append(name)
+        for (status, reason), names in reasons.items():
+            self._lines.line((f"{status:<8}", STYLE[status]), (_some(names), "bold"), f"  {reason}")
+        for note in proof.notes:
+            self._lines.line((f"{'note':<8}", STYLE["note"]), note)
+
+    def _unreached(self) -> None:
+        states: dict[tuple[str, str], list[str]] = {}
+        for proof in self._proofs:
+            if proof.state != "ok" and not proof.verdicts:
+                message = proof.message.removeprefix(f"{proof.host}: ")
+                states.setdefault((proof.state, message), []).append(proof.host)
+        for (state, message), hosts in states.items():
+            self._lines.line((state, "bold magenta"), f"  {nodeset.fold(hosts)}  {text.plain(message)}")
+
+    def _summary(self) -> None:
+        every = [status for proof in self._proofs for status in proof.statuses]
+        names = {
+            PASS: "as expected",
+            SHORT: "short",
+            UNKNOWN: "without a reference",
+            FAILED: "failed",
+            SKIP: "skipped",
+        }
+        counts = [f"{every.count(status)} {name}" for status, name in names.items() if every.count(status)]
+        measured = sum(bool(each.verdicts) for each in self._proofs)
+        hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
+        self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
+        if self._propose and keepable(self._proofs):
+            self._keep()
+
+    def _keep(self) -> None:
+        """Print how to save these figures as a baseline. Peers that agree may all be slow."""
+        every = [each.expected for proof in self._proofs for each in proof.verdicts if each.status == PASS]
+        if not any(each and each.kind == "shipped" for each in every):
+            self._lines.line(
+                ("no result was compared with a known figure: if this hardware is good, save a baseline", "dim")
+            )
+        words = [
+            shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words]),
+            "--save-baseline FILE",
+        ]
+        self._lines.whole(("save as the baseline: ", "dim"), (" ".join(words), "green"))
+
+
+def keepable(proofs: Sequence[HostVerification]) -> bool:
+    """Return whether these are figures of sound hosts: known hardware, nothing short, failed or found."""
+    sound = all(found.status != SHORT for proof in proofs for found in proof.findings)
+    statuses = [status for proof in proofs for status in proof.statuses]
+    known = any(proof.verdicts and proof.machine != machine.UNKNOWN for proof in proofs)
+    return sound and known and SHORT not in statuses and FAILED not in statuses
+
+
+def print_verify(
+    stream: TextIO, proofs: Sequence[HostVerification], wanted: Wanted, asked: str, propose: bool = True
+) -> None:
+    Printer(console(stream), proofs, wanted, asked, propose).verify()
+
+
+def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:
+    """Return the matrices in which a pair is short, by metric."""
+    found: dict[str, list[Verdict]] = {}
+    for each in verdicts:
+        if PAIR.fullmatch(each.figure.subject):
+            found.setdefault(verify_table.title(each.figure), []).append(each)
+    return [(name, each) for name, each in found.items() if len(each) > 2 and any(one.status == SHORT for one in each)]
+
+
+def _ends(figure: Figure) -> tuple[int, int]:
+    found = PAIR.fullmatch(figure.subject)
+    return (int(found[1]), int(found[3])) if found else (0, 0)
+
+
+def _heat(verdict: Verdict, best: float) -> str:
+    if verdict.status == SHORT:
+        return "bold red"
+    share = verdict.figure.value / best if best else 1.0
+    return "green" if share > 0.97 else "yellow"
+
+
+def _by_part(short: Iterable[Verdict]) -> list[list[Verdict]]:
+    """Group verdicts that point at the same part."""
+    found: dict[tuple[str, str, str], list[Verdict]] = {}
+    for each in short:
+        found.setdefault((each.figure.measurement, each.figure.subject, each.suspect), []).append(each)
+    return list(found.values())
+
+
+def _shortfall(verdict: Verdict) -> str:
+    """Return `26.4 GB/s, expected at least 51.7 (7 other GPUs: median 54.38); measured again: 26.4`."""
+    figure, expected = verdict.figure, verdict.expected
+    told = [verify_table.amount(figure)]
+    if expected:
+        least = "at least" if figure.sign > 0 else "at most"
+        told.append(f", expected {least} {verify_table.number(expected.bound)} ({expected.provenance})")
+    if verdict.again:
+        told.append(f"; measured again: {verify_table.numbers(verdict.again)}")
+    elif verdict.reason:
+        told.append(f"; {verdict.reason}")
+    return "".join(told)
+
+
+def _some(names: Sequence[str], most: int = 6) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

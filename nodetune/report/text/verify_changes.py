@@ -1,0 +1,68 @@
+"""Two results of a verify compared, for people: what changed first, then what could have been seen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TextIO
+
+from rich.table import Table
+from rich.text import Text
+
+from nodetune.foundation import text
+from nodetune.report.text.lines import Lines, console
+from nodetune.report.text.verify_table import WIDE, amount, number, title
+from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
+
+STYLES = {WORSE: "bold red", BETTER: "green", UNSURE: "magenta", SAME: ""}
+FOLDED = ("measurement", "of")
+JUSTIFY: dict[str, Literal["right"]] = {"before": "right", "after": "right", "change": "right", "seen from": "right"}
+
+
+def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
+    """Print worse figures first, then better, then unchanged ones with the smallest visible change."""
+    out = console(stream)
+    single, wide = len({each.before.host for each in changes}) == 1, out.width >= WIDE
+    names = (
+        "",
+        "measurement",
+        "of",
+        *(("before",) if wide else ()),
+        "after",
+        "change",
+        *(("interval",) if wide else ()),
+    )
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in (*names, "seen from"):
+        table.add_column(name, no_wrap=name not in FOLDED, overflow="fold", justify=JUSTIFY.get(name, "left"))
+    for each in sorted(changes, key=lambda one: list(STYLES).index(one.status)):
+        table.add_row(*_cells(each, single, wide))
+    if changes:
+        out.print(table)
+    _changes_summary(Lines(out), changes)
+
+
+def _cells(change: FigureChange, single: bool, wide: bool) -> list[str | Text]:
+    subject = change.before.subject if single else f"{change.before.host} {change.before.subject}"
+    low_high = f"{change.interval[0]:+.1%} to {change.interval[1]:+.1%}" if change.interval else ""
+    return [
+        Text(change.status, STYLES[change.status]),
+        title(change.before),
+        text.plain(subject, 40),
+        *([number(change.before.value)] if wide else []),
+        amount(change.after),
+        f"{change.change:+.1%}",
+        *([low_high] if wide else []),
+        f"{change.smallest:.1%}" if change.smallest is not None else "",
+    ]
+
+
+def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
+    statuses = [each.status for each in changes]
+    counts = [f"{statuses.count(each)} {each}" for each in (WORSE, BETTER, SAME, UNSURE) if statuses.count(each)]
+    lines.line("")
+    lines.line((", ".join(counts) or "the files have no figure in common", "bold"))
+    if len(counts) > statuses.count(UNSURE) > 0 or UNSURE not in statuses:
+        told = f"each at the {LEVEL:.0%} level: of {len(changes)} figures without change about {len(changes) * LEVEL:.1g} would show one"
+        lines.line(told if changes else "compare results of the same hosts and measurements")
+    if UNSURE in statuses:
+        lines.line("too few runs to tell a change from noise: measure both sides with --repeat 5 or more")

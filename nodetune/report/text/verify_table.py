@@ -1,0 +1,171 @@
+"""The table of a verify: a line a kind of figure, subjects and sizes folded, and how such figures are written."""
+
+from __future__ import annotations
+
+import re
+import statistics
+from collections.abc import Iterable, Sequence
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from nodetune.foundation import text
+from nodetune.verify import figures
+from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
+
+STYLE = {PASS: "green", SHORT: "bold red", UNKNOWN: "magenta", SKIP: "dim", FAILED: "bold red", "note": "cyan"}
+BAR_CELLS = 8
+EIGHTHS = " ▏▎▍▌▋▊▉█"
+CURVE = "▁▂▃▄▅▆▇█"
+WORST_FIRST = (SHORT, UNKNOWN, PASS)
+WIDE = 110
+"""Columns from which on the spread and the bars have room."""
+
+
+def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
+    """Print a line for each kind of figure: count, median, expected, share of the hardware's limit."""
+    wide = out.width >= WIDE
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("", "measurement", "of", "median", *(("from-to",) if wide else ()), "expected", "of limit"):
+        # what a measurement is called may take two lines; a verdict or a figure that is cut off says nothing
+        table.add_column(name, no_wrap=name != "measurement", justify="right" if name == "median" else "left")
+    for rows in grouped(verdicts):
+        table.add_row(*_cells(rows, wide))
+    if verdicts:
+        out.print(table)
+
+
+def title(figure: Figure, sized: bool = True) -> str:
+    """Return the measurement and metric, with what distinguishes it from others of the same name."""
+    about = figure.about
+    name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
+    told = sized and figure.measurement == "nccl" and figures.size(figure)
+    size = f" {text.size(figures.size(figure))}" if told else ""
+    over = f" over {text.plain(about['network'], 20)}" if about.get("network") else ""
+    return f"{name}{_variant(figure)}{size}{over}"
+
+
+def _variant(figure: Figure) -> str:
+    about = figure.about
+    words = {
+        "local": {False: "far"},
+        "together": {True: "together"},
+        "in_place": {True: "in place"},
+        "peer_access": {False: "through the host"},
+    }
+    if figure.metric == "remote":  # the name says it
+        return ""
+    told = [
+        names[about[key]] for key, names in words.items() if isinstance(about.get(key), bool) and about[key] in names
+    ]
+    return f" {', '.join(told)}" if told else ""
+
+
+def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
+    """Group verdicts that share a line: same measurement, metric and conditions; a collective's sizes together."""
+    found: dict[tuple[str, ...], list[Verdict]] = {}
+    for each in verdicts:
+        found.setdefault(kind(each.figure), []).append(each)
+    return list(found.values())
+
+
+def kind(figure: Figure) -> tuple[str, ...]:
+    """Return the key of figures that share a line."""
+    conditions = {key: value for key, value in figures.conditions(figure).items() if key not in ("size", "numa_node")}
+    family = re.sub(r"\d+", "", figure.subject) if figure.subject.startswith(("GPU", "cpu", "node")) else figure.subject
+    if family.startswith("node") and len(set(figure.subject.split("→"))) == 1:
+        family = "node"
+    return figure.measurement, figure.metric, family, figure.unit, repr(sorted(conditions.items()))
+
+
+def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
+    """Return one line of the table. A collective over sizes shows its largest, and all as a curve."""
+    shown, curve = _of_largest(rows)
+    unit = shown[0].figure.unit
+    values = [each.figure.value for each in shown]
+    worst = min(rows, key=lambda each: WORST_FIRST.index(each.status))
+    cells: list[str | Text] = [
+        Text(_status(rows, worst), STYLE[worst.status]),
+        title(shown[0].figure) + curve,
+        _subjects([each.figure.subject for each in shown]),
+        f"{number(statistics.median(values))} {unit}",
+    ]
+    spread = values if len(values) > 1 else shown[0].figure.samples
+    between = [f"{number(min(spread))}-{number(max(spread))}" if len(spread) > 1 else ""]
+    return [
+        *cells,
+        *(between if wide else []),
+        _expected(worst if worst.status == SHORT else shown[0], wide),
+        _of_limit(shown, wide),
+    ]
+
+
+def _of_largest(rows: Sequence[Verdict]) -> tuple[Sequence[Verdict], str]:
+    """Return (the verdicts of the largest size, the curve over all sizes) of a collective."""
+    sizes = [figures.size(each.figure) for each in rows]
+    if rows[0].figure.measurement != "nccl" or len(set(sizes)) < 2:
+        return rows, ""
+    ordered = sorted(rows, key=lambda each: figures.size(each.figure))
+    return [each for each, size in zip(rows, sizes, strict=True) if size == max(sizes)], f" {_curve(ordered)}"
+
+
+def _status(rows: Sequence[Verdict], worst: Verdict) -> str:
+    count = sum(each.status == worst.status for each in rows)
+    return f"{count} {worst.status}" if count < len(rows) else worst.status
+
+
+def _subjects(names: Sequence[str]) -> str:
+    if len(names) == 1:
+        return text.plain(names[0], 24)
+    stem = re.sub(r"\d+", "", names[0])
+    words = {
+        "GPU": "GPUs",
+        "cpu": "CPUs",
+        "node": "nodes",
+        "GPU→GPU": "pairs",
+        "GPU↔GPU": "pairs",
+        "node→node": "pairs",
+    }
+    return f"{len(names)} {words.get(stem, 'subjects')}"
+
+
+def _expected(verdict: Verdict, wide: bool) -> str:
+    expected = verdict.expected
+    if expected is None:
+        return "-"
+    bound = f"{'≥' if verdict.figure.sign > 0 else '≤'} {number(expected.bound)}"
+    return f"{bound} {expected.kind}" if wide else bound
+
+
+def _of_limit(rows: Sequence[Verdict], wide: bool) -> str:
+    fractions = [each.fraction for each in rows if each.fraction is not None]
+    if not fractions:
+        return ""
+    share = statistics.median(fractions)
+    return f"{_bar(share)} {share:.0%}" if wide else f"{share:.0%}"
+
+
+def _bar(share: float) -> str:
+    eighths = round(min(1.0, max(0.0, share)) * BAR_CELLS * 8)
+    full, rest = divmod(eighths, 8)
+    return ("█" * full + (EIGHTHS[rest] if rest else "")).ljust(BAR_CELLS, "·")
+
+
+def _curve(ordered: Sequence[Verdict]) -> str:
+    values = [each.figure.value for each in ordered]
+    most = max(values) or 1.0
+    return "".join(CURVE[min(7, max(0, int(value / most * 8)))] for value in values)
+
+
+def amount(figure: Figure) -> str:
+    return f"{number(figure.value)} {figure.unit}"
+
+
+def number(value: float) -> str:
+    """Format a number with at most four digits before the point and three significant ones after it."""
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def numbers(values: Iterable[float]) -> str:
+    return ", ".join(number(value) for value in values)

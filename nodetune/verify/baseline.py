@@ -1,0 +1,130 @@
+"""A site's own figures: those of its good nodes, saved in a file, and compared with similar nodes only."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodetune.foundation import stats, text
+from nodetune.foundation.errors import UserError
+from nodetune.verify import catalogue, figures, peers, reference
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.machine import Machine
+from nodetune.verify.model import Expectation, Figure
+
+SCHEMA = "nodetune.baseline/1"
+LARGEST = 64 << 20
+
+
+class BaselineError(UserError):
+    """A baseline file that is not one; the text is one line: file, what, and what to do."""
+
+
+def subject(figure: Figure, machine: Machine) -> str:
+    """Return the subject as a kind: GPU2 is like any other GPU, a pair like any other behind one switch.
+
+    NUMA nodes, and pairs of GPUs with links of their own, keep their numbers. Hosts are like each other.
+    """
+    if re.fullmatch(r"GPU\d+", figure.subject) or re.fullmatch(r"cpu\d+", figure.subject):
+        return figure.subject.rstrip("0123456789")
+    pair = re.fullmatch(r"GPU\d+([→↔])GPU\d+", figure.subject)
+    if pair:
+        return f"GPU{pair[1]}GPU" if machine.fabric == "nvswitch" else figure.subject
+    if takes_two_hosts(figure.measurement):
+        return "host→host"
+    return figure.subject
+
+
+@dataclass(frozen=True)
+class Kept:
+    """One line of a baseline: `typical` over all that was measured, `spread` robust, in the unit; `count` how many."""
+
+    typical: float
+    spread: float
+    count: int
+    hosts: int
+    unit: str
+
+
+class Baseline:
+    """Figures by what they depend on."""
+
+    def __init__(self, name: str, kept: Mapping[str, Kept]) -> None:
+        self.name = name
+        self._kept = kept
+
+    def expectation(self, figure: Figure, machine: Machine) -> Expectation | None:
+        """Return the expectation, or None if the baseline has no such figure for such a machine."""
+        found = self._kept.get(_key(figure, machine))
+        if found is None or found.unit != figure.unit:
+            return None
+        share = reference.tolerance(figure.measurement, figure.metric, "baseline")
+        allowed = max(abs(found.typical) * share, peers.ROBUST_DEVIATIONS * found.spread)
+        of = f"{_count(found.count, 'figure')} of {_count(found.hosts, 'host')}"
+        told = f"baseline {self.name}: {found.typical:.4g}, {of}"
+        return Expectation("baseline", found.typical - figure.sign * allowed, told, found.typical)
+
+
+def _count(count: int, what: str) -> str:
+    return f"{count} {what}{'' if count == 1 else 's'}"
+
+
+def _key(figure: Figure, machine: Machine) -> str:
+    of_host = catalogue.of(figure.measurement).scope in ("host", "pair")
+    wanted = ("cpu", "cpus", "numa_nodes") if of_host else ("gpu", "gpus", "fabric")
+    parts = {
+        "measurement": figure.measurement,
+        "metric": figure.metric,
+        "subject": subject(figure, machine),
+        "on": {name: machine.like[name] for name in wanted},
+        "conditions": figures.conditions(figure),
+    }
+    return json.dumps(parts, sort_keys=True)
+
+
+def document(measured: Iterable[tuple[Machine, Figure]]) -> list[dict[str, Any]]:
+    """Return the `figures` of a baseline file: everything that was measured, hosts of one kind together."""
+    found: dict[str, list[Figure]] = {}
+    for machine, figure in measured:
+        found.setdefault(_key(figure, machine), []).append(figure)
+    return [{**json.loads(key), **_summary(same)} for key, same in sorted(found.items())]
+
+
+def _summary(same: list[Figure]) -> dict[str, Any]:
+    values = [value for figure in same for value in figure.by_run]
+    typical, spread = stats.robust(values)
+    hosts = len({figure.host for figure in same})
+    return {"typical": typical, "spread": spread, "count": len(values), "hosts": hosts, "unit": same[0].unit}
+
+
+def read(path: Path) -> Baseline:
+    """Read a baseline. Raise BaselineError or OSError."""
+    if path.stat().st_size > LARGEST:
+        raise BaselineError(f"{path}: larger than any baseline")
+    try:
+        data = json.loads(path.read_text("utf-8"))
+    except (ValueError, RecursionError):
+        raise BaselineError(f"{path}: not JSON: write one with nodetune verify --save-baseline FILE") from None
+    if not isinstance(data, dict) or data.get("schema") != SCHEMA or not isinstance(data.get("figures"), list):
+        raise BaselineError(f"{path}: not a {SCHEMA} document: write one with nodetune verify --save-baseline FILE")
+    return Baseline(path.name, dict(_line(path, number, each) for number, each in enumerate(data["figures"])))
+
+
+def _line(path: Path, number: int, data: Any) -> tuple[str, Kept]:
+    names = ("measurement", "metric", "subject", "on", "conditions")
+    try:
+        key = json.dumps({name: data[name] for name in names}, sort_keys=True)
+        numbers = [float(data[name]) for name in ("typical", "spread")]
+        kept = Kept(numbers[0], numbers[1], int(data["count"]), int(data["hosts"]), text.plain(data["unit"]))
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise BaselineError(
+            f"{path}: figure {number + 1} is not understood ({problem!r}): write the file again"
+        ) from None
+    if not all(math.isfinite(each) for each in numbers):
+        raise BaselineError(f"{path}: figure {number + 1} has no number: write the file again")
+    return key, kept

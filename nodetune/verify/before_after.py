@@ -1,0 +1,228 @@
+"""What an apply brought, by figures: hosts are measured right before they are changed, and again when they are done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
+from nodetune.foundation import text
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.verify import compare, figures, remote
+from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange
+from nodetune.verify.model import FAILED, SHORT, Figure, Verdict, VerifyFinding
+from nodetune.verify.run import HostVerification, Measure, Tell, VerifyRun
+from nodetune.verify.suites import Wanted
+
+BEFORE, AFTER = "before", "after"
+UNCHANGED, GONE = "unchanged", "gone"
+"""Why a figure has no second value: nothing was changed on its host; or it could not be measured any more."""
+
+STOPPED = "the run was stopped while hosts were measured"
+
+QUICK_SECONDS = 60.0
+"""What the quick suite takes at most, on eight GPUs. Of the others only the deadlines are known."""
+
+Keep = Callable[[str, Sequence[HostVerification]], None]
+"""Writes down what is known `before` or `after`, each time that a batch was measured."""
+
+
+@dataclass(frozen=True)
+class HostMissing:
+    """What was not measured. `when` is before or after, `state` that of the host, or failed, gone, unchanged."""
+
+    host: str
+    when: str
+    state: str
+    message: str
+
+
+@dataclass(frozen=True)
+class BeforeAfterResult:
+    """What became of the figures of all hosts that were changed. `late` are the proofs after the changes."""
+
+    wanted: Wanted
+    changes: tuple[FigureChange, ...]
+    missing: tuple[HostMissing, ...]
+    late: tuple[HostVerification, ...]
+
+    @property
+    def worse(self) -> list[FigureChange]:
+        return [each for each in self.changes if each.status == WORSE]
+
+    @property
+    def short(self) -> list[Verdict]:
+        """What is below what is expected of such hosts, whether or not the changes have to do with it."""
+        return [each for one in self.late for each in one.short]
+
+    @property
+    def findings(self) -> list[VerifyFinding]:
+        return [found for one in self.late for found in one.findings if found.status == SHORT]
+
+    @property
+    def code(self) -> int:
+        """5 where something became worse or is short, 3 where something is not known, otherwise 0."""
+        if self.worse or self.short or self.findings:
+            return TOO_SLOW
+        unknown = any(each.state != UNCHANGED for each in self.missing)
+        unsure = bool(self.late) and all(each.status == UNSURE for each in self.changes)
+        return INCOMPLETE if unknown or unsure else OK
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A host measured once: its proof, and the figures with all their runs."""
+
+    proof: HostVerification
+    figures: tuple[Figure, ...]
+
+
+class BeforeAfter:
+    """Measures the hosts of a rollout around their changes, batch by batch. `keep` records the results."""
+
+    def __init__(
+        self,
+        wanted: Wanted,
+        targets: Iterable[Target],
+        reach: ConnectionOptions,
+        measure: Measure,
+        tell: Tell,
+        keep: Keep,
+    ) -> None:
+        self._wanted, self._reach, self._measure, self._tell, self._keep = wanted, reach, measure, tell, keep
+        self._targets = {target.name: target for target in targets}
+        self._early: dict[str, Measurement] = {}
+        self._late: dict[str, Measurement] = {}
+        self._first: dict[str, Measurement] = {}
+        """What hosts that became slower had shown before they were measured once more."""
+
+    @property
+    def worse(self) -> set[str]:
+        """Hosts that became slower."""
+        return {each.before.host for each in self._changes() if each.status == WORSE}
+
+    def before(self, hosts: Sequence[str]) -> str:
+        """Measure hosts that are about to be changed. Return why the run must end here, if it must."""
+        self._early |= self._measured(hosts)
+        self._keep(BEFORE, _in_order(self._early))
+        return _stopped(self._early)
+
+    def after(self, hosts: Sequence[str]) -> str:
+        """Measure those that were changed; what became slower once more, before the changes are blamed for it."""
+        known = [host for host in hosts if self._early[host].figures]
+        self._late |= self._measured(known)
+        slower = sorted(self.worse & set(known))
+        if slower and not _stopped(self._late):
+            again = {host: each for host, each in self._measured(slower).items() if each.proof.state == "ok"}
+            self._first |= {host: self._late[host] for host in again}
+            self._late |= again
+        self._keep(AFTER, _in_order(self._late))
+        return _stopped(self._late)
+
+    def result(self) -> BeforeAfterResult:
+        """Return everything once the rollout is over."""
+        return BeforeAfterResult(
+            self._wanted, tuple(self._changes()), tuple(self._missing()), tuple(_in_order(self._late))
+        )
+
+    def _measured(self, hosts: Sequence[str]) -> dict[str, Measurement]:
+        if not hosts:
+            return {}
+        verify_run = VerifyRun(self._wanted, self._reach, self._measure, self._tell)
+        found = verify_run.prove([self._targets[host] for host in hosts], None, even_if_busy=False)
+        return {
+            one.host: Measurement(one, tuple(each for each in verify_run.measured if each.host == one.host))
+            for one in found
+        }
+
+    def _changes(self) -> list[FigureChange]:
+        early = _figures(self._early)
+        return confirmed(
+            compare.compare(early, _figures(self._late)), compare.compare(early, _figures(self._first)), self._first
+        )
+
+    def _missing(self) -> list[HostMissing]:
+        return [
+            *(lack for each in _in_order(self._early) for lack in _lacks(each, BEFORE)),
+            *(lack for each in _in_order(self._late) for lack in _lacks(each, AFTER)),
+            *gone(self._early, self._late),
+        ]
+
+
+def confirmed(
+    changes: Iterable[FigureChange], first: Iterable[FigureChange], twice: Iterable[str]
+) -> list[FigureChange]:
+    """Return what was worse both times, for hosts that were measured twice afterwards."""
+    again = set(twice)
+    kept = {figures.place(each.before) for each in first if each.status == WORSE}
+    return [
+        replace(each, status=SAME)
+        if each.status == WORSE and each.before.host in again and figures.place(each.before) not in kept
+        else each
+        for each in changes
+    ]
+
+
+def gone(early: Mapping[str, Measurement], late: Mapping[str, Measurement]) -> list[HostMissing]:
+    """Return what was measured before and has no value afterwards."""
+    known = {figures.place(each) for each in _figures(late)}
+    found = []
+    for host in sorted(early):
+        names = [_name(each) for each in early[host].figures if figures.place(each) not in known]
+        if host not in late and names:
+            found.append(HostMissing(host, AFTER, UNCHANGED, "nothing was changed there"))
+        elif names and late[host].proof.state == "ok":
+            found += [HostMissing(host, AFTER, GONE, name) for name in dict.fromkeys(names)]
+    return found
+
+
+def _lacks(one: HostVerification, when: str) -> list[HostMissing]:
+    """Return why a host was not measured, and failed measurements; what a host cannot measure is not missing."""
+    if one.state != "ok":
+        reason = one.message.partition("; --allow-busy")[0].removeprefix(f"{one.host}: ")
+        return [HostMissing(one.host, when, one.state, reason)]
+    failed: dict[str, list[str]] = {}
+    for each in one.unmeasured:
+        if each.status == FAILED:
+            failed.setdefault(each.reason, []).append(_words(each.measurement, each.metric, each.subject))
+    if not failed and not one.verdicts:
+        return [HostMissing(one.host, when, FAILED, _nothing(one))]
+    return [HostMissing(one.host, when, FAILED, f"{text.names(names)}: {reason}") for reason, names in failed.items()]
+
+
+def _nothing(one: HostVerification) -> str:
+    reasons = dict.fromkeys(each.reason for each in one.unmeasured)
+    return f"nothing could be measured{': ' if reasons else ''}{'; '.join(reasons)}"
+
+
+def _name(figure: Figure) -> str:
+    return _words(figure.measurement, figure.metric, figure.subject)
+
+
+def _words(*parts: str) -> str:
+    return " ".join(dict.fromkeys(part for part in parts if part))
+
+
+def _figures(seen: Mapping[str, Measurement]) -> list[Figure]:
+    return [each for host in sorted(seen) for each in seen[host].figures]
+
+
+def _in_order(seen: Mapping[str, Measurement]) -> list[HostVerification]:
+    return [seen[host].proof for host in sorted(seen)]
+
+
+def _stopped(seen: Mapping[str, Measurement]) -> str:
+    return STOPPED if any(each.proof.state == "interrupted" for each in seen.values()) else ""
+
+
+def duration(wanted: Wanted, batches: int) -> str:
+    """Say how long measuring before and after will take, for a person who decides whether to wait."""
+    quick = wanted.suite == "quick"
+    once = QUICK_SECONDS if quick else sum(remote.seconds_of(item) for item in wanted.items)
+    minutes = max(1, round(2 * wanted.runs * once / 60))
+    each = f" for each of {batches} batches" if batches > 1 else ""
+    return (
+        f"--verify measures the hosts {wanted.runs} times before and {wanted.runs} times after their changes"
+        f" (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each},"
+        " and half of that more where something became slower"
+    )

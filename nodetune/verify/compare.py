@@ -1,0 +1,98 @@
+"""What changed between two results, told from what merely wandered. Pure.
+
+A figure is one value a run (`--repeat N`), because repeats within one process share its memory placement and clocks. Two
+sides are compared by the exact Mann-Whitney test turned round into the Hodges-Lehmann interval: the shift between the
+sides, by ratio, that the test does not refuse at LEVEL. It assumes no distribution, needs no table and no random number;
+scipy has the same behind 100 MB, which a tool on a login node should not need for fifteen lines.
+
+A change is called real when that interval excludes none and the shift is larger than what such figures drift from day to
+day (TOLERANCE of the measurement). The smallest change that the repeats could have seen is the width of the interval plus twice the
+drift: of two sides that showed nothing, one that were worse by so much would have been seen for certain.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache
+
+from nodetune.verify import figures, reference
+from nodetune.verify.model import Figure
+
+LEVEL = 0.01
+"""The chance of a false alarm, for each figure that is compared."""
+
+FEWEST = 5
+"""Runs on each side. With four the test cannot tell anything at this level (1 of 35 orders)."""
+
+BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
+
+
+@dataclass(frozen=True)
+class FigureChange:
+    """One figure before and after. Changes are fractions: -0.05 is five per cent less, better or worse by its kind."""
+
+    before: Figure
+    after: Figure
+    status: str
+    change: float
+    interval: tuple[float, float] | None = None
+    smallest: float | None = None
+
+
+@cache
+def _orders(first: int, second: int) -> tuple[int, ...]:
+    """Return how many orders of two samples without ties give each U from 0 on (the exact null distribution)."""
+    if first == 0 or second == 0:
+        return (1,)
+    last_of_first, last_of_second = _orders(first - 1, second), _orders(first, second - 1)
+    counts = [0] * (first * second + 1)
+    for u, count in enumerate(last_of_first):
+        counts[u + second] += count
+    for u, count in enumerate(last_of_second):
+        counts[u] += count
+    return tuple(counts)
+
+
+def shift(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> tuple[float, float, float] | None:
+    """Return (estimate, low, high) of after - before at confidence 1 - level; None if there are too few."""
+    counts, refused = _orders(len(before), len(after)), 0
+    allowed, tail = level / 2 * sum(counts), 0
+    while tail + counts[refused] <= allowed:
+        tail += counts[refused]
+        refused += 1
+    if refused == 0:
+        return None
+    differences = sorted(late - early for early in before for late in after)
+    return statistics.median(differences), differences[refused - 1], differences[-refused]
+
+
+def compare(before: Iterable[Figure], after: Iterable[Figure]) -> list[FigureChange]:
+    """Compare the figures that both sides have, in the order of the first."""
+    known = {figures.place(each): each for each in after}
+    pairs = [(each, known.get(figures.place(each))) for each in before]
+    return [_change(one, other) for one, other in pairs if other is not None]
+
+
+def _change(before: Figure, after: Figure) -> FigureChange:
+    change = after.value / before.value - 1 if before.value else 0.0
+    early, late = before.by_run, after.by_run
+    if min(len(early), len(late)) < FEWEST or min(*early, *late) <= 0:
+        return FigureChange(before, after, UNSURE, change)
+    found = shift([math.log(value) for value in early], [math.log(value) for value in late])
+    if found is None:
+        return FigureChange(before, after, UNSURE, change)
+    drift = reference.tolerance(before.measurement, before.metric, "drift")
+    middle, low, high = (math.expm1(each) for each in found)
+    real = (low > 0 or high < 0) and abs(middle) > drift
+    worse = middle * before.sign < 0
+    status = (WORSE if worse else BETTER) if real else SAME
+    return FigureChange(before, after, status, middle, (low, high), smallest(found, drift, before.sign))
+
+
+def smallest(found: tuple[float, float, float], drift: float, sign: int) -> float:
+    """Return the smallest visible loss as a fraction: the width of the interval and twice the drift."""
+    logs = (found[2] - found[1]) + 2 * abs(math.log1p(-sign * drift))
+    return abs(math.expm1(-sign * logs))

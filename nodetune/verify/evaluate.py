@@ -1,0 +1,113 @@
+"""Figures → verdicts: each compared with the most trusted expectation that there is. Pure.
+
+The order of trust: the site's own baseline, then the peers, then shipped figures. A baseline decides alone. Peers
+that agree say only that no part is worse than the others, so then the shipped figure is asked as well: eight GPUs that
+are all slow agree with each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from nodetune.verify import figures, limits, peers, reference
+from nodetune.verify.baseline import Baseline, subject
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.machine import Machine
+from nodetune.verify.model import PASS, SHORT, UNKNOWN, Expectation, Figure, Verdict
+from nodetune.verify.peers import Peers
+
+
+def judge(
+    measured: Iterable[Figure], machines: Mapping[str, Machine], baseline: Baseline | None = None
+) -> list[Verdict]:
+    """Return a verdict for each figure, in their order. Look for peers on the host first, then on similar hosts."""
+    every = list(measured)
+    inside, across = _groups(every, machines)
+    return [
+        _verdict(each, machines[each.host], baseline, _siblings(each, machines[each.host], inside, across))
+        for each in every
+    ]
+
+
+Groups = Mapping[figures.Key, Sequence[Figure]]
+Told = tuple[Peers, str]
+"""Siblings of a figure, and what they are in words."""
+
+
+def _groups(every: Iterable[Figure], machines: Mapping[str, Machine]) -> tuple[Groups, Groups]:
+    """Return (figures of one host that differ in the subject only, figures of similar hosts with the same subject)."""
+    inside: dict[figures.Key, list[Figure]] = {}
+    across: dict[figures.Key, list[Figure]] = {}
+    for each in every:
+        inside.setdefault(_inside(each, machines[each.host]), []).append(each)
+        across.setdefault(_across(each, machines[each.host]), []).append(each)
+    return inside, across
+
+
+def _inside(figure: Figure, machine: Machine) -> figures.Key:
+    kind = subject(figure, machine)
+    if figure.measurement == "memory":  # a node's own memory, and memory of another node, are two kinds of thing
+        kind = "node→node" if "→" in figure.subject and len(set(figure.subject.split("→"))) > 1 else "node"
+    host = "" if takes_two_hosts(figure.measurement) else figure.host
+    return host, kind, *figures.kind(figure)
+
+
+def _across(figure: Figure, machine: Machine) -> figures.Key:
+    return tuple(sorted(machine.like.items())), figure.subject, *figures.kind(figure)
+
+
+def _siblings(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> list[Told]:
+    """Return the peers on the same host, and the same part of similar hosts.
+
+    One GPU may be an outlier, or all GPUs of one host together.
+    """
+    tolerance = reference.tolerance(figure.measurement, figure.metric, "siblings")
+    near = peers.among(inside[_inside(figure, machine)], tolerance)
+    far = peers.among(across[_across(figure, machine)], tolerance)
+    return [(each, what) for each, what in ((near, _plural(figure.subject)), (far, "like hosts")) if each]
+
+
+def _plural(subject_: str) -> str:
+    if "→" in subject_ or "↔" in subject_:
+        return "pairs"
+    stem = subject_.rstrip("0123456789")
+    return {"GPU": "GPUs", "cpu": "CPUs", "node": "NUMA nodes"}.get(stem, f"{stem}s")
+
+
+def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, siblings: Sequence[Told]) -> Verdict:
+    limit = limits.of(figure, machine)
+    expected = _decisive(figure, machine, baseline, siblings)
+    if expected:
+        return Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected, limit)
+    shipped, gates = reference.shipped(figure, machine, limit)
+    if shipped and gates:
+        return Verdict(figure, PASS if shipped.met_by(figure) else SHORT, shipped, limit)
+    agreeing = next((each for each in siblings if each[0].majority), None)
+    if agreeing:
+        return Verdict(figure, PASS, peers.expectation(*agreeing), limit)
+    reason = "the shipped figure does not gate" if shipped else "no baseline, too few siblings, no shipped figure"
+    return Verdict(figure, UNKNOWN, shipped, limit, reason=reason)
+
+
+def _decisive(
+    figure: Figure, machine: Machine, baseline: Baseline | None, siblings: Sequence[Told]
+) -> Expectation | None:
+    """Return the expectation that decides alone: a baseline, or peers from which this figure is an outlier."""
+    own = baseline.expectation(figure, machine) if baseline else None
+    if own:
+        return own
+    from_others = (peers.expectation(*each) for each in siblings)
+    return next((each for each in from_others if not each.met_by(figure)), None)
+
+
+def again(first: Verdict, second: Figure | None) -> Verdict:
+    """Return the verdict after a second measurement: short only if it is below target twice."""
+    if second is None or first.expected is None:
+        return Verdict(**{**vars(first), "reason": "it could not be measured again"})
+    values = (*first.again, second.value)
+    if first.expected.met_by(second):
+        told = f"below target once ({first.figure.value:.4g}), and not when measured again"
+        seen = replace(second, runs=(*first.figure.runs, *second.runs)) if len(first.figure.runs) > 1 else second
+        return Verdict(seen, PASS, first.expected, first.limit, (first.figure.value,), reason=told)
+    return Verdict(**{**vars(first), "again": values, "reason": "measured again, and short again"})

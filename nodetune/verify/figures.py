@@ -1,0 +1,157 @@
+"""Records as hosts send them → figures. What comes from a host is hostile until it has passed through here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from nodetune.foundation import text
+from nodetune.verify import catalogue
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.model import FAILED, SKIP, Figure, Unmeasured
+
+MOST_SAMPLES = 10_000
+DEEPEST = 4
+LARGEST = 1e15
+BETTER = ("higher", "lower")
+
+
+def read(host: str, given: Any) -> Figure | Unmeasured:
+    """One record that anybody may have written. What cannot be understood is a measurement that failed."""
+    return of(host, record(given))
+
+
+def record(given: Any, asked: Collection[str] = ()) -> dict[str, Any]:
+    """Return the record as `of` takes it: complete and harmless, or one that says why it is not.
+
+    `asked`: the measurements that may be in it.
+    """
+    if not isinstance(given, Mapping):
+        return {"measurement": min(asked, default="unknown"), FAILED: "its record is no object"}
+    texts = {key: _text(given, key) for key in ("measurement", "metric", "subject", "unit")}
+    if asked and texts["measurement"] not in asked:
+        return {"measurement": min(asked), FAILED: "the host sent a figure that nobody asked for"}
+    for status in (SKIP, FAILED):
+        if status in given:
+            return {**texts, status: text.plain(given[status])}
+    samples, better = _numbers(given.get("samples")), given.get("better", "higher")
+    if not texts["measurement"] or not texts["subject"] or not samples or better not in BETTER:
+        return {**texts, FAILED: "the host sent a figure that is none"}
+    about = given.get("about")
+    return {**texts, "samples": samples, "better": better, "about": safe(about) if isinstance(about, Mapping) else {}}
+
+
+def of(host: str, known: Mapping[str, Any]) -> Figure | Unmeasured:
+    """Return the figures of a record that `record` returned."""
+    name, metric, subject = (known.get(key, "") for key in ("measurement", "metric", "subject"))
+    for status in (SKIP, FAILED):
+        if status in known:
+            return Unmeasured(host, name or "unknown", status, known[status], metric, subject)
+    runs = (tuple(known["samples"]),)
+    return Figure(host, name, metric or name, subject, runs, known["unit"], known["better"], known["about"])
+
+
+def _text(given: Mapping[str, Any], key: str) -> str:
+    found = given.get(key)
+    return text.plain(found, 80) if isinstance(found, str) else ""
+
+
+def _numbers(found: Any) -> list[float]:
+    """Numbers as something measured can have them (no negative ones, none that overflow in a sum), or nothing at all."""
+    if not isinstance(found, list) or len(found) > MOST_SAMPLES:
+        return []
+    if not all(type(each) in (int, float) and 0 <= each < LARGEST for each in found):
+        return []
+    return [float(each) for each in found]
+
+
+def safe(found: Any, depth: int = 0) -> Any:
+    """Return the same JSON data with texts that are safe for a terminal, and no deeper than what is used."""
+    if isinstance(found, Mapping) and depth < DEEPEST:
+        return {text.plain(key, 80): safe(each, depth + 1) for key, each in found.items()}
+    if isinstance(found, list) and depth < DEEPEST:
+        return [safe(each, depth + 1) for each in found]
+    if found is None or isinstance(found, bool | int):
+        return found
+    if isinstance(found, float):
+        return found if math.isfinite(found) else None
+    return text.plain(found)
+
+
+CONDITIONS = (
+    "in_place",
+    "dtype",
+    "n",
+    "data",
+    "load",
+    "gpus",
+    "nodes",
+    "nccl",
+    "nvls",
+    "local",
+    "together",
+    "threads",
+    "cores_busy",
+    "peer_access",
+    "network",
+    "rate",
+    "layer",
+    "block",
+    "statistic",
+)
+"""What in `about` a figure depends on. Figures are only compared where all of these are the same. The rest of `about`
+(clocks, temperatures, the way that NCCL took …) is what came out."""
+
+
+def conditions(figure: Figure) -> dict[str, Any]:
+    """Return what must be equal for two figures to be comparable; of NCCL's version only major and minor."""
+    found = {key: figure.about[key] for key in CONDITIONS if figure.about.get(key) is not None}
+    if catalogue.of(figure.measurement).size_matters and "size" in figure.about:
+        found["size"] = figure.about["size"]
+    if figure.about.get("local") is None and "numa_node" in figure.about:  # near or far is not known: then which one
+        found["numa_node"] = figure.about["numa_node"]
+    if "nccl" in found:
+        found["nccl"] = minor(str(found["nccl"]))
+    return found
+
+
+def size(figure: Figure) -> int:
+    """Return the bytes of a message or buffer; 0 if the host reports none."""
+    found = figure.about.get("size")
+    return found if isinstance(found, int) and 0 < found < LARGEST else 0
+
+
+def minor(version: str) -> str:
+    """Shorten `2.28.9` to `2.28`."""
+    return ".".join(version.split(".")[:2])
+
+
+Key = tuple[Any, ...]
+
+
+def kind(figure: Figure) -> Key:
+    """Return the measurement, its metric and the conditions, without the subject; hashable."""
+    return figure.measurement, figure.metric, repr(sorted(conditions(figure).items(), key=lambda item: item[0]))
+
+
+def key(figure: Figure) -> Key:
+    """Identify a figure of one host: its kind and its subject."""
+    return *kind(figure), figure.subject
+
+
+def place(figure: Figure) -> Key:
+    """Identify a figure of a run: its host, kind and subject. Either of two hosts may report a figure."""
+    return "" if takes_two_hosts(figure.measurement) else figure.host, *key(figure)
+
+
+def merged(figures: Iterable[Figure]) -> list[Figure]:
+    """Merge figures that were measured in several runs, each with all of its runs; in order of first appearance."""
+    found: dict[Key, Figure] = {}
+    for each in figures:
+        known = found.get(place(each))
+        runs = (*known.runs, *each.runs) if known else each.runs
+        found[place(each)] = Figure(
+            each.host, each.measurement, each.metric, each.subject, runs, each.unit, each.better, each.about
+        )
+    return list(found.values())

@@ -1,0 +1,123 @@
+"""Has hosts measure, and hands over what they say as they say it. What one host of a group tells, the others hear."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.remote import payload
+from nodetune.remote.live_pool import Ended, LivePool
+from nodetune.verify import catalogue, figures
+
+ENDING_SECONDS = 12.0
+"""On top of each measurement's deadline: what a killed process may take to be gone."""
+
+Plan = Mapping[str, Any]
+
+
+def measure(
+    targets: Sequence[Target], plan_for: Callable[[Target], Plan], reach: ConnectionOptions
+) -> Generator[tuple[Target, dict[str, Any] | Ended], None, None]:
+    """Carry out a plan (see nodetune/measurements/main.py) on each host, and yield (target, event) as they come.
+
+    Events are what the payload says (`begin`, `step`, `note`, `record`, `done`, `end`), safe to print, and Ended once
+    for each host. Hosts whose plans name the same `group` run together; `self` is filled in here, and so are deadlines
+    and the `run`, which keeps any other run away from these hosts meanwhile. Closing the generator ends everything on all
+    hosts. Raise ValueError for a plan that names no measurement, or a group with a host that is not among the targets.
+    """
+    run = new_run()
+    plans = {target.name: complete(plan_for(target), target.name, run) for target in targets}
+    groups = grouped(targets, plans)
+    hall = LivePool(
+        groups,
+        lambda target: payload.measuring(plans[target.name]),
+        replace(reach.options, seconds=longest(plans.values(), reach.options)),
+        reach.forks,
+        reach.transport,
+    )
+    events = hall.events()
+    try:
+        for target, event in events:
+            others = [name for name in plans[target.name]["group"]["hosts"] if name != target.name]
+            for told in relayed(event, plans[target.name]):
+                for other in others:
+                    hall.say(other, told)
+            for each in [event] if isinstance(event, Ended) else safe(event, plans[target.name]):
+                yield target, each
+    finally:
+        events.close()
+
+
+def new_run() -> str:
+    """Return a name for a run, under which its hosts reserve their place for measuring.
+
+    A run without a name does not check who else measures.
+    """
+    return secrets.token_hex(4)
+
+
+def complete(plan: Plan, host: str, run: str) -> dict[str, Any]:
+    """Complete a plan with everything that the host must know. Raise ValueError."""
+    group = plan.get("group") or {"hosts": [host]}
+    if host not in group["hosts"]:
+        raise ValueError(f"{host} is not in its own group: {', '.join(group['hosts'])}")
+    measurements = [{"options": {}, **each, "seconds": seconds_of(each)} for each in plan["measurements"]]
+    own = {**group, "self": list(group["hosts"]).index(host)}
+    return {"run": run, **plan, "group": own, "measurements": measurements}
+
+
+def seconds_of(measurement: Mapping[str, Any]) -> float:
+    """Return the deadline of a measurement: its own, or the one in its file. Raise ValueError."""
+    name, given = measurement["name"], measurement.get("seconds")
+    if name not in names():
+        raise ValueError(f"no measurement is called {name}: there are {', '.join(names())}")
+    return float(given or catalogue.of(name).seconds)
+
+
+def names() -> list[str]:
+    """Return all measurements: the files of nodetune/measurements with a function `measure(options, report)`."""
+    return sorted(catalogue.measurements())
+
+
+def grouped(targets: Sequence[Target], plans: Mapping[str, Plan]) -> list[list[Target]]:
+    """Return hosts that must run together, in the given order. Raise ValueError."""
+    by_name = {target.name: target for target in targets}
+    groups: dict[tuple[str, ...], list[Target]] = {}
+    for target in targets:
+        members = tuple(plans[target.name]["group"]["hosts"])
+        missing = [name for name in members if name not in by_name]
+        if missing:
+            raise ValueError(f"{target.name} is to measure with {', '.join(missing)}, which is not in this run")
+        groups[members] = [by_name[name] for name in members]
+    return list(groups.values())
+
+
+def longest(plans: Iterable[Plan], options: SessionOptions) -> float:
+    """Return the seconds after which a host is cut off: a ceiling; each measurement has its own deadline."""
+    spans = [sum(float(each["seconds"]) + ENDING_SECONDS for each in plan["measurements"]) for plan in plans]
+    return options.seconds + max(spans, default=0.0)
+
+
+def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
+    """Return what the other hosts of the group receive of a host's event."""
+    if isinstance(event, Ended):
+        return [{"gone": plan["group"]["self"]}]
+    told = event.get("tell")
+    if not isinstance(told, dict) or not isinstance(told.get("number"), int) or not isinstance(told.get("topic"), str):
+        return []
+    message = {"number": told["number"], "topic": told["topic"], "data": told.get("data")}
+    return [{"told": {**message, "from": plan["group"]["self"]}}]
+
+
+def safe(event: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:
+    """Return an event of known shape, or nothing (for messages among hosts)."""
+    kind = next((kind for kind in ("begin", "step", "note", "record", "done", "end") if kind in event), None)
+    content = event.get(kind) if kind else None
+    if not isinstance(content, dict):
+        return []
+    if kind == "record":
+        return [{"record": figures.record(content, [each["name"] for each in plan["measurements"]])}]
+    return [{kind: figures.safe(content)}] if kind else []

@@ -1,0 +1,247 @@
+"""The order of the stages of a verify: facts, measuring, judging, measuring again what is below target."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodetune.api.facts_view import FactUnreadError
+from nodetune.api.model import HostFacts
+from nodetune.audit import gpu_users, run
+from nodetune.audit.selection import ALWAYS
+from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.remote.live_pool import Ended
+from nodetune.verify import diagnosis, figures, retest, suites
+from nodetune.verify import findings as finding
+from nodetune.verify import machine as machines
+from nodetune.verify.baseline import Baseline
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.evaluate import judge
+from nodetune.verify.machine import Machine
+from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
+from nodetune.verify.suites import Item, Wanted
+
+FACTS = {*machines.FACTS, *gpu_users.FACTS, *ALWAYS}
+
+Plan = dict[str, Any]
+Event = Mapping[str, Any] | Ended
+Measure = Callable[[list[Target], Callable[[Target], Plan], ConnectionOptions], Iterator[tuple[Target, Event]]]
+"""How hosts are made to carry out plans: nodetune.verify.remote.measure. Events as nodetune/measurements/main.py tells them."""
+
+Tell = Callable[[str, str], None]
+"""Hears (host, what it does) while it happens."""
+
+
+Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
+"""What a host begins with, by its name, its facts (or why there are none) and whether it is measured even if busy."""
+
+
+@dataclass(frozen=True)
+class HostVerification:
+    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure."""
+
+    host: str
+    state: str = "ok"
+    message: str = ""
+    machine: Machine = field(default_factory=Machine)
+    verdicts: tuple[Verdict, ...] = ()
+    unmeasured: tuple[Unmeasured, ...] = ()
+    findings: tuple[VerifyFinding, ...] = ()
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def statuses(self) -> list[str]:
+        """Of everything that was to be measured."""
+        return [each.status for each in self.verdicts] + [each.status for each in self.unmeasured]
+
+    @property
+    def short(self) -> list[Verdict]:
+        return [each for each in self.verdicts if each.status == SHORT]
+
+
+class VerifyRun:
+    """One verify over hosts. `how` measures; `tell` hears the progress; `look` says who is to be measured."""
+
+    def __init__(
+        self, wanted: Wanted, reach: ConnectionOptions, how: Measure, tell: Tell, look: Look | None = None
+    ) -> None:
+        self._wanted, self._reach, self._how, self._tell = wanted, reach, how, tell
+        self._seen = look or reached
+        self._proofs: dict[str, HostVerification] = {}
+        self._targets: dict[str, Target] = {}
+        self._figures: list[Figure] = []
+        self._besides: list[Verdict] = []
+        self._stopped = False
+
+    def prove(self, targets: Sequence[Target], baseline: Baseline | None, even_if_busy: bool) -> list[HostVerification]:
+        """Verify the targets, in the order of host names. Ctrl-C ends it: what is known until then is judged."""
+        self._targets = {target.name: target for target in targets}
+        self._look(targets, even_if_busy)
+        self._measure_all()
+        known = {host: each.machine for host, each in self._proofs.items()}
+        self._figures = figures.merged(self._figures)
+        verdicts = judge(self._figures, known, baseline)
+        if any(each.status == SHORT for each in verdicts) and not self._stopped:
+            verdicts = self._measure_again(verdicts)
+        found = finding.findings(self._figures, known, self._wanted.env)
+        return [self._whole(host, verdicts, found) for host in sorted(self._proofs)]
+
+    @property
+    def measured(self) -> list[Figure]:
+        """Every figure with all its runs, for comparing: without what was measured again only because it was below target."""
+        return self._figures
+
+    def _look(self, targets: Sequence[Target], even_if_busy: bool) -> None:
+        """Collect the facts of the hosts: what they are, and whether they are free."""
+        try:
+            for target, facts, _ in run.collect(list(targets), FACTS, self._reach):
+                self._tell(target.name, "facts")
+                self._proofs[target.name] = self._seen(target.name, facts, even_if_busy)
+        except KeyboardInterrupt:
+            self._stop(target.name for target in targets if target.name not in self._proofs)
+
+    @property
+    def _free(self) -> list[str]:
+        return [host for host, each in self._proofs.items() if each.state == "ok"]
+
+    def _split(self) -> tuple[list[Item], list[Item]]:
+        """Return (what each host measures by itself, what takes several)."""
+        items = self._wanted.items
+        several = suites.of_several(items, self._wanted.together)
+        return [item for item in items if item not in several], several
+
+    def _measure_all(self) -> None:
+        alone, several = self._split()
+        for _ in range(self._wanted.runs):
+            if alone:
+                self._run({host: {"measurements": alone} for host in self._free})
+            if several:
+                self._run(_together(sorted(self._free), several))
+
+    def _measure_again(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
+        short = [each for each in verdicts if each.status == SHORT]
+        first, self._figures = self._figures, []
+        alone, several = self._split()
+        mine = {host: [each for each in short if each.figure.host == host] for host in self._free}
+        items = {host: retest.items(mine[host], alone, self._proofs[host].machine.gpus) for host in self._free}
+        self._run({host: {"measurements": each} for host, each in items.items() if each})
+        self._run(_together(retest.meeting(short, self._free), suites.all_meet(several)))
+        if any(each.figure.about.get("nodes", 1) != 1 for each in short):
+            self._run(_together(sorted(self._free), [item for item in several if item["name"] == "nccl"]))
+        second, self._figures = figures.merged(self._figures), first
+        self._besides = retest.others(verdicts, second)
+        return retest.confirmed(verdicts, second)
+
+    def _run(self, plans: Mapping[str, Plan]) -> None:
+        """Have hosts carry out plans, all at once, and take in what they say."""
+        plans = {host: plan for host, plan in plans.items() if plan["measurements"]}
+        if not plans or self._stopped:
+            return
+        env = dict(self._wanted.env)
+        targets = [self._targets[host] for host in plans]
+        left = dict.fromkeys(plans)
+        try:
+            for target, event in self._how(targets, lambda target: {**plans[target.name], "env": env}, self._reach):
+                if self._take(target.name, event):
+                    left.pop(target.name, None)
+        except KeyboardInterrupt:
+            self._stop(left)
+
+    def _take(self, host: str, event: Event) -> bool:
+        """Take one event of one host. Return True if it was its last."""
+        if isinstance(event, Ended):
+            if event.problem:
+                self._add(host, state=event.problem.state, message=event.problem.message)
+            self._add(host, seconds=self._proofs[host].seconds + event.seconds)
+            return True
+        if "record" in event:
+            found = figures.of(host, event["record"])
+            if isinstance(found, Figure):
+                self._figures.append(found)
+            else:
+                self._add(host, unmeasured=[found])
+        for kind in ("step", "note"):
+            if kind in event:
+                text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"
+                self._tell(host, text)
+                self._add(host, notes=[text] if kind == "note" else [])
+        return False
+
+    def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = (), **changes: Any) -> None:
+        """Note something about a host; the same thing once, however often it was measured."""
+        old = self._proofs[host]
+        self._proofs[host] = replace(
+            old,
+            unmeasured=tuple(dict.fromkeys((*old.unmeasured, *unmeasured))),
+            notes=tuple(dict.fromkeys((*old.notes, *notes))),
+            **changes,
+        )
+
+    def _stop(self, hosts: Iterable[str]) -> None:
+        self._stopped = True
+        for host in hosts:
+            message = "the run was stopped before this host was done"
+            self._proofs[host] = replace(
+                self._proofs.get(host, HostVerification(host)), state="interrupted", message=message
+            )
+
+    def _whole(self, host: str, verdicts: Sequence[Verdict], found: Iterable[VerifyFinding]) -> HostVerification:
+        proof = self._proofs[host]
+        mine = [each for each in verdicts if each.figure.host == host]
+        besides = [each for each in self._besides if each.figure.host == host]
+        besides += [each for each in verdicts if each.figure.host != host and takes_two_hosts(each.figure.measurement)]
+        named = diagnosis.named(mine, besides, proof.machine)
+        return replace(
+            proof,
+            verdicts=tuple(named),
+            findings=(*finding.wrong_data(proof.unmeasured), *(each for each in found if each.host == host)),
+        )
+
+
+def reached(host: str, facts: HostFacts | UnreachableError, even_if_busy: bool) -> HostVerification:
+    """Return the state of a host; only hosts that are reached and free are measured."""
+    if isinstance(facts, UnreachableError):
+        return HostVerification(host, facts.state, facts.message)
+    used = "" if even_if_busy else _used(facts)
+    if used:
+        return HostVerification(host, "busy", f"{used}; --allow-busy measures anyway", machines.of(facts))
+    return HostVerification(host, machine=machines.of(facts))
+
+
+def reached_or_not(host: str, facts: HostFacts | UnreachableError, even_if_busy: bool) -> HostVerification:
+    """Return the state of a host that another way than SSH starts: SSH need not reach it."""
+    if not isinstance(facts, UnreachableError):
+        return reached(host, facts, even_if_busy)
+    note = f"its hardware is not known, so no baseline and no shipped figure holds for it: {facts.message}"
+    return HostVerification(host, machine=machines.UNKNOWN, notes=(note,))
+
+
+def _used(facts: HostFacts) -> str:
+    try:
+        who = gpu_users.users(facts)
+    except FactUnreadError as problem:
+        return str(problem)
+    return f"its GPUs are in use by {who}" if who else ""
+
+
+def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
+    """Return the same plan for all of these hosts, as one group."""
+    return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
+
+
+def exit_code(proofs: Sequence[HostVerification]) -> int:
+    """Return 5 if a figure is below target, 3 if a host or a measurement is missing, otherwise 0. The highest wins."""
+    from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
+
+    if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
+        return TOO_SLOW
+    complete = all(
+        each.state == "ok"
+        and not any(one.status == FAILED for one in each.unmeasured)
+        # one host of several that measured together tells for all of them: the others have nothing to say
+        and (each.verdicts or not each.unmeasured)
+        for each in proofs
+    )
+    return OK if complete and any(each.verdicts for each in proofs) else INCOMPLETE

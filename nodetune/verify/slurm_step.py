@@ -1,0 +1,53 @@
+"""A running srun whose tasks measure: what they say, and what they are told."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping
+from typing import Any
+
+from nodetune.hosts.target import UnreachableError
+from nodetune.onhost import protocol
+from nodetune.remote.live_pool import Ended
+from nodetune.remote.slurm import srun
+from nodetune.remote.slurm.srun import Told, tasks
+from nodetune.verify import remote
+
+__all__ = ["MeasuringStep", "tasks"]
+
+
+class MeasuringStep(srun.SrunStep):
+    """What the tasks say: (number of the task, event)."""
+
+    def __init__(self, process: subprocess.Popen[bytes], plan: remote.Plan, script: bytes, nonce: str) -> None:
+        super().__init__(process, plan["hosts"], nonce, protocol.event)
+        self._names: list[str] = plan["hosts"]
+        self._plans = [plan["plans"][number] for number in plan["of"]]
+        self._of: list[int] = plan["of"]
+        self._nonce = nonce
+        self.to_send = script
+
+    def hear(self, number: int, event: Mapping[str, Any]) -> Told:
+        self._relay(number, event)
+        for each in remote.safe(event, self._plans[number]):
+            yield number, each
+        if "end" in event:
+            self.over(number)
+            yield from self._end(number, None)
+
+    def _relay(self, number: int, event: Mapping[str, Any] | Ended) -> None:
+        """Tell all tasks what the group of this one receives; other groups ignore it."""
+        plan = self._plans[number]
+        if plan["group"]:
+            hosts = plan["group"]["hosts"]
+            place = {"group": {"self": hosts.index(self._names[number])}}
+            for told in remote.relayed(event, place):
+                self.to_send += protocol.encode_event({**told, "plan": self._of[number]}, self._nonce)
+
+    def lost(self, number: int, problem: UnreachableError) -> Told:
+        yield from self._end(number, problem)
+
+    def _end(self, number: int, problem: UnreachableError | None) -> Told:
+        ended = Ended(problem, self.spent())
+        self._relay(number, ended)
+        yield number, ended

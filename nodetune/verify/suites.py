@@ -1,0 +1,115 @@
+"""What is measured: suites by name, and what options make of them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodetune.verify import catalogue
+from nodetune.verify.catalogue import of_scope, takes_two_hosts
+
+Item = dict[str, Any]
+"""{"name", "options"} and perhaps "seconds": one line of a plan, as the payload reads it."""
+
+ROUNDS = 2
+"""So that each host meets two others, and a slow pair can be told from a slow host."""
+
+NAMES = ("quick", "full", "nccl")
+"""quick takes at most a minute on eight GPUs. The file of a measurement says in which suites it is, and how."""
+
+
+def suite(name: str) -> list[Item]:
+    """Return what a suite measures, in order."""
+    return [each.item(name) for each in catalogue.measurements().values() if name in each.suites]
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a run is to measure. `only` takes these of the suite, or as the full one has them; the rest are options of single ones."""
+
+    suite: str = "quick"
+    only: tuple[str, ...] = ()
+    gpus: tuple[int, ...] = ()
+    disk: str = ""
+    pairs: bool = False
+    together: bool = False
+    network: str = ""
+    nccl: str = ""
+    nccl_tests: str = ""
+    env: Mapping[str, str] = field(default_factory=dict)
+    runs: int = 1
+
+    @property
+    def items(self) -> list[Item]:
+        """What each host measures, in order."""
+        chosen = [_alone(name, self.suite) for name in self.only] or suite(self.suite)
+        names = [item["name"] for item in chosen]
+        chosen += [_alone("disk")] if self.disk and "disk" not in names else []
+        chosen += [_alone(name) for name in of_scope("pair") if self.pairs and name not in names]
+        return [self._with_options(item) for item in chosen]
+
+    @property
+    def words(self) -> list[str]:
+        """The options that measure all of it again."""
+        usual = "full" if self.only else "quick"
+        return [
+            *([] if self.suite == usual else ["--suite", self.suite]),
+            *(word for name in self.only for word in ("--only", name)),
+            *(word for gpu in self.gpus for word in ("--gpu", str(gpu))),
+            *(["--pairs"] if self.pairs else []),
+            *(word for item in self.items for word in self._of(item["name"], self.together)),
+            *self._set,
+        ]
+
+    def words_for(self, name: str, together: bool) -> list[str]:
+        """Return the options that measure just this again as here; `together`: over all hosts at once."""
+        same = _alone(name, self.suite) == _alone(name)
+        suite = [] if same else ["--suite", self.suite]
+        return [*suite, "--only", name, *self._of(name, together), *self._set]
+
+    def _of(self, name: str, together: bool) -> list[str]:
+        given = {
+            "disk": {"--disk": self.disk},
+            "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
+            "tcp": {"--network": self.network},
+        }
+        words = [word for option, value in given.get(name, {}).items() if value for word in (option, value)]
+        return [*words, *(["--multi-node"] if name == "nccl" and together else [])]
+
+    @property
+    def _set(self) -> list[str]:
+        return [word for name, value in self.env.items() for word in ("--env", f"{name}={value}")]
+
+    def _with_options(self, item: Item) -> Item:
+        options = dict(item["options"])
+        if self.gpus and item["name"] in of_scope("gpus", "collective"):
+            options["gpus"] = list(self.gpus)
+        if item["name"] == "disk" and self.disk:
+            options["dir"] = self.disk
+        if item["name"] == "nccl":
+            options |= {name: path for name, path in (("nccl", self.nccl), ("nccl_tests", self.nccl_tests)) if path}
+        if takes_two_hosts(item["name"]):
+            options |= {"rounds": ROUNDS, **({"network": self.network} if self.network else {})}
+        return {**item, "options": options}
+
+
+def _alone(name: str, suite: str = "full") -> Item:
+    """Return one measurement by name as the suite has it, else as the full suite does."""
+    known = catalogue.of(name)
+    return known.item(suite if suite in known.suites else "full")
+
+
+def of_several(items: Sequence[Item], together: bool) -> list[Item]:
+    """Return the items that take several hosts at once: pairs, and with `together` NCCL over all of them."""
+    names = of_scope("pair", *(("collective",) if together else ()))
+    return [item for item in items if item["name"] in names]
+
+
+def all_meet(items: Sequence[Item]) -> list[Item]:
+    """Return the items with as many rounds as it takes until every two hosts have met."""
+    return [
+        {**item, "options": {**item["options"], "rounds": 0}, "seconds": catalogue.of(item["name"]).all_pairs_seconds}
+        for item in items
+        if takes_two_hosts(item["name"])
+    ]

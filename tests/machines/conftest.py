@@ -1,0 +1,52 @@
+"""Fixtures over virtual machines; tests of this folder are slow. See docs/testing-fleet.md."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.machines import inventory, template
+from tests.machines.pool import Fleet
+
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if Path(str(item.fspath)).parent == HERE:
+            item.add_marker(pytest.mark.slow)
+            item.add_marker(pytest.mark.fleet)
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))  # a file's machines go from test to test
+
+
+@pytest.fixture(scope="session")
+def fleet():
+    """Starts machines: fleet(2), fleet(1, mode="cold"). They stay for the session; fleet.stop(machine) ends one."""
+    if os.geteuid():
+        pytest.skip("building virtual machines needs root (CI has it)")
+    with Fleet(template.ensure()) as made:
+        yield made
+
+
+@pytest.fixture(scope="session")
+def machine(fleet):
+    """One machine that all tests share: leave it as you found it."""
+    return fleet(1)[0]
+
+
+@pytest.fixture
+def fresh_machine(fleet):
+    """A machine that is this test's own."""
+    made = fleet(1)[0]
+    yield made
+    fleet.stop(made)
+
+
+@pytest.fixture
+def inventory_of(tmp_path):
+    """Writes an inventory of machines, for `nodetune -i` and for Ansible: inventory_of([machine], user="op", …)."""
+
+    def write(machines, **given):
+        return inventory.write(tmp_path / "inventory.yml", machines, **given)
+
+    return write

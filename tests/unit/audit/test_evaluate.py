@@ -1,0 +1,225 @@
+"""Facts become findings: absent is not zero, unread is not a pass, running is not persisted."""
+
+import time
+from dataclasses import replace
+
+import pytest
+
+from nodetune.api.facts_view import FactUndeclaredError
+from nodetune.api.model import Check, Ref, When
+from nodetune.api.predicates import AtLeast, Equals
+from nodetune.api.remedies import manual, sysctl
+from nodetune.audit import evaluate
+from nodetune.facts import document
+
+CHECK = Check(
+    fact="a.b",
+    accept=Equals(0),
+    set=0,
+    severity="high",
+    remedy=sysctl("a.b", boot_default=60),
+    id="x",
+    doc="A fault.\n",
+)
+PERSISTED = "persisted.sysctl.a.b"
+
+
+def judge(check, **facts):
+    named = {name.replace("__", "."): fact for name, fact in facts.items()}
+    return evaluate.judge(check, document.from_data({"facts": named}))
+
+
+def kept(value):
+    return {"value": {"value": value, "file": "/etc/sysctl.d/a.conf", "line": 3}}
+
+
+def test_a_zero_that_is_wanted_and_kept_passes():
+    assert judge(CHECK, a__b={"value": 0}, **{PERSISTED: kept(0)}).status == "pass"
+
+
+def test_a_wrong_value_fails_with_its_fix():
+    finding = judge(CHECK, a__b={"value": 1}, **{PERSISTED: {"absent": ""}})
+    assert (finding.status, finding.observed, finding.wanted) == ("fail", "1", "0")
+    assert (finding.fix.kind, finding.fix.target, finding.fix.value) == ("sysctl", "a.b", 0)
+
+
+def test_a_value_that_the_next_boot_overwrites_fails_and_names_the_file():
+    finding = judge(CHECK, a__b={"value": 0}, **{PERSISTED: kept(1)})
+    assert finding.status == "fail"
+    assert finding.reason == "the next boot sets 1: /etc/sysctl.d/a.conf line 3"
+
+
+def test_a_value_that_no_file_keeps_fails_where_the_kernel_starts_from_another():
+    finding = judge(CHECK, a__b={"value": 0}, **{PERSISTED: {"absent": ""}})
+    assert finding.status == "fail"
+    assert finding.reason == "no file keeps it: the next boot starts from 60"
+
+
+def test_an_unknown_boot_default_is_no_fault():
+    check = replace(CHECK, remedy=sysctl("a.b"))
+    assert judge(check, a__b={"value": 0}, **{PERSISTED: {"absent": ""}}).status == "pass"
+
+
+@pytest.mark.parametrize("meaning", ["skip", "pass", "fail"])
+def test_the_check_says_what_absence_means(meaning):
+    finding = judge(replace(CHECK, absent=meaning), a__b={"absent": "no such file"})
+    assert finding.status == meaning
+
+
+def test_what_could_not_be_read_is_unknown_and_says_why():
+    finding = judge(CHECK, a__b={"unread": "permission denied"})
+    assert (finding.status, finding.reason) == ("unknown", "permission denied")
+
+
+def test_a_fact_that_was_not_collected_is_unknown():
+    assert judge(CHECK).status == "unknown"
+
+
+def test_a_failed_family_explains_its_facts():
+    host = document.from_data({"facts": {}, "failed": {"a": "did not return within 6 s in reading a"}})
+    assert evaluate.judge(CHECK, host).reason == "did not return within 6 s in reading a"
+
+
+def test_the_failing_subjects_and_the_odd_one_are_named():
+    each = {f"GPU{number}": {"value": int(number == 5)} for number in range(8)}
+    check = replace(CHECK, remedy=manual("look"), set=None)
+    finding = judge(check, a__b={"each": each})
+    assert list(finding.subjects) == ["GPU5"]
+    assert finding.odd == ("GPU5",)
+    assert finding.siblings == 8
+    assert finding.observed == "GPU5: 1"
+
+
+def test_subjects_that_all_fail_have_no_odd_one():
+    finding = judge(
+        CHECK, a__b={"each": {f"GPU{number}": {"value": 1} for number in range(8)}}, **{PERSISTED: {"absent": ""}}
+    )
+    assert finding.observed == "GPU0-7: 1"
+    assert finding.odd == ()
+
+
+def test_one_unreadable_subject_among_good_ones_is_unknown():
+    each = {"GPU0": {"value": 0}, "GPU1": {"unread": "GPU is lost"}}
+    finding = judge(CHECK, a__b={"each": each})
+    assert (finding.status, dict(finding.subjects)) == ("unknown", {"GPU1": "GPU is lost"})
+
+
+def test_a_failing_subject_outweighs_an_unreadable_one():
+    each = {"GPU0": {"value": 1}, "GPU1": {"unread": "GPU is lost"}}
+    assert judge(CHECK, a__b={"each": each}, **{PERSISTED: {"absent": ""}}).status == "fail"
+
+
+def test_a_check_that_does_not_apply_is_skipped_with_the_reason():
+    check = replace(CHECK, applies=(When("host.virtual", Equals(wanted=False), "a virtual machine"),))
+    finding = judge(check, a__b={"value": 1}, host__virtual={"value": True})
+    assert (finding.status, finding.reason) == ("skip", "a virtual machine")
+
+
+def test_a_condition_that_cannot_be_read_is_unknown_not_skipped():
+    check = replace(CHECK, applies=(When("host.virtual", Equals(wanted=False), "a virtual machine"),))
+    assert judge(check, a__b={"value": 1}, host__virtual={"unread": "no"}).status == "unknown"
+
+
+def test_an_empty_override_leaves_the_setting_untouched():
+    assert judge(replace(CHECK, accept=None), a__b={"value": 1}).status == "skip"
+
+
+def test_a_reference_compares_each_subject_with_its_own_value():
+    check = Check(
+        fact="pcie.width", accept=Equals(Ref("pcie.max")), severity="high", remedy=manual("reseat"), id="x", doc="A.\n"
+    )
+    each = {"GPU0": {"value": 16}, "GPU1": {"value": 8}}
+    most = {"GPU0": {"value": 16}, "GPU1": {"value": 16}}
+    finding = judge(check, pcie__width={"each": each}, pcie__max={"each": most})
+    assert list(finding.subjects) == ["GPU1"]
+
+
+def test_a_reference_to_many_subjects_stays_linear():
+    check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
+    many = {"each": {f"GPU{number}": {"value": number} for number in range(100_000)}}
+    began = time.monotonic()
+    assert judge(check, a__x=many, a__y=many).status == "pass"
+    assert time.monotonic() - began < 20
+
+
+def test_an_unreadable_subject_of_a_reference_costs_only_its_own_verdict():
+    check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
+    now = {"each": {"GPU0": {"value": 8}, "GPU1": {"value": 16}}}
+    finding = judge(check, a__x=now, a__y={"each": {"GPU0": {"value": 16}, "GPU1": {"unread": "lost"}}})
+    assert (finding.status, list(finding.subjects)) == ("fail", ["GPU0"])
+
+
+def test_the_words_of_a_host_are_safe_to_print_and_bounded_wherever_they_stand():
+    nasty = {"value": {"value": 1, "file": "/etc/\x1b]0;x\x07.conf", "line": "\x1b"}}
+    finding = judge(CHECK, a__b={"value": 1}, **{"persisted.sysctl.a.b": nasty})
+    assert not set(finding.reason) & set("\x1b\x07")
+    finding = judge(CHECK, a__b={"value": ["x" * 300] * 1000})
+    assert len(finding.observed) < 5000
+
+
+def test_a_computed_wanted_value_is_what_the_fix_sets():
+    check = Check(
+        fact="sysctl.x",
+        accept=AtLeast(Ref("a.want")),
+        set=Ref("a.want"),
+        severity="low",
+        remedy=sysctl("x"),
+        id="x",
+        doc="A.\n",
+    )
+    finding = judge(check, sysctl__x={"value": 1}, a__want={"value": 9}, **{"persisted.sysctl.x": {"absent": ""}})
+    assert (finding.wanted, finding.fix.value) == ("at least 9", 9)
+
+
+def test_a_check_sees_only_the_facts_that_it_declared():
+    check = Check(
+        observe=lambda facts: facts["other.fact"],
+        needs=("a.b",),
+        accept=Equals(0),
+        severity="low",
+        remedy=manual("x"),
+        id="x",
+        doc="A.\n",
+    )
+    with pytest.raises(FactUndeclaredError):
+        judge(check, a__b={"value": 0}, other__fact={"value": 0})
+
+
+def test_an_observation_may_mix_values_and_unreadable_subjects():
+    from nodetune.api.model import Unread
+
+    check = Check(
+        observe=lambda facts: {"eth0": 1, "eth1": Unread("down")},
+        needs=("a.b",),
+        accept=Equals(1),
+        severity="low",
+        remedy=manual("x"),
+        id="x",
+        doc="A.\n",
+    )
+    assert judge(check, a__b={"value": 0}).status == "unknown"
+
+
+@pytest.mark.parametrize("shape", ["text", 5, [], {"a": 1}, [[[]]], True, None, {"GPU0": None}])
+def test_facts_of_an_unexpected_shape_are_no_verdict_and_no_traceback(shape):
+    """Some checks can say something of any shape (a number is at most 60, a list is empty); most have no verdict."""
+    from nodetune import checks
+
+    for fact in ({"value": shape}, {"each": {"GPU0": {"value": shape}}}):
+        named = [(each, dict.fromkeys(evaluate.raw(evaluate.declared(each)), fact)) for each in checks.load_all()]
+        found = [judge(each, **facts) for each, facts in named]
+        puzzled = [each for each in found if each.reason.startswith("the facts have an unexpected shape: ")]
+        assert len(puzzled) > 50
+        assert {(each.status, each.fix, "\n" in each.reason) for each in puzzled} == {("unknown", None, False)}
+        assert len([each for each in found if each.status == "pass"]) <= 20
+
+
+@pytest.mark.parametrize("problem", [TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError, MemoryError])
+def test_a_check_that_fails_over_facts_has_no_verdict_and_says_why(problem):
+    def observe(_facts):
+        raise problem("odd")
+
+    check = replace(CHECK, fact=None, set=None, observe=observe, needs=("a.b",), remedy=manual("x"))
+    finding = judge(check, a__b={"value": 0})
+    assert finding.status == "unknown"
+    assert finding.reason == f"the facts have an unexpected shape: {problem('odd')!r}"

@@ -1,0 +1,265 @@
+"""Hosts of one kind are held against each other, and only what is known counts."""
+
+import pytest
+import yaml
+
+from nodetune import checks
+from nodetune.api.model import SEVERITIES
+from nodetune.audit import explain, fleet
+from nodetune.audit.fleet import outliers
+from nodetune.audit.selection import Selection
+from nodetune.checks import fleet_comparisons as catalogue
+from nodetune.facts import document
+from nodetune.foundation import text as plain_text
+
+H200 = {f"GPU{number}": {"value": "NVIDIA H200"} for number in range(8)}
+DRIVER = "gpu.driver_version"
+
+
+def host(name, **facts):
+    """A host with eight H200; fact names are written with __ for the first dot."""
+    given = {key.replace("__", "."): value for key, value in facts.items()}
+    shaped = {key: value if isinstance(value, dict) else {"value": value} for key, value in given.items()}
+    return document.from_data({"host": name, "facts": {"gpu.names": {"each": H200}, **shaped}})
+
+
+def found(hosts, check, by="gpu", reference=None, groups=None):
+    census = fleet.Collector([fleet.every()[check]], by, reference)
+    if groups:
+        census.expect(groups)
+    for each in hosts:
+        census.add(each)
+    return {name: runs[0][0] for name, runs in census.findings().items()}
+
+
+def drivers(*versions):
+    return [host(f"n{number}", gpu__driver_version=version) for number, version in enumerate(versions)]
+
+
+def test_the_majority_is_named_and_the_odd_one_told():
+    told = found(drivers("1", "1", "1", "1", "2"), "fleet-driver-differs")
+    assert [each.status for each in told.values()] == ["pass"] * 4 + ["fail"]
+    odd = told["n4"]
+    assert (odd.observed, odd.wanted, odd.agree, odd.compared) == ("2", "1", 4, 5)
+    assert "4 of 5 hosts (NVIDIA H200)" in odd.reason
+
+
+def test_hosts_that_are_odd_in_the_same_way_share_one_finding():
+    told = found(drivers(*"11111111", "2", "2"), "fleet-driver-differs")
+    assert told["n8"] is told["n9"]
+
+
+def test_without_a_majority_nobody_is_called_odd():
+    told = found(drivers(*"111222"), "fleet-driver-differs")
+    assert {each.status for each in told.values()} == {"fail"}
+    assert not any(each.decided for each in told.values())
+    assert "no majority" in told["n0"].reason
+    assert "3 have 1, 3 have 2" in told["n0"].reason
+
+
+def test_too_few_hosts_are_said_to_be_too_few():
+    told = found(drivers("1", "1", "2"), "fleet-driver-differs")
+    assert {each.status for each in told.values()} == {"skip"}
+    assert "at least 4" in told["n0"].reason
+
+
+def test_one_host_alone_is_compared_with_nothing():
+    assert not found(drivers("1"), "fleet-driver-differs")
+
+
+def test_a_host_whose_fact_is_unread_is_not_odd_and_does_not_count():
+    told = found(
+        [*drivers(*"1111"), host("x", gpu__driver_version={"unread": "permission denied"})], "fleet-driver-differs"
+    )
+    assert told["x"].status == "skip"
+    assert "permission denied" in told["x"].reason
+    assert told["n0"].compared == 4
+
+
+def test_a_driver_that_is_absent_is_odd():
+    told = found([*drivers(*"1111"), host("x", gpu__driver_version={"absent": "no driver"})], "fleet-driver-differs")
+    assert told["x"].status == "fail"
+    assert told["x"].observed == "no driver"
+
+
+def test_a_setting_that_is_absent_is_no_difference_where_nothing_says_so():
+    hosts = [
+        document.from_data({"host": f"n{each}", "facts": {"sysctl.vm.swappiness": {"value": 10}}}) for each in range(4)
+    ]
+    hosts.append(document.from_data({"host": "x", "facts": {"sysctl.vm.swappiness": {"absent": "not there"}}}))
+    assert found(hosts, "fleet-sysctl-differs")["x"].status == "skip"
+
+
+def test_kinds_of_gpu_are_compared_within_themselves():
+    others = [
+        document.from_data(
+            {
+                "host": f"l{each}",
+                "facts": {"gpu.names": {"each": {"GPU0": {"value": "NVIDIA L40S"}}}, DRIVER: {"value": "2"}},
+            }
+        )
+        for each in range(4)
+    ]
+    told = found([*drivers(*"1111"), *others], "fleet-driver-differs")
+    assert {each.status for each in told.values()} == {"pass"}
+    assert {each.group for each in told.values()} == {"NVIDIA H200", "NVIDIA L40S"}
+
+
+def test_a_host_whose_driver_does_not_answer_stays_in_its_group_by_its_pci_ids():
+    bus = {"pci.gpus": {"value": ["0000:1b:00.0"]}, "pci.devices": {"value": {"0000:1b:00.0": {"device": "2335"}}}}
+    hosts = [
+        document.from_data(
+            {"host": f"n{each}", "facts": {"gpu.names": {"each": H200}, "host.kernel": {"value": "6"}, **bus}}
+        )
+        for each in range(4)
+    ]
+    dead = {"gpu.names": {"unread": "the driver does not answer"}, "host.kernel": {"value": "5"}, **bus}
+    told = found([*hosts, document.from_data({"host": "dead", "facts": dead})], "fleet-kernel-differs")
+    assert told["dead"].group == "NVIDIA H200"
+    assert told["dead"].status == "fail"
+
+
+@pytest.mark.parametrize(
+    ("by", "groups", "names"),
+    [
+        ("all", None, {"all hosts"}),
+        ("host.kernel", None, {"host.kernel 5", "host.kernel 6"}),
+        ("inventory", {f"n{each}": ("a",) if each < 4 else ("a", "b") for each in range(8)}, {"a", "a+b"}),
+    ],
+)
+def test_hosts_can_be_grouped_otherwise(by, groups, names):
+    hosts = [host(f"n{each}", gpu__driver_version="1", host__kernel="5" if each < 4 else "6") for each in range(8)]
+    told = found(hosts, "fleet-driver-differs", by, groups=groups)
+    assert {each.group for each in told.values()} == names
+
+
+def test_a_fact_to_group_by_that_no_host_has_is_an_error():
+    with pytest.raises(fleet.CohortError, match="host.kernl"):
+        found(drivers(*"1111"), "fleet-driver-differs", "host.kernl")
+
+
+def test_a_reference_host_replaces_the_majority():
+    told = found(drivers("1", "1", "1", "1", "2"), "fleet-driver-differs", reference="n4")
+    assert [each.status for each in told.values()] == ["fail"] * 4 + ["pass"]
+    assert told["n0"].wanted == "2"
+    assert "n4" in told["n0"].reason
+
+
+def test_a_reference_file_serves_a_single_host():
+    told = found(drivers("1"), "fleet-driver-differs", reference=host("golden", gpu__driver_version="2"))
+    assert (told["n0"].observed, told["n0"].wanted) == ("1", "2")
+
+
+def test_a_reference_of_another_kind_is_not_compared_with():
+    told = found(drivers("1"), "fleet-driver-differs", reference=document.from_data({"host": "cpu1", "facts": {}}))
+    assert told["n0"].status == "skip"
+    assert "another kind" in told["n0"].reason
+
+
+def test_a_reference_that_nobody_knows_is_an_error():
+    with pytest.raises(fleet.ReferenceHostError, match="nobody"):
+        found(drivers(*"1111"), "fleet-driver-differs", reference="nobody")
+
+
+def test_a_reference_that_was_not_reached_is_said_so():
+    groups = {"n0": (), "n1": (), "down": ()}
+    told = found(drivers("1", "2"), "fleet-driver-differs", reference="down", groups=groups)
+    assert "not reached" in told["n0"].reason
+
+
+def test_the_device_that_differs_is_named():
+    def links(last):
+        active = {f"GPU{each}": {"value": {"active": list(range(18)), "inactive": []}} for each in range(7)}
+        return {"each": {**active, "GPU7": {"value": {"active": list(range(last)), "inactive": []}}}}
+
+    hosts = [host(f"n{each}", gpu__nvlink_state=links(18)) for each in range(4)]
+    told = found([*hosts, host("x", gpu__nvlink_state=links(12))], "fleet-nvlink-differs")
+    assert told["x"].subjects == {"GPU7": "12"}
+    assert told["x"].wanted == "18"
+
+
+@pytest.mark.parametrize(
+    ("common", "other", "observed"), [({}, {"isolcpus": "1"}, "isolcpus: 1"), ({"quiet": ""}, {}, "quiet: not given")]
+)
+def test_what_one_host_has_more_or_less_than_the_others_is_told(common, other, observed):
+    hosts = [host(f"n{each}", cmdline__running={"value": common}) for each in range(4)]
+    told = found([*hosts, host("x", cmdline__running={"value": other})], "fleet-kernel-arguments-differ")
+    assert told["x"].observed == observed
+
+
+def test_arguments_that_name_a_machine_are_never_compared():
+    hosts = [
+        host(f"n{each}", cmdline__running={"value": {"root": f"UUID={each}", "ip": str(each)}}) for each in range(5)
+    ]
+    assert {each.status for each in found(hosts, "fleet-kernel-arguments-differ").values()} == {"pass"}
+
+
+def test_cards_are_compared_with_cards_of_their_model():
+    def cards(first, second):
+        return {
+            "value": {"mlx5_0": {"firmware": first, "board_id": "A"}, "mlx5_1": {"firmware": second, "board_id": "B"}}
+        }
+
+    hosts = [host(f"n{each}", rdma__devices=cards("1", "2")) for each in range(4)]
+    told = found([*hosts, host("x", rdma__devices=cards("1", "9"))], "fleet-rdma-firmware-differs")
+    assert {each.status for name, each in told.items() if name != "x"} == {"pass"}
+    assert told["x"].subjects == {"mlx5_1": "9"}
+
+
+def test_counters_that_are_all_alike_make_no_noise_an_outlier():
+    bounds = outliers.bounds([0.0] * 99 + [3.0], least=100, times=20, below=False)
+    assert bounds.high == 100
+
+
+def test_a_second_population_is_no_outlier():
+    assert outliers.bounds([1.0] * 6 + [90.0] * 4, least=5, times=1, below=False).high == float("inf")
+
+
+def test_a_job_that_has_just_ended_makes_no_gpu_stand_apart():
+    def hot(degrees):
+        return {
+            "gpu__temperature": {"each": {name: {"value": degrees} for name in H200}},
+            "gpu__power_usage": {"each": {name: {"value": 90_000} for name in H200}},
+            "gpu__power_management_limit": {"each": {name: {"value": 700_000} for name in H200}},
+        }
+
+    hosts = [host(f"n{each}", **hot(32)) for each in range(9)] + [host("ended", **hot(70))]
+    for check in ("fleet-gpu-hot", "fleet-host-hot"):
+        assert not any(each.status == "fail" for each in found(hosts, check).values())
+
+
+@pytest.mark.parametrize("shape", [[], "x", 5, None, {"a": {"firmware": ["\x1b[2J"]}}, {"a": 5}, {"a": None}, [[]]])
+def test_hostile_shapes_harm_nobody(shape):
+    names = sorted({name for each in fleet.every().values() for name in each.needs})
+    good = [host(f"n{each}", rdma__devices={"value": {}}) for each in range(4)]
+    for given in ({"value": shape}, {"each": {"GPU0": {"value": shape}}}):
+        nasty = document.from_data({"host": "x", "facts": dict.fromkeys(names, given)})
+        census = fleet.Collector(by="all")
+        for each in (*good, nasty):
+            census.add(each)
+        texts = [one.observed + one.wanted + one.reason for runs in census.findings().values() for one in runs[0]]
+        assert all(text == plain_text.plain(text, 5000) for text in texts)
+
+
+@pytest.mark.parametrize("name", sorted(fleet.every()))
+def test_a_comparison_is_whole(name):
+    each = fleet.every()[name]
+    assert name.startswith("fleet-") and name not in checks.catalogue()
+    assert each.severity in SEVERITIES
+    assert each.kind in ("same", "outlier") and (each.kind == "outlier") == bool(each.measure)
+    assert all((each.title, each.why, each.confirm, each.next, each.sources))
+    assert all(source.startswith("https://") for source in each.sources)
+    assert each.facts or each.measure
+    assert not each.missing or each.alike == "name", "what is missing is known by its name"
+    told = explain.explain(each.as_check())
+    assert tuple(told.sections) == explain.HEADINGS and all(told.sections.values())
+
+
+def test_saved_facts_hold_all_that_is_compared():
+    needed = {name for each in fleet.every().values() for name in each.needs}
+    assert needed <= Selection().facts()
+
+
+def test_each_entry_of_the_file_has_known_keys():
+    entries = yaml.safe_load((catalogue.HERE / "fleet_comparisons.yml").read_text())
+    assert len({each["id"] for each in entries}) == len(entries)

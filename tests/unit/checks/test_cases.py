@@ -1,0 +1,44 @@
+"""Every check judges the cases of its file in tests/data/cases as the file says."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nodetune import checks
+from nodetune.audit import evaluate
+from nodetune.facts import document
+
+CASES = Path(__file__).parents[2] / "data" / "cases"
+STATUSES = ("pass", "fail", "skip", "unknown")
+
+
+def cases():
+    for path in sorted(CASES.glob("*.yml")):
+        content = yaml.safe_load(path.read_text())
+        for status in STATUSES:
+            group = content.get(status, [])
+            for number, case in enumerate(group if isinstance(group, list) else [group]):
+                yield pytest.param(
+                    path.stem, status, content.get("given", {}), case, id=f"{path.stem}-{status}-{number}"
+                )
+
+
+def judge(check, facts):
+    persisted = {check.remedy.persisted: {"absent": "no file sets it"}} if check.remedy.persisted else {}
+    return evaluate.judge(check, document.from_data({"host": "case", "facts": {**persisted, **facts}}))
+
+
+@pytest.mark.parametrize(("name", "status", "given", "case"), list(cases()))
+def test_a_case_gets_the_verdict_that_its_file_states(name, status, given, case):
+    facts = {**given, **case}
+    wanted = facts.pop("finding", {})
+    finding = judge(checks.load(name.replace("_", "-")), facts)
+    assert finding.status == status, finding
+    for field, expected in wanted.items():
+        if field.endswith("_has"):
+            assert expected in getattr(finding, field.removesuffix("_has"))
+        elif field in ("subjects", "odd"):
+            assert list(getattr(finding, field)) == expected
+        else:
+            assert getattr(finding, field) == expected

@@ -1,0 +1,286 @@
+"""Profiles and site files: overlays change only what they name, and every error names file and line."""
+
+import json
+from dataclasses import replace
+
+import jsonschema
+import pytest
+import yaml
+
+from nodetune.api.model import Finding, Waiver
+from nodetune.api.predicates import AtMost, Equals
+from nodetune.config import profile, waivers
+from nodetune.facts import document
+from nodetune.foundation import paths
+from nodetune.foundation.yaml_lines import FileError
+
+
+def site(tmp_path, text):
+    path = tmp_path / "site.yml"
+    path.write_text(text)
+    return profile.read(path)
+
+
+def resolved(tmp_path, text, *names):
+    return {check.id: check for check in profile.resolve(profile.named(names), site(tmp_path, text)).checks}
+
+
+def test_a_site_file_overrides_what_is_accepted_set_and_how_severe_it_is(tmp_path):
+    text = "checks:\n  numa-balancing-on: {accept: {at_most: 1}, set: 1, severity: low, gate: true}\n"
+    check = resolved(tmp_path, text)["numa-balancing-on"]
+    assert (check.accept, check.set, check.severity) == (AtMost(1), 1, "low")
+    assert "numa-balancing-on" in profile.resolve(("base",), site(tmp_path, text)).gates
+
+
+def test_an_empty_override_leaves_the_setting_untouched(tmp_path):
+    assert resolved(tmp_path, "checks:\n  numa-balancing-on:\n")["numa-balancing-on"].accept is None
+
+
+def test_off_takes_a_check_out(tmp_path):
+    assert "numa-balancing-on" not in resolved(tmp_path, "checks:\n  numa-balancing-on: off\n")
+
+
+def test_a_later_overlay_wins(tmp_path):
+    text = "checks:\n  thp-unsuitable: {accept: never, set: never}\n"
+    assert resolved(tmp_path, text, "inference")["thp-unsuitable"].accept == Equals("never")
+
+
+@pytest.mark.parametrize(
+    ("added", "fact", "kind"),
+    [
+        ("sysctl: vm.nr_hugepages\n    accept: 0\n    set: 0", "sysctl.vm.nr_hugepages", "sysctl"),
+        ("file: /etc/motd\n    accept: {matches: welcome}", "file./etc/motd", "manual"),
+        ("service: auditd\n    accept: enabled\n    set: enabled", "services.auditd", "service"),
+        ("kernel_arg: audit\n    accept: 1\n    set: 1", "cmdline.running.audit", "kernel_arg"),
+    ],
+)
+def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
+    found = resolved(tmp_path, f"add:\n  - id: site-mine\n    {added}\n")["site-mine"]
+    assert (found.fact, found.remedy.kind, found.area) == (fact, kind, "site")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("chekcs: {}\n", "line 1: no key is called 'chekcs': did you mean 'checks'?"),
+        (
+            "about: x\nchecks:\n  numa-balancing-no: off\n",
+            "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?",
+        ),
+        ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity wants one of"),
+        (
+            "checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n",
+            "line 3: no key is called 'at_lest': did you mean 'at_least'?",
+        ),
+        ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate wants true or false"),
+        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on wants a mapping, on, off, or nothing"),
+        ("checks:\n  numa-balancing-on: off\n  numa-balancing-on: off\n", "line 3: 'numa-balancing-on' stands twice"),
+        ("- a\n", "line 1: a site file wants a mapping"),
+        ("a: [\n", "not YAML"),
+        ("a: \x01\n", "not YAML"),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o}\n",
+            "line 2: an item of waivers lacks until",
+        ),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o, until: soon}\n",
+            "line 2: until wants a date",
+        ),
+        (
+            "waivers:\n  - id: numa-balancing-on\n    hosts: gpu[1\n    reason: r\n    owner: o\n    until: 2030-01-01\n",
+            "line 3: hosts: 'gpu[1' is no node set",
+        ),
+        (
+            "waivers:\n  - {id: numa-balancing-on, hosts: [a, b], reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: hosts wants a node set or shell patterns, such as gpu[001-004],login*",
+        ),
+        (
+            "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-02-30\n",
+            "line 6: '2025-02-30' is no date: day is out of range for month",
+        ),
+        ("about: x\nprofile: nope\n", "line 2: no profile is called 'nope'; there are: base, "),
+        ("profile:\n  - vm\n  - inferense\n", "line 3: no profile is called 'inferense': did you mean 'inference'?"),
+        (
+            "waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: no check is called 'nope'",
+        ),
+        ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: id wants site- and small letters"),
+        (
+            "add:\n  - {id: site-a, accept: 0}\n",
+            "line 2: an item of add wants exactly one of sysctl, file, service, kernel_arg",
+        ),
+        ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: an item of add lacks accept"),
+        ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),
+        ("add:\n  - {id: site-a, service: x, accept: [up]}\n", "line 2: a service is wanted enabled, disabled, masked"),
+        (
+            "add:\n  - {id: site-a, sysctl: a.b, accept: 0}\n  - {id: site-a, sysctl: a.c, accept: 0}\n",
+            "line 3: site-a stands twice",
+        ),
+        (
+            "waivers:\n  - {id: [a], hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
+            "line 2: id wants a text",
+        ),
+        ("about: x\n5: y\n", "line 2: no key is called 5; there are: about, profile"),
+        ("profile: {a: b}\nwaivers: {}\nabout: []\n", "line 1: profile wants a text or a list"),
+        (
+            "checks:\n  numa-balancing-on: {accept: {at_least: 1, at_most: 2}}\n",
+            "line 2: {'at_least': 1, 'at_most': 2} has too",
+        ),
+        ("? [a]\n: 1\n", "line 1: not YAML: a key is a single word"),
+        ("checks:\n  numa-balancing-on: {accept: {fact: derived.nope}}\n", "line 2: no fact is called 'derived.nope'"),
+        ("checks:\n  numa-balancing-on: {set: {fact: nope.x}}\n", "line 2: no fact is called 'nope.x'"),
+        ("when:\n  - {fact: nope.x, accept: 1}\n", "line 2: no fact is called 'nope.x'"),
+        ("checks:\n  numa-balancing-on: {accept: {within: [9, 1]}}\n", "line 2: within wants two numbers"),
+    ],
+)
+def test_an_error_names_file_and_line(tmp_path, text, message):
+    with pytest.raises(FileError) as caught:
+        site(tmp_path, text)
+    assert message in str(caught.value)
+    assert str(caught.value).startswith(str(tmp_path / "site.yml"))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_site_file_that_is_not_there_is_one_line(tmp_path):
+    with pytest.raises(FileError, match="no such file"):
+        profile.read(tmp_path / "none.yml")
+
+
+def test_an_unknown_profile_is_named_with_those_that_exist():
+    with pytest.raises(FileError, match="did you mean 'inference'"):
+        profile.named(["inferense"])
+
+
+def facts(**values):
+    return document.from_data({"facts": {name.replace("__", "."): fact for name, fact in values.items()}})
+
+
+def test_the_facts_choose_the_overlays_and_say_why():
+    names, reason = profile.matching(facts(host__virtual={"value": True}))
+    assert names[:2] == ("base", "training")
+    assert "vm" in names
+    assert "vm: a virtual machine" in reason
+
+
+def test_facts_that_cannot_be_read_choose_nothing():
+    assert profile.matching(facts(host__virtual={"unread": "no"}))[0] == ("base", "training")
+
+
+def failing(check="a"):
+    return Finding(check, "fail", "high")
+
+
+WAIVER = Waiver("a", "gpu[001-004]", "vendor case 7", "ops", "2030-01-31")
+
+
+@pytest.mark.parametrize(
+    ("host", "today", "status"),
+    [("gpu003", "2030-01-31", "waived"), ("gpu005", "2030-01-31", "fail"), ("gpu003", "2030-02-01", "fail")],
+)
+def test_a_waiver_covers_its_hosts_until_its_last_day(host, today, status):
+    (found,) = waivers.waive([failing()], [WAIVER], host, today)
+    assert found.status == status
+
+
+def test_of_two_waivers_for_one_check_the_longer_counts():
+    ended = replace(WAIVER, hosts="*", until="2029-01-01")
+    (found,) = waivers.waive([failing()], [WAIVER, ended], "gpu003", "2030-01-31")
+    assert found.status == "waived"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "host", "covered"),
+    [
+        ("gpu[01-16]", "gpu06", True),
+        ("gpu[01-16]", "gpu6", False),  # which the shell pattern of the same letters would name
+        ("gpu[1,3],login*", "login2", True),
+        ("gpu[1,3],login*", "gpu3", True),
+        ("gpu?", "gpu7", True),
+        ("gpu[1,3],login[!1]*", "gpu3", True),
+        ("gpu[1,3],login[!1]*", "login1", False),
+        ("gpu[1-9]!gpu3,login*", "gpu3", False),
+        ("gpu1, gpu[5-6],", "gpu6", True),
+    ],
+)
+def test_a_waiver_names_hosts_by_node_set_or_shell_pattern(pattern, host, covered):
+    assert waivers.covers(pattern, host) is covered
+
+
+def test_a_site_file_with_conditions_is_refused_rather_than_applied_everywhere(tmp_path):
+    found = site(tmp_path, "when:\n  - {fact: host.virtual, accept: true}\n")
+    with pytest.raises(FileError, match="when has no effect in a site file"):
+        profile.resolve(("base",), found)
+
+
+def test_an_ended_waiver_says_that_it_ended():
+    (found,) = waivers.waive([failing()], [WAIVER], "gpu003", "2031-01-01")
+    assert found.reason == "the waiver of ops ended on 2030-01-31"
+
+
+def test_the_shipped_profiles_and_the_published_schema_agree():
+    schema = json.loads(paths.bundled("documents/schemas").joinpath("site.json").read_text())
+    for path in sorted(profile.FOLDER.glob("*.yml")):
+        jsonschema.validate(yaml.safe_load(path.read_text()), schema)
+        profile.read(path)
+
+
+def test_every_shipped_override_changes_something():
+    base = {check.id: check for check in profile.resolve(("base",)).checks}
+    overrides = [
+        (name, check_id, change)
+        for name, overlay in profile.shipped().items()
+        for check_id, change in overlay.checks.items()
+        if isinstance(change, dict)
+    ]
+    assert len(overrides) > 5
+    for name, check_id, change in overrides:
+        changed = any(getattr(base[check_id], key) != each for key, each in change.items() if key != "gate")
+        assert changed or "gate" in change, (name, check_id)
+
+
+def test_a_check_that_is_off_stays_off_until_a_file_says_on(tmp_path):
+    shipped_off = next(name for name, change in profile.shipped()["base"].checks.items() if change is False)
+    assert shipped_off not in resolved(tmp_path, f"checks:\n  {shipped_off}: {{severity: low}}\n")
+    assert shipped_off in resolved(tmp_path, f"checks:\n  {shipped_off}: on\n")
+
+
+def test_a_named_profile_replaces_the_intent_and_keeps_what_the_facts_call_for():
+    names, reason = profile.matching(facts(host__virtual={"value": True}), ["inference"])
+    assert names == ("base", "inference", "vm")
+    assert reason == "as told; vm: a virtual machine"
+
+
+def test_shipped_profiles_hold_nothing_that_only_a_site_file_may_say():
+    shipped = profile.shipped()
+    assert {"base", "training"} <= set(shipped)
+    assert [name for name, each in shipped.items() if each.profile or each.waivers or each.add] == []
+
+
+def test_a_waiver_covers_hosts_with_long_numbers():
+    assert waivers.covers("node[123456-123460]", "node123457")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "gpu[1",
+        "gpu1]",
+        "login*,gpu[1",
+        "gpu[1*",
+        "gpu[1-99999999]",
+        "gpu[a-c]",
+        "gpu*!gpu3",
+        "~gpu.*",
+        "a* b*",
+        "",
+        ",",
+    ],
+)
+def test_a_waiver_with_unreadable_hosts_is_refused(pattern):
+    with pytest.raises(ValueError, match="write it as in|are possible"):
+        waivers.read(pattern)
+
+
+def test_a_group_of_this_machines_cluster_shell_is_no_host_of_a_waiver():
+    assert not waivers.covers("@all,gpu1", "example4")
+    assert waivers.covers("all", "all")

@@ -1,0 +1,249 @@
+"""What differs between facts, and between audits: told once, and only what is known."""
+
+import json
+
+import pytest
+
+from nodetune.diff import audits, facts
+from nodetune.diff.audits import DocumentError
+from nodetune.diff.facts import Side
+from nodetune.diff.result import folded
+from nodetune.facts import document
+from tests.support import documents
+from tests.support.commandline import nodetune
+
+
+def host(facts, name="a"):
+    return document.from_data({"host": name, "facts": facts})
+
+
+def changes(before, after, every=False):
+    return [
+        (each.kind, each.what, each.subject, each.before, each.after)
+        for each in facts.compare(Side({"a": host(before)}), Side({"a": host(after)}), every).changes
+    ]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "told"),
+    [
+        ({"value": 1}, {"value": 2}, ("changed", "f.x", "", "1", "2")),
+        ({"value": 0}, {"absent": "none"}, ("gone", "f.x", "", "0", "absent")),
+        ({"absent": "none"}, {"value": 0}, ("added", "f.x", "", "absent", "0")),
+        ({"value": 1}, {"unread": "why"}, ("unread", "f.x", "", "1", "unread (why)")),
+        ({"absent": "none"}, {"unread": "why"}, ("unread", "f.x", "", "absent", "unread (why)")),
+        ({"value": {"a": {"b": 1}}}, {"value": {"a": {"b": 2}}}, ("changed", "f.x.a.b", "", "1", "2")),
+        ({"value": {"a": 1}}, {"value": {}}, ("gone", "f.x.a", "", "1", "")),
+        ({"value": {"a": None}}, {"value": {"a": 1}}, ("changed", "f.x.a", "", "none", "1")),
+        ({"value": ["a", "b"]}, {"value": ["b", "c"]}, ("changed", "f.x", "", "a", "c")),
+        ({"value": ["a"]}, {"value": ["a", "b"]}, ("added", "f.x", "", "", "b")),
+        ({"value": [1, 2]}, {"value": [2, 1]}, ("changed", "f.x", "", "1 2", "2 1")),
+        ({"each": {"G0": {"value": 1}}}, {"each": {"G0": {"value": 2}}}, ("changed", "f.x", "G0", "1", "2")),
+        ({"each": {"G0": {"value": 1}}}, {"each": {}}, ("gone", "f.x", "G0", "1", "absent")),
+        ({"each": {"G0": {"value": 1}}}, {"unread": "why"}, ("unread", "f.x", "", "G0: 1", "unread (why)")),
+        (
+            {"value": [{"name": "A", "value": "1"}, {"name": "B", "value": "1"}]},
+            {"value": [{"name": "B", "value": "2"}, {"name": "A", "value": "1"}]},
+            ("changed", "f.x.B.value", "", "1", "2"),
+        ),
+    ],
+)
+def test_a_difference_is_told_for_what_it_is(before, after, told):
+    assert changes({"f.x": before}, {"f.x": after}) == [told]
+
+
+@pytest.mark.parametrize("fact", [{"value": 0}, {"absent": "why"}, {"unread": "why"}, {"each": {"G0": {"value": 1}}}])
+def test_what_is_the_same_is_no_difference(fact):
+    assert not changes({"f.x": fact}, {"f.x": fact})
+
+
+def test_another_reason_for_knowing_nothing_is_no_difference():
+    assert not changes(
+        {"f.x": {"unread": "a"}, "f.y": {"absent": "a"}}, {"f.x": {"unread": "b"}, "f.y": {"absent": "b"}}
+    )
+
+
+def test_what_was_not_collected_is_not_gone():
+    ((kind, _, _, _, after),) = changes({"f.x": {"value": 1}}, {})
+    assert (kind, after) == ("unread", "unread (not collected)")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["gpu.temperature", "host.uptime_s", "tcp.segments", "memory.free_kb", "gpu.power_usage", "services.processes"],
+)
+def test_readings_are_only_counted_unless_they_are_wanted(name):
+    before, after = {name: {"value": 1}}, {name: {"value": 2}}
+    assert not changes(before, after)
+    assert changes(before, after, every=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["gpu.vbios_version", "sysctl.vm.swappiness", "gpu.power_management_limit", "host.kernel"]
+)
+def test_settings_and_versions_are_no_readings(name):
+    assert changes({name: {"value": 1}}, {name: {"value": 2}})
+
+
+def test_a_field_of_a_record_can_be_a_reading():
+    before, after = ({"services.x": {"value": {"pid": each, "active": "active"}}} for each in (1, 2))
+    assert not changes(before, after)
+
+
+def test_serial_numbers_count_on_one_host_and_not_between_two():
+    before, after = ({"gpu.serial": {"value": each}} for each in ("1", "2"))
+    assert changes(before, after)
+    assert not facts.compare(Side({"a": host(before)}), Side({"b": host(after, "b")})).changes
+
+
+def test_folders_are_compared_host_by_host_and_folded():
+    one, two = {"f.x": {"value": 1}}, {"f.x": {"value": 2}}
+    before, after = {name: host(one, name) for name in "abc"}, {name: host(two, name) for name in "bcd"}
+    found = facts.compare(Side(before), Side(after))
+    assert (found.lost, found.added, found.compared) == (("a",), ("d",), 2)
+    ((_, hosts, _),) = folded(found.changes)
+    assert hosts == ["b", "c"]
+
+
+def test_a_reboot_in_between_is_told():
+    before, after = ({"host.boot_id": {"value": each}} for each in ("1", "2"))
+    assert facts.compare(Side({"a": host(before)}), Side({"a": host(after)})).rebooted == ("a",)
+
+
+def finding(check, status="fail", observed="1", **more):
+    texts = {"check": check, "status": status, "severity": "high", "title": "T", "observed": observed, "wanted": "0"}
+    return {**texts, "reason": "", "subjects": {}, **more}
+
+
+def audit(**hosts):
+    return {"hosts": [{"name": name, "state": "ok", "findings": found} for name, found in hosts.items()]}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "kind"),
+    [
+        (finding("x", "pass"), finding("x"), "new"),
+        (finding("x"), finding("x", "pass"), "gone"),
+        (finding("x"), finding("x", "waived"), "gone"),
+        (finding("x"), finding("x", observed="2"), "changed"),
+        (finding("x"), finding("x", severity="low"), "changed"),
+        (finding("x"), finding("x", "unknown"), "unread"),
+        (finding("x", "pass"), finding("x", "unknown"), "unread"),
+        (finding("x", "unknown"), finding("x"), "new"),
+        (finding("x", "pass"), finding("x", "skip"), None),
+        (finding("x", "pass", "1"), finding("x", "pass", "2"), None),
+        (finding("x"), finding("x"), None),
+    ],
+)
+def test_what_became_of_a_finding(before, after, kind):
+    assert [each.kind for each in audits.compare(audit(a=[before]), audit(a=[after])).changes] == (
+        [kind] if kind else []
+    )
+
+
+def test_a_finding_of_a_check_that_is_new_in_the_checklist_is_new():
+    (change,) = audits.compare(audit(a=[]), audit(a=[finding("x")])).changes
+    assert (change.kind, change.before) == ("new", "not judged")
+
+
+def test_a_host_that_was_not_reached_has_a_state_and_no_findings_that_are_gone():
+    after = audit(a=[])
+    after["hosts"][0]["state"] = "refused"
+    found = audits.compare(audit(a=[finding("x")]), after)
+    assert found.states == {"a": ("ok", "refused")}
+    assert not found.changes
+    assert found
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        {},
+        {"hosts": 5},
+        {"hosts": [{}]},
+        {"hosts": [{"name": "a", "state": "ok", "findings": ["x"]}]},
+        {"hosts": [{"name": "a", "state": "ok", "findings": [{"check": "x"}]}]},
+        {"hosts": [{"name": "a", "state": "ok", "findings": [finding("x", severity="awful")]}]},
+        {"hosts": [{"name": 5, "state": "ok", "findings": []}]},
+        [],
+        "x",
+    ],
+)
+def test_a_document_that_is_none_is_one_clear_error(data):
+    with pytest.raises(DocumentError, match=r"a\.json"):
+        audits.checked(data, "a.json")
+
+
+@pytest.fixture
+def files(tmp_path):
+    def write(name, data):
+        (tmp_path / name).write_text(json.dumps(data))
+        return tmp_path / name
+
+    return write
+
+
+def facts_file(name, value):
+    return {"schema": "nodetune.facts/1", "host": name, "facts": {"gpu.driver_version": {"value": value}}}
+
+
+def test_the_exit_code_says_whether_anything_differs(files):
+    one, two = files("a.json", facts_file("a", "1")), files("b.json", facts_file("b", "2"))
+    same, different = nodetune("diff", one, one), nodetune("diff", one, two)
+    assert (same.returncode, different.returncode) == (0, 1)
+    assert "no differences" in same.stdout
+    assert "driver_version  1 → 2" in different.stdout
+
+
+def test_two_kinds_of_file_are_a_slip(files):
+    one = files("a.json", facts_file("a", "1"))
+    other = files("b.json", {"schema": "nodetune.audit/1", **audit(a=[])})
+    for given in ((one, other), (other, other, "--all")):
+        done = nodetune("diff", *given)
+        assert done.returncode == 2
+        assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": "x"}', '{"hosts": []}', '{"schema": "nodetune.audit/1"}'])
+def test_a_file_that_is_neither_is_one_line(files, tmp_path, text):
+    (tmp_path / "bad.json").write_text(text)
+    done = nodetune("diff", tmp_path / "bad.json", tmp_path / "bad.json")
+    assert done.returncode == 2
+    assert "bad.json" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_the_documents_keep_to_their_schema(files):
+    facts = files("a.json", facts_file("a", "1")), files("b.json", facts_file("b", "2"))
+    audits = [
+        files(name, {"schema": "nodetune.audit/1", **audit(a=[each])})
+        for name, each in (("c.json", finding("x")), ("d.json", finding("y")))
+    ]
+    for pair, of in ((facts, "facts"), (audits, "audits")):
+        told = documents.valid("diff", nodetune("diff", *pair, "--format", "json").stdout)
+        assert told["of"] == of
+        assert not told["same"]
+
+
+def test_an_audit_of_a_fleet_is_compared_by_host_and_finding(files):
+    before = {"schema": "nodetune.audit/1", **audit(g1=[finding("x")], g2=[finding("x")], g3=[], lost=[])}
+    after = {"schema": "nodetune.audit/1", **audit(g1=[], g2=[], g3=[finding("y")], more=[])}
+    shown = nodetune("diff", files("a.json", before), files("b.json", after)).stdout
+    assert "1 host lost: lost" in shown
+    assert "1 host added: more" in shown
+    assert "gone     high      x  g[1-2]" in shown
+    assert "new      high      y  g3" in shown
+
+
+def test_hostile_words_reach_no_terminal(files):
+    nasty = "\x1b[2J\u202ex"
+    one = files("a.json", {"host": nasty, "facts": {"f." + nasty: {"value": nasty}}})
+    two = files("b.json", {"host": "b", "facts": {"f." + nasty: {"value": {nasty: nasty}}}})
+    audits = [
+        files(name, {"schema": "nodetune.audit/1", **audit(**{nasty: [finding(nasty, observed=each, title=nasty)]})})
+        for name, each in (("c.json", nasty), ("d.json", nasty + "2"))
+    ]
+    for pair in ((one, two), audits):
+        done = nodetune("diff", *pair)
+        assert done.returncode == 1
+        assert not set(done.stdout) & set("\x1b\u202e")

@@ -1,0 +1,132 @@
+"""What is alike on many hosts is read, judged and kept once, and what differs never passes for it."""
+
+import copy
+import json
+
+import pytest
+
+from nodetune import checks
+from nodetune.api.model import HostFacts, Value
+from nodetune.audit import auditor, evaluate
+from nodetune.audit.selection import Selection
+from nodetune.facts import document as facts_document
+from nodetune.facts import memo
+from nodetune.facts.memo import InternPool, ResultCache
+from nodetune.foundation import paths
+from nodetune.probe import layout
+
+H200 = json.loads((paths.bundled("facts/recorded") / "h200-x4.json").read_text())
+
+
+@pytest.fixture(autouse=True)
+def nothing_read_before(monkeypatch):
+    """What other tests of this process read are no hosts of the fleet: they may have taken the places of a fact."""
+    monkeypatch.setattr(facts_document, "FORMS", InternPool())
+
+
+def host(name="n1", **changes):
+    document = copy.deepcopy(H200)
+    document["facts"].update({key.replace("__", "."): fact for key, fact in changes.items()})
+    return facts_document.from_data(document, name)
+
+
+def test_equal_facts_of_two_hosts_are_one_object_however_they_are_laid_out():
+    written = facts_document.dump(facts_document.from_data(H200)).encode()
+    first, second, third = (
+        host("a"),
+        facts_document.read(written, "here"),
+        facts_document.read(json.dumps(H200).encode(), "here"),
+    )
+    assert all(first.facts[name] is second.facts[name] is third.facts[name] for name in first.facts)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1, True), (0, False), (1, 1.0), ("1", 1), ([1], ["1"]), (0.0, -0.0)])
+def test_what_python_calls_equal_but_json_does_not_stays_apart(one, other):
+    read = [
+        facts_document.from_data({"facts": {"once.test": {"value": each}}}).facts["once.test"].value
+        for each in (one, other)
+    ]
+    assert [repr(each) for each in read] == [repr(one), repr(other)]
+
+
+def test_a_fact_that_differs_on_every_host_stops_being_kept():
+    forms = InternPool()
+    for number in range(3 * memo.FORMS):
+        assert forms.of("serial", str(number), lambda _name, text: Value(int(text))).value == number
+    assert len(forms._known["serial"]) == memo.FORMS
+
+
+def test_a_hostile_host_cannot_fill_memory_with_what_would_be_kept():
+    forms = InternPool()
+    for number in range(3 * memo.NAMES):
+        assert forms.of(f"name{number}", "1", lambda _name, text: Value(text)) == Value("1")
+        assert len(forms._known) <= memo.NAMES
+    for number in range(3 * memo.MOST // memo.LONGEST):
+        forms.of(f"name{number % 100}", f"{number:064}" * (memo.LONGEST // 64), lambda _name, text: Value(0))
+        assert sum(len(content) for known in forms._known.values() for content in known) <= memo.MOST
+    forms.of("long", "x" * (memo.LONGEST + 1), lambda _name, text: Value(text))
+    assert "long" not in forms._known
+
+
+POISON = {
+    "names that nobody asked for": lambda facts: facts | {f"x.{number}": {"value": 1} for number in range(memo.NAMES)},
+    "another form of all": lambda facts: {name: {"value": "other"} for name in facts},
+}
+
+
+@pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
+def test_after_a_hostile_host_the_others_have_their_facts_in_common_again(poison):
+    data = {**H200, "facts": poison(H200["facts"])}
+    facts_document.read(layout.text(data).encode(), "here")
+    written = layout.text(H200).encode()
+    first, second = facts_document.read(written, "here"), facts_document.read(written, "here")
+    assert all(first.facts[name] is second.facts[name] for name in first.facts)
+
+
+def test_a_host_cannot_take_all_places_of_a_fact_by_sending_it_many_times():
+    lines = layout.BETWEEN.join(f'  "once.many": {{"value": {number}}}' for number in range(2 * memo.FORMS))
+    facts_document.read(f'{{\n "host": "x",{layout.FACTS}{lines}{layout.END}'.encode(), "here")
+    one, other = (
+        facts_document.read(layout.text({"host": "y", "facts": {"once.many": {"value": -1}}}).encode(), "h")
+        for _ in "ab"
+    )
+    assert one.facts["once.many"] is other.facts["once.many"]
+
+
+def test_a_verdict_is_worked_out_once_for_the_same_facts_and_anew_for_others():
+    worked = []
+
+    def work(seen):
+        worked.append(seen.host)
+        return seen.facts["a.b"].value
+
+    shared, verdicts = Value(1), ResultCache(["a.b"])
+    hosts = [HostFacts("n1", {"a.b": shared}), HostFacts("n2", {"a.b": shared}), HostFacts("n3", {"a.b": Value(2)})]
+    assert [verdicts.of(each, work) for each in hosts] == [1, 1, 2]
+    assert worked == ["n1", "n3"]
+
+
+def test_a_fact_that_is_not_there_is_never_taken_for_another_hosts():
+    check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
+    ready = evaluate.Prepared(check)
+    reasons = [f"reader {number} failed" for number in range(3)]
+    told = [ready.judge(HostFacts("n", {}, {"failed": {"sysctl": why}})).reason for why in reasons]
+    assert all(why in text for why, text in zip(reasons, told, strict=True))
+
+
+def test_many_hosts_are_judged_as_each_alone():
+    def others(number):
+        return {"sysctl__vm__swappiness": {"value": number % 7}, "host__uptime_s": {"value": 90_000.5 + number}}
+
+    together = auditor.Auditor(Selection(), "2026-01-01")
+    hosts = [host(f"n{number}", **others(number)) for number in range(150)]
+    found = [together.result(facts) for facts in hosts]
+    alone = [auditor.Auditor(Selection(), "2026-01-01").result(facts) for facts in hosts[::10]]
+    assert found[::10] == alone
+
+
+def test_equal_findings_of_hosts_with_different_facts_are_one_object():
+    judge = auditor.Auditor(Selection(select=("min-free-kbytes-excessive",)))
+    hosts = (host(memory__total_kb={"value": total}) for total in (2_100_000_000, 2_100_000_001))
+    (one,), (other,) = (judge.result(each).findings for each in hosts)
+    assert one is other and one.status in ("pass", "fail")

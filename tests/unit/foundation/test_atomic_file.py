@@ -1,0 +1,80 @@
+"""A file is there whole, or as it was before, whatever else lies or goes on beside it."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from nodetune.foundation import atomic_file
+
+
+def test_a_link_that_somebody_has_put_beside_the_file_is_not_followed(tmp_path):
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    for name in (".report.txt.partial", "report.txt.partial"):
+        (tmp_path / name).symlink_to(victim)
+    atomic_file.write(tmp_path / "report.txt", "told")
+    assert (tmp_path / "report.txt").read_text() == "told"
+    assert not (tmp_path / "report.txt").is_symlink()
+    assert victim.read_text() == "mine"
+
+
+def test_several_that_write_one_file_at_once_do_not_disturb_each_other(tmp_path):
+    path, wrong = tmp_path / "one", []
+
+    def go(text):
+        try:
+            for _ in range(20):
+                atomic_file.write(path, text * 1000)
+        except OSError as problem:
+            wrong.append(problem)
+
+    threads = [threading.Thread(target=go, args=(letter,)) for letter in "abc"]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []
+    assert path.read_text() in {letter * 1000 for letter in "abc"}
+    assert os.listdir(tmp_path) == ["one"]
+
+
+def test_what_breaks_off_leaves_the_file_of_before_and_nothing_else(tmp_path):
+    path = tmp_path / "one"
+    path.write_text("before")
+
+    def stopped():
+        with atomic_file.stream(path) as stream:
+            stream.write("half")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert path.read_text() == "before"
+    assert os.listdir(tmp_path) == ["one"]
+
+
+@pytest.mark.parametrize("umask", [0o022, 0o077])
+def test_a_new_file_has_the_mode_that_the_umask_gives(tmp_path, umask):
+    before = os.umask(umask)
+    try:
+        atomic_file.write(tmp_path / "one", "")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "one").stat().st_mode & 0o777 == 0o666 & ~umask
+
+
+def test_on_a_full_disk_the_file_that_was_asked_for_is_named(full_disk):
+    done, left = full_disk("16k", "audit", "--facts", "h200-x4", "-o", "audit.json", "--format", "json")
+    assert (done.returncode, left) == (2, [])
+    assert done.stderr == "nodetune: audit.json: No space left on device\n"
+
+
+def test_an_output_in_a_missing_folder_is_refused_before_any_work(tmp_path):
+    words = [sys.executable, "-m", "nodetune", "audit", "-i", "192.0.2.1", "-o", tmp_path / "no" / "a.json"]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert f"{tmp_path}/no: there is no such folder" in " ".join(done.stderr.split())
+    assert "192.0.2.1" not in done.stderr

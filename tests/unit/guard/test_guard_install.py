@@ -1,0 +1,413 @@
+"""What an install of the guard puts on nodes, what it says of slurm.conf, and the changes on the host that carry it out."""
+
+import dataclasses
+import hashlib
+import io
+import json
+import shutil
+import subprocess
+import sys
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import nodetune
+from nodetune.api.model import Absent, Value
+from nodetune.config import profile
+from nodetune.facts import document
+from nodetune.guard.deploy import archive as parts
+from nodetune.guard.deploy import gres, install, policy_diff, slurm_conf
+from nodetune.guard.deploy import paths as deploy_paths
+from nodetune.guard.deploy import policy as policies
+from nodetune.guard.node import metrics
+from tests.integration.slurm.lab import no_slurm
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "playbooks" / "module_utils"))
+
+from nodetune_host import guarded, program, slurm
+from nodetune_host.problem import ChangeError
+
+MACHINES = Path(__file__).parents[2] / "data" / "synthetic"
+CONF = "ClusterName=lab\nSlurmctldHost=c1\nSchedulerParameters=bf_continue  # ours\nPrologFlags=Contain\nProctrackType=cgroup\n"
+
+
+def policy(**settings):
+    return policies.make(profile.resolve(profile.named(["training"])), "n01", settings)
+
+
+def changes(groups):
+    return [change for group in groups for change in group["changes"]]
+
+
+# The controller's half
+
+
+def test_the_archive_of_a_version_is_the_same_bytes_and_lists_what_is_in_it():
+    made = parts.archive()
+    assert made.content == parts.archive.__wrapped__().content
+    with zipfile.ZipFile(io.BytesIO(made.content)) as archive:
+        manifest = archive.read("MANIFEST")
+        listed = dict(line.split("  ")[::-1] for line in manifest.decode().splitlines())
+        assert set(archive.namelist()) == {"MANIFEST", *listed}
+        assert all(hashlib.sha256(archive.read(name)).hexdigest() == digest for name, digest in listed.items())
+    assert made.name == f"{nodetune.__version__}-{hashlib.sha256(manifest).hexdigest()[:16]}"
+
+
+def test_the_program_is_there_before_what_calls_it_and_slurm_hears_last():
+    groups = install.install(install.Wanted(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
+    kinds = [change["change"] for change in changes(groups)]
+    assert kinds[:2] == ["program", "file"]
+    assert kinds[-1] == "slurm"
+    assert [group["group"] for group in groups] == ["guard", "guard-timer", "slurm.conf"]
+
+
+def test_every_script_is_one_that_the_shell_understands():
+    wanted = install.Wanted(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
+    scripts = [
+        each for each in changes(install.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
+    ]
+    assert len(scripts) == len(deploy_paths.HOOKS) + 1
+    for each in scripts:
+        assert each["mode"] == "0755"
+        subprocess.run(["/bin/sh", "-n"], input=each["content"], text=True, check=True)
+
+
+def test_a_policy_that_says_the_same_keeps_its_date_and_so_its_bytes():
+    installed = policies.text({**policy(), "time": 1})
+    assert policies.text(policy(), installed) == installed
+    assert policies.text(policy(mode="enforce"), installed) != installed
+    assert json.loads(policies.text(policy(), "no policy"))["mode"] == "observe"
+
+
+def test_only_folders_of_programs_are_ever_removed():
+    given = [
+        "/opt/nodetune/guard/0.1.0-0123456789abcdef",
+        "/opt/nodetune/guard/mine",
+        "/opt/nodetune/guard/../x-0123456789abcdef",
+    ]
+    assert parts.folders(given) == given[:1]
+
+
+def test_slurm_is_asked_for_what_it_lacks_and_keeps_the_words_that_it_has():
+    assert set(slurm_conf.missing({})) == set(slurm_conf.LINES)
+    told = """Configuration data as of 2026-11-21T10:00:00
+Prolog[0]               = /etc/slurm/own.sh
+Prolog[1]               = /opt/nodetune/guard/prolog
+Epilog                  = /opt/nodetune/guard/epilog
+TaskProlog              = (null)
+PrologFlags             = Alloc,Contain
+SchedulerParameters     = bf_continue
+HealthCheckProgram      = /opt/nodetune/guard/healthcheck
+HealthCheckInterval     = 300 sec
+"""
+    settings = slurm_conf.running(told)
+    assert slurm_conf.missing(settings) == {
+        "TaskProlog": "/opt/nodetune/guard/taskprolog",
+        "SchedulerParameters": "bf_continue,nohold_on_prolog_fail",
+    }
+    assert slurm_conf.calls_us(settings)
+    assert not slurm_conf.calls_us(slurm_conf.running("Prolog = (null)\nEpilog = /etc/slurm/epilog\n"))
+
+
+def test_a_slurm_that_would_end_the_guard_before_it_is_through_is_told():
+    settings = slurm_conf.running("PrologEpilogTimeout     = 5\nEpilogTimeout = 65534\nPrologTimeout = 20 sec\n")
+    assert slurm_conf.hurried(settings, install.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
+    assert slurm_conf.hurried(slurm_conf.running("PrologEpilogTimeout     = 65534\n"), 1e6) == {}
+
+
+def test_a_difference_names_what_is_newly_gated_and_what_is_judged_otherwise():
+    before, after = policy(), policy(mode="enforce")
+    dropped = before["checks"].pop()["id"]
+    before["checks"][0]["severity"] = "low"
+    before["checks"].append({**before["checks"][0], "id": "gone-since"})
+    found = policy_diff.compare(before, after)
+    assert (found.gates, found.gates_no_more) == ((dropped,), ("gone-since",))
+    assert found.judged_otherwise == (before["checks"][0]["id"],)
+    assert found.settings == (("mode", "observe", "enforce"),)
+    assert not policy_diff.compare(after, after)
+    assert policy_diff.compare({}, after).settings == ()
+
+
+@pytest.mark.parametrize(
+    ("machine", "lines"),
+    [
+        (
+            "hgx-h200-untuned",
+            (
+                "Name=gpu Type=h200 File=/dev/nvidia[0-3] Cores=0-55",
+                "Name=gpu Type=h200 File=/dev/nvidia[4-7] Cores=56-111",
+            ),
+        ),
+        ("workstation-4x4090", ("Name=gpu Type=rtx_4090 File=/dev/nvidia[0-3]",)),
+    ],
+)
+def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
+    facts = document.load(MACHINES / f"{machine}.json")
+    bare = {**facts.facts, "slurm.gres": Absent("no gres.conf"), "slurm.present": Value(True)}
+    assert gres.lacking(dataclasses.replace(facts, facts=bare)) == lines
+    assert gres.lacking(document.load(MACHINES / "hgx-h200-tuned.json")) == (), "there AutoDetect is on"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--set", "cap=3"), "no setting 'cap'"),
+        (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' and not a number"),
+        (("--set", "seconds=3"), "seconds is 3 and not a mapping"),
+        (("--set", "cap_nodes_per_hour"), "is not NAME=VALUE"),
+        (("--python", "python3"), "not an absolute path"),
+        (("--textfile", "/var/lib/x.prom"), "--textfile needs --timer"),
+        (("--timer", "--textfile", "/var/lib/x"), "ends in .prom"),
+    ],
+)
+def test_a_wrong_option_is_told_in_one_line_before_any_host_is_asked(words, says):
+    command = [sys.executable, "-m", "nodetune", "guard", "install", "--yes", "-i", "nowhere.invalid", *words]
+    done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+    assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+# The host's half
+
+
+def conf_state(text):
+    return slurm.file.state(text.encode(), 0o644, 0, 0)
+
+
+def with_lines(text, settings=slurm_conf.LINES):
+    change = {"path": "/etc/slurm/slurm.conf", "settings": dict(settings)}
+    return slurm.file.content_of(slurm.wanted(change, conf_state(text))).decode()
+
+
+@pytest.mark.parametrize(
+    "text", [CONF, CONF.rstrip("\n"), CONF.replace("\n", "\r\n"), "\n", "Prolog=\nHealthCheckInterval=0\n"]
+)
+def test_slurm_conf_is_byte_for_byte_as_before_once_our_lines_are_out(text):
+    written = with_lines(text)
+    assert "Prolog=/opt/nodetune/guard/prolog\n" in written
+    assert with_lines(written) == written, "written again nothing changes"
+    assert with_lines(written, {}) == text
+
+
+def test_words_are_added_to_those_of_the_site_and_its_line_is_kept_as_a_comment():
+    written = with_lines(CONF)
+    assert "\nSchedulerParameters=bf_continue,nohold_on_prolog_fail\n" in written
+    assert "\n# nodetune guard took over: SchedulerParameters=bf_continue  # ours\n" in written
+    assert "\nPrologFlags=Contain,Alloc\n" in written
+
+
+def test_lines_that_somebody_added_below_ours_survive_an_uninstall():
+    assert with_lines(with_lines(CONF) + "NodeName=n02\n", {}) == CONF + "NodeName=n02\n"
+
+
+def test_a_hook_of_the_site_is_never_taken_out():
+    with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: have it call /opt/nodetune/guard/prolog"):
+        with_lines(CONF + "Prolog=/etc/slurm/own.sh\n")
+
+
+def test_torn_marks_are_left_alone():
+    with pytest.raises(ChangeError, match="one of the two marks"):
+        with_lines(with_lines(CONF).replace("# nodetune guard: end\n", ""))
+
+
+@pytest.fixture
+def a_program(tmp_path):
+    """A change that installs the program of this version below a folder of the test."""
+    made = parts.archive()
+    archive = tmp_path / "archive.zip"
+    archive.write_bytes(made.content)
+    return {"path": str(tmp_path / "opt" / "guard" / made.name), "archive": str(archive), "pythons": [sys.executable]}
+
+
+def bring(change):
+    """Bring the program to what is wanted; the state of before."""
+    before = program.read(change)
+    program.put(change, program.wanted(change, before))
+    return before
+
+
+def test_a_program_is_unpacked_compiled_and_runs_and_goes_with_its_folders(a_program, tmp_path):
+    before = bring(a_program)
+    folder = Path(a_program["path"])
+    assert program.read(a_program) == program.wanted(a_program, before) == {"python": sys.executable}
+    done = subprocess.run(
+        [
+            folder / "python",
+            "-I",
+            "-S",
+            "-B",
+            folder / "nodetune" / "guard" / "node" / "__main__.py",
+            "show",
+            "--run",
+            tmp_path / "run",
+        ],
+        capture_output=True,
+        text=True,
+        env={},
+    )
+    assert (done.returncode, done.stdout) == (0, "last run: none since boot\nblind: never since boot\n"), done
+    assert all(path.stat().st_mode & 0o022 == 0 for path in folder.rglob("*") if not path.is_symlink())
+    program.put(a_program, before)
+    assert not (tmp_path / "opt").exists()
+
+
+def test_a_program_that_was_damaged_is_made_anew(a_program):
+    bring(a_program)
+    for damage in ("nodetune/guard/node/decide.py", "MANIFEST", "pynvml.py"):
+        (Path(a_program["path"]) / damage).write_text("x")
+        assert program.read(a_program) == {"python": ""}
+        bring(a_program)
+        assert program.read(a_program) == {"python": sys.executable}
+
+
+def test_an_archive_that_is_another_or_torn_puts_nothing_there(a_program):
+    archive = Path(a_program["archive"])
+    whole = archive.read_bytes()
+    for content, says in ((b"torn", "not a zip file"), (whole[: len(whole) // 2], "not a zip file")):
+        archive.write_bytes(content)
+        with pytest.raises(ChangeError, match=says):
+            bring(a_program)
+    archive.write_bytes(whole)
+    other = {**a_program, "path": a_program["path"][:-16] + "0" * 16}
+    with pytest.raises(ChangeError, match="another program than was meant"):
+        bring(other)
+    assert not Path(a_program["path"]).parent.exists()
+
+
+def test_a_host_without_a_python_that_is_new_enough_is_told_so(a_program, tmp_path):
+    old = tmp_path / "python3.9"
+    old.write_text("#!/bin/sh\necho 3.9\n")
+    old.chmod(0o755)
+    change = {**a_program, "pythons": [str(old), "/nowhere/python3"]}
+    with pytest.raises(ChangeError, match=r"3.10 or newer: .*python3.9 \(3.9\), /nowhere/python3 \(not there\)"):
+        program.wanted(change, program.read(change))
+
+
+def test_a_hook_goes_where_no_slurm_runs(tmp_path):
+    path = tmp_path / "guard" / "prolog"
+    path.parent.mkdir()
+    path.write_text("x")
+    change = {"path": str(path), "content": None, "folder": str(path.parent)}
+    with no_slurm():
+        now = guarded.read(change)
+        guarded.put(change, guarded.wanted(change, now))
+    assert not path.parent.exists()
+
+
+# Without Slurm
+
+
+@pytest.fixture
+def node(tmp_path):
+    """A node whose guard looked a moment ago."""
+
+    class Node:
+        folder = tmp_path
+
+        def __init__(self):
+            self.say("guard.json", json.dumps({**policy(off=[str(tmp_path / "off")]), "host": 'a "quoted"\\ host'}))
+            self.say("heartbeat", f"{int(time.time())} - health: pass\n")
+
+        def say(self, name, text):
+            (self.folder / name).write_text(text)
+
+        def looked(self, verdict, reason="", age=0, **more):
+            self.say(
+                "health.json",
+                json.dumps({"verdict": verdict, "reason": reason, "time": int(time.time()) - age, **more}),
+            )
+
+        def check(self, textfile=""):
+            words = [
+                sys.executable,
+                "-I",
+                "-S",
+                "-B",
+                metrics.__file__,
+                self.folder,
+                self.folder / "guard.json",
+                textfile,
+            ]
+            done = subprocess.run(words, capture_output=True, text=True, env={})
+            assert done.stderr == ""
+            assert len(done.stdout) <= 81
+            return done.returncode, done.stdout.rstrip("\n")
+
+    return Node()
+
+
+def test_the_exit_code_and_line_are_those_that_node_problem_detector_wants(node):
+    assert node.check() == (2, "the guard has not looked at this node since it started")
+    node.looked("pass")
+    assert node.check() == (0, "all gating checks pass")
+    node.looked("fail", "nodetune: gpu-lost: GPU3\n" + "é" * 200)
+    code, line = node.check()
+    assert (code, len(line), line.startswith("gpu-lost: GPU3 ?")) == (1, 80, True)
+    node.looked("blind", "no driver")
+    assert node.check() == (2, "the guard is blind: no driver")
+    node.looked("pass", age=3600)
+    assert node.check() == (2, "the guard last looked 60 minutes ago: is its timer at work?")
+    node.looked("pass")
+    node.say("off", "")
+    assert node.check()[0] == 2
+    node.say("guard.json", "{")
+    assert node.check() == (2, "the guard has no policy that can be read: install it again")
+
+
+def test_metrics_appear_whole_and_name_the_failing_checks(node):
+    textfile = node.folder / "nodetune.prom"
+    node.say("blind", "3 times since boot, last in the prolog of job 7: because\n")
+    node.looked("fail", "nodetune: x", seconds=0.5, findings=[{"check": "gpu-lost", "severity": "critical"}])
+    assert node.check(textfile)[0] == 1
+    text = textfile.read_text()
+    for line in (
+        'nodetune_guard_result{verdict="fail"} 1\n',
+        'nodetune_guard_result{verdict="pass"} 0\n',
+        'nodetune_guard_failing_check{check="gpu-lost",severity="critical"} 1\n',
+        "nodetune_guard_blind_runs_total 3\n",
+        "nodetune_guard_switched_off 0\n",
+        "nodetune_guard_result_duration_seconds 0.5\n",
+    ):
+        assert line in text
+    assert [path.name for path in node.folder.glob("nodetune.prom*")] == ["nodetune.prom"]
+    assert textfile.stat().st_mode & 0o777 == 0o644
+
+
+def test_metrics_that_cannot_be_written_are_not_known_and_say_so(node):
+    node.looked("pass")
+    assert node.check("/nowhere/nodetune.prom") == (2, "no metrics: /nowhere/nodetune.prom: no such file or directory")
+
+
+@pytest.mark.skipif(not shutil.which("promtool"), reason="promtool is not installed: apt install prometheus")
+def test_promtool_finds_nothing_wrong_with_the_metrics(node):
+    node.looked("fail", "nodetune: x", seconds=0.5, findings=[{"check": "a", "severity": "critical"}, {"check": "b"}])
+    textfile = node.folder / "nodetune.prom"
+    node.check(textfile)
+    done = subprocess.run(["promtool", "check", "metrics"], input=textfile.read_text(), capture_output=True, text=True)
+    assert (done.returncode, done.stdout + done.stderr) == (0, "")
+
+
+@pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
+def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
+    wanted = install.Wanted(policy(), textfile="/var/lib/prometheus/node-exporter/nodetune.prom")
+    for change in changes(install.install(wanted)):
+        if change.get("path", "").startswith(deploy_paths.UNITS):
+            text = change["content"].replace(f"ExecStart={deploy_paths.HOME}/check", "ExecStart=/bin/true")
+            (tmp_path / Path(change["path"]).name).write_text(text)
+    paths = sorted(tmp_path.iterdir())
+    assert [path.name for path in paths] == [deploy_paths.SERVICE, deploy_paths.TIMER]
+    done = subprocess.run(["systemd-analyze", "verify", *paths], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "nodetune" not in done.stderr, done.stderr
+
+
+def test_the_timers_metrics_file_is_found_again_in_its_service():
+    wanted = install.Wanted(policy(), textfile="/var/lib/x/nodetune.prom")
+    service = next(
+        each for each in changes(install.install(wanted)) if each.get("path", "").endswith(deploy_paths.SERVICE)
+    )
+    removed = changes(install.remove([], service["content"]))
+    assert {"change": "file", "path": "/var/lib/x/nodetune.prom", "content": None, "mode": "0644"} in removed
+    assert install.metrics_file("ExecStart=/opt/nodetune/guard/check \n") == ""

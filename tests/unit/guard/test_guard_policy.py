@@ -1,0 +1,159 @@
+"""The policy: made from a profile, checked where it is read."""
+
+import json
+import os
+from dataclasses import replace
+
+import jsonschema
+import pytest
+
+from nodetune.api import remedies
+from nodetune.config import profile
+from nodetune.foundation import paths, yaml_lines
+from nodetune.guard.deploy import policy as policies
+from nodetune.guard.node import policy
+from nodetune.guard.node.main import InconclusiveError
+
+SCHEMA = json.loads(paths.bundled("documents/schemas/guard-policy.json").read_text())
+
+
+def made(site="", **settings):
+    resolved = profile.resolve(
+        profile.named(["training"]), profile._overlay(yaml_lines.parse(site, "site.yml"), "site") if site else None
+    )
+    return policies.make(resolved, "n01", settings)
+
+
+@pytest.fixture
+def write(tmp_path):
+    def to_file(data, mode=0o644):
+        path = tmp_path / "guard.json"
+        path.write_text(data if isinstance(data, str) else json.dumps(data))
+        path.chmod(mode)
+        return str(path)
+
+    return to_file
+
+
+def test_by_default_only_stable_critical_checks_gate_and_hold_nothing():
+    data = made()
+    assert {check["id"] for check in data["checks"]} == {
+        "gpu-lost",
+        "gpu-missing",
+        "gpu-recovery-needed",
+        "gpu-row-remap-failed",
+        "gpu-sram-threshold-exceeded",
+        "nouveau-loaded",
+        "nvml-not-answering",
+    }
+    assert data["mode"] == "observe"
+
+
+def test_what_is_made_is_as_its_schema_says_and_is_read_back(write):
+    site = """
+checks:
+  ksm-on: {gate: true}
+add:
+  - {id: site-motd, file: /etc/motd, accept: {matches: hello}, severity: critical}
+waivers:
+  - {id: gpu-lost, hosts: "n*", reason: known, owner: ops, until: 2999-01-01}
+  - {id: gpu-missing, hosts: other, reason: known, owner: ops, until: 2999-01-01}
+"""
+    data = made(site, shared="/shared", snapshot=["gpu.ecc_uncorrected_volatile"])
+    jsonschema.validate(data, SCHEMA)
+    chosen = policy.load(write(data))
+    assert chosen.shared == "/shared"
+    by_id = {check["id"]: check for check in chosen.checks}
+    assert by_id["ksm-on"]["about"] == "node"
+    assert by_id["gpu-lost"]["about"] == "gpu"
+    assert by_id["site-motd"]["fact"] == "file./etc/motd"
+    assert [each["id"] for each in chosen.waivers] == ["gpu-lost"], "those of other hosts are not this node's"
+
+
+def test_what_the_next_boot_would_set_is_not_read():
+    data = made("checks:\n  swappiness-high: {gate: true}\n")
+    facts = {name for check in data["checks"] for name in check["facts"]}
+    assert "sysctl.vm.swappiness" in facts
+    assert not [name for name in facts if name.startswith("persisted.")]
+
+
+def test_a_setting_that_does_not_exist_is_refused():
+    with pytest.raises(ValueError, match="no setting 'mod'"):
+        made(mod="enforce")
+
+
+@pytest.mark.parametrize("mode", [0o646, 0o664])
+def test_a_policy_that_others_could_write_is_refused(write, mode):
+    with pytest.raises(InconclusiveError, match="must belong to root"):
+        policy.load(write(made(), mode))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs another user's file")
+def test_a_policy_of_another_user_is_refused(write):
+    path = write(made())
+    os.chown(path, 65534, 65534)
+    with pytest.raises(InconclusiveError, match="must belong to root"):
+        policy.load(path)
+
+
+def changed(**changes):
+    return {**made(), **changes}
+
+
+BAD = {
+    "empty": ("", "not JSON"),
+    "half": (json.dumps(made())[:300], "not JSON"),
+    "deep": ("[" * 100_000, "not JSON"),
+    "list": ([], "not a policy"),
+    "newer": (changed(schema="nodetune.guard-policy/2"), "not a policy"),
+    "mode": (changed(mode="enforced"), "mode is 'enforced' and not one of observe, enforce"),
+    "act": (changed(act="reboot"), "act is 'reboot'"),
+    "seconds": (changed(seconds={"total": 0, "step": 3, "stuck": 20}), "total is 0"),
+    "step": (changed(seconds={"total": 5, "step": 6, "stuck": 20}), "step is 6"),
+    "true": (changed(reuse_seconds=True), "reuse_seconds is True"),
+    "cap": (changed(cap_nodes_per_hour="5"), "cap_nodes_per_hour is '5'"),
+    "shared": (changed(shared="here"), "shared is 'here' and not a full path"),
+    "checks": (changed(checks={}), "checks is missing or not a list"),
+    "path": (changed(checks=[{**made()["checks"][0], "id": "../../x"}]), "is not a check's id"),
+    "facts": (changed(checks=[{**made()["checks"][0], "facts": [1]}]), "is not a name"),
+    "accept": (
+        changed(checks=[{k: v for k, v in made()["checks"][0].items() if k != "accept"}]),
+        "does not say what it accepts",
+    ),
+    "waivers": (changed(waivers=[{"id": "x"}]), "reason is missing"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(BAD))
+def test_a_policy_that_is_wrong_blinds_with_a_word_that_says_what(write, name):
+    data, said = BAD[name]
+    path = write(data)
+    with pytest.raises(InconclusiveError) as problem:
+        policy.load(path)
+    assert said in str(problem.value)
+    assert str(problem.value).startswith(path)
+
+
+def test_a_policy_that_is_not_there_or_is_no_file_blinds(tmp_path):
+    with pytest.raises(InconclusiveError, match="no such file"):
+        policy.load(str(tmp_path / "none"))
+    with pytest.raises(InconclusiveError, match="is a directory"):
+        policy.load(str(tmp_path))
+
+
+def test_the_environment_of_tasks_must_be_lines_that_slurm_accepts():
+    assert made()["environment"] == {}
+    data = made(environment={"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"})
+    assert data["environment"] == {"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"}
+    jsonschema.validate(data, SCHEMA)
+    for wrong in ("NCCL_DEBUG=WARN", {"A B": "1"}, {"A": "1\n2"}):
+        with pytest.raises(ValueError, match="environment"):
+            made(environment=wrong)
+
+
+def test_the_profiles_nccl_settings_reach_the_tasks():
+    resolved = profile.resolve(profile.named(["training"]), None)
+    one = resolved.checks[0]
+    own = replace(one, id="hca-unset", remedy=remedies.nccl_conf("NCCL_IB_HCA"), set="mlx5")
+    data = policies.make(replace(resolved, checks=(*resolved.checks, own)), "n01")
+    assert data["environment"] == {"NCCL_IB_HCA": "mlx5"}

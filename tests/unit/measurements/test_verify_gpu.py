@@ -1,0 +1,326 @@
+"""The GPU measurements against a stand-in libcuda (tests/support/cuda): their arithmetic, what they check, and how they fail."""
+
+import json
+import os
+import subprocess
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+from nodetune.measurements import (
+    cublaslt,
+    cuda,
+    gemm,
+    gpu_busy,
+    gpu_copy,
+    gpu_kernels,
+    gpu_load,
+    gpu_p2p,
+    gpus,
+    libs,
+    report,
+)
+
+ROOT = Path(__file__).parents[3]
+SMALL = {"size": 16 << 20, "n": 64, "repeats": 2, "calls": 20, "seconds": 0.3, "settle": 0.1, "rest": 0}
+NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p")
+
+
+@pytest.fixture(scope="session")
+def libcuda(tmp_path_factory):
+    """The stand-in, built."""
+    path = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
+    flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
+    subprocess.run(["gcc", *flags, ROOT / "tests/support/cuda/stand_in.c", "-o", path], check=True)
+    return str(path)
+
+
+@pytest.fixture
+def run(libcuda):
+    """run(measurement, options, fault, gpus, deadline): its records, from processes of its own."""
+
+    def run(name, options=None, fault="", gpus=2, deadline="60"):
+        options = {**SMALL, "libcuda": libcuda, "library": libcuda, **(options or {})}
+        command = [sys.executable, "-m", "nodetune.measurements", name, json.dumps(options), deadline]
+        env = {**os.environ, "STAND_IN_FAULT": fault, "STAND_IN_GPUS": str(gpus)}
+        found = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=120)
+        assert found.returncode == 0, found.stderr
+        return [json.loads(line) for line in found.stdout.splitlines()]
+
+    return run
+
+
+def figures(records):
+    """{(metric, subject): median} of what was measured."""
+    return {
+        (each["metric"], each["subject"]): sorted(each["samples"])[len(each["samples"]) // 2]
+        for each in records
+        if "samples" in each
+    }
+
+
+def complaints(records):
+    """{subject: text} of what failed or was skipped."""
+    return {each.get("subject"): each.get("failed") or each["skip"] for each in records if "samples" not in each}
+
+
+# Right figures: the stand-in reckons its time by rates that tests/support/cuda/stand_in.c states
+
+
+def test_copies_are_counted_each_way_and_both_ways_together(run):
+    found = figures(run("gpu_copy"))
+    for gpu in ("GPU0", "GPU1"):
+        assert found["h2d", gpu] == pytest.approx(55)
+        assert found["d2h", gpu] == pytest.approx(54)
+        assert found["both", gpu] == pytest.approx(2 * 54), "over when the slower direction is"
+
+
+def test_all_gpus_at_once_are_records_of_their_own(run):
+    records = run("gpu_copy", {"together": True})
+    together = [each for each in records if each["about"].get("together")]
+    assert len(together) == 6
+    assert len(records) == 12
+
+
+def test_a_copy_within_the_gpu_counts_what_is_read_and_what_is_written(run):
+    found = figures(run("gpu_memory"))
+    assert found == {("device_copy", gpu): pytest.approx(2 * 2133) for gpu in ("GPU0", "GPU1")}
+
+
+def test_a_buffer_becomes_smaller_where_memory_is_short(run):
+    (record, _) = run("gpu_memory", {"size": 4 << 30})
+    assert record["about"]["size"] == 127 << 20, "a quarter of the free 511 MiB for either buffer"
+
+
+def test_pairs_of_gpus_are_measured_one_way_and_both_ways(run):
+    found = figures(run("gpu_p2p", gpus=3))
+    pairs = [(0, 1), (0, 2), (1, 2)]
+    one_way = {("p2p", f"GPU{one}→GPU{other}") for pair in pairs for one, other in (pair, pair[::-1])}
+    assert set(found) == one_way | {("p2p_both", f"GPU{one}↔GPU{other}") for one, other in pairs}
+    assert {round(value) for (metric, _), value in found.items() if metric == "p2p"} == {394}
+    assert {round(value) for (metric, _), value in found.items() if metric == "p2p_both"} == {788}
+
+
+@pytest.mark.parametrize("only", [["GPU2→GPU0"], [[2, 0]]])
+def test_single_pairs_can_be_measured_again(run, only):
+    found = figures(run("gpu_p2p", {"only": only, "both": False}, gpus=3))
+    assert set(found) == {("p2p", "GPU2→GPU0")}
+
+
+def test_gpus_that_cannot_reach_each_other_are_measured_through_the_host(run):
+    records = run("gpu_p2p", fault="far")
+    assert {each["about"]["peer_access"] for each in records} == {False}
+    assert figures(records)["p2p", "GPU0→GPU1"] == pytest.approx(20)
+
+
+def test_the_small_things_are_timed_on_every_gpu(run):
+    records = run("gpu_latency")
+    metrics = ("launch", "launch_pipelined", "copy_h2d", "copy_d2h")
+    assert set(figures(records)) == {(metric, gpu) for metric in metrics for gpu in ("GPU0", "GPU1")}
+    assert all(value > 0 for value in figures(records).values())
+    assert {(each["unit"], each["better"]) for each in records} == {("µs", "lower")}
+
+
+def test_a_load_tells_its_rate_without_nvml_too(run):
+    found = figures(run("gpu_load"))
+    assert found == {("tflops", gpu): pytest.approx(600, rel=0.01) for gpu in ("GPU0", "GPU1")}
+
+
+def test_products_are_counted_rested_and_sustained(run):
+    found = figures(run("gemm", {"seconds": 2}, gpus=1))
+    assert found == {(metric, "GPU0"): pytest.approx(0.001) for metric in ("bf16", "bf16_sustained")}
+
+
+# Faults
+
+
+def test_a_load_too_short_to_be_measured_says_so(run):
+    found = complaints(run("gpu_load", {"settle": 1e6}))
+    assert found["GPU0"].endswith("it takes 0.5 s more than the 1e+06 s that do not count")
+
+
+@pytest.mark.parametrize("name", ["gemm", "gpu_copy", "gpu_memory"])
+def test_wrong_data_fails_its_gpu_and_no_other(run, name):
+    records = run(name, fault="wrong:1", options={"seconds": 0})
+    assert set(complaints(records)) == {"GPU1"}
+    assert complaints(records)["GPU1"].startswith("GPU1: data came back wrong")
+    assert {subject for _, subject in figures(records)} == {"GPU0"}
+
+
+def test_wrong_data_between_gpus_names_the_direction(run):
+    found = complaints(run("gpu_p2p", fault="wrong:1"))
+    assert "GPU1: data came back wrong: a copy from GPU0: 1 of 4194304 words differ" in found["GPU0→GPU1"]
+    assert "the first at byte 8388608" in found["GPU0→GPU1"]
+    assert "GPU1→GPU0" not in found
+
+
+def test_a_thread_that_computes_wrongly_is_found(run):
+    found = complaints(run("gpu_load", fault="miscount:0"))
+    assert found == {"GPU0": "GPU0: computed wrongly: 1 of 64 warps gave another result than the others"}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpu_that_fails_at_work_costs_the_others_nothing(run, name):
+    records = run(name, {"seconds": 0} if name == "gemm" else {}, fault="lost:1", gpus=3)
+    assert all(
+        "GPU1" in subject and "CUDA_ERROR_LAUNCH_FAILED" in text for subject, text in complaints(records).items()
+    )
+    assert complaints(records)
+    assert any(subject in ("GPU2", "GPU0→GPU2") for _, subject in figures(records))
+
+
+def test_a_gpu_that_cannot_pin_host_memory_costs_the_others_nothing(libcuda):
+    code = f"""
+from nodetune.measurements import cuda, cuda_gpu, gpu_copy, numa
+def broken(size):
+    raise cuda.CudaError(214, "GPU0: CUDA_ERROR_ECC_UNCORRECTABLE")
+bad, good = cuda_gpu.devices(cuda.Driver({libcuda!r}))
+for gpu in (bad, good):
+    gpu.open()
+bad.pinned = broken
+node, cpus = next(iter(numa.nodes().items()))
+host = gpu_copy._pinned_by_any(gpu_copy.Plan({{"size": 1 << 20}}), [bad, good], node, cpus, None)
+good.unpin = broken
+host.free()
+print(host.gpu is good)
+"""
+    found = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert found.stdout == "True\n", found.stderr
+
+
+@pytest.mark.parametrize("name", ["gpu_copy", "gpu_memory", "gpu_p2p", "gemm"])
+def test_a_gpu_whose_memory_is_taken_says_how_much_is_free(run, name):
+    found = complaints(run(name, {"seconds": 0}, fault="full:1", gpus=3))
+    assert "8 MiB of 512 MiB are free" in found["GPU1"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_gpu_in_exclusive_mode_is_named_with_what_helps(run, name):
+    found = complaints(run(name, fault="taken:1"))
+    assert "GPU1: opening it: CUDA_ERROR_DEVICE_UNAVAILABLE" in found["GPU1"]
+    assert "exclusive" in found["GPU1"]
+
+
+@pytest.mark.parametrize(
+    ("fault", "kind", "words"),
+    [
+        ("none", "skip", "CUDA sees no GPU here"),
+        ("mismatch", "failed", "of different versions: reboot"),
+        ("no_jit", "failed", "libnvidia-ptxjitcompiler.so.1"),
+    ],
+)
+def test_what_is_wrong_with_the_driver_is_said_in_words(run, fault, kind, words):
+    records = run("gpu_memory", fault=fault)
+    assert all(words in each[kind] for each in records)
+    assert records
+
+
+def test_a_gpu_that_hangs_is_named_at_the_deadline(run):
+    (record,) = run("gpu_memory", fault="hang:1", deadline="3")
+    assert record["failed"].endswith("it was at: opening GPU1")
+
+
+def test_a_library_that_cannot_be_loaded_is_named(run):
+    (record,) = run("gemm", {"library": "/nowhere/libcublasLt.so.13"})
+    assert "/nowhere/libcublasLt.so.13 cannot be loaded" in record["failed"]
+    (record,) = run("gpu_copy", {"libcuda": "/nowhere/libcuda.so.1"})
+    assert "/nowhere/libcuda.so.1" in record["failed"]
+
+
+def test_a_gpu_that_is_not_there_cannot_be_asked_for(run):
+    (record,) = run("gpu_memory", {"gpus": [0, "GPU7"]})
+    assert record["failed"].startswith("GPU7 not found: CUDA sees GPU0, GPU1")
+
+
+def test_one_gpu_has_no_pairs(run):
+    (record,) = run("gpu_p2p", gpus=1)
+    assert record["skip"] == "it takes two GPUs, here is 1"
+
+
+# Decisions
+
+
+@pytest.mark.parametrize(
+    ("near", "options", "wanted"),
+    [
+        (0, {}, [0, 3]),
+        (2, {}, [2, 0]),
+        (0, {"far": False}, [0]),
+        (0, {"nodes": [1, 2, 9]}, [1, 2]),
+        (None, {}, [0, 1, 2, 3]),
+        (7, {}, [0, 1, 2, 3]),
+    ],
+)
+def test_a_gpu_is_measured_from_its_own_numa_node_and_the_farthest(near, options, wanted):
+    distances = [[10, 12, 20, 32], [12, 10, 32, 20], [32, 20, 10, 12], [20, 32, 12, 10]]
+    assert gpu_copy.places(near, [0, 1, 2, 3], lambda one, other: distances[one][other], options) == wanted
+
+
+def test_memory_is_near_or_far_only_where_that_is_known():
+    two, gpu = {0: [0], 1: [1]}, types.SimpleNamespace
+    assert gpu_copy.local(gpu(node=1), 1, two) is True
+    assert gpu_copy.local(gpu(node=1), 0, two) is False
+    assert gpu_copy.local(gpu(node=None), 0, two) is None
+    assert gpu_copy.local(gpu(node=None), 0, {0: [0, 1]}) is True
+
+
+@pytest.mark.parametrize("asked", [["GPU0"], ["GPU1→GPU1"], [[0, 1, 2]]])
+def test_what_is_no_pair_is_refused(asked):
+    with pytest.raises(report.MeasurementError, match="is no pair of GPUs"):
+        gpu_p2p.pairs_asked(asked)
+
+
+def test_rates_are_taken_over_half_seconds_after_settling():
+    times = [number * 0.1 for number in range(31)]  # a piece every 0.1 s for 3 s
+    assert gpu_busy.windows(times, 1e12, settle=1.0) == pytest.approx([10.0] * 4)
+    assert gpu_busy.windows(times, 1e12, settle=5.0) == []
+
+
+def test_what_held_the_clocks_down_comes_with_its_share():
+    def look(reasons, clock):
+        return {"clock_mhz": clock, "power_w": 700.0, "temperature_c": 60, "utilisation": 100, "reasons": reasons}
+
+    said = gpu_load.summary([look(4, 1900), look(4, 1800), look(0, 1980), look(0x44, 1700)], gpus.Seen("GPU0"))
+    assert said["reasons"] == {"sw_power_cap": 0.75, "hw_thermal_slowdown": 0.25}
+    assert said["clock_mhz"] == 1900
+
+
+def test_without_nvml_a_load_says_nothing_of_clocks():
+    seen = gpus.Seen("GPU0")
+    assert gpu_load.summary([gpu_load.sample(seen)], seen) == {"samples_seen": 1}
+
+
+def test_bf16_is_the_upper_half_of_a_float():
+    assert gemm.floats(bytes.fromhex("803f00c0003e")) == (1.0, -2.0, 0.125)
+
+
+def test_a_product_may_differ_by_its_rounding_only():
+    assert gemm.close(90.5, 90.3, 8192)
+    assert not gemm.close(91.5, 90.3, 8192)
+
+
+def test_a_bus_address_is_one_whatever_its_form():
+    assert gpus.bdf(b"00000000:1B:00.0") == gpus.bdf("0000:1b:00.0") == "0000:1b:00.0"
+
+
+def test_libraries_of_wheels_are_found_once(tmp_path, monkeypatch):
+    folder = tmp_path / "lib/python3.12/site-packages/nvidia/cublas/lib"
+    folder.mkdir(parents=True)
+    (folder / "libcublasLt.so.12").touch()
+    (tmp_path / "lib/python3.11").symlink_to(tmp_path / "lib/python3.12")
+    monkeypatch.setenv("VIRTUAL_ENV", str(tmp_path))
+    found = libs.found(("libcublasLt.so.13", "libcublasLt.so.12"), cublaslt.WHEELS)
+    assert found[:2] == ["libcublasLt.so.13", "libcublasLt.so.12"]
+    assert [path for path in found if path.startswith(str(tmp_path))] == [str(folder / "libcublasLt.so.12")]
+
+
+def test_sizes_are_told_in_units_that_fit():
+    assert [cuda.in_words(size) for size in (8, 4096, 24 << 20, 150 << 30)] == ["8 bytes", "4 KiB", "24 MiB", "150 GiB"]
+
+
+def test_the_pattern_differs_from_word_to_word_and_by_seed():
+    words = [gpu_kernels.pattern(number, 17) for number in range(100000)]
+    assert len(set(words)) == len(words)
+    assert gpu_kernels.pattern(5, 18) == gpu_kernels.pattern(6, 17) != gpu_kernels.pattern(5, 17)

@@ -1,0 +1,259 @@
+"""Hosts two by two: network namespaces joined by a bridge pose as hosts, iperf3 runs for real."""
+
+import contextlib
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+from itertools import combinations
+
+import pytest
+
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.measurements import pairs, rdma, tcp, tool
+from nodetune.measurements import report as reporting
+from nodetune.remote import payload
+from nodetune.verify import remote
+from tests.support.verifying import alive, gone, planted
+
+OPTIONS = SessionOptions(seconds=60)
+
+
+@pytest.mark.parametrize("count", range(2, 12))
+def test_every_two_hosts_meet_once_and_nobody_is_in_two_places(count):
+    played = pairs.rounds(count, 0)
+    met = [pair for each in played for pair in each]
+    assert sorted(met) == sorted(combinations(range(count), 2))
+    for each in played:
+        here = [host for pair in each for host in pair]
+        assert len(here) == len(set(here))
+
+
+def test_rounds_can_be_bounded():
+    assert pairs.rounds(8, 1) == pairs.rounds(8, 0)[:1]
+    assert len(pairs.rounds(8, 1)[0]) == 4
+
+
+def test_a_fast_link_takes_several_iperf3():
+    assert [tcp.processes(gbits) for gbits in (None, 1, 25, 100, 400)] == [1, 1, 1, 4, tcp.MOST_PROCESSES]
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ('{"error": "unable to connect to server: Connection refused"}', "iperf3: unable to connect to server"),
+        ("nothing", "something else than expected"),
+        ('{"start": {}, "intervals": [], "end": {}}', "something else than expected"),
+    ],
+)
+def test_what_iperf3_complains_of_is_told(text, says):
+    with pytest.raises(reporting.MeasurementError, match=says):
+        tcp.read(text)
+
+
+TABLE = """---------------------------------------------------------------------------------------
+                    RDMA_Write BW Test
+ Dual-port       : OFF\t\tDevice         : rxe0
+ local address: LID 0000 QPN 0x0011 PSN 0x2dfbe5 RKey 0x000203 VAddr 0x007f0f0c9a2000
+---------------------------------------------------------------------------------------
+ #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
+ 1048576    70392            0.00               196.82 \t\t   0.023463
+---------------------------------------------------------------------------------------
+"""
+
+
+def test_the_average_of_perftests_table_is_read():
+    assert rdma.read(TABLE) == 196.82
+    with pytest.raises(reporting.MeasurementError, match="ib_write_bw gave no figures: Couldn't connect"):
+        rdma.read("Port number 1 state is Active\nCouldn't connect to 10.0.0.2:18515\n")
+    with pytest.raises(reporting.MeasurementError, match="no figures"):
+        rdma.read(TABLE.replace("Gb/sec", "MiB/sec"))
+
+
+def test_the_address_of_roce_that_is_chosen_can_be_routed(tmp_path):
+    kinds = {0: "IB/RoCE v1", 1: "RoCE v2", 2: "IB/RoCE v1", 3: "RoCE v2"}
+    (tmp_path / "gid_attrs/types").mkdir(parents=True)
+    (tmp_path / "gids").mkdir()
+    for index, kind in kinds.items():
+        (tmp_path / f"gid_attrs/types/{index}").write_text(kind + "\n")
+        (tmp_path / f"gids/{index}").write_text("fe80:0000:0000:0000:0202:c9ff:fe00:0001\n")
+    assert rdma.gid_index(str(tmp_path)) == 1
+    (tmp_path / "gids/3").write_text("0000:0000:0000:0000:0000:ffff:0a63:0001\n")
+    assert rdma.gid_index(str(tmp_path)) == 3
+    assert rdma.gid_index(str(tmp_path / "missing")) is None
+
+
+# Hosts that are network namespaces
+
+
+@pytest.fixture(scope="module")
+def farm(tmp_path_factory):
+    """Targets h0, h1, h2 on one bridge."""
+    if os.getuid() != 0 or subprocess.run(["unshare", "-n", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("network namespaces need root")
+    if shutil.which("ip") is None:
+        pytest.skip("no ip command: apt install iproute2 (CI does)")
+    folder, name = tmp_path_factory.mktemp("hosts"), "nt" + secrets.token_hex(3)
+    try:
+        ip(f"link add {name} type bridge")
+        ip(f"link set {name} up")
+        yield [_host(folder, name, number) for number in range(3)]
+    finally:
+        for number in range(3):
+            with contextlib.suppress(subprocess.CalledProcessError):
+                ip(f"netns del {name}-{number}")
+        ip(f"link del {name}")
+
+
+def ip(words):
+    subprocess.run(["ip", *words.split()], check=True, capture_output=True)
+
+
+def _host(folder, name, number):
+    space, cable = f"{name}-{number}", f"{name}v{number}"
+    ip(f"netns add {space}")
+    ip(f"link add {cable} type veth peer name eth0 netns {space}")
+    ip(f"link set {cable} master {name} up")
+    for more in ("link set lo up", f"addr add 10.199.7.{number + 1}/24 dev eth0", "link set eth0 up"):
+        ip(f"-n {space} {more}")
+    python = folder / space
+    python.write_text(f'#!/bin/sh\nexec ip netns exec {space} {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return Target(f"h{number}", connection="local", python=str(python))
+
+
+@pytest.fixture
+def measure(farm, monkeypatch):
+    """measure(name, hosts, **options): the records, by subject."""
+
+    def run(name, hosts=3, seconds=90.0, **options):
+        monkeypatch.setattr(remote, "new_run", str)  # whoever else measures on this machine
+        targets = farm[:hosts]
+        names = [target.name for target in targets]
+        plan = {"measurements": [{"name": name, "options": options, "seconds": seconds}], "group": {"hosts": names}}
+        events = [event for _, event in remote.measure(targets, lambda _: plan, ConnectionOptions(options=OPTIONS))]
+        found = [event["record"] for event in events if isinstance(event, dict) and "record" in event]
+        return {record.get("subject"): record for record in found}
+
+    return run
+
+
+@pytest.fixture
+def iperf3():
+    if tool.find("iperf3") is None:
+        pytest.skip("no iperf3 on this machine: apt install iperf3 (CI does)")
+
+
+def test_all_pairs_of_hosts_are_measured_in_both_directions(measure, iperf3):
+    found = measure("tcp", seconds=120.0, rounds=0, streams=2)
+    names = ("h0", "h1", "h2")
+    assert set(found) == {f"{one}→{other}" for one in names for other in names if one != other}
+    for record in found.values():
+        assert "failed" not in record
+        assert record["unit"] == "Gb/s"
+        assert len(record["samples"]) == 4
+        assert all(sample > 0.05 for sample in record["samples"])
+        assert record["about"]["interface"] == "eth0"
+        assert record["about"]["mtu"] == 1500
+
+
+def test_a_slow_cable_is_told_from_the_others(measure, farm, iperf3):
+    space = farm[1].python.rpartition("/")[2]
+    cable = space.replace("-", "v")
+    subprocess.run(
+        ["tc", "qdisc", "add", "dev", cable, "root", "tbf", "rate", "200mbit", "burst", "64kb", "latency", "50ms"],
+        check=True,
+    )
+    try:
+        found = measure("tcp", hosts=2, streams=2)
+    finally:
+        subprocess.run(["tc", "qdisc", "del", "dev", cable, "root"], check=True)
+    median = {subject: sorted(record["samples"])[2] for subject, record in found.items()}
+    assert median["h0→h1"] < 0.25
+    assert median["h1→h0"] > 2 * median["h0→h1"]
+
+
+def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):
+    found = measure("tcp", hosts=2, interface="eth7")
+    assert found["h1→h0"]["failed"].endswith("the interface eth7 is not there or has no IPv4 address")
+
+
+def test_the_network_that_was_asked_for_is_the_one_that_is_measured(measure, farm, iperf3):
+    try:
+        for number, each in enumerate(farm[:2]):
+            space = each.python.rpartition("/")[2]
+            ip(f"-n {space} link add rail type veth peer name other")
+            ip(f"-n {space} link set other netns {farm[2].python.rpartition('/')[2]} name rail{number}")
+            ip(f"-n {space} addr add 10.198.{number}.1/16 dev rail")
+            ip(f"-n {space} link set rail up")
+        between = farm[2].python.rpartition("/")[2]
+        ip(f"-n {between} link add rails type bridge")
+        for name in ("rail0", "rail1"):
+            ip(f"-n {between} link set {name} master rails up")
+        ip(f"-n {between} link set rails up")
+        found = measure("tcp", hosts=2, streams=1, network="10.198.0.0/16")
+    finally:
+        for each in farm[:2]:
+            with contextlib.suppress(subprocess.CalledProcessError):
+                ip(f"-n {each.python.rpartition('/')[2]} link del rail")
+        with contextlib.suppress(subprocess.CalledProcessError):
+            ip(f"-n {between} link del rails")
+    for subject in ("h0→h1", "h1→h0"):
+        about = found[subject]["about"]
+        assert (about["interface"], about["address"], about["network"]) == ("rail", "10.198.0.1", "10.198.0.0/16")
+
+
+def test_a_host_outside_of_the_network_is_told_with_what_it_has(measure, iperf3):
+    found = measure("tcp", hosts=2, network="10.77.0.0/16")
+    assert "h0: this host has no address in 10.77.0.0/16: it has " in found["h1→h0"]["failed"]
+    assert "10.199.7.1 on eth0" in found["h1→h0"]["failed"]
+
+
+def test_an_address_that_does_not_answer_is_told_in_time(measure, farm, iperf3):
+    space = farm[0].python.rpartition("/")[2]
+    ip(f"-n {space} addr add 10.222.0.1/24 dev lo")
+    found = measure("tcp", hosts=2, addresses={"h0": "10.222.0.1"})
+    assert {record["failed"].partition(":")[0] for record in found.values()} == {"iperf3"}
+
+
+def test_no_server_is_left_running(measure, iperf3):
+    measure("tcp", hosts=2, seconds=60.0, streams=1)
+    assert gone(lambda: alive("10.199.7.")) == []
+
+
+def test_without_an_adapter_rdma_is_skipped_on_each_host(measure):
+    if os.path.isdir(rdma.CLASS) and os.listdir(rdma.CLASS):
+        pytest.skip("this machine has an RDMA adapter")
+    package = (
+        "there is no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
+    )
+    assert measure("rdma", hosts=2)[""]["skip"].startswith(package)
+
+
+def test_one_host_alone_has_no_pair(measure):
+    package = "iperf3 is not installed" if tool.find("iperf3") is None else "it takes two hosts: name more of them"
+    assert measure("tcp", hosts=1)[""]["skip"].startswith(package)
+
+
+MISSING = """
+from . import pairs, tool
+def measure(options, report):
+    if report.hosts[report.self] == "h1":
+        tool.need("no-such-tool", "its-package")
+    import contextlib
+    @contextlib.contextmanager
+    def serve():
+        yield {"address": report.self}
+    def ask(here, there, known, at_once):
+        report.result(here + " " + there, [1 + known["address"]], "s")
+    pairs.play(report, {"rounds": 0}, serve, ask)
+"""
+
+
+def test_a_host_without_the_tool_costs_the_other_pairs_nothing(measure, tmp_path, monkeypatch):
+    monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, missing=MISSING))
+    found = measure("missing")
+    assert found["h2 h0"]["samples"] == [1.0]
+    assert found["h2→h1"]["skip"].startswith("h1: no-such-tool is not installed")
+    assert found[""]["skip"].startswith("no-such-tool is not installed")

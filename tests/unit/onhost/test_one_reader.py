@@ -1,0 +1,122 @@
+"""One at a time: a turn is a process name, taken from whoever does not run any more."""
+
+import os
+import secrets
+import subprocess
+import sys
+import time
+
+import pytest
+
+from nodetune.onhost import one_reader
+
+CARRY = """
+import sys, time
+open("/proc/self/comm", "w").write(sys.argv[1])
+print("up", flush=True)
+time.sleep(300)
+"""
+
+
+@pytest.fixture
+def name():
+    return f"ntt:{secrets.token_hex(5)}"
+
+
+@pytest.fixture
+def carrier(name):
+    """Another process that carries the name."""
+    process = subprocess.Popen([sys.executable, "-c", CARRY, name], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"up\n"
+    yield process
+    process.kill()
+    process.communicate()
+
+
+@pytest.fixture(autouse=True)
+def own_name():
+    before = one_reader.own_name()
+    yield
+    one_reader.call_ourselves(before)
+
+
+def test_a_free_turn_is_taken_by_carrying_the_name(name):
+    assert one_reader.take_turn(name, 0) is None
+    assert one_reader.own_name() == name
+
+
+def test_one_that_stays_is_named_and_our_own_name_comes_back(name, carrier):
+    before = one_reader.own_name()
+    pid, age, state = one_reader.take_turn(name, 0)
+    assert pid == carrier.pid
+    assert 0 <= age < 300
+    assert state in "SR"
+    assert one_reader.own_name() == before
+
+
+def test_a_dead_one_keeps_no_turn(name, carrier):
+    carrier.kill()  # and is not collected: a zombie still has the name
+    assert one_reader.take_turn(name, 30) is None
+
+
+def test_what_is_a_rival_can_be_told_from_the_name(name, carrier):
+    assert one_reader.take_turn("x", 0, is_rival=lambda other: other.startswith(name[:6]))[0] == carrier.pid
+    assert one_reader.take_turn("x", 0, is_rival=lambda other: other.startswith("no" + name)) is None
+
+
+def test_one_of_another_user_counts_only_where_it_is_to(name):
+    if os.getuid() != 0:
+        pytest.skip("becoming another user takes root")
+    code = 'printf %s "$1" > /proc/$$/comm; echo up; exec 1>&-; read line'
+    pipe = subprocess.PIPE
+    process = subprocess.Popen(["/bin/sh", "-c", code, "sh", name], stdin=pipe, stdout=pipe, user=65534)
+    assert process.stdout.readline() == b"up\n"
+    try:
+        assert one_reader.take_turn(name, 0, anyone=True)[0] == process.pid
+        assert one_reader.take_turn(name, 0) is None
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def test_one_stuck_in_the_kernel_is_not_waited_for(name):
+    """A process that posix_spawn()ed waits in the kernel until its child lives on its own: here, until a pipe is written to."""
+    code = (
+        "import os, sys\nopen('/proc/self/comm', 'w').write(sys.argv[1])\nprint('up', flush=True)\n"
+        "os.posix_spawn('/bin/true', ['true'], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 5, sys.argv[2], os.O_RDONLY, 0)])"
+    )
+    pipe = f"/tmp/{name}"
+    os.mkfifo(pipe)
+    process = subprocess.Popen([sys.executable, "-c", code, name, pipe], stdout=subprocess.PIPE, start_new_session=True)
+    try:
+        assert process.stdout.readline() == b"up\n"
+        end = time.monotonic() + 30
+        while "D" not in [state for _, _, state in one_reader.rivals(name.__eq__)]:
+            assert time.monotonic() < end
+        found = one_reader.take_turn(name, 300, stuck=0)
+        assert found[2] == "D"
+        assert one_reader.is_stuck(found, 0)
+        assert not one_reader.is_stuck(found, 300)
+    finally:
+        os.close(os.open(pipe, os.O_WRONLY))
+        process.communicate()
+        os.unlink(pipe)
+
+
+def test_many_at_once_take_turns(name, tmp_path):
+    """Each of the processes holds a file that only one can hold."""
+    pids = []
+    for _ in range(5):
+        pid = os.fork()
+        if pid == 0:
+            code = 1
+            try:
+                if one_reader.take_turn(name, 60) is None:
+                    os.close(os.open(tmp_path / "inside", os.O_CREAT | os.O_EXCL))
+                    time.sleep(0.05)
+                    os.unlink(tmp_path / "inside")
+                    code = 0
+            finally:
+                os._exit(code)
+        pids.append(pid)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 5

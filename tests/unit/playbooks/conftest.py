@@ -1,0 +1,56 @@
+"""Finds the code that runs on hosts, and gives a run on a host whose state lies in a folder of the test."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
+sys.path.insert(0, str(PLAYBOOKS / "module_utils"))
+
+from nodetune_host import core  # noqa: E402
+from nodetune_host.journal import Journal  # noqa: E402
+
+
+@pytest.fixture
+def home(tmp_path):
+    """Where the journals of the test's host lie."""
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def do(home):
+    """do([changes]) makes changes as one group of a run; do.check rehearses them; do.back takes a run back."""
+
+    def make(changes, run="run-1", group="group", checks=()):
+        return _result(lambda result: core.do(changes, core.Hands(Journal(run, str(home))), result, group, checks))
+
+    def check(changes, run="run-1", group="group", checks=()):
+        return _result(lambda result: core.do(changes, core.Rehearsal(Journal(run, str(home))), result, group, checks))
+
+    def back(run="run-1", own="back-1", force=False, hands=core.Hands):
+        entries = Journal(run, str(home)).entries()
+        return _result(lambda result: core.revert(entries, hands(Journal(own, str(home))), result, force))
+
+    make.check, make.back = check, back
+    return make
+
+
+@pytest.fixture(scope="session")
+def library(tmp_path_factory):
+    """The folder of the stand-in NVML."""
+    if not shutil.which("gcc") or not shutil.which("make"):
+        pytest.skip("no gcc or no make here")
+    out = tmp_path_factory.mktemp("nvml")
+    stand_in = Path(__file__).parents[2] / "machines" / "nvml"
+    subprocess.run(["make", "-s", "-C", stand_in, f"OUT={out}", f"PYTHON={sys.executable}"], check=True)
+    return out
+
+
+def _result(action):
+    result = core.Result()
+    action(result)
+    return SimpleNamespace(**result.data())

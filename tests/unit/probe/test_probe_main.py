@@ -1,0 +1,165 @@
+"""The probe's supervisor: no collector can hang it, take the others with it, or pile up readers."""
+
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import time
+import types
+
+import pytest
+
+from nodetune.probe import main
+
+
+@pytest.fixture
+def family(monkeypatch):
+    """family("name", collect) plants a collector that exists only in this test."""
+
+    def plant(name, collect):
+        module = types.ModuleType(f"nodetune.probe.{name}")
+        module.collect = collect
+        monkeypatch.setitem(sys.modules, module.__name__, module)
+
+    return plant
+
+
+def good(names, step):
+    yield "fact", {"value": 0}
+
+
+def blocked_reading_a_pipe(path):
+    """A collector that never returns: open() of a pipe that nobody writes to blocks as a stuck /proc entry does."""
+
+    def collect(names, step):
+        yield "before", {"value": 1}
+        step(f"reading {path}")
+        with open(path) as pipe:
+            yield "never", {"value": pipe.read()}
+
+    return collect
+
+
+def test_a_hanging_collector_is_named_and_the_others_go_on(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(main, "FAMILY_SECONDS", 0.3)
+    os.mkfifo(tmp_path / "pipe")
+    family("aaa", good)
+    family("mmm", blocked_reading_a_pipe(tmp_path / "pipe"))
+    family("zzz", good)
+    found = main.probe({"aaa": [], "mmm": [], "zzz": []}, 10)
+    assert found["facts"]["aaa.fact"] == found["facts"]["zzz.fact"] == {"value": 0}
+    assert found["facts"]["mmm.before"] == {"value": 1}, "what was known before the hang is kept"
+    assert found["failed"]["mmm"].endswith(f"in reading {tmp_path}/pipe")
+    assert found["stuck"] == [], "it could be killed"
+
+
+def test_a_collector_that_dies_costs_only_its_own_facts(family):
+    def die(names, step):
+        step("the driver call")
+        os.kill(os.getpid(), signal.SIGKILL)
+        yield "never", {}
+
+    family("aaa", die)
+    family("bbb", good)
+    found = main.probe({"aaa": [], "bbb": []}, 10)
+    assert found["failed"]["aaa"] == "the aaa collector died in the driver call"
+    assert "bbb.fact" in found["facts"]
+
+
+def test_a_collector_that_raises_is_reported_with_what_it_raised(family):
+    def broken(names, step):
+        yield "one", {"value": 1}
+        raise KeyError("MemTotal")
+
+    family("aaa", broken)
+    found = main.probe({"aaa": []}, 10)
+    assert found["facts"] == {"aaa.one": {"value": 1}}
+    assert "KeyError('MemTotal')" in found["failed"]["aaa"]
+
+
+def test_the_whole_probe_ends_at_its_deadline_and_says_what_it_left_out(family, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    family("aaa", blocked_reading_a_pipe(tmp_path / "pipe"))
+    family("bbb", good)
+    start = time.monotonic()
+    found = main.probe({"aaa": [], "bbb": []}, 0.5)
+    assert time.monotonic() - start < 3
+    assert "did not return" in found["failed"]["aaa"]
+    assert found["failed"]["bbb"] == "not collected: the probe's time was over"
+
+
+def test_a_reader_left_behind_is_reported_and_no_second_one_is_started(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(main, "ALONE_SECONDS", 1.0)
+    monkeypatch.setattr(main, "ALONE", ("slowone",))
+    ready = tmp_path / "ready"
+    earlier = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(f"""
+        import time
+        open("/proc/self/comm", "w").write("nodetune:slowone"[:15])
+        open({str(ready)!r}, "w").close()
+        time.sleep(60)
+    """),
+        ]
+    )
+    try:
+        while not ready.exists():
+            time.sleep(0.01)
+        family("slowone", good)
+        found = main.probe({"slowone": []}, 10)
+        assert "slowone.fact" not in found["facts"]
+        assert f"(process {earlier.pid}, " in found["failed"]["slowone"]
+        assert "not starting another" in found["failed"]["slowone"]
+    finally:
+        earlier.kill()
+        earlier.wait()
+    assert "slowone.fact" in main.probe({"slowone": []}, 10)["facts"]
+
+
+def test_two_probes_at_once_take_turns(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(main, "ALONE", ("turns",))
+
+    def exclusive(names, step):
+        handle = os.open(tmp_path / "inside", os.O_CREAT | os.O_EXCL)
+        time.sleep(0.2)
+        os.close(handle)
+        os.unlink(tmp_path / "inside")
+        yield "fact", {"value": True}
+
+    family("turns", exclusive)
+    pids = []
+    for _ in range(6):
+        pid = os.fork()
+        if pid == 0:
+            found = main.probe({"turns": []}, 10)
+            os._exit(0 if found["facts"].get("turns.fact") else 1)
+        pids.append(pid)
+    assert [os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids] == [0] * 6
+
+
+def test_children_hold_nothing_open_that_a_login_would_wait_for(tmp_path):
+    """A stuck reader must not keep the SSH session (our standard output) open."""
+    code = textwrap.dedent("""
+        import os, sys, types
+        from nodetune.onhost import worker
+        from nodetune.probe import main
+        module = types.ModuleType("nodetune.probe.aaa")
+        def collect(names, step):
+            import signal, time
+            signal.signal(signal.SIGTERM, signal.SIG_IGN)
+            worker.prctl(worker.PR_SET_PDEATHSIG, 0)  # no signal reaches one that is stuck in the kernel
+            time.sleep(30)
+            yield "x", {}
+        module.collect = collect
+        sys.modules[module.__name__] = module
+        worker.Worker.end = lambda self: os.close(self.pipe)
+        found = main.probe({"aaa": []}, 0.3)
+        print(found["stuck"][0]["pid"], flush=True)
+    """)
+    start = time.monotonic()
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert time.monotonic() - start < 10, "communicate() returned while the stuck child lives"
+    os.kill(int(done.stdout), signal.SIGKILL)

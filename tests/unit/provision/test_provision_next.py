@@ -1,0 +1,175 @@
+"""What is proposed once a host has failed: the command that takes it up again, and nothing else."""
+
+import shlex
+
+import pytest
+
+from nodetune.api.model import Absent, Value
+from nodetune.audit.summary import NOT_REACHED, TOO_SLOW
+from nodetune.cli.commands import _provision
+from nodetune.foundation.yaml_lines import FileError
+from nodetune.hosts import inventory
+from nodetune.provision import STAGES, baseline, stages, upgrade
+from nodetune.provision import lock as locks
+from nodetune.provision.decide import Decision
+from nodetune.provision.lock import Versions
+from nodetune.provision.record import Record, StageResult, failed
+from nodetune.provision.resume_command import OLDER, ResumeCommand
+from nodetune.provision.steps import Steps
+from nodetune.verify.baseline import BaselineError
+from tests.support import provisioning
+from tests.support.provisioning import DRIVER, running, site
+
+
+class NoRun:
+    """A run's folder that keeps nothing."""
+
+    id = "20260101-000000"
+
+    def add_event(self, _event):
+        pass
+
+    def save(self, _name, _document):
+        pass
+
+
+def options(folder, **given):
+    """The options of `provision` as they were typed."""
+    site(folder)
+    locks.write(folder / "v.lock", provisioning.lock())
+    usual = {
+        **dict.fromkeys(("inventory", "limit", "user")),
+        **dict.fromkeys(("become", "ask_become_pass", "accept_new_host_keys", "assume_drained"), False),
+        "forks": 64,
+        "timeout": 40,
+        "transport": "auto",
+        "drain_wait": 60,
+        "reboot_wait": 30,
+        "profiles": (),
+        "site": folder / "site.yml",
+        "lock": folder / "v.lock",
+    }
+    return {**usual, **given}
+
+
+def proposed(monkeypatch, options, host="gpu3", stage="packages", drain=False):
+    """The words of the command after that host, alone in its run, has failed at this stage."""
+    monkeypatch.setattr(inventory, "selected", lambda _: [])
+    record = Record(NoRun(), [host], STAGES, _provision._given(options, drain).typed)
+    record.note(stage, {host: failed("no room on the disk")})
+    return shlex.split(record.document()["hosts"][0]["next"])
+
+
+def test_the_next_command_is_for_the_host_that_failed_whichever_hosts_were_named(tmp_path, monkeypatch):
+    words = proposed(monkeypatch, options(tmp_path, inventory="prod", limit="gpu3"))
+    assert words[:4] == ["nodetune", "provision", "-i", "prod"]
+    assert words[words.index("-l") :] == ["-l", "gpu3", "--from", "packages"]
+    words = proposed(monkeypatch, options(tmp_path, inventory="gpu3"))
+    assert words[words.index("-l") + 1] == "gpu3"
+
+
+def test_the_next_command_of_a_run_on_this_very_host_names_none(tmp_path, monkeypatch):
+    assert "-l" not in proposed(monkeypatch, options(tmp_path), "localhost")
+
+
+def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path, monkeypatch):
+    words = proposed(monkeypatch, options(tmp_path, inventory="prod", user="ubuntu", become=True), drain=True)
+    assert ("-b" in words, words[words.index("-u") + 1], words[words.index("--drain") + 1]) == (True, "ubuntu", "slurm")
+    assert "--assume-drained" not in words
+    words = proposed(monkeypatch, options(tmp_path, inventory="prod", assume_drained=True))
+    assert ("--assume-drained" in words, "--drain" in words) == (True, False)
+
+
+def test_figures_are_reproduced_with_options_that_verify_has(tmp_path, monkeypatch):
+    monkeypatch.setattr(inventory, "selected", lambda _: [])
+    given = _provision._given(options(tmp_path, inventory="prod", limit="gpu3", user="ubuntu"), True)
+    assert given.asked == "-i prod -l gpu3 -u ubuntu"
+
+
+# What restart_at it
+
+
+def recorded(stage_names=STAGES, **came):
+    """The next command of a host that came to this at these stages."""
+    record = Record(
+        NoRun(), ["gpu1"], stage_names, ResumeCommand("-i prod", "newer.lock"), stage_names is upgrade.STAGES
+    )
+    for stage, each in came.items():
+        record.note(stage, {"gpu1": each})
+    return record.again("gpu1")
+
+
+def after_the_boot(facts):
+    work = Steps.__new__(Steps)
+    work.decisions = {"gpu1": Decision(None, Versions(DRIVER))}
+    return work._up("gpu1", facts, "the driver is not loaded")
+
+
+def test_a_driver_that_is_not_loaded_resumes_at_the_packages(monkeypatch):
+    """The booted kernel may be a newer one, whose headers only that stage installs."""
+    monkeypatch.setattr(Decision, "driver", DRIVER)
+    gone = {"packages__running_driver": Absent(), "gpu__driver_version": Absent(), "modules__loaded": Value([])}
+    assert recorded(reboot=after_the_boot(running(**gone))).endswith("-l gpu1 --from packages")
+    other = {"packages__running_driver": Value({"version": "570.1", "open": True})}
+    assert recorded(reboot=after_the_boot(running(**other))).endswith("-l gpu1 --from reboot")
+
+
+def test_a_lock_that_was_judged_bad_is_not_proposed_where_the_way_back_failed():
+    told = recorded(upgrade.STAGES, after=failed("slower than before", TOO_SLOW), back=failed("not to be had"))
+    command, _, words = told.partition("  # ")
+    assert command == f"nodetune provision -i prod --lock {OLDER} -l gpu1"
+    assert "the previous lock, from git" in words
+    assert "held.json" in words
+
+
+def test_a_restored_host_is_upgraded_again_even_if_it_stayed_slow():
+    slow = failed("slower than before", TOO_SLOW)
+    told = recorded(upgrade.STAGES, after=slow, back=failed("it is still slower: look at the hardware", TOO_SLOW))
+    assert told == "nodetune provision -i prod --lock newer.lock -l gpu1 --upgrade"
+
+
+# The baseline
+
+
+@pytest.mark.parametrize("problem", [BaselineError("good.json: not JSON"), OSError(28, "No space left", "good.json")])
+def test_a_failing_baseline_fails_the_hosts_and_they_stay_drained(problem):
+    class Failing:
+        stopped = ""
+
+        def __getattr__(self, name):
+            return self.fails if name == "verify" else lambda hosts: dict.fromkeys(hosts, StageResult())
+
+        def fails(self, _hosts):
+            raise problem
+
+        def give_back(self, hosts):
+            self.well = hosts
+
+    work = Failing()
+    record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand("-i prod", "v.lock"))
+    assert stages.provision(work, record, stages.Chosen(), lambda *_: None, drain=True) == NOT_REACHED
+    (host,) = record.document()["hosts"]
+    assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"
+    assert "good.json: no" in next(each["message"] for each in host["stages"] if each["stage"] == "verify")
+    assert host["next"].endswith("-l gpu1 --from verify")
+    assert work.well == []
+
+
+def test_a_baseline_that_cannot_be_used_is_told_before_any_host_is_asked(tmp_path, monkeypatch):
+    given = options(tmp_path, inventory="prod")
+    site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
+    (tmp_path / "good.json").write_text("{")
+    monkeypatch.setattr(inventory, "selected", lambda _: [])
+    monkeypatch.setattr(_provision.preflight, "check", lambda _: pytest.fail("hosts were asked"))
+    more = {**dict.fromkeys(("first", "only", "drain", "runs_folder")), "batch": "", "canary": 1}
+    more |= {"upgrade": False, "dry_run": False, "yes": True, "output_format": "json"}
+    with pytest.raises(FileError, match=r"good\.json: not JSON"):
+        _provision.provision({**given, **more}, None)
+
+
+def test_a_baseline_in_an_impossible_folder_is_refused_early(tmp_path):
+    baseline.check(None)
+    baseline.check(tmp_path / "new" / "newer" / "good.json")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(FileError, match="there is no such folder"):
+        baseline.check(tmp_path / "file" / "good.json")

@@ -1,0 +1,547 @@
+"""From steps to changes: what each kind of fix does to a host, and what it refuses to touch."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nodetune.api import remedies
+from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
+from nodetune.audit.auditor import Auditor
+from nodetune.audit.selection import Selection
+from nodetune.facts import document
+from nodetune.remediation import builders, plan
+from nodetune.remediation.builders import swap_off
+from nodetune.remediation.builders._own import read_settings
+from tests.data.synthetic import build
+from tests.support.fixing import built, files, of_kind, refused
+from tests.support.fixing import finding_of as step
+
+DEBIAN = {"host.os": Value({"id": "ubuntu", "version": "22.04", "like": ["ubuntu", "debian"], "name": "Ubuntu"})}
+RHEL = {"host.os": Value({"id": "rocky", "version": "9.4", "like": ["rocky", "rhel", "centos", "fedora"], "name": ""})}
+GRUB = {"cmdline.installed": Value({"arguments": {}, "file": "/boot/grub/grub.cfg"})}
+RUNS = Value({"active": "active", "enabled": "enabled"})
+
+
+def host(*more, own=None, **facts):
+    found = {**DEBIAN, "own.files": Value(own or {})}
+    for each in more:
+        found |= each
+    return HostFacts("gpu01", found | facts)
+
+
+def lines(text):
+    return [line for line in text.splitlines() if line and not line.startswith("#")]
+
+
+def hooks(changes):
+    return [change["run"] for change in of_kind(changes, "run")]
+
+
+def notes(facts, given):
+    return " ".join(note for group in builders.build([given], facts)[0] for note in group.notes)
+
+
+# --- files of our own
+
+
+def test_a_second_plan_adds_to_the_file_and_equal_plans_are_equal():
+    first = files(built(host(), step(remedies.sysctl("vm.swappiness"), 10)))
+    second = files(built(host(own=first), step(remedies.sysctl("kernel.numa_balancing"), 0)))
+    third = files(built(host(own=second), step(remedies.sysctl("vm.swappiness"), 10)))
+    ((text,), (again,)) = second.values(), third.values()
+    assert lines(text) == ["kernel.numa_balancing = 0", "vm.swappiness = 10"]
+    assert again == text
+
+
+def test_a_file_says_who_wrote_it_and_how_to_take_it_back():
+    (text,) = files(built(host(), step(remedies.sysctl("vm.swappiness"), 10))).values()
+    assert text.startswith("# Written by nodetune")
+    assert "nodetune rollback" in text
+
+
+@pytest.mark.parametrize("text", ["", "vm.swappiness = 1\n", "# settings: {broken\n", "# settings: [1]\n"])
+def test_a_file_whose_settings_line_is_gone_counts_as_empty(text):
+    assert read_settings(text) == {}
+
+
+def test_a_group_builds_on_what_an_earlier_group_of_the_same_plan_writes():
+    logind = remedies.systemd_dropin("logind.conf", "Login", "RemoveIPC")
+    later = remedies.systemd_dropin("logind.conf", "Login", "KillUserProcesses", "reboot")
+    groups, _ = builders.build([step(later, "no", check="b"), step(logind, "no")], host())
+    assert [group.name for group in groups] == ["systemd_dropin", "systemd_dropin, reboot"]
+    assert lines(groups[1].changes[0]["content"]) == ["[Login]", "KillUserProcesses=no", "RemoveIPC=no"]
+
+
+@pytest.mark.parametrize("hostile", ["{{ lookup('pipe', 'touch /tmp/x') }}", "{% for x in y %}", "{# gone #}"])
+def test_a_value_that_looks_like_a_template_lands_to_the_letter(hostile):
+    changes = built(host(), step(remedies.sysctl("kernel.core_pattern"), hostile))
+    assert f"kernel.core_pattern = {hostile}" in files(changes)["/etc/sysctl.d/zz-nodetune.conf"]
+    assert of_kind(changes, "value")[0]["value"] == hostile
+
+
+@pytest.mark.parametrize("value", ["10\nkernel.panic = 1", "\x1b[2J", " 10 ", {"a": 1}, True, ["1", "2\n3"]])
+def test_a_value_that_is_not_one_plain_line_is_refused(value):
+    assert refused(host(), step(remedies.sysctl("vm.swappiness"), value))
+
+
+# --- kernel parameters
+
+
+def test_a_sysctl_is_written_now_and_kept_and_names_its_check():
+    (file, now) = built(host(), step(remedies.sysctl("net.ipv4.tcp_rmem"), [4096, 131072, 67108864], check="tcp-rmem"))
+    assert lines(file["content"]) == ["net.ipv4.tcp_rmem = 4096 131072 67108864"]
+    assert now == {
+        "change": "value",
+        "path": "/proc/sys/net/ipv4/tcp_rmem",
+        "value": "4096 131072 67108864",
+        "checks": ["tcp-rmem"],
+    }
+
+
+def test_a_limit_in_bytes_takes_the_share_that_it_clears_out_of_the_file():
+    first = files(built(host(), step(remedies.sysctl("vm.dirty_ratio"), 5)))
+    second = files(built(host(own=first), step(remedies.sysctl("vm.dirty_bytes"), 8 << 30)))
+    assert [lines(text) for text in second.values()] == [["vm.dirty_bytes = 8589934592"]]
+
+
+def test_a_parameter_of_a_module_that_loads_late_is_an_option_of_it_as_well():
+    changes = built(host(), step(remedies.sysctl("sunrpc.tcp_max_slot_table_entries"), 128))
+    assert lines(files(changes)["/etc/modprobe.d/nodetune-sunrpc.conf"]) == [
+        "options sunrpc tcp_max_slot_table_entries=128"
+    ]
+
+
+def test_a_foreign_file_that_is_read_later_is_named():
+    swappiness = step(remedies.sysctl("vm.swappiness"), 10)
+    later = {"persisted.sysctl.vm.swappiness": Value({"value": 60, "file": "/etc/sysctl.d/zzz-site.conf", "line": 3})}
+    sooner = {"persisted.sysctl.vm.swappiness": Value({"value": 60, "file": "/etc/sysctl.d/99-sysctl.conf", "line": 3})}
+    assert "/etc/sysctl.d/zzz-site.conf line 3" in notes(host(later), swappiness)
+    assert notes(host(sooner), swappiness) == ""
+
+
+def test_tuned_setting_the_same_parameter_otherwise_is_named():
+    setting = {"value": "1", "file": "/usr/lib/tuned/throughput-performance/tuned.conf"}
+    profile = Value({"name": "throughput-performance", "settings": {"sysctl": {"vm.swappiness": setting}}})
+    told = notes(host({"services.tuned_profile": profile}), step(remedies.sysctl("vm.swappiness"), 10))
+    assert "throughput-performance" in told
+
+
+# --- /sys
+
+
+def test_a_file_under_sys_is_written_now_and_by_tmpfiles():
+    path = "/sys/kernel/mm/transparent_hugepage/enabled"
+    file, now = built(host(), step(remedies.sysfs(path), "madvise"))
+    assert file["path"] == "/etc/tmpfiles.d/00-nodetune.conf"
+    assert lines(file["content"]) == [f"w {path} - - - - madvise"]
+    assert (now["path"], now["value"]) == (path, "madvise")
+
+
+def test_a_path_outside_of_sys_is_refused():
+    assert "path under /sys" in refused(host(), step(remedies.sysfs("/etc/passwd"), "x"))
+
+
+def test_a_queue_is_set_for_its_disk_and_by_a_rule_for_disks_named_alike():
+    changes = built(host(), step(remedies.block_queue("scheduler"), "none", ("nvme5n1", "nvme0n1")))
+    assert lines(files(changes)["/etc/udev/rules.d/99-zz-nodetune-block.rules"]) == [
+        'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="nvme*n*", ATTR{queue/scheduler}="none"'
+    ]
+    assert [change["path"] for change in of_kind(changes, "value")] == [
+        "/sys/block/nvme5n1/queue/scheduler",
+        "/sys/block/nvme0n1/queue/scheduler",
+    ]
+    assert hooks(changes) == ["udev-reload"]
+
+
+@pytest.mark.parametrize("disk", ["../../etc", 'sda", RUN+="/bin/sh', "weird0"])
+def test_a_disk_with_a_name_that_no_rule_should_hold_is_refused(disk):
+    assert refused(host(), step(remedies.block_queue("scheduler"), "none", (disk,)))
+
+
+# --- the next boot
+
+
+def test_a_kernel_argument_goes_last_on_the_command_line_of_grub():
+    changes = built(host(GRUB), step(remedies.kernel_arg("iommu"), "pt"))
+    (text,) = files(changes).values()
+    assert lines(text) == ['GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt"']
+    assert hooks(changes) == ["update-grub"]
+
+
+def test_a_flag_without_a_value_stands_alone():
+    (text,) = files(built(host(GRUB), step(remedies.kernel_arg("nosmt"), ""))).values()
+    assert lines(text) == ['GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT nosmt"']
+
+
+def test_the_rhel_family_takes_kernel_arguments_by_grubby():
+    changes = built(host(RHEL), step(remedies.kernel_arg("iommu"), "pt"))
+    assert changes == [{"change": "bootarg", "name": "iommu", "value": "pt", "checks": ["a-check"]}]
+
+
+@pytest.mark.parametrize(
+    "boot",
+    [
+        Value({"arguments": {}, "file": "/boot/loader/entries/a.conf"}),
+        Absent("no boot loader configuration on this host"),
+        Unread("permission denied: needs root (--become)"),
+    ],
+)
+def test_a_boot_loader_that_is_not_known_is_left_alone(boot):
+    assert refused(host({"cmdline.installed": boot}), step(remedies.kernel_arg("iommu"), "pt"))
+
+
+@pytest.mark.parametrize("value", ['"; rm -rf /; "', "$(reboot)", "`id`", "a b", "\\x"])
+def test_a_kernel_argument_that_a_shell_would_read_is_refused(value):
+    assert refused(host(GRUB), step(remedies.kernel_arg("iommu"), value))
+
+
+# --- limits
+
+SESSIONS = "login sessions"
+LOW = {"soft": 1024, "hard": 4096, "source": "inherited from sshd"}
+
+
+def limits(item, subjects, now=LOW, units=("slurmd",)):
+    facts = {f"limits.{item}": Each(dict.fromkeys(subjects, Value(now)))}
+    names = ("slurmd", "containerd", "crio", "docker", "kubelet")
+    return host(facts, {f"services.{name}": RUNS if name in units else Absent("not installed") for name in names})
+
+
+def test_a_limit_reaches_sessions_and_services():
+    subjects = ("slurmd", SESSIONS)
+    changes = built(limits("nofile", subjects), step(remedies.limit("nofile"), 1048576, subjects))
+    written = files(changes)
+    assert set(lines(written["/etc/security/limits.d/zz-nodetune.conf"])) == {
+        f"{who} {side} nofile 1048576" for who in ("*", "root") for side in ("soft", "hard")
+    }
+    assert lines(written["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]) == [
+        "[Service]",
+        "LimitNOFILE=1048576",
+    ]
+    assert hooks(changes) == ["daemon-reload", "restart slurmd.service"]
+
+
+def test_locked_memory_is_in_kib_for_pam_and_has_a_default_for_all_services():
+    facts = limits("memlock", (SESSIONS,), {"soft": 65536, "hard": 65536, "source": "inherited from sshd"})
+    written = files(built(facts, step(remedies.limit("memlock"), 1 << 30, (SESSIONS,))))
+    assert "* soft memlock 1048576" in lines(written["/etc/security/limits.d/zz-nodetune.conf"])
+    changes = built(facts, step(remedies.limit("memlock"), "unlimited", (SESSIONS,)))
+    assert "* hard memlock unlimited" in lines(files(changes)["/etc/security/limits.d/zz-nodetune.conf"])
+    manager = lines(files(changes)["/etc/systemd/system.conf.d/zz-nodetune.conf"])
+    assert manager == ["[Manager]", "DefaultLimitMEMLOCK=infinity"]
+    assert hooks(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
+
+
+def test_a_hard_limit_that_is_higher_stays():
+    now = {"soft": 1024, "hard": 2097152, "source": "inherited from sshd"}
+    subjects = ("slurmd", SESSIONS)
+    written = files(built(limits("nofile", subjects, now), step(remedies.limit("nofile"), 1048576, subjects)))
+    assert {line.split()[1] for line in lines(written["/etc/security/limits.d/zz-nodetune.conf"])} == {"soft"}
+    assert "LimitNOFILE=1048576:2097152" in written["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
+
+
+def test_a_stack_comes_down_and_may_be_raised_by_its_user():
+    now = {"soft": "unlimited", "hard": "unlimited", "source": "process 1"}
+    subjects = ("slurmd", SESSIONS)
+    written = files(built(limits("stack", subjects, now), step(remedies.limit("stack"), 8388608, subjects)))
+    assert set(lines(written["/etc/security/limits.d/zz-nodetune.conf"])) == {
+        "* soft stack 8192",
+        "root soft stack 8192",
+    }
+    assert "LimitSTACK=8388608:infinity" in written["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
+
+
+def test_a_realtime_priority_comes_down_on_both_sides():
+    facts = limits("rtprio", (SESSIONS,), {"soft": 99, "hard": 99, "source": "/etc/security/limits.conf line 2"})
+    (text,) = files(built(facts, step(remedies.limit("rtprio"), 0, (SESSIONS,)))).values()
+    assert {"* hard rtprio 0", "* soft rtprio 0"} <= set(lines(text))
+
+
+def test_a_daemon_that_no_unit_runs_is_told_of_and_the_rest_is_done():
+    subjects = ("containerd", "slurmd")
+    given = step(remedies.limit("nofile"), 1048576, subjects)
+    facts = limits("nofile", subjects)
+    assert list(files(built(facts, given))) == ["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
+    assert "containerd is not run by containerd.service" in notes(facts, given)
+    assert refused(facts, step(remedies.limit("nofile"), 1048576, ("containerd",)))
+
+
+# --- units and modules
+
+
+@pytest.mark.parametrize(
+    ("unit", "path", "expected"),
+    [
+        ("slurmd.service", "/etc/systemd/system/slurmd.service.d/", ["daemon-reload", "restart slurmd.service"]),
+        ("user.slice", "/etc/systemd/system/user.slice.d/", ["daemon-reload"]),
+        ("logind.conf", "/etc/systemd/logind.conf.d/", ["restart systemd-logind.service"]),
+        ("system.conf", "/etc/systemd/system.conf.d/", ["daemon-reexec"]),
+    ],
+)
+def test_a_drop_in_lands_where_its_unit_reads_it_and_is_brought_into_force(unit, path, expected):
+    remedy = remedies.systemd_dropin(unit, "Section", "AllowedCPUs")
+    changes = built(host(), step(remedy, "0-3"))
+    assert list(files(changes)) == [f"{path}zz-nodetune.conf"] == [remedy.file]
+    assert lines(files(changes)[remedy.file]) == ["[Section]", "AllowedCPUs=0-3"]
+    assert hooks(changes) == expected
+
+
+@pytest.mark.parametrize(("value", "active"), [("enabled", "started"), ("disabled", "stopped"), ("masked", "stopped")])
+def test_a_service_is_set_for_now_and_for_the_next_boot(value, active):
+    (change,) = built(host({"services.irqbalance": RUNS}), step(remedies.service("irqbalance"), value))
+    assert (change["unit"], change["enabled"], change["active"]) == ("irqbalance.service", value, active)
+
+
+def test_a_unit_that_others_start_is_only_started():
+    static = {"services.nvidia-persistenced": Value({"active": "inactive", "enabled": "static"})}
+    (change,) = built(host(static), step(remedies.service("nvidia-persistenced"), "enabled"))
+    assert (change["enabled"], change["active"]) == (None, "started")
+
+
+def test_a_service_that_is_not_installed_cannot_be_started_but_is_off_already():
+    missing = {"services.irqbalance": Absent("not installed"), "services.dcgm": Absent("not installed")}
+    assert "not installed" in refused(host(missing), step(remedies.service("dcgm"), "enabled"))
+    assert built(host(missing), step(remedies.service("irqbalance"), "disabled"))
+
+
+def test_a_site_may_name_a_unit_in_full_or_by_another_type():
+    facts = host({"services.apt-daily.timer": RUNS, "services.irqbalance": RUNS})
+    (timer,) = built(facts, step(remedies.service("apt-daily.timer"), "disabled"))
+    (full,) = built(facts, step(remedies.service("irqbalance.service"), "disabled"))
+    assert (timer["unit"], full["unit"]) == ("apt-daily.timer", "irqbalance.service")
+
+
+def test_a_module_is_loaded_now_and_at_boot():
+    file, now = built(host(), step(remedies.module("nvidia_uvm"), "loaded"))
+    assert (file["path"], lines(file["content"])) == ("/etc/modules-load.d/nodetune-nvidia_uvm.conf", ["nvidia_uvm"])
+    assert (now["change"], now["name"], now["loaded"]) == ("module", "nvidia_uvm", True)
+
+
+def test_a_blacklisted_module_is_kept_out_of_the_initial_ram_disk_too():
+    changes = built(host(), step(remedies.modprobe("nouveau"), "blacklist"))
+    assert lines(files(changes)["/etc/modprobe.d/nodetune-nouveau.conf"]) == [
+        "blacklist nouveau",
+        "options nouveau modeset=0",
+    ]
+    assert hooks(changes) == ["initramfs"]
+
+
+def test_options_of_a_module_are_added_to_those_set_before():
+    first = files(built(host(), step(remedies.modprobe("nvidia"), {"NVreg_RestrictProfilingToAdminUsers": 1})))
+    second = files(built(host(own=first), step(remedies.modprobe("nvidia"), {"NVreg_EnableMSI": 1})))
+    assert [lines(text) for text in second.values()] == [
+        ["options nvidia NVreg_EnableMSI=1 NVreg_RestrictProfilingToAdminUsers=1"]
+    ]
+
+
+# --- swap and mounts
+
+
+def test_swap_is_off_in_fstab_now_and_for_the_units_that_would_bring_it_back():
+    swaps = {"memory.swaps": Value({"/dev/nvme0n1p3": {}, "/dev/zram0": {}}), "services.zramswap": RUNS}
+    changes = built(host(swaps), step(remedies.swap_off(), 0))
+    assert (changes[0]["path"], changes[0]["how"]) == ("/etc/fstab", "fstab_no_swap")
+    assert of_kind(changes, "swap") == [{"change": "swap", "active": False}]
+    assert [change["unit"] for change in of_kind(changes, "unit")] == [
+        "dev-nvme0n1p3.swap",
+        "systemd-zram-setup@zram0.service",
+        "dev-zram0.swap",
+        "zramswap.service",
+    ]
+    assert {change["enabled"] for change in of_kind(changes, "unit")} == {"masked"}
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/dev/sda2", "dev-sda2"), ("/swap.img", "swap.img"), ("/dev/dm-1", r"dev-dm\x2d1"), ("/.s wap", r"\x2es\x20wap")],
+)
+def test_paths_become_names_as_systemd_escape_makes_them(path, name):
+    assert swap_off.unit_name(path) == name
+
+
+def test_an_option_of_a_mount_goes_into_fstab_and_into_the_mount():
+    edit, mount = built(host(), step(remedies.mount_option("noatime"), "noatime", ("/scratch",)))
+    assert edit["with"]["mount_point"] == "/scratch"
+    assert (mount["mount_point"], mount["option"]) == ("/scratch", "noatime")
+
+
+# --- links
+
+NETPLAN = ["Link", [["Name", "data0"], ["MTUBytes", "9000"]]]
+
+
+def nics(file="/usr/lib/systemd/network/99-default.link", sections=None, **more):
+    own = {"id_path": "pci-0000:18:00.0", "mac_address": "02:00:00:00:00:01", "file": file}
+    own["sections"] = sections or [["Link", [["NamePolicy", "keep kernel path"], ["MACAddressPolicy", "persistent"]]]]
+    return {
+        "net.links": Value({"eth0": {"bdf": "0000:18:00.0"}, "eth1": {"bdf": "0000:18:00.0"}, "usb0": {"bdf": None}}),
+        "own.links": Each({"eth0": Value(own), **more}),
+    }
+
+
+def test_the_file_of_a_link_repeats_the_one_that_it_hides():
+    changes = built(host(nics()), step(remedies.net_link("rings"), "max", ("eth0",)))
+    assert lines(files(changes)["/etc/systemd/network/00-nodetune-eth0.link"]) == [
+        "[Match]",
+        "Path=pci-0000:18:00.0",
+        "[Link]",
+        "NamePolicy=keep kernel path",
+        "MACAddressPolicy=persistent",
+        "RxBufferSize=max",
+        "TxBufferSize=max",
+    ]
+    (link,) = of_kind(changes, "link")
+    assert (link["link"], link["setting"], link["value"]) == ("eth0", "rings", "max")
+    assert link["confirm_seconds"] > 0, "the change goes back by itself where nobody confirms it"
+
+
+def test_a_foreign_link_file_keeps_its_other_sections_and_is_named():
+    facts = host(nics("/run/systemd/network/10-netplan-data0.link", [NETPLAN, ["SR-IOV", [["VirtualFunction", "0"]]]]))
+    given = step(remedies.net_link("mtu"), 4200, ("eth0",))
+    (text,) = files(built(facts, given)).values()
+    assert lines(text)[2:] == ["[SR-IOV]", "VirtualFunction=0", "[Link]", "Name=data0", "MTUBytes=4200"]
+    assert "/run/systemd/network/10-netplan-data0.link" in notes(facts, given)
+
+
+def test_a_later_setting_of_a_link_keeps_the_earlier_ones():
+    first = files(built(host(nics()), step(remedies.net_link("rings"), "max", ("eth0",))))
+    ours = nics("/etc/systemd/network/00-nodetune-eth0.link", [["Link", []]])
+    second = files(built(host(ours, own=first), step(remedies.net_link("adaptive-rx", "none"), True, ("eth0",))))
+    (text,) = second.values()
+    assert lines(text)[3:] == [
+        "NamePolicy=keep kernel path",
+        "MACAddressPolicy=persistent",
+        "RxBufferSize=max",
+        "TxBufferSize=max",
+        "UseAdaptiveRxCoalesce=yes",
+    ]
+
+
+def test_links_that_share_a_slot_are_told_apart_by_their_own_address():
+    twin = Value({"id_path": "pci-0000:18:00.0", "mac_address": "02:00:00:00:00:02", "file": None, "sections": []})
+    (text,) = files(built(host(nics(eth1=twin)), step(remedies.net_link("rings"), "max", ("eth0",)))).values()
+    assert "PermanentMACAddress=02:00:00:00:00:01" in text
+
+
+def test_where_udev_tells_nothing_the_slot_and_the_names_of_systemd_serve():
+    (text,) = files(built(host(nics()), step(remedies.net_link("rings"), "max", ("eth1",)))).values()
+    assert "Path=pci-0000:18:00.0" in text
+    assert "NamePolicy=keep kernel database onboard slot path" in text
+    assert "usb0 is no PCI device" in refused(host(nics()), step(remedies.net_link("rings"), "max", ("usb0",)))
+
+
+@pytest.mark.parametrize("link", ["../../../etc/cron.d/x", "eth0\n[Link]", "a b"])
+def test_a_link_with_a_name_that_is_none_is_refused(link):
+    assert refused(host(nics()), step(remedies.net_link("rings"), "max", (link,)))
+
+
+# --- files of others
+
+
+def test_nccl_conf_is_edited_line_by_line():
+    (change,) = built(host(), step(remedies.nccl_conf("NCCL_DEBUG"), "WARN"))
+    assert (change["path"], change["how"], change["with"]) == (
+        "/etc/nccl.conf",
+        "assignments",
+        {"values": {"NCCL_DEBUG": "WARN"}},
+    )
+
+
+def test_docker_gets_its_keys_and_one_restart():
+    ulimits = {"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}
+    steps = [
+        step(remedies.docker_daemon("default-ulimits"), ulimits, check="docker-memlock-limited"),
+        step(remedies.docker_daemon("default-shm-size"), "16g", check="docker-shm-small"),
+    ]
+    changes = built(host({"services.docker": RUNS}), *steps)
+    assert [change["with"]["keys"] for change in of_kind(changes, "edit")] == [
+        {"default-ulimits": ulimits},
+        {"default-shm-size": "16g"},
+    ]
+    assert hooks(changes) == ["restart docker.service"]
+    stopped = host({"services.docker": Value({"active": "inactive", "enabled": "disabled"})})
+    assert hooks(built(stopped, *steps)) == [], "a Docker that does not run is not started"
+    assert "no docker.service" in refused(host({"services.docker": Absent("not installed")}), steps[0])
+
+
+# --- groups
+
+
+def test_groups_come_least_disruptive_first_and_disturbing_ones_want_idle_gpus():
+    facts = host(GRUB, {"services.docker": RUNS})
+    steps = [
+        step(remedies.kernel_arg("iommu"), "pt", check="c"),
+        step(remedies.docker_daemon("default-shm-size"), "16g", check="b"),
+        step(remedies.sysctl("vm.swappiness"), 10, check="a"),
+    ]
+    groups, _ = builders.build(steps, facts)
+    assert [(group.name, group.guard) for group in groups] == [
+        ("sysctl", {}),
+        ("docker_daemon", {"gpu_idle": True}),
+        ("kernel_arg", {"gpu_idle": True}),
+    ]
+    assert json.loads(json.dumps([group.data() for group in groups]))[0]["checks"] == ["a"]
+
+
+def test_one_step_that_cannot_be_built_costs_the_others_nothing():
+    bad = step(remedies.sysctl("vm.swappiness"), "1\n2", check="bad")
+    groups, unfixable = builders.build([bad, step(remedies.sysctl("vm.max_map_count"), 5, check="good")], host())
+    assert [group.checks for group in groups] == [("good",)]
+    assert [each for each, _ in unfixable] == [bad]
+
+
+@pytest.mark.parametrize("shape", [Value(7), Value(["x"]), Value({"id": 3, "like": 5}), Value({"a": {"b": []}})])
+@pytest.mark.parametrize("fact", ["memory.swaps", "host.os", "own.files", "services.docker", "net.links", "own.links"])
+def test_facts_of_a_shape_that_no_host_has_end_in_a_reason_never_in_a_traceback(fact, shape):
+    facts = replace(host(GRUB), facts={**host(GRUB, nics(), {"services.docker": RUNS}).facts, fact: shape})
+    for given in (
+        step(remedies.swap_off(), 0),
+        step(remedies.kernel_arg("iommu"), "pt"),
+        step(remedies.docker_daemon("default-shm-size"), "16g"),
+        step(remedies.net_link("rings"), "max", ("eth0",)),
+    ):
+        groups, unfixable = builders.build([given], facts)
+        assert len(groups) + len(unfixable) == 1
+
+
+def test_unreadable_own_files_stop_the_plan():
+    facts = HostFacts("gpu01", dict(DEBIAN), {"failed": {"own": "did not return within 6 s"}})
+    assert "did not return" in refused(facts, step(remedies.sysctl("vm.swappiness"), 10))
+
+
+# --- whole machines
+
+
+def judged(name):
+    collected = document.load(Path(build.HERE / f"{name}.json"))
+    extra = {fact: Absent("not there") for fact in builders.needs(every_kind()) if fact not in collected.facts}
+    facts = HostFacts(collected.host, {**extra, **collected.facts}, collected.about)
+    return facts, Auditor(Selection(), build.TODAY).result(facts)
+
+
+def every_kind():
+    return {path.stem for path in Path(builders.__file__).parent.glob("[a-z]*.py")}
+
+
+def test_an_untuned_machine_gets_changes_for_every_finding_that_has_a_fix():
+    facts, result = judged("hgx-h200-untuned")
+    steps = plan.fixable(result)
+    groups, unfixable = builders.build(steps, facts)
+    assert unfixable == []
+    assert {check for group in groups for check in group.checks} == {
+        found.check for found in result.failing() if found.fix
+    }
+    for group in groups:
+        named = set().union(*(change.get("checks", group.checks) for change in group.changes))
+        assert named == set(group.checks), "each finding is named by a change"
+
+
+@pytest.mark.parametrize("name", list(build.MODULES))
+def test_planning_a_machine_that_has_our_files_already_writes_the_same_bytes(name):
+    facts, result = judged(name)
+    steps = plan.fixable(result)
+    first = files(change for group in builders.build(steps, facts)[0] for change in group.changes)
+    after = HostFacts(facts.host, {**facts.facts, "own.files": Value(first)}, facts.about)
+    assert files(change for group in builders.build(steps, after)[0] for change in group.changes) == first

@@ -1,0 +1,177 @@
+"""What a plan holds, what a run may take of it, and how it is shown."""
+
+import io
+import json
+
+import jsonschema
+import pytest
+
+from nodetune.api import remedies
+from nodetune.api.model import Absent, Each, Finding, Fix, HostFacts, HostResult, Unread, Value
+from nodetune.audit import gpu_users
+from nodetune.documents import audit
+from nodetune.foundation import paths
+from nodetune.remediation import plan
+from nodetune.report.text import plan as text_plan
+
+SYSCTL = "persisted.sysctl.vm.swappiness"
+
+
+def finding(check, remedy, value, reason=""):
+    fix = Fix(remedy.kind, remedy.target, value, remedy.disruption, remedy.file, (), "", remedy.params)
+    return Finding(check, "fail", "low", "a fault", "60", "10", reason, fix=fix)
+
+
+def facts(host, **more):
+    return HostFacts(
+        host, {"services.docker": Value({"active": "active", "enabled": "enabled"}), "own.files": Value({}), **more}
+    )
+
+
+SWAPPINESS = finding(
+    "swappiness-high", remedies.sysctl("vm.swappiness"), 10, "set by /etc/sysctl.d/10-a.conf line 3 (60)"
+)
+SHM = finding("shm-small", remedies.docker_daemon("default-shm-size"), "16g")
+FAN = Finding("fan-failed", "fail", "high", "a fan", manual="replace it")
+
+
+def result(host, *findings, **more):
+    return HostResult(host, "ok", facts=facts(host, **more), findings=findings or (SHM, SWAPPINESS, FAN))
+
+
+def plans(*hosts):
+    return [plan.plan(result(host)) for host in hosts]
+
+
+def shown(found, *, files=False):
+    stream = io.StringIO()
+    text_plan.print_plan(stream, found, files=files)
+    return stream.getvalue()
+
+
+def test_steps_come_least_disruptive_first_and_hosts_with_the_same_together():
+    steps = [(found.check, host) for host, found, _ in plan.steps(plans("b", "a"))]
+    assert steps == [("swappiness-high", "a"), ("swappiness-high", "b"), ("shm-small", "a"), ("shm-small", "b")]
+
+
+def test_a_structure_is_shown_as_it_will_stand_in_its_file():
+    ulimits = {"memlock": {"Name": "memlock", "Hard": -1}}
+    assert json.loads(plan.after(finding("d", remedies.docker_daemon("default-ulimits"), ulimits))) == ulimits
+
+
+# --- what a run may take
+
+
+def test_too_disruptive_fixes_are_left_out_with_the_option_for_them():
+    found = plan.plan(result("a"), "new sessions")
+    assert [each.check for each in found.findings] == ["swappiness-high"]
+    assert [each.name for each in found.changes] == ["sysctl"]
+    ((left, why),) = found.left_out
+    assert left.check == "shm-small"
+    assert "--max-disruption service-restart" in why
+
+
+def test_what_disturbs_work_waits_where_there_is_work():
+    found = plan.plan(result("a"), "reboot", "python (7) computes")
+    assert [each.check for each in found.findings] == ["swappiness-high"]
+    ((left, why),) = found.left_out
+    assert left.check == "shm-small"
+    assert "python (7) computes" in why
+
+
+def test_without_facts_nothing_is_planned():
+    assert plan.plan(HostResult("a", "ok", findings=(SWAPPINESS,))).findings == ()
+
+
+def process(pid, name="python"):
+    return {"pid": pid, "name": name, "used_memory": 1}
+
+
+@pytest.mark.parametrize(
+    ("seen", "expected"),
+    [
+        (Each({"GPU0": Value([process(7)]), "GPU1": Value([process(7), process(8, None)])}), "process (8), python (7)"),
+        (Each({"GPU0": Value([])}), ""),
+        (Unread("NVML does not answer"), "not known"),
+        (Value([1, 2]), "not known"),
+        (Each({"GPU0": Value(5)}), "not known"),
+    ],
+)
+def test_who_uses_a_gpu_is_in_the_way(seen, expected):
+    none = Each({})
+    found = HostFacts("a", {"gpu.compute_running_processes": seen, "gpu.mps_compute_running_processes": none})
+    assert expected in gpu_users.busy(found)
+    assert bool(expected) == bool(gpu_users.busy(found))
+
+
+def test_without_nvml_nobody_uses_a_gpu():
+    assert gpu_users.busy(HostFacts("a", {"gpu.nvml": Absent("no NVML library")})) == ""
+    assert "not known" in gpu_users.busy(HostFacts("a", {"gpu.nvml": Unread("NVML: driver/library version mismatch")}))
+
+
+# --- for people
+
+
+def test_a_plan_says_who_sets_the_value_now():
+    assert "set by /etc/sysctl.d/10-a.conf line 3 (60)" in shown(plans("a"))
+
+
+def test_hosts_that_get_the_same_are_folded():
+    text = shown(plans("gpu01", "gpu02"))
+    assert "gpu[01-02]  swappiness-high" in text
+    assert text.count("restart docker.service") == 1
+    assert "4 steps on 2 hosts; 1 finding needs manual work" in text
+
+
+def test_what_else_a_plan_runs_and_what_is_to_know_stands_below_its_disruption():
+    _, disruptive = shown(plans("a")).split("disruption: service-restart")
+    assert "runs    restart docker.service" in disruptive
+    assert "live-restore" in disruptive
+
+
+def without_docker():
+    """A plan in which one finding cannot be fixed."""
+    return [plan.plan(result("a", SHM, SWAPPINESS, FAN, **{"services.docker": Absent("no docker.service")}))]
+
+
+def test_a_step_that_no_change_can_do_is_told_with_the_reason_and_not_counted():
+    text = shown(without_docker())
+    assert "unsupported  shm-small" in text
+    assert "no docker.service" in text
+    assert "1 step on 1 host; 2 findings need manual work" in text
+
+
+def test_every_file_is_shown_whole_where_that_is_wanted():
+    text = shown(plans("a"), files=True)
+    assert "vm.swappiness = 10" in text
+    assert '"default-shm-size": "16g"' in text
+    assert "vm.swappiness = 10" not in shown(plans("a"))
+
+
+def test_a_host_cannot_move_the_cursor_through_a_plan():
+    evil = finding("x", remedies.sysctl("kernel.core_pattern"), "\x1b[2J")
+    assert "\x1b" not in shown([plan.plan(result("a", evil))], files=True)
+
+
+# --- for programs
+
+
+def test_a_plan_as_data_keeps_to_its_schema_and_holds_equal_changes_once():
+    made = audit.plan(plans("gpu01", "gpu02"))
+    jsonschema.validate(made, json.loads(paths.bundled("documents/schemas").joinpath("plan.json").read_text()))
+    (work,) = made["work"]
+    assert work["hosts"] == ["gpu01", "gpu02"]
+    assert [group["group"] for group in work["groups"]] == ["sysctl", "docker_daemon"]
+    assert made["by_hand"] == [{"check": "fan-failed", "hosts": ["gpu01", "gpu02"], "manual": "replace it"}]
+
+
+def test_a_step_that_cannot_be_done_says_so_as_data():
+    steps = {step["check"]: step["unfixable"] for step in audit.plan(without_docker())["steps"]}
+    assert steps["swappiness-high"] == ""
+    assert steps["shm-small"]
+
+
+def test_a_rhel_host_keeps_kernel_arguments_by_grubby():
+    like = Value({"id": "rocky", "like": ["rhel"], "version": "9", "name": ""})
+    iommu = finding("iommu", remedies.kernel_arg("iommu"), "pt")
+    assert "persisted in grubby" in shown([plan.plan(result("a", iommu, **{"host.os": like}))])

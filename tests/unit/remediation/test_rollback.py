@@ -1,0 +1,100 @@
+"""What a rollback is guarded by and what it comes to; what Ansible says is given by the test."""
+
+import io
+
+import pytest
+
+from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
+from nodetune.cli.commands import _rollback
+from nodetune.cli.main import group
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import rollback, runs
+from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.rollback import RollbackOptions
+
+SWAP = {"group": "swap, idle node", "disruption": "idle node", "changes": []}
+SYSCTL = {"group": "sysctl", "disruption": "none", "changes": []}
+GUARD = {"gpu_idle": True, "drained": True}
+
+
+def record(root, command, *changes):
+    run = runs.Run.create(command, {}, ["gpu1"], None, root)
+    if changes:
+        run.save_changes("gpu1", list(changes))
+    run.finish(0)
+    return run
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """What each play is given."""
+    found = []
+
+    def play(_name, targets, variables, *_):
+        found.append(variables)
+        return {target.name: Outcome(target.name) for target in targets}
+
+    monkeypatch.setattr(rollback.ansible, "play", play)
+    return found
+
+
+def take_back(of, root):
+    run = runs.Run.create("rollback", {}, ["gpu1"], None, root)
+    rollback.roll_back(of, [Target("gpu1")], ConnectionOptions(), RollbackOptions(), run, lambda _event: None)
+    run.finish(0)
+    return run
+
+
+def test_taking_back_a_rollback_wants_the_node_as_free_as_the_run_itself_did(tmp_path, sent):
+    of = record(tmp_path, "apply", SYSCTL, SWAP)
+    for _ in range(3):
+        of = take_back(of, tmp_path)
+    guards = [(variables["gpu1"]["nodetune_guard"], variables["gpu1"]["nodetune_guarded"]) for variables in sent]
+    assert guards == [(GUARD, ["swap, idle node"])] * 3
+
+
+def test_what_disturbed_nothing_is_taken_back_on_any_node(tmp_path, sent):
+    take_back(take_back(record(tmp_path, "apply", SYSCTL), tmp_path), tmp_path)
+    assert all("nodetune_guard" not in variables["gpu1"] for variables in sent)
+
+
+def test_of_a_rollback_that_kept_no_changes_any_may_disturb(tmp_path, sent):
+    take_back(record(tmp_path, "rollback"), tmp_path)
+    assert sent[0]["gpu1"]["nodetune_guard"] == GUARD
+    assert "nodetune_guarded" not in sent[0]["gpu1"]
+
+
+REFUSED = Outcome(
+    "a", results=(Event("a", "Revert", result={"refused": [{"label": "x", "message": "changed since"}]}),)
+)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "code"),
+    [
+        ([Outcome("a")], OK),
+        ([Outcome("a"), Outcome("b", "unreachable", "no route")], INCOMPLETE),
+        ([Outcome("a", "failed", "no space"), Outcome("b", "unreachable", "no route")], NOT_REACHED),
+        ([REFUSED, Outcome("b", "unreachable", "no route")], NOT_REACHED),
+    ],
+)
+def test_the_highest_exit_code_that_holds_wins(outcomes, code):
+    told = {outcome.host: outcome for outcome in outcomes}
+    assert _rollback._shown(told, io.StringIO(), "text", None) == code
+
+
+def test_hosts_that_have_left_the_inventory_are_named_and_are_no_success(tmp_path, sent, monkeypatch, capsys):
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("all: {hosts: {gpu1: {}, gpu3: {}}}\n")
+    run = runs.Run.create("apply", {}, ["gpu1", "gpu2"], str(hosts), tmp_path / "runs")
+    run.finish(0)
+    monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
+    words = ["rollback", run.id, "--yes"]
+    assert main(words) == INCOMPLETE
+    assert "gpu2" in capsys.readouterr().out
+    assert main([*words, "--limit", "gpu1"]) == OK
+    assert [list(variables) for variables in sent] == [["gpu1"], ["gpu1"]]
+
+
+def main(words):
+    return group.main(words, prog_name="nodetune", standalone_mode=False)

@@ -1,0 +1,117 @@
+"""Drained nodes, and runs that are ended or lose hosts while nodes are drained; what Ansible says is given by the test."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor
+from nodetune.facts import document
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import host_operations, rollout, runs
+from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.host_operations import ApplyOptions, HostOperations
+from nodetune.remediation.outcomes import NOT_APPLIED
+from nodetune.remediation.selection import PlanSelection
+
+MACHINE = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
+DRAINED = Event("gpu1", "Drain", changed=True, result={"changed": True, "busy": ""})
+
+
+def planned(how, *, slurmd, computing, host="gpu1"):
+    """An untuned host as `rollout.prepare` sees it."""
+    data = json.loads(MACHINE.read_text())
+    data["facts"]["services.processes"] = {"value": {"slurmd": 1} if slurmd else {}}
+    users = [{"pid": 7, "used_memory": 1, "name": "python", "uid": 1000}] if computing else []
+    data["facts"]["gpu.compute_running_processes"] = {"each": {"GPU0": {"value": users}}}
+    data["about"] = {**data.get("about", {}), "uid": 0}
+    facts = document.from_data(data, host)
+    return rollout.prepare(replace(auditor.Auditor(PlanSelection(), "2026-11-01").result(facts), facts=facts), how)
+
+
+@pytest.mark.parametrize(
+    ("drain", "slurmd", "computing", "disturbs"),
+    [
+        (False, True, False, True),
+        (False, True, True, False),
+        (True, True, True, True),  # its job ends by itself while the node is drained
+        (True, False, True, False),  # nothing ends what no scheduler started
+    ],
+)
+def test_a_node_whose_gpus_are_in_use_is_worked_on_where_slurm_can_drain_it(drain, slurmd, computing, disturbs):
+    found = planned(ApplyOptions(max_disruption="reboot", drain=drain), slurmd=slurmd, computing=computing)
+    assert found.disturbs is disturbs
+    assert found.findings
+
+
+class Ansible:
+    """Stands in for `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
+
+    def __init__(self, monkeypatch, **answers):
+        self.answers, self.played = answers, []
+        monkeypatch.setattr(host_operations.ansible, "play", self)
+
+    def __call__(self, name, targets, *_):
+        hosts = [target.name for target in targets]
+        if hosts:
+            self.played.append((name, hosts))
+        return {host: self.answers.get(name, {}).get(host, Outcome(host)) for host in hosts}
+
+    def names(self):
+        return [name for name, _ in self.played]
+
+
+def run_on(tmp_path, *hosts):
+    return runs.Run.create("apply", {}, hosts, None, tmp_path)
+
+
+def operations_on(tmp_path, *hosts, **how):
+    return HostOperations(
+        [Target(host) for host in hosts],
+        ConnectionOptions(),
+        ApplyOptions(**how),
+        run_on(tmp_path, *hosts),
+        lambda _event: None,
+    )
+
+
+def test_a_run_stopped_while_draining_changes_nothing_more(tmp_path, monkeypatch):
+    ended = Outcome("gpu1", "interrupted", "ended by Ctrl-C")
+    ansible = Ansible(monkeypatch, drain={"gpu1": ended})
+    how = ApplyOptions(max_disruption="reboot", drain=True)
+    work = planned(how, slurmd=True, computing=False)
+    rolling = rollout.Rollout(
+        [Target("gpu1")], PlanSelection(), ConnectionOptions(), how, run_on(tmp_path, "gpu1"), lambda _event: None
+    )
+    done = [each for each in rolling.apply([work]) if each.check in {found.check for found in work.findings}]
+    assert ansible.names() == ["drain"]
+    assert {(each.outcome, each.reason) for each in done} == {(NOT_APPLIED, "ended by Ctrl-C")}
+    assert list(rolling.left_drained) == ["gpu1"]
+    assert "perhaps" in rolling.left_drained["gpu1"]
+
+
+def test_a_node_lost_while_it_was_drained_is_given_back(tmp_path, monkeypatch):
+    lost = {host: Outcome(host, "unreachable", "no route") for host in ("gpu1", "gpu2", "gpu3")}
+    back = {"gpu1": Outcome("gpu1", results=(replace(DRAINED, task="Resume"),)), "gpu3": lost["gpu3"]}
+    ansible = Ansible(monkeypatch, drain=lost, resume=back)
+    here = operations_on(tmp_path, "gpu1", "gpu2", "gpu3", "gpu4")
+    to_give_back, waits = here.drained(["gpu1", "gpu2", "gpu3", "gpu4"])
+    assert set(waits) == {"gpu1", "gpu2", "gpu3"}
+    here.give_back(to_give_back)
+    assert ansible.names() == ["drain", "resume"]
+    assert ansible.played[1][1] == ["gpu1", "gpu2", "gpu3"]
+    assert list(here.left_drained) == ["gpu3"]
+    assert here.left_drained["gpu3"] == "perhaps, for it was lost while it was drained: no route"
+
+
+def test_what_we_drained_and_somebody_else_drained_since_is_named(tmp_path, monkeypatch):
+    Ansible(monkeypatch, drain={"gpu1": Outcome("gpu1", results=(DRAINED,))})
+    here = operations_on(tmp_path, "gpu1")
+    here.give_back(here.drained(["gpu1"])[0])
+    assert here.left_drained == {"gpu1": "slurmd does not run there, or somebody else drained it since"}
+
+
+def test_without_facts_there_is_nothing_to_do():
+    assert rollout.prepare(HostResult("gpu1", "unreachable", "no route"), ApplyOptions(drain=True)).findings == ()

@@ -1,0 +1,468 @@
+"""What transports share: known hosts, the shape of a configuration, what is said over a login, hosts side by side."""
+
+import base64
+import contextlib
+import os
+import random
+import re
+import socket
+import threading
+import time
+
+import pytest
+
+from nodetune.api.model import HostFacts
+from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
+from nodetune.onhost import protocol
+from nodetune.remote import local, payload, pool, sudo
+from nodetune.remote.deadline import Deadline
+from nodetune.remote.paramiko import host_keys, sockets
+from nodetune.remote.session import KEPT_ERRORS, Session
+from nodetune.remote.slurm import srun
+from nodetune.remote.ssh_config import Resolver, Settings, Shape, config_files
+
+ASKED = payload.families(["host.arch"])
+NONCE = "0123456789abcdef"
+
+
+def key(text):
+    return base64.b64encode(text.encode()).decode()
+
+
+# Known hosts
+
+
+@pytest.fixture
+def check(tmp_path):
+    """check(known_hosts, key, port=…) looks a host's key up, and returns the state of its failure or None."""
+    file = tmp_path / "known_hosts"
+
+    def look(known, shown, port=22, kind="ssh-ed25519", accept_new=False):
+        file.write_text(known)
+        name = "gpu1" if port == 22 else f"[gpu1]:{port}"
+        host = host_keys.Host(name, "gpu1", port, (str(file), str(tmp_path / "missing")), "ssh gpu1")
+        try:
+            host_keys.HostKeys(accept_new).check(host, kind, key(shown), trusts_new=False, hash_names=accept_new)
+        except UnreachableError as problem:
+            return problem.state
+        return None
+
+    look.file = file
+    return look
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        f"gpu1 ssh-ed25519 {key('mine')}",
+        f"other,GPU1 ssh-ed25519 {key('mine')} a comment",
+        f"gpu? ssh-ed25519 {key('mine')}",
+        f"*,!gpu2 ssh-ed25519 {key('mine')}",
+        f"# gpu1\n\nrubbish\ngpu1 ssh-rsa {key('old')}\ngpu1 ssh-ed25519 {key('mine')}",
+        f"gpu1 ssh-ed25519 {key('mine').rstrip('=')}",
+    ],
+)
+def test_a_key_that_is_known_is_accepted(check, known):
+    assert check(known, "mine") is None
+
+
+@pytest.mark.parametrize(
+    ("known", "state"),
+    [
+        ("", "unknown host key"),
+        (f"gpu2 ssh-ed25519 {key('mine')}", "unknown host key"),
+        (f"*,!gpu1 ssh-ed25519 {key('mine')}", "unknown host key"),
+        (f"@cert-authority gpu1 ssh-ed25519 {key('mine')}", "unknown host key"),
+        (f"gpu1 ssh-ed25519 {key('another')}", "host key changed"),
+        (f"gpu1 ssh-rsa {key('another')}", "host key changed"),
+        (f"gpu1 ssh-ed25519 {key('mine')}\n@revoked * ssh-ed25519 {key('mine')}", "host key changed"),
+    ],
+)
+def test_any_other_key_is_refused(check, known, state):
+    assert check(known, "mine") == state
+    if state == "host key changed":
+        assert check(known, "mine", accept_new=True) == state, "trusting first keys is not trusting changed ones"
+
+
+def test_another_port_has_keys_of_its_own_and_the_hosts_as_openssh_has_it(check):
+    assert check(f"[gpu1]:2222 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
+    assert check(f"[gpu*]:2222 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
+    assert check(f"gpu1 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
+    assert check(f"[gpu1]:2222 ssh-ed25519 {key('mine')}", "mine") == "unknown host key"
+    assert check(f"gpu1 ssh-ed25519 {key('another')}", "mine", port=2222) == "unknown host key"
+
+
+def test_a_first_key_is_kept_under_a_hashed_name_where_the_user_wants_that(check):
+    assert check("", "mine", accept_new=True) is None
+    text = check.file.read_text()
+    assert text.startswith("|1|")
+    assert "gpu1" not in text
+    assert check(text, "mine") is None
+    assert check(text, "another") == "host key changed"
+
+
+def test_many_first_keys_at_once_are_all_kept(tmp_path):
+    keys, files = host_keys.HostKeys(accept_new=True), (str(tmp_path / ".ssh/known_hosts"),)
+
+    def trust(number):
+        host = host_keys.Host(f"h{number}", f"h{number}", 22, files, "ssh")
+        keys.check(host, "ssh-ed25519", key(str(number)), trusts_new=False, hash_names=False)
+
+    threads = [threading.Thread(target=trust, args=(number,)) for number in range(20)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lines = (tmp_path / ".ssh/known_hosts").read_text().splitlines()
+    assert sorted(line.split()[0] for line in lines) == sorted(f"h{number}" for number in range(20))
+    assert (tmp_path / ".ssh").stat().st_mode & 0o777 == 0o700
+
+
+# OpenSSH's configuration
+
+
+@pytest.fixture
+def shape(tmp_path):
+    def make(text, **included):
+        for name, more in included.items():
+            (tmp_path / name).write_text(more)
+        (tmp_path / "config").write_text(text.replace("@", str(tmp_path)))
+        return Shape.read((str(tmp_path / "config"),))
+
+    return make
+
+
+def test_hosts_are_alike_when_the_same_host_lines_hold(shape):
+    found = shape("Host gpu* !gpu9\n  User a\nhost=login\n  User b\nHost *\n  Port 22\n")
+    assert found.of("gpu1") == found.of("gpu2")
+    assert found.of("gpu1") != found.of("gpu9")
+    assert found.of("other") == found.of("another") != found.of("login")
+
+
+@pytest.mark.parametrize(
+    "line", ["Match exec true", "CanonicalizeHostname yes", "IdentityFile ~/.ssh/%h", "IdentityAgent $SOCK"]
+)
+def test_hosts_are_asked_one_by_one_where_the_configuration_can_tell_them_apart(shape, line):
+    assert shape(f"{line}\n").of("gpu1") is None
+    assert shape("Include @/more\n", more=f"{line}\n").of("gpu1") is None
+
+
+def test_the_configuration_file_of_the_arguments_is_the_one_that_counts():
+    assert config_files(("-o", "Port=1", "-F", "/x")) == config_files(("-F/x",)) == ("/x",)
+    assert config_files(("-F", "none")) == ()
+    assert config_files(())[1] == "/etc/ssh/ssh_config"
+
+
+def test_a_resolved_host_keeps_its_own_name_where_others_share_its_settings(tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host bastion\n  HostName 10.0.0.9\nHost *\n  User bob\n  Port 2222\n")
+    resolver = Resolver()
+
+    def ask(name):
+        return resolver.resolve(Target(name, ssh_args=("-F", str(config))))
+
+    assert [ask(name).host for name in ("gpu1", "gpu2", "bastion", "gpu3")] == ["gpu1", "gpu2", "10.0.0.9", "gpu3"]
+    assert (ask("gpu2").user, ask("gpu2").port, ask("gpu2").key_name) == ("bob", 2222, "[gpu2]:2222")
+
+
+def test_tokens_are_expanded_and_unknown_ones_left():
+    found = Settings("alias", "gpu1", 22, "bob")
+    assert found.expand("nc %h %p %r %n 100%% %C") == "nc gpu1 22 bob alias 100% %C"
+
+
+# What is said
+
+
+def talk(most=1 << 20, **more):
+    return Session(Target("h", **more), b"SCRIPT", NONCE, most)
+
+
+def framed(data=b'{"facts": {}}'):
+    return b"\n" + protocol.encode(data, NONCE)
+
+
+def test_an_answer_is_complete_as_soon_as_its_last_byte_is_there():
+    said, answer = talk(), framed()
+    for number in range(len(answer)):
+        assert not said.complete
+        said.output(answer[number : number + 1])
+    assert said.complete
+    assert said.answer(None) == HostFacts("h", {}, {"failed": {}, "stuck": []})
+
+
+@pytest.mark.parametrize(
+    ("change", "state"),
+    [
+        (lambda said: b"", "bad answer"),
+        (lambda said: b"\xff\xfe garbage", "bad answer"),
+        (lambda said: said[: len(said) // 2], "dropped"),
+        (lambda said: b"\n".join(said.split(b"\n")[:-2]) + b"\n", "dropped"),
+        (lambda said: said[:-20] + said[-10:], "bad answer"),
+    ],
+)
+def test_a_damaged_answer_is_named(change, state):
+    with pytest.raises(UnreachableError) as caught:
+        _answer_to(change(framed(random.Random(1).randbytes(2000))))
+    assert caught.value.state == state
+
+
+def _answer_to(output):
+    said = talk()
+    said.output(output)
+    return said.answer(0)
+
+
+def test_without_sudo_the_script_is_sent_at_once():
+    said = talk()
+    assert bytes(said.to_send) == b"SCRIPT"
+    assert not said.input_done
+    said.sent(6)
+    assert said.input_done
+
+
+def test_the_password_is_sent_at_the_prompt_and_the_script_when_the_command_runs():
+    said = talk(become=True, become_password="pa ss")
+    assert bytes(said.to_send) == b""
+    said.errors(b"Password: \nlecture\nnodetune-password-")
+    assert bytes(said.to_send) == b""
+    said.errors(NONCE.encode() + b":")
+    assert bytes(said.to_send) == b"pa ss\n"
+    said.sent(6)
+    assert not said.input_done
+    said.errors(b"\nnodetune-ready-" + NONCE.encode() + b"\n")
+    assert bytes(said.to_send) == b"SCRIPT"
+
+
+def test_a_password_that_is_not_asked_for_is_never_sent():
+    said = talk(become=True, become_password="pa ss")
+    said.errors(b"nodetune-ready-" + NONCE.encode() + b"\n")
+    assert bytes(said.to_send) == b"SCRIPT"
+
+
+def test_a_password_is_sent_once():
+    said = talk(become=True, become_password="pa ss")
+    prompt = f"nodetune-password-{NONCE}:".encode()
+    said.errors(prompt)
+    said.sent(6)
+    with pytest.raises(UnreachableError, match="did not accept the password") as caught:
+        said.errors(b"Sorry, try again.\n" + prompt)
+    assert caught.value.state == "become failed"
+
+
+def test_output_is_cut_and_errors_are_kept_in_part():
+    said = talk(most=1 << 20)
+    for _ in range(20):
+        said.errors(b"x" * 40_000)
+    assert len(said.error_text()) <= KEPT_ERRORS
+    said.output(b"y" * 200_000)
+    with pytest.raises(UnreachableError) as caught:
+        said.output(b"y" * 200_000)
+    assert caught.value.state == "too much output"
+
+
+def test_looking_for_the_answer_in_much_noise_takes_no_time():
+    said = talk(most=1 << 30)
+    start = time.monotonic()
+    for _ in range(1000):
+        said.output(b"<<nodetune nothing\n" * 1700)
+    assert time.monotonic() - start < 2
+
+
+@pytest.mark.parametrize(
+    ("status", "errors", "state"),
+    [
+        (127, b"bash: line 1: python3: command not found", "no python"),
+        (126, b"bash: /opt/python3: Permission denied", "no python"),
+        (None, b"", "dropped"),
+        (0, b"", "bad answer"),
+        (1, b"Traceback (most recent call last):\nValueError: x", "bad answer"),
+    ],
+)
+def test_an_ending_without_an_answer_is_named(status, errors, state):
+    said = talk()
+    said.errors(errors)
+    with pytest.raises(UnreachableError) as caught:
+        said.answer(status)
+    assert caught.value.state == state
+
+
+@pytest.mark.parametrize(
+    ("target", "line"),
+    [
+        (Target("h"), "python3 -I -S -"),
+        (Target("h", python="/usr/bin/env python3"), "/usr/bin/env python3 -I -S -"),
+        (Target("h", python="~/venv/bin/python"), "~/venv/bin/python -I -S -"),
+        (Target("h", python="python3;reboot"), "'python3;reboot' -I -S -"),
+        (Target("h", become=True), "sudo -n -u root -- python3 -I -S -"),
+        (Target("h", become=True, become_user="a b"), "sudo -n -u 'a b' -- python3 -I -S -"),
+    ],
+)
+def test_the_command_line_says_no_more_than_was_meant(target, line):
+    assert sudo.command(target, NONCE).line == line
+
+
+def test_other_ways_to_become_root_are_refused():
+    with pytest.raises(UnreachableError, match="only sudo"):
+        sudo.command(Target("h", become=True, become_method="su"), NONCE)
+
+
+@pytest.mark.parametrize("data", [b"[" + b"[]," * protocol.MOST_VALUES + b"1]", b"0" * (protocol.MOST_UNPACKED + 1)])
+def test_an_answer_that_would_fill_memory_is_not_read(data):
+    with pytest.raises(UnreachableError) as caught:
+        talk().output(framed(data))
+    assert caught.value.state == "too much output"
+
+
+# Side by side
+
+
+def script_for(_target):
+    return payload.script(ASKED, 5.0)
+
+
+def here(name="here", **more):
+    return Target(name, connection="local", **more)
+
+
+def test_this_host_alone_is_probed_in_this_process():
+    ((target, facts, seconds),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
+    assert (target.name, facts.host, facts.about["transport"]) == ("here", "here", "local")
+    assert 0 < seconds < 10
+
+
+def test_what_the_probe_in_this_process_says_is_looked_at_like_any_answer(monkeypatch):
+    monkeypatch.setattr(local, "facts", lambda *_: {"facts": {"a": 5}})
+    ((_, told, _),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
+    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is none of value, absent, unread, each")
+
+
+def test_hosts_come_as_they_are_done_and_one_that_fails_stops_no_other():
+    def script(target):
+        if target.name == "surprise":
+            raise RuntimeError("secret-word \x1b[31m")
+        return script_for(target)
+
+    targets = [
+        here("surprise", password="secret-word"),
+        here("a"),
+        here("b"),
+        Target("-x"),
+        Target("k8s", connection="kubectl"),
+    ]
+    found = {target.name: outcome for target, outcome, _ in pool.collect(targets, script, SessionOptions(), 2)}
+    assert isinstance(found["a"], HostFacts)
+    assert isinstance(found["b"], HostFacts)
+    assert found["surprise"].state == "internal error"
+    assert "RuntimeError: (password) \\x1b[31m" in found["surprise"].message
+    assert (found["-x"].state, found["k8s"].state) == ("unresolved", "unsupported")
+    assert {"internal error", "unresolved", "unsupported"} <= set(STATES)
+
+
+def test_no_more_hosts_than_forks_at_a_time():
+    busy, most = set(), []
+
+    def script(target):
+        busy.add(target.name)
+        most.append(len(busy))
+        time.sleep(0.05)
+        busy.discard(target.name)
+        return script_for(target)
+
+    assert len(list(pool.collect([here(f"h{n}") for n in range(6)], script, SessionOptions(), 2))) == 6
+    assert max(most) <= 2
+
+
+def test_a_thread_that_never_returns_costs_its_host_alone(monkeypatch):
+    monkeypatch.setattr(pool, "GRACE_SECONDS", 0.2)
+    monkeypatch.setattr(pool, "ENDING_SECONDS", 0.2)
+    never = threading.Event()
+
+    def script(target):
+        if target.name == "stuck":
+            never.wait(60)
+        return script_for(target)
+
+    start = time.monotonic()
+    found = {
+        target.name: outcome
+        for target, outcome, _ in pool.collect([here("stuck"), here("b")], script, SessionOptions(seconds=5.0), 1)
+    }
+    never.set()
+    assert (found["stuck"].state, found["b"].facts["host.arch"].value) == ("deadline", os.uname().machine)
+    assert time.monotonic() - start < 15
+
+
+def test_nothing_of_a_local_probe_outlives_its_deadline(tmp_path):
+    slow = tmp_path / "python3"
+    slow.write_text("#!/bin/sh\nsleep 61 & sleep 61\n")
+    slow.chmod(0o755)
+    targets = [here("a", python=str(slow)), here("b", python=str(slow))]
+    found = [outcome.state for _, outcome, _ in pool.collect(targets, script_for, SessionOptions(seconds=0.7), 2)]
+    assert found == ["deadline", "deadline"]
+    end = time.monotonic() + 5  # what was killed takes a moment to be gone
+    while sleepers() and time.monotonic() < end:
+        time.sleep(0.05)
+    assert sleepers() == []
+
+
+def sleepers():
+    return [pid for pid in os.listdir("/proc") if pid.isdigit() and command(pid) == b"sleep\x0061\0"]
+
+
+def command(pid):
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as stream:
+            return stream.read()
+    except OSError:
+        return b""
+
+
+@contextlib.contextmanager
+def unanswering():
+    """A port that takes connections for others: its queue is full, so that the kernel leaves new ones unanswered."""
+    with contextlib.ExitStack() as held:
+        listener = held.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(3):
+            other = held.enter_context(socket.socket())
+            other.setblocking(False)
+            other.connect_ex(listener.getsockname())
+        yield listener.getsockname()[1]
+
+
+@pytest.mark.parametrize(("deadline", "most"), [(0.6, 10.0), (30.0, 0.7)])
+def test_a_port_that_does_not_answer_is_told_with_the_time_that_it_was_given(deadline, most):
+    with unanswering() as port, pytest.raises(UnreachableError) as caught:
+        sockets.tcp(Settings("gpu1", "127.0.0.1", port), Target("gpu1"), Deadline(deadline), most)
+    said = re.search(r"did not answer within (\S+) s: is the host up", caught.value.message)
+    assert caught.value.state == "unreachable"
+    assert float(said[1]) < 10
+
+
+def test_srun_is_given_its_hosts_in_their_order_and_nothing_of_that_is_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with srun.host_file(["n02", "n01"]) as (path, handle):
+        reader = srun.start(["/bin/sh", "-c", 'cat "$ORDER" "$ORDER"; ls -A "$TMPDIR"'], {"ORDER": path}, [handle])
+    assert reader.communicate() == (b"n02\nn01\n" * 2, b"")
+
+
+def test_sudo_is_left_out_by_whoever_is_that_user_already():
+    import pwd
+
+    me = pwd.getpwuid(os.geteuid()).pw_name
+    assert not local.becomes_another(here(become=True, become_user=me))
+    assert local.becomes_another(here(become=True, become_user="daemon"))
+    assert not local.becomes_another(here())
+
+
+def test_a_lifeline_closes_what_comes_after_its_end_at_once():
+    closed = []
+    life = Deadline(10)
+    life.on_end(lambda: closed.append("first"))
+    life.cut()
+    life.on_end(lambda: closed.append("late"))
+    assert closed == ["first", "late"]
+    with pytest.raises(UnreachableError) as caught:
+        life.left()
+    assert caught.value.state == "deadline"

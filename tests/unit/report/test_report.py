@@ -1,0 +1,193 @@
+"""The report stays readable, whatever the hosts say and however many they are."""
+
+import io
+
+import pytest
+
+from nodetune.api.model import Finding, Fix, HostResult
+from nodetune.audit import summary
+from nodetune.documents import audit as documents_audit
+from nodetune.facts import document
+from nodetune.foundation import text as plain_text
+from nodetune.hosts import nodeset
+from nodetune.report.text import audit
+from tests.support import reporting
+
+
+def finding(check="swap-on", severity="high", status="fail", **more):
+    fields = {"title": "Swap is on", "observed": "8 GiB", "wanted": "none", **more}
+    return Finding(check, status, severity, **fields)
+
+
+def result(host, *findings, state="ok", message=""):
+    facts = document.from_data({"host": host, "facts": {}})
+    return HostResult(host, state, message, facts if state == "ok" else None, tuple(findings), "training", "")
+
+
+def printed(results, width=100, by_host=False):
+    stream = io.StringIO()
+    console = audit.console(stream)
+    console.width = width
+    audit.Printer(console, results, "-i prod").audit(by_host)
+    return stream.getvalue()
+
+
+def test_a_thousand_hosts_with_one_fault_make_one_paragraph():
+    shown = printed([result(f"gpu{number:04}", finding()) for number in range(1000)])
+    assert "gpu[0000-0999]" in shown
+    assert len(shown.splitlines()) < 15
+
+
+def test_a_thousand_different_values_do_not_make_a_thousand_lines():
+    shown = printed([result(f"gpu{number:04}", finding(observed=f"{number} MiB")) for number in range(1000)])
+    assert "… and 994 other values" in shown
+    assert len(shown.splitlines()) < 40
+
+
+@pytest.mark.parametrize("width", [60, 100, 200])
+def test_no_line_is_wider_than_the_terminal(width):
+    results = [result(f"rack{number}-gpu{number * 7 % 13}", finding(observed="x " * 200)) for number in range(50)]
+    assert max(map(len, printed(results, width).splitlines())) <= width
+
+
+def test_the_worst_comes_first():
+    shown = printed([result("a", finding("minor", "low"), finding("major", "critical"), finding("middle", "medium"))])
+    assert shown.index("major") < shown.index("middle") < shown.index("minor")
+
+
+def test_each_finding_says_what_to_type_next():
+    fixable = finding(fix=Fix("sysctl", "vm.swappiness", 10, "none", "/etc/x"))
+    manual = finding("edac", manual="Replace the DIMM.")
+    shown = printed([result("a", fixable, manual)])
+    assert "nodetune plan -i prod -s swap-on" in shown
+    assert "nodetune explain edac" in shown
+    assert "Replace the DIMM." in shown
+
+
+def test_nothing_from_a_host_reaches_the_terminal_unescaped():
+    nasty = "\x1b[2J[bold red]x[/]\x07\r"
+    facts = document.from_data({"host": nasty, "facts": {}})
+    shown = printed(
+        [
+            HostResult(facts.host, "ok", "", facts, (finding(observed=plain_text.value(nasty)),)),
+            result("b", state="dropped", message=nasty),
+        ]
+    )
+    assert not set(shown) & set("\x1b\x07\r")
+    assert "[bold red]" in shown, "markup is text"
+
+
+def test_unreached_hosts_are_shown_by_cause():
+    shown = printed(
+        [result("a", state="refused", message="port 22"), result("b", state="refused", message="port 22"), result("c")]
+    )
+    assert "refused  a,b" in shown or "refused  [a-b]" in shown
+    assert "2 not reached" in shown
+
+
+def test_checks_that_need_root_fold_into_one_line():
+    reason = "/sys/x: permission denied: needs root (--become)"
+    found = [
+        finding(f"check-{number}", status="unknown", reason=reason.replace("x", str(number))) for number in range(20)
+    ]
+    shown = printed([result("a", *found)])
+    assert shown.count("permission denied") == 1
+    assert "20 checks" in shown
+
+
+@pytest.mark.parametrize(
+    ("results", "fail_on", "code"),
+    [
+        ([result("a")], "low", 0),
+        ([result("a", finding(severity="low"))], "medium", 0),
+        ([result("a", finding(severity="medium"))], "medium", 1),
+        ([result("a", finding(severity="critical"))], "never", 0),
+        ([result("a", finding(status="waived"))], "low", 0),
+        ([result("a", finding(status="unknown", severity="high"))], "medium", 3),
+        ([result("a", finding(status="unknown", severity="low"))], "medium", 0),
+        ([result("a", finding()), result("b", state="refused")], "medium", 3),
+        ([result("b", state="refused")], "never", 3),
+    ],
+)
+def test_the_exit_code_says_what_scripts_need(results, fail_on, code):
+    assert summary.exit_code(summary.summarise(results), fail_on) == code
+
+
+def test_the_json_form_has_every_finding_of_every_host():
+    found = documents_audit.audit(
+        [result("a", finding(), finding("b", status="pass")), result("c", state="refused", message="port 22")]
+    )
+    assert [host["name"] for host in found["hosts"]] == ["a", "c"]
+    assert [one["status"] for one in found["hosts"][0]["findings"]] == ["fail", "pass"]
+    assert found["summary"]["reached"] == 1
+
+
+ALIKE = finding()
+
+
+@pytest.mark.parametrize(
+    "results",
+    [
+        [],
+        [result("a", ALIKE, finding("b", status="pass")), result("b", ALIKE), result("c", state="refused")],
+        [result('"findings": [', reporting.fixable(subjects={"GPU0": "x"}, reason='"hosts": [\n'))],
+        reporting.hostile(),
+    ],
+    ids=["none", "some", "misleading", "hostile"],
+)
+def test_written_host_by_host_the_json_form_is_the_very_same(results, monkeypatch):
+    monkeypatch.setattr(documents_audit.time, "time", lambda: 1)
+    stream = io.StringIO()
+    documents_audit.write_audit(results, stream)
+    assert stream.getvalue() == documents_audit.text(documents_audit.audit(results))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "folded"),
+    [
+        (["gpu002", "gpu001", "login"], "gpu[001-002],login"),
+        ([], ""),
+        (["weird name", "a[b"], "a[b,weird name"),
+        (["10.0.0.1", "10.0.0.2"], "10.0.0.[1-2]"),
+    ],
+)
+def test_host_names_fold(hosts, folded):
+    assert nodeset.fold(hosts) == folded
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "shown"),
+    [
+        (0, "", "0"),
+        (True, "", "yes"),
+        (None, "", "none"),
+        ([1, 2, 3], "", "1 2 3"),
+        (65536, "bytes", "64 KiB"),
+        (700000, "mW", "700 W"),
+        (400000, "Mb/s", "400 Gb/s"),
+        (1.5, "", "1.5"),
+        ([], "", "none"),
+        ({"a": 1}, "", "a 1"),
+    ],
+)
+def test_values_read_as_people_write_them(value, unit, shown):
+    assert plain_text.value(value, unit) == shown
+
+
+def test_numbered_subjects_fold():
+    assert plain_text.names(["GPU0", "GPU1", "GPU2", "GPU7", "eth0"]) == "GPU0-2, GPU7, eth0"
+
+
+def test_the_next_command_is_never_broken_over_lines():
+    fixable = finding("a-check-with-quite-a-long-name-of-its-own", fix=Fix("sysctl", "a.b", 10, "none", "/etc/x"))
+    shown = printed([result("a", fixable)], width=50)
+    assert "nodetune plan -i prod -s a-check-with-quite-a-long-name-of-its-own\n" in shown
+
+
+def test_values_computed_for_each_host_are_not_shown_as_one():
+    hosts = [result(f"gpu{size}", finding(fix=Fix("sysctl", "a.b", size, "none"))) for size in (1, 2)]
+    assert "a.b = a value computed for each host" in printed(hosts)
+
+
+def test_a_long_list_of_subjects_is_cut_with_a_count():
+    assert plain_text.names([f"0000:{number:02x}:00.1" for number in range(0, 40, 2)]).endswith(" and 8 more")

@@ -1,0 +1,167 @@
+"""No retired word comes back: GLOSSARY.md has the vocabulary, RETIRED the words that it replaced.
+
+tests/data/retired_words.txt lists the places that still have one. It may only shrink: after you clean a file, run
+`python tests/unit/test_words.py`, which removes the entries that are no longer needed.
+"""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+TO_DO = ROOT / "tests" / "data" / "retired_words.txt"
+SOURCES = ("nodetune", "playbooks", "templates", "docs")
+TEXTS = {".py", ".md", ".yml", ".j2", ".js", ".css", ".html", ".sh", ".txt", ".rules", ".conf"}
+GENERATED = {"docs/checks.md", "docs/cli.md"}
+"""Written from the docstrings and help texts that are searched anyway."""
+
+RETIRED = {
+    "anew": "again",
+    "at hand": "available",
+    "beside": "along with, compared with",
+    "blind": "inconclusive",
+    "by hand": "manually",
+    "census": "collector",
+    "conversation": "live session",
+    "desk": "workspace",
+    "dialogue": "session",
+    "factfile": "document",
+    "fall short|falls short|fell short|falling short": "below target",
+    "goes on": "continues",
+    "hands": "executor",
+    "hearsay": "report",
+    "hook|hooks": "handler",
+    "in vain": "without success",
+    "keeper|keepers": "supervisor",
+    "kin": "driver family",
+    "lens|lenses": "resource",
+    "lifeline|lifelines": "deadline",
+    "meanings": "errors",
+    "mend|mends|mended|mending": "fix",
+    "of our own|of ours": "(delete)",
+    "owed": "pending",
+    "prover": "verify run",
+    "rehearsal": "dry run",
+    "sibling|siblings": "peers",
+    "slurm install": "guard install",
+    "so often": "number of repetitions",
+    "srunstep": "slurm_step",
+    "stand-in|stand-ins": "substitute",
+    "stand in|stands in": "is in",
+    "stray|strays": "leftover processes",
+    "held against|hold against|holds against": "compared with",
+    "took back|take back|takes back|taken back": "undo, roll back",
+    "wave|waves": "batch",
+    "what came of": "the result",
+    "wholly": "completely",
+    "workflow": "run",
+}
+"""Retired words (with their forms) → what to write instead."""
+
+LINUX = (" thread siblings ", " core siblings ")
+"""Names of the kernel's that look like retired words."""
+
+KEPT = {
+    "CHANGELOG.md": {"blind", "by hand", "slurm install", "sibling|siblings"},
+    "docs/guard.md": {"blind", "stray|strays"},
+    "playbooks/README.md": {"hook|hooks", "owed"},
+}
+"""Places that name an old word because users meet it: renames, apt hooks, files, metrics and settings that keep their names."""
+
+
+PARTS = re.compile("[A-Z]?[a-z]+|[A-Z]+")
+
+
+def parts(text):
+    """The words of a text in small letters: `LensError`, `lens_error` and a lens at the end of a line are all ` lens `."""
+    spaced = f" {' '.join(PARTS.findall(text)).lower()} "
+    for name in LINUX:
+        spaced = spaced.replace(name, " ")
+    return spaced
+
+
+FORMS = {word: [parts(form) for form in word.split("|")] for word in RETIRED}
+
+
+def words_in(text):
+    spaced = parts(text)
+    return {word for word, forms in FORMS.items() if any(form in spaced for form in forms)}
+
+
+def files(root):
+    yield from root.glob("*.md")
+    for folder in SOURCES:
+        yield from (path for path in (root / folder).rglob("*") if path.suffix in TEXTS)
+
+
+def places(root):
+    """The file and the word of every retired word, in names of files and in what they contain."""
+    found = set()
+    for path in files(root):
+        name = path.relative_to(root).as_posix()
+        if name not in GENERATED:
+            found |= {(name, word) for word in words_in(f"{name}\n{path.read_text('utf-8')}")}
+    return found
+
+
+def to_do():
+    return {tuple(line.split(": ", 1)) for line in TO_DO.read_text("utf-8").splitlines() if line}
+
+
+def kept():
+    return {(name, word) for name, words in KEPT.items() for word in words}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return places(ROOT)
+
+
+def test_no_retired_word_comes_back(found):
+    new = sorted(found - to_do() - kept())
+    assert not new, "\n".join(f"{name}: {word!r} is retired: write {RETIRED[word]!r}" for name, word in new)
+
+
+def test_the_list_of_places_to_do_only_shrinks(found):
+    done = sorted(to_do() - found)
+    assert not done, f"run python tests/unit/test_words.py: no longer needed are {done}"
+
+
+def test_a_kept_word_is_still_where_it_is_kept(found):
+    assert kept() <= found
+    assert not kept() & to_do()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lens = read()",
+        "def lens_named(): ...",
+        "class LensError: ...",
+        "class BadLens: ...",
+        '"""Confirm it by hand."""',
+        '"""Confirm it by\n    hand."""',
+        "# confirm it by\n# hand",
+        "What falls short is measured anew.",
+    ],
+)
+def test_a_planted_retired_word_is_found(tmp_path, text):
+    (tmp_path / "nodetune").mkdir()
+    (tmp_path / "nodetune" / "planted.py").write_text(text)
+    assert {name for name, _word in places(tmp_path)} == {"nodetune/planted.py"}
+
+
+def test_a_retired_word_in_the_name_of_a_file_is_found(tmp_path):
+    (tmp_path / "docs").mkdir()
+    (tmp_path / "docs" / "keeper.md").write_text("")
+    assert places(tmp_path) == {("docs/keeper.md", "keeper|keepers")}
+
+
+@pytest.mark.parametrize("text", ["silence", "handsome", "thread_siblings_list", "a kind of kinship", "commend"])
+def test_a_longer_word_is_not_a_retired_one(text):
+    assert words_in(text) == set()
+
+
+if __name__ == "__main__":
+    TO_DO.write_text("".join(f"{name}: {word}\n" for name, word in sorted(to_do() & places(ROOT))), "utf-8")

@@ -1,0 +1,232 @@
+"""What a verify prints and saves: the odd ones first, nothing wider than the screen, JSON by its schema."""
+
+import io
+import json
+import re
+from dataclasses import replace
+
+import jsonschema
+import pytest
+from rich.console import Console
+
+from nodetune.documents import verify as documents_verify
+from nodetune.foundation import paths
+from nodetune.report.text import verify, verify_changes
+from nodetune.verify import baseline, compare, findings
+from nodetune.verify.diagnosis import named
+from nodetune.verify.evaluate import again, judge
+from nodetune.verify.machine import UNKNOWN as UNKNOWN_MACHINE
+from nodetune.verify.model import Unmeasured
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import Wanted
+from tests.support import verify_records as records
+
+WANTED = Wanted(suite="full", env={"NCCL_NVLS_ENABLE": "0"})
+
+
+def proof_of(host="gpu1", missing=(), state="ok", **planted):
+    """A host's proof as the stages make it; what is short was short again."""
+    machine, figures = records.h200(host), records.read(records.whole(**planted), host)
+    verdicts = judge(figures, {host: machine})
+    twice = [again(each, each.figure) if each.status == "short" else each for each in verdicts]
+    found = findings.findings(figures, {host: machine}, WANTED.env)
+    return HostVerification(
+        host, state, "", machine, tuple(named(twice, [], machine)), tuple(missing), tuple(found), (), 41.5
+    )
+
+
+def printed(*proofs, width=120, asked="-i prod", wanted=WANTED, **more):
+    out = io.StringIO()
+    console = Console(file=out, width=width, highlight=False, markup=False, emoji=False)
+    verify.Printer(console, proofs, wanted, asked, **more).verify()
+    return out.getvalue()
+
+
+def schema(name):
+    return json.loads(paths.bundled("documents/schemas").joinpath(f"{name}.json").read_text())
+
+
+def flat(text):
+    return " ".join(text.split())
+
+
+def test_a_sound_node_is_a_line_a_kind_of_figure():
+    text = printed(proof_of())
+    assert re.search(
+        r"^pass +gpu_copy h2d +8 GPUs +54.4 GB/s +54.2-54.6 +≥ 50.3 shipped +█+\S*·* 86%", text, re.MULTILINE
+    )
+    assert re.search(r"^pass +gpu_copy h2d far +8 GPUs", text, re.MULTILINE)
+    assert re.search(r"^pass +gpu_p2p p2p +56 pairs", text, re.MULTILINE)
+    assert re.search(r"^pass +nccl all_gather 8 GiB ▇███ +8 GPUs +357.6 GB/s", text, re.MULTILINE)
+    assert "short" not in text
+    assert "from the GPU of the row" not in text, "the matrix is folded unless a pair stands apart"
+    proposed = "nodetune verify -i prod --suite full --env NCCL_NVLS_ENABLE=0 --save-baseline FILE"
+    assert f"save as the baseline: {proposed}" in text
+
+
+def test_the_baseline_that_is_proposed_is_of_what_was_measured():
+    wanted = Wanted(only=("nccl", "tcp"), suite="full", network="10.1.0.0/16", nccl="/sw/my nccl", env={"A": "1 2"})
+    proposed = "nodetune verify -i prod --only nccl --only tcp --nccl '/sw/my nccl' --network 10.1.0.0/16 --env 'A=1 2'"
+    assert f"save as the baseline: {proposed} --save-baseline FILE" in printed(proof_of(), wanted=wanted)
+    assert "if you trust this" not in printed(proof_of())
+    assert "save-baseline" not in printed(proof_of(), propose=False), "it was held against a baseline, or is one"
+
+
+def test_figures_of_unknown_hardware_are_only_saved_by_request():
+    figures = records.read([records.record("gpu_memory", "device_copy", "GPU0", 700.0)])
+    machine = replace(records.h200(), model="NVIDIA T1000", gpus=1, fabric="pcie")
+    text = printed(HostVerification("gpu1", machine=machine, verdicts=tuple(judge(figures, {"gpu1": machine}))))
+    assert "no result was compared with a known figure: if this hardware is good" in flat(text)
+    assert "--suite full --env NCCL_NVLS_ENABLE=0 --save-baseline FILE" in text
+    unknown = replace(proof_of(), machine=UNKNOWN_MACHINE)
+    assert "save-baseline" not in printed(unknown), "a baseline holds for like hosts, and nobody knows what it is like"
+
+
+def test_a_host_with_a_finding_is_no_example_for_others():
+    figures = records.read(
+        [records.record("gpu_load", "tflops", "GPU2", 660.0, "TFLOP/s", reasons={"hw_thermal_slowdown": 0.5})]
+    )
+    found = findings.findings(figures, {"gpu1": records.h200()}, {})
+    assert "save-baseline" not in printed(replace(proof_of(), findings=tuple(found)))
+
+
+@pytest.mark.parametrize("size", ["large", [1], {}, -1, True, 10**400, 1.5])
+def test_a_size_that_is_none_breaks_nothing(size):
+    told = records.record("nccl", "all_reduce", "8 GPUs", 300.0, **{**records.NCCL, "size": size})
+    other = records.record("nccl", "all_reduce", "8 GPUs", 300.0, **{**records.NCCL, "size": 1 << 30})
+    verdicts = judge(records.read([told, other]), {"gpu1": records.h200()})
+    assert "nccl all_reduce" in printed(HostVerification("gpu1", machine=records.h200(), verdicts=tuple(verdicts)))
+
+
+def test_what_fell_short_comes_first_with_suspect_and_command():
+    text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}))
+    assert text.index("short   gpu_copy  GPU2") < text.index("measurement")
+    said = flat(text)
+    assert "h2d: 26.4 GB/s, expected at least 51.7 (7 other GPUs: median 54.38); measured again: 26.4" in said
+    assert "suspect GPU2's PCIe link (0000:52:00.0), its slot or riser" in said
+    assert "next     nodetune verify -i prod -l gpu1 --only gpu_copy --env NCCL_NVLS_ENABLE=0 --gpu 2\n" in text
+    assert text.count("--only gpu_copy") == 1, "one part, one command"
+    assert re.search(r"^1 short +gpu_copy h2d +8 GPUs", text, re.MULTILINE)
+    assert re.search(r"^GPU3 +393\.\d +.* +200\.0 +39", text, re.MULTILINE), "the matrix is shown"
+    assert "save-baseline" not in text
+
+
+@pytest.mark.parametrize("width", [80, 100, 120, 200])
+def test_nothing_is_wider_than_the_screen(width):
+    text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}), width=width)
+    copied = [line for line in text.splitlines() if line.strip().startswith("next")]
+    assert all(len(line.rstrip()) <= width for line in text.splitlines() if line not in copied)
+    assert "…" not in text, "nothing is cut off"
+
+
+def test_what_could_not_be_measured_stands_with_its_reason():
+    missing = [Unmeasured("gpu1", "disk", "skip", "there is no fio here: install fio")]
+    missing += [Unmeasured("gpu1", "gemm", "failed", "out of memory", "", f"GPU{gpu}") for gpu in (1, 2)]
+    text = flat(printed(proof_of(missing=missing)))
+    assert "skip disk there is no fio here: install fio" in text
+    assert "failed gemm GPU1, gemm GPU2 out of memory" in text
+    assert "2 failed, 1 skipped" in text
+
+
+def test_hosts_that_were_not_measured_are_folded_and_named():
+    refused = [HostVerification(f"gpu{n}", "refused", f"gpu{n}: nothing listens on port 22") for n in (2, 3, 4)]
+    text = printed(proof_of(), *refused, HostVerification("gpu9", "busy", "its GPUs are in use by python (40001)"))
+    assert "refused  gpu[2-4]  nothing listens on port 22" in text
+    assert "busy  gpu9  its GPUs are in use by python (40001)" in text
+
+
+def test_nothing_from_a_host_reaches_the_terminal_raw():
+    hostile = {"measurement": "memory\x1b[2J", "metric": "[bold]x", "subject": "node0\x1b]0;x\x07", "samples": [1.0]}
+    figures = records.read([{**hostile, "unit": "GB/s\x1b"}])
+    proof = replace(proof_of(), verdicts=tuple(judge(figures, {"gpu1": records.h200()})))
+    text = printed(proof)
+    assert "\x1b" not in text
+    assert "[bold]x" in text
+
+
+def test_the_document_keeps_its_schema():
+    missing = [Unmeasured("gpu1", "disk", "skip", "no fio")]
+    proofs = [proof_of(missing=missing, **{"gpu_copy h2d GPU2": 26.4}), HostVerification("gpu2", "refused", "no")]
+    document = documents_verify.document(proofs, WANTED, "-i prod")
+    jsonschema.Draft202012Validator(schema("verify")).validate(json.loads(json.dumps(document)))
+    short = [each for each in document["hosts"][0]["measurements"] if each["status"] == "short"]
+    assert [(each["subject"], each["expected"]["kind"]) for each in short] == [("GPU2", "siblings")] * 2
+    again = "nodetune verify -i prod -l gpu1 --only gpu_copy --env NCCL_NVLS_ENABLE=0 --gpu 2"
+    assert short[0]["reproduce"] == again
+    assert document["summary"]["statuses"]["short"] == 2
+    assert document["summary"]["measured"] == 1
+
+
+def test_a_saved_baseline_keeps_its_schema_and_leaves_out_what_fell_short(tmp_path):
+    document = documents_verify.kept([proof_of(**{"gpu_copy h2d GPU2": 26.4}), proof_of("gpu2")])
+    jsonschema.Draft202012Validator(schema("baseline")).validate(json.loads(json.dumps(document)))
+    (near,) = [each for each in document["figures"] if each["metric"] == "h2d" and each["conditions"]["local"]]
+    assert (near["subject"], near["count"], near["hosts"]) == ("GPU", 15, 2)
+    assert near["on"] == {"gpu": "NVIDIA H200", "gpus": 8, "fabric": "nvswitch"}
+    path = tmp_path / "site.json"
+    path.write_text(json.dumps(document))
+    figure = records.read(records.whole())[4]
+    assert baseline.read(path).expectation(figure, records.h200()).kind == "baseline"
+
+
+def test_a_saved_result_is_read_back_as_it_was(tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps(documents_verify.document([proof_of()], WANTED, "")))
+    found = {
+        (each.measurement, each.metric, each.subject, repr(each.about)): each for each in documents_verify.read(path)
+    }
+    assert len(found) == len(proof_of().verdicts) > 1
+    for each in proof_of().verdicts:
+        figure = each.figure
+        assert found[figure.measurement, figure.metric, figure.subject, repr(figure.about)].runs == figure.runs
+
+
+@pytest.mark.parametrize("text", ["no", "[]", '{"schema": "nodetune.audit/1", "hosts": []}', "[" * 100_000])
+def test_a_result_that_is_none_is_told_in_one_line(text, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(text)
+    with pytest.raises(documents_verify.ResultError, match="save one with nodetune verify --format json") as told:
+        documents_verify.read(path)
+    assert str(path) in str(told.value)
+
+
+@pytest.mark.parametrize("hosts", [7, [7], [{"measurements": 7}], [{"measurements": [7, {"runs": 7}, {"runs": [7]}]}]])
+def test_nonsense_in_a_result_is_passed_over(hosts, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(json.dumps({"schema": "nodetune.verify/1", "hosts": hosts}))
+    assert documents_verify.read(path) == []
+
+
+def changes(factor, runs=6):
+    def side(scale):
+        told = [records.record("gpu_copy", "h2d", "GPU0", scale * (54 + run / 50), local=True) for run in range(runs)]
+        return records.read(told)
+
+    return compare.compare(side(1.0), side(factor))
+
+
+def test_changes_are_told_with_what_could_have_been_seen(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "120")
+    out = io.StringIO()
+    verify_changes.print_changes(out, changes(0.9))
+    assert re.search(
+        r"worse +gpu_copy h2d +GPU0 +54[.\d]* +48\.\d GB/s +-10\.0% +-10\.\d% to -9\.\d% +6\.\d%", out.getvalue()
+    )
+    assert "1 worse" in out.getvalue()
+
+
+def test_too_few_runs_are_told_and_what_to_do():
+    out = io.StringIO()
+    verify_changes.print_changes(out, changes(0.9, runs=1))
+    assert "--repeat 5" in out.getvalue()
+    out = io.StringIO()
+    verify_changes.print_changes(out, [])
+    assert "the files have no figure in common" in out.getvalue()
+
+
+def test_a_comparison_is_data_too():
+    document = documents_verify.compared(changes(0.9))
+    jsonschema.Draft202012Validator(schema("compare")).validate(document)
+    (change,) = document["changes"]
+    assert (change["status"], change["runs"]) == ("worse", [6, 6])
+    assert change["interval"][0] < change["change"] < change["interval"][1] < 0
