@@ -41,6 +41,7 @@ class Machine:
         self.disks = {name: self.folder / f"{name}.qcow2" for name in DISKS}
         self._process = None
         self._held = None
+        self._comes_back = True
 
     @classmethod
     def find(cls, number: int) -> "Machine | None":
@@ -93,7 +94,7 @@ class Machine:
 
     def _survive(self, process: subprocess.Popen) -> None:
         """QEMU 7.2 crashes now and then while a guest resets: such a machine lost its power, and gets it back."""
-        if process.wait() == CRASHED and self._process is process:
+        if process.wait() == CRASHED and self._process is process and self._comes_back:
             self.launch(*qemu.memory(), *qemu.with_nvme(self.disks, HONEST))
 
     def _answers(self) -> bool:
@@ -120,8 +121,21 @@ class Machine:
         self.hang_up()
         self._kill()
 
+    def fail_at_reboot(self) -> None:
+        """From now on a reboot from inside ends the machine, until `power_on`: so a server fails that does not come back."""
+        self._comes_back = False
+        self.qmp("set-action", reboot="shutdown")
+
+    def wait_for_end(self) -> None:
+        """Wait until the machine has no power any more."""
+        try:
+            until(f"{self.name} ends", lambda: not self.running())
+        except FleetError as error:
+            raise FleetError(f"{error}\n{self._last_words()}") from None
+
     def power_on(self) -> None:
         """Boot through GRUB from the disks as they are, and wait until one can log in."""
+        self._comes_back = True
         self.launch(*qemu.memory(), *qemu.with_nvme(self.disks, HONEST))
         self.wait_for_ssh()
 
