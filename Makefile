@@ -7,7 +7,7 @@ APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld 
 APT_FLEET := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint types unit machines wheel docs site clean
+.PHONY: try test lint types unit integration machines wheel docs site clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -16,7 +16,7 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h200-x4 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/data/synthetic/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint types docs site  ## all tests but those on virtual machines (make machines)
+test: $(VENV)/ready-dev apt lint types docs site  ## what a newcomer runs: minutes. make integration and make machines take longer
 	@$(MAKE) --no-print-directory -j 2 unit wheel
 
 lint: $(VENV)/ready-dev
@@ -34,8 +34,15 @@ docs: $(VENV)/ready-dev
 site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
 	$(BIN)/python -m mkdocs build --strict --quiet
 
-unit: $(VENV)/ready-dev  ## twice as many at a time as there are CPUs: half of their time they wait
-	env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15 -m 'not fleet'
+# Twice as many at a time as there are CPUs: half of their time tests wait. Without make's own variables: a make in a
+# test would look for the job server of this one.
+PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15
+
+unit: $(VENV)/ready-dev
+	$(PYTEST) -m 'not slow and not fleet'
+
+integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, chroots and a browser
+	$(PYTEST) -m 'slow and not fleet'
 
 machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what changed since the last full pass; ALL=1: all, and record the pass
 	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)

@@ -129,3 +129,11 @@ def test_the_report_format_is_written(tmp_path):
 @pytest.mark.parametrize("path", CODE)
 def test_a_guide_names_a_place_that_exists(path):
     assert (ROOT / path).parent.is_dir()
+
+
+def test_the_table_of_rooms_names_every_package():
+    table = (ROOT / "CONTRIBUTING.md").read_text().partition("## The rooms")[2].partition("\n## ")[0]
+    named = {name for line in table.splitlines() if line.startswith("| `") for name in re.findall(r"`(\w+)`", line)}
+    packages = {path.parent.name for path in (ROOT / "nodetune").glob("*/__init__.py")}
+    assert packages
+    assert packages <= named
