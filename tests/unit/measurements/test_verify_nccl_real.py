@@ -75,13 +75,13 @@ def test_all_collectives_come_out_right_and_over_nvlink_or_pcie(dtype):
 def test_data_that_a_rank_spoils_are_noticed():
     code = (
         "import sys; sys.path.insert(0, '.')\n"
-        "from nodetune.verify import nccl_rank, __main__ as by_hand\n"
+        "from nodetune.measurements import nccl_rank, __main__ as manually\n"
         "whole = nccl_rank.nccl_ops.brought\n"
         "def spoilt(name, size, ranks, rank, in_place):\n"
         "    offset, count, phase = whole(name, size, ranks, rank, in_place)\n"
         "    return offset, count, phase + (rank == 1)\n"
         "nccl_rank.nccl_ops.brought = spoilt\n"
-        "sys.exit(by_hand.run(sys.argv[1:]))\n"
+        "sys.exit(manually.run(sys.argv[1:]))\n"
     )
     options = json.dumps({"sizes": [1 << 20], "gpus": [0, 1], "in_place": False})
     found = subprocess.run([sys.executable, "-c", code, "nccl", options], cwd=ROOT, capture_output=True, text=True)
