@@ -41,13 +41,14 @@ PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((
 unit: $(VENV)/ready-dev
 	$(PYTEST) -m 'not slow and not fleet'
 
-integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, chroots and a browser
+integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, chroots and a browser; the wheel on other Pythons
 	$(PYTEST) -m 'slow and not fleet'
+	PYTHON=$(BIN)/python sh .ci/wheel --every-python
 
 machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what changed since the last full pass; ALL=1: all, and record the pass
 	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)
 
-wheel: $(VENV)/ready-dev
+wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it
 	PYTHON=$(BIN)/python sh .ci/wheel
 
 apt:

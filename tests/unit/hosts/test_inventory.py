@@ -14,6 +14,8 @@ import pytest
 from nodetune.hosts import patterns
 from nodetune.hosts.inventory import InventoryError, cache, programs, targets
 
+pytestmark = pytest.mark.slow  # each reads an inventory with Ansible, in a process of its own
+
 SOURCE = str(Path(patterns.__file__).parents[2])
 HOSTS = ["gpu001", "gpu002", "gpu003", "gpu010", "login1", "login2", "db.example"]
 GROUPS = {

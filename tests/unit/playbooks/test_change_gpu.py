@@ -13,6 +13,7 @@ STAND_IN = Path(__file__).parents[2] / "machines" / "nvml"
 HOST_CODE = Path(__file__).parents[3] / "playbooks" / "module_utils"
 
 pytestmark = [
+    pytest.mark.slow,  # each step is a process
     pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="no gcc or no make here"),
     pytest.mark.skipif(os.geteuid() != 0, reason="NVML lets only root set anything, and so does the stand-in"),
 ]

@@ -19,6 +19,8 @@ ROOT = HERE.parent
 sys.path[:0] = [str(HERE / "integration")]
 from farm import SSHD, Farm  # noqa: E402
 
+pytestmark = pytest.mark.slow  # each runs pytest in a process of its own
+
 pytest_plugins = ["pytester"]
 ENTRY = '[project.entry-points.pytest11]\nnodetune = "nodetune.pytest_plugin"\n'
 MACHINE = "--nodetune-facts=h200-x4"
