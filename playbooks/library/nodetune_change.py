@@ -37,7 +37,7 @@ def main():
     result = Result()
     try:
         if module.check_mode:
-            session.rehearse(given["run"], group, given["earlier"], result)
+            session.dry_run(given["run"], group, given["earlier"], result)
         else:
             session.change(given["run"], group, result)
     except WaitError as waits:

@@ -8,9 +8,9 @@ The state is the whole file, as for `file`.
 
 import re
 
+from ..problem import ChangeError
 from . import file
 from .file import about, label, put, read, same, show
-from .problem import ChangeError
 
 BEGIN = "# nodetune guard: begin (nodetune guard uninstall takes it out)\n"
 BEGIN_BEFORE = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"

@@ -6,9 +6,9 @@ kernel chose it (it counts down from -2 in the order of swapon, so the number it
 
 import os
 
-from . import command
-from .edits import unescaped
-from .problem import ChangeError
+from .. import command
+from ..edits import unescaped
+from ..problem import ChangeError
 
 SWAPS = "/proc/swaps"
 MEMORY = "/proc/meminfo"

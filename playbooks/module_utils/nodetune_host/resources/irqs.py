@@ -15,7 +15,7 @@ import stat
 import struct
 import sys
 
-from .problem import ChangeError, why
+from ..problem import ChangeError, why
 
 PCI = "/sys/bus/pci/devices"
 CPUS = "/sys/devices/system/cpu"

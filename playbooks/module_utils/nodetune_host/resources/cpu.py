@@ -10,8 +10,8 @@ import os
 import re
 import sys
 
-from . import settings
-from .problem import ChangeError, why
+from .. import settings
+from ..problem import ChangeError, why
 
 CPUS = "/sys/devices/system/cpu"
 NO_TURBO = "intel_pstate/no_turbo"

@@ -6,8 +6,8 @@ leaves alone may go on changing.
 
 import time
 
-from . import command
-from .problem import ChangeError
+from .. import command
+from ..problem import ChangeError
 
 SECONDS = 60
 SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10

@@ -3,8 +3,9 @@
 Slurm drains every node whose prolog is missing: a hook that goes too early costs a whole site.
 """
 
-from . import file, scheduler
-from .problem import ChangeError
+from .. import scheduler
+from ..problem import ChangeError
+from . import file
 
 read = file.read
 same = file.same
