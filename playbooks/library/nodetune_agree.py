@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Refuses to go on where the driver's kin is not of the driver's version."""
+"""Fails unless the packages of the driver family have the driver's version."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host.problem import ChangeError

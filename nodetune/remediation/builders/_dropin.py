@@ -22,7 +22,7 @@ def change(host: HostView, unit: str, sections: Mapping[str, Mapping[str, str]])
     return own_file(host, path_of(unit), "dropin.conf.j2", sections)
 
 
-def hooks(unit: str, *, running: bool = True) -> list[dict[str, Any]]:
+def handlers(unit: str, *, running: bool = True) -> list[dict[str, Any]]:
     """Return the handlers that make a changed drop-in effective. Slices and scopes change when systemd reloads."""
     if unit in ("system.conf", "user.conf"):
         return [_run("daemon-reexec")]

@@ -139,4 +139,4 @@ def _apart(question, found, common):
         if common
         else "no version is there for all of them: wait for the mirror, or name a repository that has them"
     )
-    return f"the driver and its kin cannot be had in one version of branch {question.branch} ({newest}): {advice}"
+    return f"the packages of the driver family are not available in one version of branch {question.branch} ({newest}): {advice}"

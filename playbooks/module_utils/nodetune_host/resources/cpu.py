@@ -18,7 +18,7 @@ NO_TURBO = "intel_pstate/no_turbo"
 SETTINGS_FILE = "/etc/nodetune/cpu.conf"
 ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
 """While the governor is performance the kernel refuses every other energy preference: so that going there and coming
-back both work, the preference is written first and, taken back in reverse, last."""
+back both work, the preference is written first, and last in a rollback."""
 
 
 def read(change):
