@@ -4,7 +4,7 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import StopError, WaitError
+from ansible.module_utils.nodetune_host.problem import WaitError, reported
 
 DOCUMENTATION = """
 module: nodetune_change
@@ -35,15 +35,14 @@ def main():
     given = module.params
     group = {name: given[name] for name in ("group", "changes", "checks", "guard")}
     result = Result()
-    try:
-        if module.check_mode:
-            session.dry_run(given["run"], group, given["earlier"], result)
-        else:
-            session.change(given["run"], group, result)
-    except WaitError as waits:
-        module.exit_json(waits=str(waits), **result.data())
-    except StopError as stop:
-        module.fail_json(msg=str(stop), **result.data())
+    with reported(module, result):
+        try:
+            if module.check_mode:
+                session.dry_run(given["run"], group, given["earlier"], result)
+            else:
+                session.change(given["run"], group, result)
+        except WaitError as waits:
+            module.exit_json(waits=str(waits), **result.data())
     module.exit_json(**result.data())
 
 

@@ -4,7 +4,7 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_revert
@@ -39,10 +39,8 @@ def main():
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params
     result = Result()
-    try:
+    with reported(module, result):
         session.revert(given, result, module.check_mode)
-    except StopError as stop:
-        module.fail_json(msg=str(stop), **result.data())
     module.exit_json(**result.data())
 
 

@@ -47,15 +47,13 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             )
     files = [own_file(host, PATH, "limits.conf.j2", sessions, in_kib=IN_KIB)] if sessions else []
     drop_ins = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
-    handlers = [handler for unit in sorted(units) for handler in _dropin.handlers(unit)]
-    return [*files, *drop_ins, *_in_order(handlers)]
+    return [*files, *drop_ins, *_in_order(_dropin.handlers(sorted(units)))]
 
 
 def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Order the handlers: systemd reads new files before it restarts a unit, and a re-execution includes a reload."""
-    once = [handler for number, handler in enumerate(handlers) if handler not in handlers[:number]]
-    reexecuted = any(handler["run"] == "daemon-reexec" for handler in once)
-    left = [handler for handler in once if not (reexecuted and handler["run"] == "daemon-reload")]
+    reexecuted = any(handler["run"] == "daemon-reexec" for handler in handlers)
+    left = [handler for handler in handlers if not (reexecuted and handler["run"] == "daemon-reload")]
     return sorted(left, key=lambda handler: not str(handler["run"]).startswith("daemon-"))
 
 

@@ -17,5 +17,4 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         section, key = (named(str(fix.params[each]), each, r"\w+") for each in ("section", "key"))
         units.setdefault(unit, {}).setdefault(section, {})[key] = text_of(fix.value)
     files = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
-    handlers = [handler for unit in units for handler in _dropin.handlers(unit)]
-    return [*files, *(handler for number, handler in enumerate(handlers) if handler not in handlers[:number])]
+    return [*files, *_dropin.handlers(units)]

@@ -6,11 +6,6 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
-HEADER = (
-    "# Written by nodetune provision, which owns this file: the next run writes it anew, other lines are lost.\n"
-    "# To take it back: remove this file{}\n"
-)
-
 
 @dataclass
 class Question:

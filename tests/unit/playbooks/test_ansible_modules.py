@@ -3,9 +3,9 @@
 /run and /var/lib of the runs lie in a folder of the test: each play has a mount namespace of its own.
 """
 
+import ast
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -221,8 +221,9 @@ def test_an_unknown_kind_of_change_stops_the_host(play, etc):
 def test_every_kind_of_resource_is_sent_along():
     """Ansible packs what a module names in its imports, nothing else."""
     package = PLAYBOOKS / "module_utils/nodetune_host"
-    (named,) = re.findall(r"^from \.resources import (.*)$", (package / "kinds.py").read_text(), re.MULTILINE)
-    assert sorted(named.split(", ")) == sorted(path.stem for path in package.glob("resources/[a-z]*.py"))
+    statements = ast.walk(ast.parse((package / "kinds.py").read_text()))
+    (named,) = [each.names for each in statements if getattr(each, "module", "") == "resources"]
+    assert sorted(each.name for each in named) == sorted(path.stem for path in package.glob("resources/[a-z]*.py"))
 
 
 def boot_id():
