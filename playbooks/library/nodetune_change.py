@@ -10,8 +10,8 @@ DOCUMENTATION = """
 module: nodetune_change
 short_description: Carry out a group of changes
 description:
-  - Makes the changes in their order. What cannot be changed is told in `problems`, and the next change is made.
-  - What the guard refuses is told in C(waits). Fails only when nothing more may be done on this host.
+  - Makes the changes in their order. C(problems) lists what cannot be changed; the next change is made.
+  - C(waits) is why the guard refuses. Fails only when nothing more may be done on this host.
 options:
   run: {description: Name of the run. It must hold the lock (nodetune_begin)., type: str, required: true}
   group: {description: Name of the group., type: str, default: ""}

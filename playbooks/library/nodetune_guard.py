@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Refuses to go on where this host is in use: before what cannot be a change of its own, such as a reboot."""
+"""Fails if this host is in use: for steps that are no change, such as a reboot."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard

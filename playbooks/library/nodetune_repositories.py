@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Makes the site's repositories known to the package manager, takes away those of an earlier provision, fetches the lists."""
+"""Adds the site's repositories to the package manager, removes those of an earlier provision, and fetches the lists."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host.problem import reported

@@ -11,7 +11,7 @@ module: nodetune_revert
 short_description: Undo what a run did
 description:
   - Restores files byte for byte and running values, last change first.
-  - What somebody changed since is left alone and told in `refused` with its difference.
+  - What somebody changed since is left alone; C(refused) lists it with its difference.
 options:
   run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
   of: {description: The run that is rolled back., type: str, required: true}

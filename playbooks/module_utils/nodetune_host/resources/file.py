@@ -4,7 +4,7 @@
 is played again would take the later text away and bring it back.
 
 State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; where there is no file, "folder" names the topmost
-folder that is missing as well, so that taking a change back leaves no empty folders.
+folder that is missing as well, so that a rollback leaves no empty folders.
 """
 
 import base64

@@ -26,7 +26,7 @@ def read(change):
 
 def wanted(change, now):
     if change["active"]:
-        raise ChangeError("swap: it is only ever switched off, and on again by taking that back")
+        raise ChangeError("swap: it is only ever switched off, and on again by a rollback")
     return []
 
 
