@@ -119,7 +119,7 @@ def manual(results: Iterable[HostResult]) -> list[dict[str, Any]]:
     """Return the manual steps."""
     return [
         {"check": check, "hosts": hosts, "manual": found.manual}
-        for check, (found, hosts) in planning.by_hand(results).items()
+        for check, (found, hosts) in planning.manual_steps(results).items()
     ]
 
 

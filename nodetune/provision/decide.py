@@ -267,5 +267,5 @@ def _driver_of(found: Wanted, packages: Mapping[str, str]) -> str:
     Names change with the branch, so any package that has the driver's version counts.
     """
     of_driver = found.parts["driver"].packages if "driver" in found.parts else ()
-    kin = (*of_driver, *filter(moves_with_driver, sorted(packages))) if of_driver else ()
-    return next((upstream(packages[name]) for name in kin if name in packages), "")
+    candidates = (*of_driver, *filter(moves_with_driver, sorted(packages))) if of_driver else ()
+    return next((upstream(packages[name]) for name in candidates if name in packages), "")

@@ -10,7 +10,7 @@ from typing import Any
 
 from nodetune.foundation import paths
 
-KIN = ("driver", "fabric-manager", "persistenced", "imex")
+DRIVER_FAMILY = ("driver", "fabric-manager", "persistenced", "imex")
 """Parts that are of the driver's version and are installed in one transaction with it."""
 
 RHEL = frozenset({"rhel", "rocky", "almalinux", "centos", "ol"})
@@ -88,7 +88,7 @@ class Catalogue:
             return tuple(name.replace("{branch}", branch).replace("{kernel}", kernel) for name in found)
 
         own = named("packages", own=True)
-        replaces = self.family if part in KIN else named("replaces")
+        replaces = self.family if part in DRIVER_FAMILY else named("replaces")
         return Needed(named("packages"), named("needs"), named("services"), own, replaces)
 
 

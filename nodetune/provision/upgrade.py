@@ -249,5 +249,5 @@ def _driver_before(decision: Decision, parts: Mapping[str, Needed]) -> tuple[str
     """
     held = decision.held
     others = {name for part, needed in parts.items() if part != "driver" for name in needed.packages}
-    kin = (name for name in sorted(held.packages) if moves_with_driver(name) and name not in others)
-    return tuple(name for name in kin if upstream(held.packages[name]) == held.driver)
+    family = (name for name in sorted(held.packages) if moves_with_driver(name) and name not in others)
+    return tuple(name for name in family if upstream(held.packages[name]) == held.driver)

@@ -96,7 +96,7 @@ def after(found: Finding) -> str:
     )
 
 
-def by_hand(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list[str]]]:
+def manual_steps(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list[str]]]:
     """Return failing checks that need manual steps: id → (a finding, the hosts)."""
     found: dict[str, tuple[Finding, list[str]]] = {}
     for result in results:

@@ -1,8 +1,8 @@
 #!/usr/bin/python
-"""Refuses to go on where the driver's kin is not of the driver's version."""
+"""Fails unless the packages of the driver family have the driver's version."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import ChangeError
+from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import held
 from ansible.module_utils.nodetune_packages.question import disagreeing
 
@@ -30,13 +30,11 @@ def main():
     }
     module = AnsibleModule(options, supports_check_mode=True)
     given, locked = module.params, module.params["versions"]
-    try:
+    with reported(module):
         if locked is None:
             found = held.every_version(given["manager"], given["packages"])
         else:
             found = {name: [version] for name, version in locked.items()}
-    except ChangeError as problem:
-        module.fail_json(msg=str(problem))
     other = disagreeing(sorted(given["packages"]), found, given["driver"])
     if other and locked is not None:
         advice = "they only work in one version, so nothing was installed; lock again (nodetune lock)"

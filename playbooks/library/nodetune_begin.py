@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_begin
@@ -24,10 +24,8 @@ def main():
     }
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params
-    try:
+    with reported(module):
         found = session.begin(given["run"], given["controller"], given["take_over"], module.check_mode)
-    except StopError as stop:
-        module.fail_json(msg=str(stop))
     module.exit_json(changed=False, interrupted=found)
 
 

@@ -4,14 +4,14 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import StopError, WaitError
+from ansible.module_utils.nodetune_host.problem import WaitError, reported
 
 DOCUMENTATION = """
 module: nodetune_change
 short_description: Carry out a group of changes
 description:
-  - Makes the changes in their order. What cannot be changed is told in `problems`, and the next change is made.
-  - What the guard refuses is told in C(waits). Fails only when nothing more may be done on this host.
+  - Makes the changes in their order. C(problems) lists what cannot be changed; the next change is made.
+  - C(waits) is why the guard refuses. Fails only when nothing more may be done on this host.
 options:
   run: {description: Name of the run. It must hold the lock (nodetune_begin)., type: str, required: true}
   group: {description: Name of the group., type: str, default: ""}
@@ -35,15 +35,14 @@ def main():
     given = module.params
     group = {name: given[name] for name in ("group", "changes", "checks", "guard")}
     result = Result()
-    try:
-        if module.check_mode:
-            session.rehearse(given["run"], group, given["earlier"], result)
-        else:
-            session.change(given["run"], group, result)
-    except WaitError as waits:
-        module.exit_json(waits=str(waits), **result.data())
-    except StopError as stop:
-        module.fail_json(msg=str(stop), **result.data())
+    with reported(module, result):
+        try:
+            if module.check_mode:
+                session.dry_run(given["run"], group, given["earlier"], result)
+            else:
+                session.change(given["run"], group, result)
+        except WaitError as waits:
+            module.exit_json(waits=str(waits), **result.data())
     module.exit_json(**result.data())
 
 

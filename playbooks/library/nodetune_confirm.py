@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import ChangeError, StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_confirm
@@ -15,10 +15,8 @@ options:
 
 def main():
     module = AnsibleModule({"run": {"type": "str", "required": True}}, supports_check_mode=False)
-    try:
+    with reported(module):
         confirmed = session.confirm(module.params["run"])
-    except (ChangeError, StopError) as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=False, confirmed=confirmed)
 
 

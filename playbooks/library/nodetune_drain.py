@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import scheduler
-from ansible.module_utils.nodetune_host.problem import ChangeError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_drain
@@ -24,13 +24,11 @@ def main():
     run, busy = module.params["run"], ""
     if module.check_mode:
         module.exit_json(changed=False, busy=busy)
-    try:
+    with reported(module):
         if module.params["state"] == "drained":
             changed, busy = scheduler.drain(run)
         else:
             changed = scheduler.resume(run)
-    except ChangeError as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=changed, busy=busy)
 
 

@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
-from ansible.module_utils.nodetune_host.problem import StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_end
@@ -15,11 +15,9 @@ options:
 
 def main():
     module = AnsibleModule({"run": {"type": "str", "required": True}}, supports_check_mode=True)
-    try:
+    with reported(module):
         if not module.check_mode:
             session.end(module.params["run"])
-    except StopError as stop:
-        module.fail_json(msg=str(stop))
     module.exit_json(changed=False)
 
 

@@ -1,9 +1,9 @@
 #!/usr/bin/python
-"""Refuses to go on where this host is in use: before what cannot be a change of its own, such as a reboot."""
+"""Fails if this host is in use: for steps that are no change, such as a reboot."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard
-from ansible.module_utils.nodetune_host.problem import StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_guard
@@ -15,10 +15,8 @@ options:
 
 def main():
     module = AnsibleModule({"guard": {"type": "dict", "required": True}}, supports_check_mode=True)
-    try:
+    with reported(module):
         guard.check(module.params["guard"])
-    except StopError as stop:
-        module.fail_json(msg=str(stop))
     module.exit_json(changed=False)
 
 

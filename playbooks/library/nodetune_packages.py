@@ -3,7 +3,7 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard
-from ansible.module_utils.nodetune_host.problem import ChangeError, StopError
+from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import manager
 from ansible.module_utils.nodetune_packages.question import Question
 
@@ -40,7 +40,7 @@ def main():
         given["repositories"] if module.check_mode else None,
         replaces=given["replaces"],
     )
-    try:
+    with reported(module):
         of = manager(given["manager"])
         if not module.check_mode:
             of.prepare()
@@ -49,8 +49,6 @@ def main():
         if answer.steps and not module.check_mode:
             guard.check(given["guard"])
             of.carry_out(question)
-    except (ChangeError, StopError) as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=bool(answer.steps), steps=answer.steps, diff=answer.diff())
 
 

@@ -2,7 +2,7 @@
 """Holds packages at given versions: nothing but a provision moves them."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import ChangeError
+from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import manager, ownfiles
 
 DOCUMENTATION = """
@@ -20,10 +20,8 @@ def main():
         "versions": {"type": "dict", "required": True},
     }
     module = AnsibleModule(options, supports_check_mode=True)
-    try:
+    with reported(module):
         diff = ownfiles.put(manager(module.params["manager"]).pin_files(module.params["versions"]), module.check_mode)
-    except ChangeError as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=bool(diff), diff=diff)
 
 

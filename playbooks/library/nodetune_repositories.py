@@ -1,8 +1,8 @@
 #!/usr/bin/python
-"""Makes the site's repositories known to the package manager, takes away those of an earlier provision, fetches the lists."""
+"""Adds the site's repositories to the package manager, removes those of an earlier provision, and fetches the lists."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import ChangeError
+from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import manager, ownfiles
 
 DOCUMENTATION = """
@@ -22,14 +22,12 @@ def main():
     }
     module = AnsibleModule(options, supports_check_mode=True)
     of, repositories = manager(module.params["manager"]), module.params["repositories"]
-    try:
+    with reported(module):
         files = of.repository_files(repositories)
         gone = {path: None for path in ownfiles.lying((of.SOURCES, of.KEYS)) if path not in files}
         diff = ownfiles.put({**files, **gone}, module.check_mode)
         if not module.check_mode:
             of.refresh(repositories)
-    except ChangeError as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=bool(diff), diff=diff)
 
 

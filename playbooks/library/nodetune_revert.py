@@ -4,14 +4,14 @@
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
 from ansible.module_utils.nodetune_host.core import Result
-from ansible.module_utils.nodetune_host.problem import StopError
+from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_revert
 short_description: Undo what a run did
 description:
   - Restores files byte for byte and running values, last change first.
-  - What somebody changed since is left alone and told in `refused` with its difference.
+  - What somebody changed since is left alone; C(refused) lists it with its difference.
 options:
   run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
   of: {description: The run that is rolled back., type: str, required: true}
@@ -39,10 +39,8 @@ def main():
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params
     result = Result()
-    try:
+    with reported(module, result):
         session.revert(given, result, module.check_mode)
-    except StopError as stop:
-        module.fail_json(msg=str(stop), **result.data())
     module.exit_json(**result.data())
 
 

@@ -2,7 +2,7 @@
 """Tells which versions this host would get from the site's repositories. Changes nothing."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import ChangeError
+from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import manager
 from ansible.module_utils.nodetune_packages.question import Question, resolved
 
@@ -44,10 +44,8 @@ def main():
         together=given["together"],
         replaces=given["replaces"],
     )
-    try:
+    with reported(module):
         versions, driver = resolved(manager(given["manager"]), question)
-    except ChangeError as problem:
-        module.fail_json(msg=str(problem))
     module.exit_json(changed=False, versions=versions, driver=driver)
 
 

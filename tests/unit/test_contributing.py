@@ -78,7 +78,7 @@ def test_the_fact_passes_the_test_of_its_guide(tmp_path, monkeypatch):
     test.test_the_bits_are_a_number_and_no_file_is_absent(tree, collect)
 
 
-def test_the_remedy_is_built_applied_and_taken_back(tmp_path):
+def test_the_remedy_is_built_applied_and_rolled_back(tmp_path):
     space = dict(vars(remedies))
     exec(CODE["nodetune/api/remedies.py"], space)
     builder = module("nodetune/remediation/builders/timezone.py", "nodetune.remediation.builders", tmp_path)
@@ -87,7 +87,7 @@ def test_the_remedy_is_built_applied_and_taken_back(tmp_path):
     host.checks = lambda _: ["a-check"]
     (change,) = builder.changes([fix], host)
     assert change["to"] == "/usr/share/zoneinfo/Europe/Berlin"
-    resource = module("playbooks/module_utils/nodetune_host/symlink.py", "nodetune_host", tmp_path)
+    resource = module("playbooks/module_utils/nodetune_host/resources/symlink.py", "nodetune_host.resources", tmp_path)
     change["path"] = str(tmp_path / "localtime")
     before = resource.read(change)
     resource.put(change, resource.wanted(change, before))

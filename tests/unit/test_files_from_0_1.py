@@ -30,7 +30,9 @@ OLD = ROOT / "tests" / "data" / "from-0.1"
 RUN = "20261101-120000-abcd"
 sys.path.insert(0, str(ROOT / "playbooks" / "module_utils"))
 
-from nodetune_host import core, journal, slurm  # noqa: E402
+from nodetune_host import core, journal  # noqa: E402
+from nodetune_host.executor import Executor  # noqa: E402
+from nodetune_host.resources import slurm  # noqa: E402
 
 
 def cli(*words):
@@ -51,16 +53,16 @@ def host(tmp_path):
     return place
 
 
-def take_back(host):
+def roll_back(host):
     result = core.Result()
     entries = journal.Journal(RUN, str(host / "var")).entries()
-    core.revert(entries, core.Hands(journal.Journal("back-1", str(host / "var"))), result)
+    core.revert(entries, Executor(journal.Journal("back-1", str(host / "var"))), result)
     return result.data()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="the journal says that root owns the files")
-def test_a_host_journal_takes_its_changes_back(host):
-    assert take_back(host)["changed"]
+def test_a_host_journal_rolls_its_changes_back(host):
+    assert roll_back(host)["changed"]
     assert (host / "proc/swappiness").read_text().strip() == "60"
     assert not (host / "etc/sysctl.d").exists() or not list((host / "etc/sysctl.d").iterdir())
     assert (host / "etc/slurm/slurm.conf").read_text() == (

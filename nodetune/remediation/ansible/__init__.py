@@ -25,7 +25,7 @@ FORKS = 16
 """Hosts at a time. Each is a process of some 60 MiB for Ansible, where a probe is a thread."""
 
 SECONDS = 3600.0
-REHEARSAL = "rehearsal"
+DRY_RUN = "dry-run"
 """The name of a run in check mode, which has no record."""
 
 OnEvent = Callable[[Event], None]
@@ -85,7 +85,7 @@ def _variables(
     """Return the variables of each host: those of the run, overridden by its own."""
     if run is None and not check:
         return {target.name: dict(given.get(target.name, {})) for target in targets}
-    own = {"nodetune_run": run.id if run else REHEARSAL, "nodetune_controller": platform.node()}
+    own = {"nodetune_run": run.id if run else DRY_RUN, "nodetune_controller": platform.node()}
     over = past.over(run) if run else {}
     return {
         target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **given.get(target.name, {})}

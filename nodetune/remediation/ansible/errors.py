@@ -8,7 +8,7 @@ from typing import Any
 
 LONGEST_READ = 20_000
 
-MEANINGS = {
+ERRORS = {
     r"requires a minimum of Python[^\n\"]*": (
         "python there is too old ({0}): install a newer python3, or name one with ansible_python_interpreter"
     ),
@@ -42,11 +42,11 @@ MEANINGS = {
 """Pattern → what that means and what to do; the first that fits. {0} is what was found."""
 
 
-def telling(result: Mapping[str, Any], by_hand: str = "") -> str:
-    """Return a failure as one line. `by_hand` is the command to try if the host was not reached."""
+def telling(result: Mapping[str, Any], manual_command: str = "") -> str:
+    """Return a failure as one line. `manual_command` is the command to try if the host was not reached."""
     said = "\n".join(_texts(result))
-    more = f": try `{by_hand}`" if by_hand else ""
-    for pattern, meaning in MEANINGS.items():
+    more = f": try `{manual_command}`" if manual_command else ""
+    for pattern, meaning in ERRORS.items():
         found = re.search(pattern, said)
         if found:
             return meaning.format(found[0].strip()) + more

@@ -141,9 +141,9 @@ def _check(target: Target) -> None:
         raise UnreachableError("unsupported", "the OpenSSH client is not installed here: apt install openssh-client")
 
 
-def by_hand(target: Target) -> str:
+def manual_command(target: Target) -> str:
     """Return the command with which a person logs in to the same host; empty for this machine."""
-    return "" if target.connection == "local" else openssh.by_hand(target)
+    return "" if target.connection == "local" else openssh.manual_command(target)
 
 
 def secrets(targets: Sequence[Target]) -> tuple[str, ...]:

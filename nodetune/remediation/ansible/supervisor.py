@@ -1,6 +1,6 @@
 """Runs a command and leaves nothing of it behind: when it ends, when it is told to stop, when nodetune itself is killed.
 
-    python -I keeper.py FOLDER PARENT COMMAND…
+    python -I supervisor.py FOLDER PARENT COMMAND…
 
 A script of its own, for the standard library only: it outlives the process that started it. Ansible's workers and its
 SSH masters are sessions of their own, which no signal to a process group reaches; as their reaper this finds them all.
@@ -116,12 +116,12 @@ def descendants(pid: int) -> Iterator[int]:
 
 
 def main(folder: str, parent: str, *command: str) -> int:
-    keeper = Supervisor(int(parent))
-    partial = Path(folder, "keeper.partial")
+    supervisor = Supervisor(int(parent))
+    partial = Path(folder, "supervisor.partial")
     partial.write_text(str(os.getpid()), "ascii")
-    partial.replace(Path(folder, "keeper"))
-    status = keeper.run(list(command))
-    if keeper.orphaned:
+    partial.replace(Path(folder, "supervisor"))
+    status = supervisor.run(list(command))
+    if supervisor.orphaned:
         shutil.rmtree(folder, ignore_errors=True)
     return status
 

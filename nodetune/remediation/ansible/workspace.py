@@ -99,25 +99,25 @@ class Workspace:
 
     def command(self, ansible: list[str]) -> list[str]:
         """Return the command that starts Ansible, under a supervisor and by its full path."""
-        keeper = Path(__file__).with_name("supervisor.py")
-        own = [sys.executable, "-I", str(keeper), str(self.folder), str(os.getpid())]
-        beside = Path(sys.executable).with_name("ansible-playbook")
-        start = [str(beside)] if beside.exists() else [sys.executable, "-m", "ansible", "playbook"]
+        supervisor = Path(__file__).with_name("supervisor.py")
+        own = [sys.executable, "-I", str(supervisor), str(self.folder), str(os.getpid())]
+        playbook = Path(sys.executable).with_name("ansible-playbook")
+        start = [str(playbook)] if playbook.exists() else [sys.executable, "-m", "ansible", "playbook"]
         return [*own, *start, *ansible[1:]]
 
     def stop(self) -> None:
         """Ask the supervisor to end Ansible and all its processes; asked a second time, it kills them at once."""
         with suppress(OSError, ValueError):
-            os.kill(self._keeper(), signal.SIGTERM)
+            os.kill(self._supervisor(), signal.SIGTERM)
 
-    def _keeper(self) -> int:
-        return int((self.folder / "keeper").read_text("ascii"))
+    def _supervisor(self) -> int:
+        return int((self.folder / "supervisor").read_text("ascii"))
 
     def end(self) -> None:
         """Stop Ansible at once, and wait until it is gone: it must not write to a folder that is being removed."""
         end = time.monotonic() + ENDING_SECONDS
         with suppress(OSError, ValueError):
-            pid = self._keeper()
+            pid = self._supervisor()
             while os.waitpid(pid, os.WNOHANG) == (0, 0) and time.monotonic() < end:
                 os.kill(pid, signal.SIGTERM)
                 time.sleep(0.1)

@@ -1,7 +1,7 @@
 """What sets again at boot what the kernel and drivers forget: a unit of nodetune's, and the code that it runs.
 
 The code is the very module that makes the change now (playbooks/module_utils/nodetune_host), so that now and
-at boot are one. Each unit has a folder of its own: taking one kind of fix back leaves the others whole.
+at boot are one. Each unit has a folder of its own, so the rollback of one kind of fix does not affect the others.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from nodetune.remediation.builders._own import own_file, render
 
 FOLDER = "/usr/local/lib/nodetune"
 PACKAGE = "nodetune_host"
-BESIDE = ("__init__", "problem")
+COMMON = ("__init__", "problem", "resources/__init__")
 """Files that every module needs."""
 
 
@@ -36,7 +36,7 @@ def changes(
 
     `more` is further source: file name → text. `started`: the unit runs from now on, and restarts for newer code.
     """
-    sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*BESIDE, *modules)} | dict(more or {})
+    sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*COMMON, *modules)} | dict(more or {})
     return [
         *(_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
         _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, folder=folder(name))),

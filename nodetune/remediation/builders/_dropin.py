@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune.remediation.builders import HostView
@@ -22,13 +22,19 @@ def change(host: HostView, unit: str, sections: Mapping[str, Mapping[str, str]])
     return own_file(host, path_of(unit), "dropin.conf.j2", sections)
 
 
-def hooks(unit: str, *, running: bool = True) -> list[dict[str, Any]]:
-    """Return the handlers that make a changed drop-in effective. Slices and scopes change when systemd reloads."""
+def handlers(units: Iterable[str]) -> list[dict[str, Any]]:
+    """Return the handlers that make changed drop-ins effective, each once."""
+    found = [handler for unit in units for handler in _handlers_of(unit)]
+    return [handler for number, handler in enumerate(found) if handler not in found[:number]]
+
+
+def _handlers_of(unit: str) -> list[dict[str, Any]]:
+    """Return the handlers of one unit. Slices and scopes change when systemd reloads."""
     if unit in ("system.conf", "user.conf"):
         return [_run("daemon-reexec")]
     if unit.endswith(".conf"):
         return [_run(f"restart systemd-{unit.removesuffix('.conf')}.service")]
-    restart = [_run(f"restart {unit}")] if running and unit.endswith((".service", ".socket")) else []
+    restart = [_run(f"restart {unit}")] if unit.endswith((".service", ".socket")) else []
     return [_run("daemon-reload"), *restart]
 
 

@@ -31,7 +31,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     return [
         *_hand_over(host),
         _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}),
-        *_boot.changes("cpu", ["cpu", "settings"]),
+        *_boot.changes("cpu", ["resources/cpu", "settings"]),
         *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
     ]
 

@@ -33,7 +33,7 @@ ORDER = (
     "locked_memory_clocks",
 )
 ONHOST = tuple(f"onhost/{name}" for name in ("__init__", "nvml", "worker"))
-MODULES = ("gpu", "clocks", "mig", "nvml", "settings", *ONHOST)
+MODULES = ("resources/gpu", "clocks", "mig", "nvml", "settings", *ONHOST)
 PROFILE = re.compile(r"(\d+c\.)?\d+g\.\d+gb([+-]\w+(\.\w+)?)?")
 
 DAEMON = "nvidia-persistenced"

@@ -47,16 +47,14 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             )
     files = [own_file(host, PATH, "limits.conf.j2", sessions, in_kib=IN_KIB)] if sessions else []
     drop_ins = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
-    hooks = [hook for unit in sorted(units) for hook in _dropin.hooks(unit)]
-    return [*files, *drop_ins, *_in_order(hooks)]
+    return [*files, *drop_ins, *_in_order(_dropin.handlers(sorted(units)))]
 
 
-def _in_order(hooks: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Order the handlers: systemd reads new files before it restarts a unit, and a re-execution includes a reload."""
-    once = [hook for number, hook in enumerate(hooks) if hook not in hooks[:number]]
-    anew = any(hook["run"] == "daemon-reexec" for hook in once)
-    left = [hook for hook in once if not (anew and hook["run"] == "daemon-reload")]
-    return sorted(left, key=lambda hook: not str(hook["run"]).startswith("daemon-"))
+    reexecuted = any(handler["run"] == "daemon-reexec" for handler in handlers)
+    left = [handler for handler in handlers if not (reexecuted and handler["run"] == "daemon-reload")]
+    return sorted(left, key=lambda handler: not str(handler["run"]).startswith("daemon-"))
 
 
 def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units: dict[str, Sections]) -> bool:

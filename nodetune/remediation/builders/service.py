@@ -11,7 +11,7 @@ from nodetune.remediation.builders._dropin import SUFFIXES
 from nodetune.remediation.builders._own import named
 
 STATES = {"enabled": "started", "disabled": "stopped", "masked": "stopped"}
-NOT_ENABLED_BY_HAND = ("static", "indirect", "generated", "alias", "transient", "enabled-runtime")
+ENABLE_HAS_NO_EFFECT = ("static", "indirect", "generated", "alias", "transient", "enabled-runtime")
 """Unit files that something else starts: there is nothing to enable."""
 
 
@@ -29,7 +29,7 @@ def _change(fix: Fix, host: HostView) -> dict[str, Any]:
         raise UnfixableError(f"{unit} is not installed: install the package that holds it, then plan again")
     if known.get("enabled") == "masked" and fix.value == "enabled":
         host.note(f"{unit} is masked, by somebody who did not want it: it is unmasked.")
-    nothing_to_enable = known.get("enabled") in NOT_ENABLED_BY_HAND and fix.value != "masked"
+    nothing_to_enable = known.get("enabled") in ENABLE_HAS_NO_EFFECT and fix.value != "masked"
     return {
         "change": "unit",
         "unit": unit,

@@ -17,5 +17,4 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         section, key = (named(str(fix.params[each]), each, r"\w+") for each in ("section", "key"))
         units.setdefault(unit, {}).setdefault(section, {})[key] = text_of(fix.value)
     files = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
-    hooks = [hook for unit in units for hook in _dropin.hooks(unit)]
-    return [*files, *(hook for number, hook in enumerate(hooks) if hook not in hooks[:number])]
+    return [*files, *_dropin.handlers(units)]

@@ -43,7 +43,7 @@ class Printer:
         doable = [(host, found) for host, found, why in steps if not why]
         cannot = [step for step in steps if step[2]]
         results = [plan.result for plan in self._plans]
-        by_hand = planning.by_hand(results)
+        by_hand = planning.manual_steps(results)
         for disruption in DISRUPTIONS:
             same = [(host, found) for host, found in doable if fix_of(found).disruption == disruption]
             if same:

@@ -38,7 +38,7 @@ class Locked:
     """Locked clocks: what was set here since the boot, what shows, or "unknown", which a reset turns into "none".
 
     A lock that others set shows as a clock that is held below its maximum. Its upper end is then the clock itself; the
-    lower end is not known, and taking the change back puts the lowest clock there, which is the same for a GPU at work.
+    lower end is not known, and a rollback puts the lowest clock there, which is the same for a GPU at work.
     Power and heat win over locks: a clock below a remembered lock does not disprove it, one above it does.
     """
 

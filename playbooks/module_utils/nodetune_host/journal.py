@@ -3,8 +3,8 @@
 {"run", "since", "machine", "boot"}                       head, when the run changes its first thing
 {"n", "group", "change", "checks", "before", "after"}     about to bring the thing from `before` to `after`
 {"n", "ok": true} or {"n", "done": state, "problem"}      what was read back: `after`, or something else
-{"group", "hook"}                                         will be run when the group's changes are made
-{"hook_done", "problem"}
+{"group", "hook"}                                         a handler that will run after the changes of the group
+{"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
 """
 
@@ -13,13 +13,19 @@ import os
 import re
 import time
 
-from . import file
+from . import atomic_file
 from .problem import StopError, why
 
 HOME = "/var/lib/nodetune"
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
+PRIVATE = 0o700
+"""Journals have the content of configuration files: they are for root only."""
+
 LASTING = ("update-grub", "initramfs")
-"""Hooks that a reboot does not make superfluous."""
+"""Handlers that a reboot does not replace."""
+
+PENDING = "owed.json"
+"""The pending handlers. This file and the keys "hook" and "hook_done" keep the names that hosts already have."""
 
 
 class Journal:
@@ -67,31 +73,31 @@ class Journal:
     def end_change(self, number, state, problem=""):
         self._append({"n": number, "done": state, "problem": problem} if problem else {"n": number, "ok": True})
 
-    def owe(self, group, hooks):
-        """Write down the hooks that are due once the group's changes are made. A later run makes up for lost ones."""
+    def add_pending(self, group, handlers):
+        """Record the handlers that must run after the changes of a group. A later run runs those that did not."""
         self._open()
-        for hook in hooks:
-            self._append({"group": group, "hook": hook})
-        debts = self._debts()
-        debts.update({hook["run"]: boot_id() for hook in hooks})
-        self._save_debts(debts)
+        for handler in handlers:
+            self._append({"group": group, "hook": handler})
+        pending = self._pending()
+        pending.update({handler["run"]: boot_id() for handler in handlers})
+        self._save_pending(pending)
 
-    def owed(self, hook):
-        """Return whether an earlier run ended between a change and this hook."""
-        boot = self._debts().get(hook["run"])
-        return boot is not None and (hook["run"] in LASTING or boot == boot_id())
+    def is_pending(self, handler):
+        """Return whether an earlier run ended between a change and this handler."""
+        boot = self._pending().get(handler["run"])
+        return boot is not None and (handler["run"] in LASTING or boot == boot_id())
 
-    def end_hook(self, hook, problem=""):
+    def end_handler(self, handler, problem=""):
         self._open()
-        self._append({"hook_done": hook["run"], "problem": problem} if problem else {"hook_done": hook["run"]})
+        self._append({"hook_done": handler["run"], "problem": problem} if problem else {"hook_done": handler["run"]})
         if not problem:
-            self.forgive(hook)
+            self.drop_pending(handler)
 
-    def forgive(self, hook):
+    def drop_pending(self, handler):
         """Remove a pending handler: it was run, or nothing changed."""
-        debts = self._debts()
-        if debts.pop(hook["run"], None) is not None:
-            self._save_debts(debts)
+        pending = self._pending()
+        if pending.pop(handler["run"], None) is not None:
+            self._save_pending(pending)
 
     def end(self):
         """Mark the run as ended, if it changed anything."""
@@ -120,27 +126,27 @@ class Journal:
         earlier, whole = self._read()
         self._next = 1 + max((entry["n"] for entry in earlier if "n" in entry), default=-1)
         try:
-            _private_folders(self.folder)
+            atomic_file.make_folders(self.folder, PRIVATE)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._handle, whole)
-            file.sync_folder(self.folder)
+            atomic_file.sync_folder(self.folder)
         except OSError as error:
             raise StopError(f"nothing is changed: {self.path} cannot be written: {why(error)}") from None
         if not earlier:
             head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id()}
             self._append(head, safe=True)
 
-    def _debts(self):
+    def _pending(self):
         try:
-            with open(os.path.join(self.home, "owed.json"), "rb") as opened:
+            with open(os.path.join(self.home, PENDING), "rb") as opened:
                 return json.loads(opened.read().decode("utf-8"))
         except (OSError, ValueError):
             return {}
 
-    def _save_debts(self, debts):
-        path = os.path.join(self.home, "owed.json")
+    def _save_pending(self, pending):
+        path = os.path.join(self.home, PENDING)
         try:
-            file.replace(path, json.dumps(debts, sort_keys=True).encode("ascii"), 0o600)
+            atomic_file.replace(path, json.dumps(pending, sort_keys=True).encode("ascii"), 0o600)
         except OSError as error:
             raise StopError(f"nothing more is changed: {path} cannot be written: {why(error)}") from None
 
@@ -187,6 +193,19 @@ def changes(entries):
     return [found[number] for number in sorted(found)]
 
 
+def handlers_of(group, entries):
+    """Return the handlers of a group, each once, in the order in which they were due."""
+    found = [entry["hook"] for entry in entries if "hook" in entry and entry["group"] == group]
+    return list({handler["run"]: handler for handler in found}.values())
+
+
+def handlers_not_run(entries):
+    """Return the names of the handlers that a run did not reach."""
+    due = [entry["hook"]["run"] for entry in entries if "hook" in entry]
+    done = [entry["hook_done"] for entry in entries if "hook_done" in entry]
+    return [name for name in dict.fromkeys(due) if name not in done]
+
+
 def machine_id():
     return _line_of("/etc/machine-id")
 
@@ -201,17 +220,3 @@ def _line_of(path):
             return opened.read(100).strip()
     except OSError:
         return ""
-
-
-def _private_folders(folder):
-    """Make folders for root only: journals have the content of configuration files.
-
-    Each new folder is durable over a power cut.
-    """
-    if os.path.isdir(folder):
-        return
-    above = os.path.dirname(folder)
-    if not os.path.isdir(above):
-        _private_folders(above)
-    os.mkdir(folder, 0o700)
-    file.sync_folder(above)

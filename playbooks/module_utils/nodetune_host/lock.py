@@ -9,7 +9,7 @@ import json
 import os
 import time
 
-from . import file
+from . import atomic_file
 from .journal import boot_id
 from .problem import StopError, why
 
@@ -115,7 +115,7 @@ class Lock:
 
     def _write(self, held):
         try:
-            file.replace(self.path, json.dumps(held).encode(), 0o600)
+            atomic_file.replace(self.path, json.dumps(held).encode(), 0o600)
         except OSError as error:
             raise StopError(f"{self.path} cannot be written: {why(error)}") from None
 

@@ -1,4 +1,4 @@
-"""NVML as lenses use it: in a child process with a deadline, each call named before it is made."""
+"""NVML for resources: in a child process with a deadline, each call named before it is made."""
 
 from .onhost import nvml, worker
 from .problem import ChangeError

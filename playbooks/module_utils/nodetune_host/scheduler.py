@@ -98,8 +98,8 @@ def slurm_node():
 def scontrol(*words):
     """Run scontrol with the configuration of the running slurmd, and return its output. Raise ChangeError."""
     pid, started = process_of("slurmd")
-    beside = os.path.join(os.path.dirname(os.path.dirname(_link(f"/proc/{pid}/exe"))), "bin", "scontrol")
-    tool = command.find("scontrol") or (beside if os.access(beside, os.X_OK) else None)
+    own = os.path.join(os.path.dirname(os.path.dirname(_link(f"/proc/{pid}/exe"))), "bin", "scontrol")
+    tool = command.find("scontrol") or (own if os.access(own, os.X_OK) else None)
     if not tool:
         raise ChangeError("scontrol is not on this node")
     config = _option(started, "-f")

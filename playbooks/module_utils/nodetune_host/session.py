@@ -1,17 +1,20 @@
-"""What each of our Ansible modules does on the host: lock, guard, then core. The modules only hand over arguments."""
+"""What the Ansible modules do on the host: lock, guard, then core. The modules only pass on arguments."""
 
 import contextlib
 import os
 
-from . import core, file, guard, journal, link
-from .hands import Hands, Rehearsal, label_of, thing
+from . import atomic_file, core, guard, journal
+from .executor import DryRun, Executor
+from .handler import is_handler
 from .journal import Journal
+from .kinds import identity, label_of
 from .lock import Lock
 from .problem import StopError, WaitError
+from .resources import link
 
 
 def begin(run, controller, take_over, check_mode):
-    """Take the lock. Return the runs that never ended: [{"run", "since", "did": [labels], "hooks": [not run]}]."""
+    """Take the lock. Return the runs that never ended: [{"run", "since", "did": [labels], "handlers": [not run]}]."""
     Journal(run)
     if check_mode:
         return interrupted(run)
@@ -30,13 +33,11 @@ def interrupted(run):
 
 
 def _what_it_did(entries):
-    hooks = [entry["hook"]["run"] for entry in entries if "hook" in entry]
-    done = [entry["hook_done"] for entry in entries if "hook_done" in entry]
     return {
         "run": entries[0]["run"],
         "since": entries[0]["since"],
         "did": [label_of(entry["change"]) for entry in journal.changes(entries)],
-        "hooks": [hook for hook in dict.fromkeys(hooks) if hook not in done],
+        "handlers": journal.handlers_not_run(entries),
     }
 
 
@@ -45,7 +46,7 @@ def _close(run):
     dead = Journal(run)
     for entry in journal.changes(dead.entries()):
         if "done" not in entry and "path" in entry["change"]:
-            file.tidy(os.path.realpath(entry["change"]["path"]))
+            atomic_file.tidy(os.path.realpath(entry["change"]["path"]))
     dead.end()
 
 
@@ -82,21 +83,21 @@ def _check(lock, wanted):
 def change(run, group, result):
     with _at_work(run, group["guard"]) as own:
         result.entries = own.added
-        core.do(group["changes"], Hands(own), result, group["group"], group["checks"])
+        core.do(group["changes"], Executor(own), result, group["group"], group["checks"])
 
 
-def rehearse(run, group, earlier, result):
+def dry_run(run, group, earlier, result):
     """Do a dry run of a group; assume what earlier groups would leave of the same resources."""
-    hands = Rehearsal(Journal(run))
+    executor = DryRun(Journal(run))
     core.check(group["changes"])
-    touched = {thing(change) for change in group["changes"]}
+    touched = {identity(change) for change in group["changes"] if not is_handler(change)}
     for one in earlier:
         guard.check(one.get("guard", {}))
         core.check(one["changes"])
-        again = [change for change in one["changes"] if thing(change) in touched]
-        core.do(again, hands, core.Result(), one["group"], one.get("checks", []))
+        same = [each for each in one["changes"] if not is_handler(each) and identity(each) in touched]
+        core.do(same, executor, core.Result(), one["group"], one.get("checks", []))
     guard.check(group["guard"])
-    core.do(group["changes"], hands, result, group["group"], group["checks"])
+    core.do(group["changes"], executor, result, group["group"], group["checks"])
 
 
 def revert(given, result, check_mode):
@@ -104,11 +105,11 @@ def revert(given, result, check_mode):
     wanted = _guard_for(given, of)
     if check_mode:
         guard.check(wanted)
-        core.revert(of, Rehearsal(Journal(given["run"])), result, given["force"], given["timed"])
+        core.revert(of, DryRun(Journal(given["run"])), result, given["force"], given["timed"])
         return
     with _at_work(given["run"], wanted) as own:
         result.entries = own.added
-        core.revert(of, Hands(own), result, given["force"], given["timed"])
+        core.revert(of, Executor(own), result, given["force"], given["timed"])
 
 
 def _guard_for(given, entries):

@@ -2,7 +2,7 @@
 
 import re
 
-from .question import HEADER
+from .ownfiles import HEADER, of_repositories
 
 SOURCES = "/etc/apt/sources.list.d"
 KEYS = "/etc/apt/keyrings"
@@ -12,16 +12,14 @@ LEFT_ALONE = "/etc/apt/apt.conf.d/52nodetune"
 
 def repository_files(repositories, root=""):
     """Return path → text of the files that add the site's repositories to apt."""
-    files = {}
-    for each in repositories:
-        apt, key = each["apt"], f"{root}{KEYS}/nodetune-{each['name']}.asc"
-        lines = ["Types: deb", f"URIs: {apt['uris']}", f"Suites: {apt['suites']}"]
-        lines += [f"Components: {apt['components']}"] if apt.get("components") else []
-        lines += [f"Signed-By: {key}"] if apt.get("key_text") else []
-        files[f"{root}{SOURCES}/nodetune-{each['name']}.sources"] = HEADER.format("") + "\n".join(lines) + "\n"
-        if apt.get("key_text"):
-            files[key] = apt["key_text"].strip() + "\n"
-    return files
+    source, key = f"{root}{SOURCES}/nodetune-{{}}.sources", f"{root}{KEYS}/nodetune-{{}}.asc"
+    return of_repositories(repositories, "apt", source, key, _lines)
+
+
+def _lines(name, apt, key):
+    lines = ["Types: deb", f"URIs: {apt['uris']}", f"Suites: {apt['suites']}"]
+    lines += [f"Components: {apt['components']}"] if apt.get("components") else []
+    return lines + ([f"Signed-By: {key}"] if key else [])
 
 
 def pin_files(versions):

@@ -110,9 +110,9 @@ def _options(folder):
         "Debug::NoLocking": "1",
         "APT::Sandbox::User": "root",  # the folder is root's
     }
-    hooks = [f"APT::Update::{when}-Invoke{success};" for when in ("Pre", "Post") for success in ("", "-Success")]
+    invoked = [f"APT::Update::{when}-Invoke{success};" for when in ("Pre", "Post") for success in ("", "-Success")]
     text = "".join(f'{name} "{value}";\n' for name, value in places.items()) + "".join(
-        f"#clear {hook}\n" for hook in hooks
+        f"#clear {each}\n" for each in invoked
     )
     _write(folder, {"/apt.conf": text})
     return ["-c", f"{folder}/apt.conf"]

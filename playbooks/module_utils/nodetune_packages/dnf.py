@@ -62,12 +62,12 @@ def _restrict(question, base):
     query = base.sack.query().available()
     out = [each for each in query.filter(name=list(question.versions)) if version(each) != question.versions[each.name]]
     if question.branch and question.family:
-        kin = [each for each in query if any(fnmatch.fnmatch(each.name, form) for form in question.family)]
-        branched = {each.name for each in kin if question.fits_branch(version(each))}
-        out += [each for each in kin if each.name in branched and not question.fits_branch(version(each))]
+        family = [each for each in query if any(fnmatch.fnmatch(each.name, form) for form in question.family)]
+        branched = {each.name for each in family if question.fits_branch(version(each))}
+        out += [each for each in family if each.name in branched and not question.fits_branch(version(each))]
         # what the site has comes from there, however new the host's own repositories are
-        ours = {each.name for each in kin if each.repoid.startswith(OURS) and question.fits_branch(version(each))}
-        out += [each for each in kin if each.name in ours and not each.repoid.startswith(OURS)]
+        ours = {each.name for each in family if each.repoid.startswith(OURS) and question.fits_branch(version(each))}
+        out += [each for each in family if each.name in ours and not each.repoid.startswith(OURS)]
     if out:
         base.sack.add_excludes(base.sack.query().filter(pkg=out))
 

@@ -1,6 +1,6 @@
 """What a provision writes for dnf: the site's repositories, and pins."""
 
-from .question import HEADER
+from .ownfiles import of_repositories
 
 SOURCES = "/etc/yum.repos.d"
 KEYS = "/etc/pki/rpm-gpg"
@@ -16,16 +16,14 @@ def repository_files(repositories, root=""):
 
     module_hotfixes: the lock decides the version of a package, not the stream of a module (RHEL 10 has none any more).
     """
-    files = {}
-    for each in repositories:
-        given, key = each["dnf"], f"{root}{KEYS}/nodetune-{each['name']}.asc"
-        lines = [f"[{OURS}{each['name']}]", f"name={each['name']} (nodetune provision)", f"baseurl={given['baseurl']}"]
-        lines += ["enabled=1", "module_hotfixes=1", f"gpgcheck={int(bool(given.get('key_text')))}"]
-        lines += [f"gpgkey=file://{key}"] if given.get("key_text") else []
-        files[f"{root}{SOURCES}/{OURS}{each['name']}.repo"] = HEADER.format("") + "\n".join(lines) + "\n"
-        if given.get("key_text"):
-            files[key] = given["key_text"].strip() + "\n"
-    return files
+    source, key = f"{root}{SOURCES}/{OURS}{{}}.repo", f"{root}{KEYS}/nodetune-{{}}.asc"
+    return of_repositories(repositories, "dnf", source, key, _lines)
+
+
+def _lines(name, dnf, key):
+    lines = [f"[{OURS}{name}]", f"name={name} (nodetune provision)", f"baseurl={dnf['baseurl']}"]
+    lines += ["enabled=1", "module_hotfixes=1", f"gpgcheck={int(bool(key))}"]
+    return lines + ([f"gpgkey=file://{key}"] if key else [])
 
 
 def pin_files(versions):

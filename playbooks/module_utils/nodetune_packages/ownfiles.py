@@ -6,6 +6,26 @@ import tempfile
 
 from ansible.module_utils.nodetune_host.problem import ChangeError, why
 
+HEADER = (
+    "# Written by nodetune provision, which owns this file: the next run writes it anew, other lines are lost.\n"
+    "# To take it back: remove this file{}\n"
+)
+
+
+def of_repositories(repositories, manager, source, key, lines_of):
+    """Return path → text of the files that add the site's repositories; `lines_of` gives the lines of one.
+
+    `source` and `key` are the paths of a repository's files, with {} for its name.
+    """
+    files = {}
+    for each in repositories:
+        key_text, key_path = each[manager].get("key_text"), key.format(each["name"])
+        lines = lines_of(each["name"], each[manager], key_path if key_text else "")
+        files[source.format(each["name"])] = HEADER.format("") + "\n".join(lines) + "\n"
+        if key_text:
+            files[key_path] = key_text.strip() + "\n"
+    return files
+
 
 def lying(folders):
     """Return paths of what provisions, this one or earlier ones, left in these folders."""

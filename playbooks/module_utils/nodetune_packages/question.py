@@ -6,11 +6,6 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
-HEADER = (
-    "# Written by nodetune provision, which owns this file: the next run writes it anew, other lines are lost.\n"
-    "# To take it back: remove this file{}\n"
-)
-
 
 @dataclass
 class Question:
@@ -139,4 +134,4 @@ def _apart(question, found, common):
         if common
         else "no version is there for all of them: wait for the mirror, or name a repository that has them"
     )
-    return f"the driver and its kin cannot be had in one version of branch {question.branch} ({newest}): {advice}"
+    return f"the packages of the driver family are not available in one version of branch {question.branch} ({newest}): {advice}"

@@ -26,8 +26,8 @@ from tests.integration.slurm.lab import no_slurm
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "playbooks" / "module_utils"))
 
-from nodetune_host import guarded, program, slurm
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import guarded, program, slurm
 
 MACHINES = Path(__file__).parents[2] / "data" / "synthetic"
 CONF = "ClusterName=lab\nSlurmctldHost=c1\nSchedulerParameters=bf_continue  # ours\nPrologFlags=Contain\nProctrackType=cgroup\n"

@@ -12,6 +12,7 @@ PLAYBOOKS = Path(__file__).parents[3] / "playbooks"
 sys.path.insert(0, str(PLAYBOOKS / "module_utils"))
 
 from nodetune_host import core  # noqa: E402
+from nodetune_host.executor import DryRun, Executor  # noqa: E402
 from nodetune_host.journal import Journal  # noqa: E402
 
 
@@ -23,17 +24,17 @@ def home(tmp_path):
 
 @pytest.fixture
 def do(home):
-    """do([changes]) makes changes as one group of a run; do.check rehearses them; do.back takes a run back."""
+    """do([changes]) makes changes as one group of a run; do.check is their dry run; do.back rolls a run back."""
 
     def make(changes, run="run-1", group="group", checks=()):
-        return _result(lambda result: core.do(changes, core.Hands(Journal(run, str(home))), result, group, checks))
+        return _result(lambda result: core.do(changes, Executor(Journal(run, str(home))), result, group, checks))
 
     def check(changes, run="run-1", group="group", checks=()):
-        return _result(lambda result: core.do(changes, core.Rehearsal(Journal(run, str(home))), result, group, checks))
+        return _result(lambda result: core.do(changes, DryRun(Journal(run, str(home))), result, group, checks))
 
-    def back(run="run-1", own="back-1", force=False, hands=core.Hands):
+    def back(run="run-1", own="back-1", force=False, executor=Executor):
         entries = Journal(run, str(home)).entries()
-        return _result(lambda result: core.revert(entries, hands(Journal(own, str(home))), result, force))
+        return _result(lambda result: core.revert(entries, executor(Journal(own, str(home))), result, force))
 
     make.check, make.back = check, back
     return make

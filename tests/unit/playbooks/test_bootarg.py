@@ -1,8 +1,8 @@
 """What `grubby --info=ALL` answers is read rightly; grubby itself runs only on the RHEL family."""
 
 import pytest
-from nodetune_host import bootarg
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import bootarg
 
 INFO = """\
 index=0

@@ -3,8 +3,8 @@
 import json
 
 import pytest
-from nodetune_host import cpu
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import cpu
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""The lens of GPU settings over the stand-in NVML (tests/machines/nvml), each step in a process of its own."""
+"""The resource of GPU settings over the stand-in NVML (tests/machines/nvml), each step in a process of its own."""
 
 import json
 import os
@@ -20,19 +20,21 @@ pytestmark = [
 
 HEAD = """
 import json, sys
-from nodetune_host import clocks, core, gpu
+from nodetune_host import clocks, core
+from nodetune_host.executor import Executor
 from nodetune_host.journal import Journal
+from nodetune_host.resources import gpu
 order = json.load(sys.stdin)
 home = order["home"]
 clocks.LOCKS = home + "/run/gpu-locks.json"
 """
 CARRY_OUT = """
 result = core.Result()
-hands = core.Hands(Journal(order["run"], home))
+executor = Executor(Journal(order["run"], home))
 if "of" in order:
-    core.revert(Journal(order["of"], home).entries(), hands, result)
+    core.revert(Journal(order["of"], home).entries(), executor, result)
 else:
-    core.do(order["changes"], hands, result)
+    core.do(order["changes"], executor, result)
 print(json.dumps(result.data()))
 """
 READ = "print(json.dumps(gpu.read(order['change'])))"

@@ -1,4 +1,4 @@
-"""Changes are written down before they are made, made once, and taken back to the byte."""
+"""Changes are written down before they are made, made once, and rolled back to the byte."""
 
 import json
 import os
@@ -9,7 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from nodetune_host import core, journal, kinds, lock, session
+from nodetune_host import core, journal, lock, resources, session
+from nodetune_host.executor import DryRun, Executor
 from nodetune_host.journal import Journal
 from nodetune_host.problem import StopError
 
@@ -25,7 +26,7 @@ def a_value(path, wish, **more):
     return {"change": "value", "path": str(path), "value": wish, **more}
 
 
-def hook(text="restart nothing.service", **more):
+def handler(text="restart nothing.service", **more):
     return {"change": "run", "run": text, **more}
 
 
@@ -58,7 +59,7 @@ def test_what_is_right_already_is_left_alone_and_leaves_no_journal(do, home, tmp
 
 
 def test_a_second_run_changes_nothing(do, tmp_path):
-    changes = [a_file(tmp_path / "a"), a_file(tmp_path / "b"), hook("update-grub")]
+    changes = [a_file(tmp_path / "a"), a_file(tmp_path / "b"), handler("update-grub")]
     do(changes[:2])
     assert not do(changes, run="run-2").changed
 
@@ -86,7 +87,7 @@ def test_what_the_host_makes_of_a_value_is_read_back(do, tmp_path):
     do.back()
 
 
-def test_a_fault_of_ours_in_one_change_does_not_end_the_others(do, tmp_path):
+def test_a_fault_of_nodetune_in_one_change_does_not_end_the_others(do, tmp_path):
     result = do([a_file(tmp_path / "a", mode="rw-r--r--"), a_file(tmp_path / "b")])
     assert "a fault in nodetune (file.py line" in result.problems[0]["message"]
     assert (tmp_path / "b").exists()
@@ -101,23 +102,23 @@ def test_an_unknown_or_incomplete_change_stops_before_anything_is_done(do, tmp_p
     assert not (tmp_path / "a").exists()
 
 
-def test_hooks_run_when_their_group_changed_something_and_not_otherwise(do, tmp_path, tools):
-    do([a_file(tmp_path / "a"), hook("update-grub"), hook("udev-reload")])
+def test_handlers_run_only_if_their_group_changed_something(do, tmp_path, tools):
+    do([a_file(tmp_path / "a"), handler("update-grub"), handler("udev-reload")])
     assert tools.calls() == ["update-grub ", "udevadm control --reload"]
-    do([a_file(tmp_path / "a"), hook("update-grub")], run="run-2")
+    do([a_file(tmp_path / "a"), handler("update-grub")], run="run-2")
     assert len(tools.calls()) == 2
-    do([hook("update-grub", always=True)], run="run-3")
+    do([handler("update-grub", always=True)], run="run-3")
     assert len(tools.calls()) == 3
 
 
-def test_a_hook_runs_when_an_earlier_change_changed_something_not_a_later_one(do, tmp_path, tools):
-    do([hook("update-grub"), a_file(tmp_path / "a")])
+def test_a_handler_runs_after_an_earlier_change_only(do, tmp_path, tools):
+    do([handler("update-grub"), a_file(tmp_path / "a")])
     assert tools.calls() == []
 
 
-def test_a_hook_that_fails_is_a_problem_and_the_next_run_makes_up_for_it(do, tmp_path, tools):
+def test_a_failed_handler_is_a_problem_and_the_next_run_runs_it(do, tmp_path, tools):
     tools("update-grub", 3)
-    group = [a_file(tmp_path / "a"), hook("update-grub")]
+    group = [a_file(tmp_path / "a"), handler("update-grub")]
     assert do(group, checks=["x"]).problems == [
         {"checks": ["x"], "label": "update-grub", "message": "update-grub failed (3): it broke"}
     ]
@@ -126,24 +127,24 @@ def test_a_hook_that_fails_is_a_problem_and_the_next_run_makes_up_for_it(do, tmp
     assert not do(group, run="run-3").changed
 
 
-def test_a_run_killed_between_a_file_and_its_hook_is_made_up_for_by_the_next(do, home, tmp_path, tools):
+def test_a_handler_lost_with_a_killed_run_is_run_by_the_next(do, home, tmp_path, tools):
     own = Journal("run-1", str(home))
-    own.owe("group", [hook("update-grub")])
+    own.add_pending("group", [handler("update-grub")])
     (tmp_path / "a").write_text("new\n")
-    do([a_file(tmp_path / "a"), hook("update-grub")], run="run-2")
+    do([a_file(tmp_path / "a"), handler("update-grub")], run="run-2")
     assert tools.calls() == ["update-grub "]
 
 
 def test_a_reboot_replaces_a_lost_reload_but_not_a_boot_configuration(do, home, tmp_path, tools, monkeypatch):
     own = Journal("run-1", str(home))
-    own.owe("group", [hook("update-grub"), hook("udev-reload")])
+    own.add_pending("group", [handler("update-grub"), handler("udev-reload")])
     monkeypatch.setattr(journal, "boot_id", lambda: "another boot")
-    do([hook("update-grub"), hook("udev-reload")], run="run-2")
+    do([handler("update-grub"), handler("udev-reload")], run="run-2")
     assert tools.calls() == ["update-grub "]
 
 
 def test_a_group_whose_change_failed_does_not_restart_anything_next_time(do, tmp_path, tools):
-    group = [a_value("/proc/self/cmdline", "not to be written"), hook("update-grub")]
+    group = [a_value("/proc/self/cmdline", "not to be written"), handler("update-grub")]
     assert do(group).problems
     assert do(group, run="run-2").problems
     assert tools.calls() == []
@@ -156,7 +157,7 @@ def test_a_dry_run_shows_what_the_run_then_does_and_writes_nothing(do, home, tmp
         a_file(tmp_path / "a", "second\n", mode="0600"),
         a_file(tmp_path / "x.d" / "b"),
         a_file(tmp_path / "gone", None),
-        hook("update-grub"),
+        handler("update-grub"),
     ]
     dry = do.check(group)
     assert not home.exists()
@@ -176,7 +177,7 @@ def test_a_revert_restores_all_bytes_last_change_first(do, tmp_path):
     assert (result.problems, result.refused) == ([], [])
     assert (tmp_path / "a").read_bytes() == b"old\xff"
     assert not (tmp_path / "new.d").exists()
-    assert not do.back(own="back-2").changed, "taken back once is taken back"
+    assert not do.back(own="back-2").changed, "rolled back once is rolled back"
 
 
 def test_numbers_go_on_over_the_calls_of_a_run(do, home, tmp_path):
@@ -194,16 +195,16 @@ def test_a_revert_can_be_reverted(do, tmp_path):
     assert (tmp_path / "a").read_text() == "new\n"
 
 
-def test_the_hooks_of_a_group_run_once_in_their_order_after_its_revert(do, tmp_path, tools):
-    do([a_file(tmp_path / "a"), hook("udev-reload"), a_file(tmp_path / "b"), hook("update-grub")])
+def test_handlers_run_once_in_order_after_the_rollback_of_a_group(do, tmp_path, tools):
+    do([a_file(tmp_path / "a"), handler("udev-reload"), a_file(tmp_path / "b"), handler("update-grub")])
     before = len(tools.calls())
     do.back()
     assert tools.calls()[before:] == ["udevadm control --reload", "update-grub "]
 
 
-def test_a_rehearsed_revert_shows_what_the_revert_does(do, home, tmp_path, tools):
-    do([a_file(tmp_path / "a", "1\n"), a_file(tmp_path / "a", "2\n"), hook("update-grub")])
-    dry = do.back(hands=core.Rehearsal)
+def test_the_dry_run_of_a_rollback_shows_what_the_rollback_does(do, home, tmp_path, tools):
+    do([a_file(tmp_path / "a", "1\n"), a_file(tmp_path / "a", "2\n"), handler("update-grub")])
+    dry = do.back(executor=DryRun)
     assert (tmp_path / "a").read_text() == "2\n"
     assert not (home / "runs/back-1").exists()
     real = do.back()
@@ -218,7 +219,7 @@ def test_what_somebody_changed_since_is_refused_with_its_diff_unless_forced(do, 
     assert [one["message"] for one in result.refused] == ["changed since by somebody else"]
     assert (result.refused[0]["diff"]["before"], result.refused[0]["diff"]["after"]) == ("new\n", "theirs\n")
     assert (tmp_path / "a").read_text() == "theirs\n"
-    assert not (tmp_path / "b").exists(), "the others are taken back"
+    assert not (tmp_path / "b").exists(), "the others are rolled back"
     do.back(own="back-2", force=True)
     assert (tmp_path / "a").read_text() == "old\n"
 
@@ -291,6 +292,7 @@ def test_a_journal_that_cannot_be_written_stops_before_anything_is_changed(home,
 import resource, signal, sys
 sys.path[:0] = {sys.path!r}
 from nodetune_host import core
+from nodetune_host.executor import DryRun, Executor
 from nodetune_host.journal import Journal
 from nodetune_host.problem import StopError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
@@ -298,7 +300,7 @@ resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
 try:
     for number in range(9):
         wish = {{"change": "file", "path": {str(tmp_path / "a")!r}, "content": str(number)}}
-        core.do([wish], core.Hands(Journal("run-1", {str(home)!r})), core.Result())
+        core.do([wish], Executor(Journal("run-1", {str(home)!r})), core.Result())
 except StopError as stop:
     print(number, stop)
 """
@@ -310,7 +312,7 @@ except StopError as stop:
     assert all(json.loads(line) for line in lines), "no line is left half-written"
 
 
-def test_a_run_killed_at_any_moment_leaves_whole_files_and_can_be_taken_back(home, tmp_path):
+def test_a_run_killed_at_any_moment_can_be_rolled_back(home, tmp_path):
     folder = tmp_path / "etc"
     folder.mkdir()
     old = {folder / f"{n}.conf": os.urandom(50) + b"%d" % n for n in (0, 2)}
@@ -320,7 +322,7 @@ def test_a_run_killed_at_any_moment_leaves_whole_files_and_can_be_taken_back(hom
     changes = [{"change": "file", "path": str(path), "content": content.decode()} for path, content in new.items()]
 
     def run():
-        core.do(changes, core.Hands(Journal("run-1", str(home))), core.Result(), "files")
+        core.do(changes, Executor(Journal("run-1", str(home))), core.Result(), "files")
 
     made = set()
     for _ in killing.before_each_change(run):
@@ -332,7 +334,7 @@ def test_a_run_killed_at_any_moment_leaves_whole_files_and_can_be_taken_back(hom
             assert found in (old.get(path), content)
             assert found == old.get(path) or str(path) in known
         result = core.Result()
-        core.revert(entries, core.Hands(Journal("back-1", str(home))), result)
+        core.revert(entries, Executor(Journal("back-1", str(home))), result)
         assert (result.problems, result.refused) == ([], [])
         assert {path: path.read_bytes() for path in folder.glob("*.conf")} == old
         shutil.rmtree(home, ignore_errors=True)
@@ -341,11 +343,11 @@ def test_a_run_killed_at_any_moment_leaves_whole_files_and_can_be_taken_back(hom
 
 
 def test_controller_and_host_agree_on_what_reverts_by_itself():
-    assert {kind for kind in kinds.__all__ if getattr(getattr(kinds, kind), "TIMED", False)} == set(builders.TIMED)
+    assert {kind for kind, each in vars(resources).items() if getattr(each, "TIMED", False)} == set(builders.TIMED)
 
 
-def test_what_reverts_by_itself_is_taken_back_apart_from_what_may_be_slow(do, home, tmp_path, monkeypatch):
-    monkeypatch.setattr(kinds.value, "TIMED", True, raising=False)
+def test_timed_changes_are_rolled_back_apart_from_slow_ones(do, home, tmp_path, monkeypatch):
+    monkeypatch.setattr(resources.value, "TIMED", True, raising=False)
     (tmp_path / "link").write_text("1500")
     do([a_value(tmp_path / "link", "9000")], group="net_link")
     do([a_file(tmp_path / "slow")], group="modprobe")
@@ -353,7 +355,7 @@ def test_what_reverts_by_itself_is_taken_back_apart_from_what_may_be_slow(do, ho
 
     def back(timed):
         result = core.Result()
-        core.revert(entries, core.Hands(Journal("back-1", str(home))), result, timed=timed)
+        core.revert(entries, Executor(Journal("back-1", str(home))), result, timed=timed)
         return [Path(done["label"]).name for done in result.done if done["changed"]], result.timed
 
     assert back(True) == (["link"], True)
@@ -366,13 +368,13 @@ def test_a_run_that_never_ended_is_told_once_with_what_it_did(home, tmp_path, mo
     monkeypatch.setattr(journal, "HOME", str(home))
     monkeypatch.setattr(lock, "FOLDER", str(tmp_path / "lock"))
     own = Journal("dead")
-    own.owe("group", [hook("update-grub")])
+    own.add_pending("group", [handler("update-grub")])
     own.begin_change("group", a_file(tmp_path / "a"), [], {}, {})
     (tmp_path / ".a.nodetune-part").write_text("half")
     assert session.begin("next", "me", "", True)[0]["did"] == [str(tmp_path / "a")]
     assert (tmp_path / ".a.nodetune-part").exists(), "a dry run changes nothing"
     told = session.begin("next", "me", "", False)
-    assert [(one["run"], one["did"], one["hooks"]) for one in told] == [
+    assert [(one["run"], one["did"], one["handlers"]) for one in told] == [
         ("dead", [str(tmp_path / "a")], ["update-grub"])
     ]
     assert not (tmp_path / ".a.nodetune-part").exists()

@@ -3,8 +3,9 @@
 import json
 
 import pytest
-from nodetune_host import edit, edits, file
+from nodetune_host import edits
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import edit, file
 
 FSTAB = (
     "# /etc/fstab: static file system information.\n"

@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from nodetune_host import file
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import file
 
 
 def change(path, content="new\n", **more):
@@ -157,7 +157,7 @@ def test_a_full_disk_leaves_the_old_bytes_and_nothing_beside_them(tmp_path):
     code = f"""
 import resource, signal, sys
 sys.path[:0] = {sys.path!r}
-from nodetune_host import file
+from nodetune_host.resources import file
 from nodetune_host.problem import ChangeError
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))

@@ -8,7 +8,7 @@ import subprocess
 import sys
 
 import pytest
-from nodetune_host import irqs
+from nodetune_host.resources import irqs
 
 NIC, GPU, DISK, BRIDGE = "0x020000", "0x030200", "0x010802", "0x060400"
 
@@ -144,7 +144,7 @@ def test_cards_that_come_up_are_noticed_and_links_of_containers_are_not(tree, mo
 
 def test_the_kernel_tells_of_links_in_the_form_that_is_looked_for():
     code = (
-        f"import socket, subprocess, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host import irqs\n"
+        f"import socket, subprocess, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host.resources import irqs\n"
         "events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)\n"
         "events.bind((0, irqs.RTMGRP_LINK))\n"
         "events.settimeout(60)\n"

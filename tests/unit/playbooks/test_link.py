@@ -9,8 +9,8 @@ import textwrap
 from pathlib import Path
 
 import pytest
-from nodetune_host import link
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import link
 
 HOST_CODE = Path(__file__).parents[3] / "playbooks" / "module_utils"
 RINGS = """\
@@ -95,7 +95,10 @@ def inside_a_network_namespace(code):
     """Runs code with `link` imported beside two veth links a0 and a1; returns the JSON that it prints."""
     setup = "mount -t sysfs none /sys && ip link add a0 type veth peer name a1 && exec "
     script = f"import json, sys\nsys.path.insert(0, {str(HOST_CODE)!r})\n"
-    script += "from nodetune_host import link\nfrom nodetune_host.problem import ChangeError\n" + textwrap.dedent(code)
+    script += (
+        "from nodetune_host.resources import link\nfrom nodetune_host.problem import ChangeError\n"
+        + textwrap.dedent(code)
+    )
     command = ["unshare", "--net", "--mount", "sh", "-c", f'{setup}"$0" "$@"', sys.executable, "-c", script]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr

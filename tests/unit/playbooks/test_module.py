@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from nodetune_host import module
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import module
 
 
 @pytest.fixture

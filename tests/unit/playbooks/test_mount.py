@@ -4,8 +4,8 @@ import os
 import subprocess
 
 import pytest
-from nodetune_host import mount
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import mount
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 

@@ -4,8 +4,8 @@ import os
 import subprocess
 
 import pytest
-from nodetune_host import swap
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import swap
 
 pytestmark = pytest.mark.xdist_group("swap")  # each looks at all that the machine swaps on
 

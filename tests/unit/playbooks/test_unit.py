@@ -3,8 +3,8 @@
 import os
 
 import pytest
-from nodetune_host import unit
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import unit
 
 
 def wanted(enabled, found):

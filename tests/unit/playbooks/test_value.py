@@ -7,8 +7,8 @@ import subprocess
 import sys
 
 import pytest
-from nodetune_host import value
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import value
 
 SLOW_START = "/proc/sys/net/ipv4/tcp_slow_start_after_idle"
 
@@ -31,7 +31,7 @@ def alone():
         pytest.skip("needs the right to make a network namespace")
 
     def run(code):
-        head = f"import json, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host import value\n"
+        head = f"import json, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host.resources import value\n"
         done = subprocess.run([*command, sys.executable, "-c", head + code], capture_output=True, text=True)
         assert done.returncode == 0, done.stderr
         return json.loads(done.stdout)

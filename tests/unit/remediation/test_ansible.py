@@ -139,7 +139,7 @@ def test_a_rehearsal_has_a_name_and_a_hosts_own_variables_win(monkeypatch):
     ansible.play("revert", [HERE, Target("there")], given, PlayOptions(check=True))
     variables, arguments, _ = started.given[0]
     assert (variables["here"]["nodetune_run"], variables["here"]["x"]) == ("an earlier one", 1)
-    assert variables["there"]["nodetune_run"] == "rehearsal"
+    assert variables["there"]["nodetune_run"] == "dry-run"
     assert "--check" in arguments
 
 

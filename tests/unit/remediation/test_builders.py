@@ -35,7 +35,7 @@ def lines(text):
     return [line for line in text.splitlines() if line and not line.startswith("#")]
 
 
-def hooks(changes):
+def handlers(changes):
     return [change["run"] for change in of_kind(changes, "run")]
 
 
@@ -152,7 +152,7 @@ def test_a_queue_is_set_for_its_disk_and_by_a_rule_for_disks_named_alike():
         "/sys/block/nvme5n1/queue/scheduler",
         "/sys/block/nvme0n1/queue/scheduler",
     ]
-    assert hooks(changes) == ["udev-reload"]
+    assert handlers(changes) == ["udev-reload"]
 
 
 @pytest.mark.parametrize("disk", ["../../etc", 'sda", RUN+="/bin/sh', "weird0"])
@@ -167,7 +167,7 @@ def test_a_kernel_argument_goes_last_on_the_command_line_of_grub():
     changes = built(host(GRUB), step(remedies.kernel_arg("iommu"), "pt"))
     (text,) = files(changes).values()
     assert lines(text) == ['GRUB_CMDLINE_LINUX_DEFAULT="$GRUB_CMDLINE_LINUX_DEFAULT iommu=pt"']
-    assert hooks(changes) == ["update-grub"]
+    assert handlers(changes) == ["update-grub"]
 
 
 def test_a_flag_without_a_value_stands_alone():
@@ -220,7 +220,7 @@ def test_a_limit_reaches_sessions_and_services():
         "[Service]",
         "LimitNOFILE=1048576",
     ]
-    assert hooks(changes) == ["daemon-reload", "restart slurmd.service"]
+    assert handlers(changes) == ["daemon-reload", "restart slurmd.service"]
 
 
 def test_locked_memory_is_in_kib_for_pam_and_has_a_default_for_all_services():
@@ -231,7 +231,7 @@ def test_locked_memory_is_in_kib_for_pam_and_has_a_default_for_all_services():
     assert "* hard memlock unlimited" in lines(files(changes)["/etc/security/limits.d/zz-nodetune.conf"])
     manager = lines(files(changes)["/etc/systemd/system.conf.d/zz-nodetune.conf"])
     assert manager == ["[Manager]", "DefaultLimitMEMLOCK=infinity"]
-    assert hooks(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
+    assert handlers(changes) == ["daemon-reexec"], "a reload does not read the defaults again"
 
 
 def test_a_hard_limit_that_is_higher_stays():
@@ -285,7 +285,7 @@ def test_a_drop_in_lands_where_its_unit_reads_it_and_is_brought_into_force(unit,
     changes = built(host(), step(remedy, "0-3"))
     assert list(files(changes)) == [f"{path}zz-nodetune.conf"] == [remedy.file]
     assert lines(files(changes)[remedy.file]) == ["[Section]", "AllowedCPUs=0-3"]
-    assert hooks(changes) == expected
+    assert handlers(changes) == expected
 
 
 @pytest.mark.parametrize(("value", "active"), [("enabled", "started"), ("disabled", "stopped"), ("masked", "stopped")])
@@ -325,7 +325,7 @@ def test_a_blacklisted_module_is_kept_out_of_the_initial_ram_disk_too():
         "blacklist nouveau",
         "options nouveau modeset=0",
     ]
-    assert hooks(changes) == ["initramfs"]
+    assert handlers(changes) == ["initramfs"]
 
 
 def test_options_of_a_module_are_added_to_those_set_before():
@@ -460,9 +460,9 @@ def test_docker_gets_its_keys_and_one_restart():
         {"default-ulimits": ulimits},
         {"default-shm-size": "16g"},
     ]
-    assert hooks(changes) == ["restart docker.service"]
+    assert handlers(changes) == ["restart docker.service"]
     stopped = host({"services.docker": Value({"active": "inactive", "enabled": "disabled"})})
-    assert hooks(built(stopped, *steps)) == [], "a Docker that does not run is not started"
+    assert handlers(built(stopped, *steps)) == [], "a Docker that does not run is not started"
     assert "no docker.service" in refused(host({"services.docker": Absent("not installed")}), steps[0])
 
 

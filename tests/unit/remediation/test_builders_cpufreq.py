@@ -35,8 +35,8 @@ def test_all_settings_are_made_now_and_at_boot():
         "value": "performance",
         "checks": ["governor-wrong"],
     }
-    assert "def main(" in files(changes)["/usr/local/lib/nodetune/cpu/nodetune_host/cpu.py"]
-    assert "nodetune_host.cpu" in files(changes)["/etc/systemd/system/nodetune-cpu.service"]
+    assert "def main(" in files(changes)["/usr/local/lib/nodetune/cpu/nodetune_host/resources/cpu.py"]
+    assert "nodetune_host.resources.cpu" in files(changes)["/etc/systemd/system/nodetune-cpu.service"]
     assert of_kind(changes, "unit")[-1]["unit"] == "nodetune-cpu.service"
 
 

@@ -48,7 +48,7 @@ def test_a_setting_is_made_now_and_at_boot_by_the_same_code():
     ]
     written = files(changes)
     assert read_settings(written[CONF]) == {"compute_mode": {"1": "default"}}
-    assert "def main(" in written["/usr/local/lib/nodetune/gpu/nodetune_host/gpu.py"]
+    assert "def main(" in written["/usr/local/lib/nodetune/gpu/nodetune_host/resources/gpu.py"]
     assert "def nvmlInit(" in written["/usr/local/lib/nodetune/gpu/pynvml.py"]
     assert "Environment=PYTHONPATH=/usr/local/lib/nodetune/gpu" in written["/etc/systemd/system/nodetune-gpu.service"]
     assert of_kind(changes, "unit") == [
@@ -68,7 +68,7 @@ def test_the_code_of_the_boot_unit_needs_no_other_file(tmp_path):
             place = tmp_path / path[len(folder) :]
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_text(text)
-    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from nodetune_host import gpu, nvml; nvml.binding()"
+    code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from nodetune_host import nvml; from nodetune_host.resources import gpu; nvml.binding()"
     subprocess.run([sys.executable, "-I", "-S", "-c", code], check=True)
 
 

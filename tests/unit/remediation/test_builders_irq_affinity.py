@@ -44,7 +44,7 @@ def step(check="nic-irqs-remote"):
 def test_interrupts_are_placed_now_and_kept_for_all_checks_at_once():
     changes = built(host("absent"), step("nic-irqs-remote"), step("gpu-irqs-remote"))
     assert changes[-1] == {"change": "irqs", "checks": ["gpu-irqs-remote", "nic-irqs-remote"]}
-    assert "def spread(" in files(changes)["/usr/local/lib/nodetune/irq/nodetune_host/irqs.py"]
+    assert "def spread(" in files(changes)["/usr/local/lib/nodetune/irq/nodetune_host/resources/irqs.py"]
     assert of_kind(changes, "unit") == [
         {"change": "unit", "unit": "nodetune-irq.service", "enabled": "enabled", "active": "started"}
     ]

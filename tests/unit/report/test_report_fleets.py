@@ -60,7 +60,7 @@ def test_a_name_is_left_out_as_a_whole_word_only():
 def test_messages_of_the_transport_that_differ_by_their_host_are_one():
     hosts = [f"gpu{number:02}" for number in range(20)]
     every = [
-        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.by_hand(Target(host))).unknown()
+        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.manual_command(Target(host))).unknown()
         for host in hosts
     ]
     found = host_names.causes((each.state, host, each.message) for host, each in zip(hosts, every, strict=True))

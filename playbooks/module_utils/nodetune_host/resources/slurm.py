@@ -1,16 +1,16 @@
 """Settings in slurm.conf: {"path", "settings": {name: text, or a list of words that must be among the present ones}}.
 
 Ours stand between two marks at the end. A line of the same name elsewhere is taken over where it already holds what is
-wanted or where words are added to it: it becomes a comment that says so. A hook of somebody else's is never taken out:
+wanted or where words are added to it: it becomes a comment that says so. A program that somebody else set is never taken out:
 that raises ChangeError. No settings: our lines go, and the lines that were taken over are as they were, byte for byte.
 The state is the whole file, as for `file`.
 """
 
 import re
 
+from ..problem import ChangeError
 from . import file
 from .file import about, label, put, read, same, show
-from .problem import ChangeError
 
 BEGIN = "# nodetune guard: begin (nodetune guard uninstall takes it out)\n"
 BEGIN_BEFORE = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"

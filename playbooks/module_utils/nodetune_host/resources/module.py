@@ -2,8 +2,8 @@
 
 import os
 
-from . import command
-from .problem import ChangeError
+from .. import command
+from ..problem import ChangeError
 
 SYS = "/sys/module"
 MODULES = "/lib/modules"

@@ -6,9 +6,9 @@ kernel chose it (it counts down from -2 in the order of swapon, so the number it
 
 import os
 
-from . import command
-from .edits import unescaped
-from .problem import ChangeError
+from .. import command
+from ..edits import unescaped
+from ..problem import ChangeError
 
 SWAPS = "/proc/swaps"
 MEMORY = "/proc/meminfo"
@@ -26,7 +26,7 @@ def read(change):
 
 def wanted(change, now):
     if change["active"]:
-        raise ChangeError("swap: it is only ever switched off, and on again by taking that back")
+        raise ChangeError("swap: it is only ever switched off, and on again by a rollback")
     return []
 
 

@@ -13,8 +13,8 @@ State: {"0": {"uuid", "value"}, …}. Settings and their values:
 import json
 import sys
 
-from . import clocks, mig, nvml, settings
-from .problem import ChangeError
+from .. import clocks, mig, nvml, settings
+from ..problem import ChangeError
 
 SETTINGS_FILE = "/etc/nodetune/gpu.conf"
 MIG_SECONDS = 120

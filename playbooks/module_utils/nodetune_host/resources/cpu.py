@@ -10,15 +10,15 @@ import os
 import re
 import sys
 
-from . import settings
-from .problem import ChangeError, why
+from .. import settings
+from ..problem import ChangeError, why
 
 CPUS = "/sys/devices/system/cpu"
 NO_TURBO = "intel_pstate/no_turbo"
 SETTINGS_FILE = "/etc/nodetune/cpu.conf"
 ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
 """While the governor is performance the kernel refuses every other energy preference: so that going there and coming
-back both work, the preference is written first and, taken back in reverse, last."""
+back both work, the preference is written first, and last in a rollback."""
 
 
 def read(change):

@@ -8,7 +8,7 @@ import glob
 import os
 import re
 
-from .problem import ChangeError, why
+from ..problem import ChangeError, why
 
 LONGEST = 64 << 10
 TWINS = (

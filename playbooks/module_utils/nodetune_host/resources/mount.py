@@ -3,9 +3,9 @@
 Only that is the state, not all options: what others change about the mount meanwhile is theirs.
 """
 
-from . import command
-from .edits import bare, unescaped
-from .problem import ChangeError
+from .. import command
+from ..edits import bare, unescaped
+from ..problem import ChangeError
 
 MOUNTS = "/proc/self/mountinfo"
 CHOICES = {

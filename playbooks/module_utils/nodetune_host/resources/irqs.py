@@ -15,7 +15,7 @@ import stat
 import struct
 import sys
 
-from .problem import ChangeError, why
+from ..problem import ChangeError, why
 
 PCI = "/sys/bus/pci/devices"
 CPUS = "/sys/devices/system/cpu"
@@ -113,8 +113,8 @@ def _apart(name):
 
 def _thread(cpu, among):
     """Return 0 for the first thread of a core, 1 for the second, and so on."""
-    siblings = cpu_list(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
-    return [each for each in siblings if each in among or each == cpu].index(cpu) if cpu in siblings else 0
+    threads = cpu_list(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+    return [each for each in threads if each in among or each == cpu].index(cpu) if cpu in threads else 0
 
 
 def cpu_list(text):

@@ -1,12 +1,14 @@
-"""Hooks: {"run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}.
+"""Handlers, the commands that make changed files effective. They have no state.
 
-No state of their own: they make the system take notice of files. Run after a change of their group, and after its
-revert; `always`: even where nothing changed.
+{"change": "run", "run": daemon-reload | daemon-reexec | update-grub | initramfs | udev-reload | restart|reload|start UNIT}
+
+A handler runs after the changes of its group if they changed something, and after their rollback. `always`: it runs
+even if nothing changed.
 """
 
 from . import command
 from .problem import ChangeError
-from .unit import last_words
+from .resources.unit import last_words
 
 TOOLS = {
     "daemon-reload": ((["systemctl", "daemon-reload"],), 120),
@@ -15,30 +17,30 @@ TOOLS = {
     "update-grub": ((["update-grub"], ["grub2-mkconfig", "-o", "/boot/grub2/grub.cfg"]), 300),
     "initramfs": ((["update-initramfs", "-u", "-k", "all"], ["dracut", "--force", "--regenerate-all"]), 900),
 }
-"""Hook → the commands that do it (the first that this host has), seconds."""
+"""Handler → the commands that do it (the first that this host has), seconds."""
 
 UNIT_SECONDS = 120
 
 
-def label(change):
-    return change["run"]
+def is_handler(change):
+    return change["change"] == "run"
 
 
-def carry_out(change):
+def run(handler):
     """Run the handler. Raise ChangeError with the reason, also for a unit that does not start."""
-    if change["run"] in TOOLS:
-        candidates, seconds = TOOLS[change["run"]]
+    if handler["run"] in TOOLS:
+        candidates, seconds = TOOLS[handler["run"]]
         command.run(next((argv for argv in candidates if command.find(argv[0])), candidates[0]), seconds)
         return
-    verb, _, unit = change["run"].partition(" ")
+    verb, _, unit = handler["run"].partition(" ")
     if verb not in UNIT_VERBS or not unit:
-        raise ChangeError(f"no hook is called {change['run']!r}")
+        raise ChangeError(f"no handler is called {handler['run']!r}")
     UNIT_VERBS[verb](unit)
 
 
-def makes_sense_afterwards(change):
+def makes_sense_afterwards(handler):
     """Return whether the unit of a handler still exists: after a rollback it may be gone."""
-    verb, _, unit = change["run"].partition(" ")
+    verb, _, unit = handler["run"].partition(" ")
     try:
         return verb not in UNIT_VERBS or _property(unit, "LoadState") == "loaded"
     except ChangeError:

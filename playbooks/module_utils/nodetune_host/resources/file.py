@@ -4,7 +4,7 @@
 is played again would take the later text away and bring it back.
 
 State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; where there is no file, "folder" names the topmost
-folder that is missing as well, so that taking a change back leaves no empty folders.
+folder that is missing as well, so that a rollback leaves no empty folders.
 """
 
 import base64
@@ -12,7 +12,8 @@ import errno
 import os
 import stat
 
-from .problem import ChangeError, why
+from .. import atomic_file
+from ..problem import ChangeError, why
 
 LONGEST = 4 << 20
 """Bytes. What is longer is no configuration file, and would have to be kept whole in the journal."""
@@ -104,63 +105,12 @@ def put(change, state):
     path = _target(change)
     try:
         if state["content"] is None:
-            _remove(path, state.get("folder"))
+            atomic_file.remove(path, state.get("folder"))
         else:
-            replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
+            atomic_file.replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
     except OSError as error:
         verb = "removed" if state["content"] is None else "written"
         raise ChangeError(f"{path} cannot be {verb}: {_why(error)}") from None
-
-
-def replace(path, content, mode, uid=None, gid=None):
-    """Write a file whole or not at all, also when power fails: a reader sees the old bytes or the new ones.
-
-    Extended attributes (the SELinux label, ACLs) of the old file are kept. Raise OSError.
-    """
-    folder = os.path.dirname(path)
-    _make_folders(folder)
-    part = part_of(path)
-    tidy(path)
-    try:
-        handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        with os.fdopen(handle, "wb") as opened:
-            opened.write(content)
-            opened.flush()
-            if uid is not None and (uid, gid) != (os.geteuid(), os.getegid()):
-                os.fchown(handle, uid, gid)
-            _keep_attributes(path, handle)
-            os.fchmod(handle, mode)
-            os.fsync(handle)
-        os.rename(part, path)
-    except BaseException:
-        tidy(path)
-        raise
-    sync_folder(folder)
-
-
-def part_of(path):
-    """Return the path where new content is written before it replaces the file.
-
-    The name is fixed, so that what a killed run left is found and never accumulates. It has no suffix that a *.d folder
-    is read by.
-    """
-    return os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.nodetune-part")
-
-
-def tidy(path):
-    """Remove what a killed run left next to a file."""
-    try:
-        os.unlink(part_of(path))
-    except OSError:
-        pass
-
-
-def sync_folder(folder):
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _target(change):
@@ -187,48 +137,6 @@ def _missing_folder(path):
     while not os.path.isdir(folder):
         missing, folder = folder, os.path.dirname(folder)
     return missing
-
-
-def _make_folders(folder):
-    """Make folders like makedirs, whatever the umask, and durable over a power cut."""
-    if os.path.isdir(folder):
-        return
-    _make_folders(os.path.dirname(folder))
-    os.mkdir(folder)
-    os.chmod(folder, 0o755)
-    sync_folder(os.path.dirname(folder))
-
-
-def _remove(path, made):
-    """Remove the file, then the folders from it up to `made` that nobody else uses."""
-    folder = os.path.dirname(path)
-    if os.path.lexists(path):
-        os.unlink(path)
-        sync_folder(folder)
-    remove_empty_folders(folder, made)
-
-
-def remove_empty_folders(folder, made):
-    """Remove this folder and those above it up to `made`, as far as they are empty."""
-    while made and (folder + "/").startswith(made + "/"):
-        try:
-            os.rmdir(folder)
-        except OSError:
-            return
-        folder = os.path.dirname(folder)
-
-
-def _keep_attributes(path, handle):
-    try:
-        names = os.listxattr(path)
-    except OSError:
-        return
-    for name in names:
-        try:
-            os.setxattr(handle, name, os.getxattr(path, name))
-        except OSError as error:
-            if error.errno not in (errno.ENOTSUP, errno.EPERM, errno.EACCES):
-                raise
 
 
 def _why(error):

@@ -6,8 +6,8 @@ leaves alone may go on changing.
 
 import time
 
-from . import command
-from .problem import ChangeError
+from .. import command
+from ..problem import ChangeError
 
 SECONDS = 60
 SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
@@ -79,10 +79,10 @@ def _show(unit):
 
 def _enablement(unit):
     """Return the enablement from the files on disk: systemd's memory is older if it was not reloaded."""
-    status, said, problem = command.attempt(["systemctl", "is-enabled", "--", unit])
-    if not said.strip() and "no such file" not in problem.lower():
+    status, out, problem = command.attempt(["systemctl", "is-enabled", "--", unit])
+    if not out.strip() and "no such file" not in problem.lower():
         raise ChangeError(f"{unit}: systemctl is-enabled: {command.last_line(problem) or status}")
-    return said.strip() or MISSING
+    return out.strip() or MISSING
 
 
 def _suffices(asked, found):
@@ -150,17 +150,17 @@ def last_words(unit):
     """
     names = "InvocationID,InactiveExitTimestampMonotonic"
     asked = command.run(["systemctl", "show", "-p", names, "--", unit]).splitlines()
-    told = dict(line.split("=", 1) for line in asked if "=" in line)
-    start, begun = told.get("InvocationID"), int(told.get("InactiveExitTimestampMonotonic") or 0) / 1e6
+    known = dict(line.split("=", 1) for line in asked if "=" in line)
+    start, begun = known.get("InvocationID"), int(known.get("InactiveExitTimestampMonotonic") or 0) / 1e6
     if not start:
         return _last_line("--since=-2min", "--unit=" + unit)
     since = "--since=@{:.0f}".format(time.time() - (time.monotonic() - begun) - 0.5)
     own = [since, "_SYSTEMD_INVOCATION_ID=" + start, "+", "_SYSTEMD_UNIT=" + unit]
     deadline = time.monotonic() + WORDS_SECONDS
     while True:
-        said = _last_line(*own)
-        if said or time.monotonic() > deadline:
-            return said or _last_line("--since=-2min", "INVOCATION_ID=" + start)
+        found = _last_line(*own)
+        if found or time.monotonic() > deadline:
+            return found or _last_line("--since=-2min", "INVOCATION_ID=" + start)
         command.attempt(["journalctl", "--sync"])
         time.sleep(0.2)
 

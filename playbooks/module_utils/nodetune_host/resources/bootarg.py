@@ -7,8 +7,8 @@ kernel in between does not look like somebody's change.
 
 import re
 
-from . import command
-from .problem import ChangeError
+from .. import command
+from ..problem import ChangeError
 
 
 def read(change):

@@ -3,9 +3,10 @@
 The state is the whole file, as for `file`: what is restored are the bytes that were there.
 """
 
-from . import edits, file
+from .. import edits
+from ..problem import ChangeError
+from . import file
 from .file import about, label, put, read, same, show
-from .problem import ChangeError
 
 
 def wanted(change, now):

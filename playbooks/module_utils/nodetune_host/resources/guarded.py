@@ -1,10 +1,11 @@
 """A file of the guard's, as `file`: not taken away while Slurm still calls it; {"folder"} names a folder to go with it.
 
-Slurm drains every node whose prolog is missing: a hook that goes too early costs a whole site.
+Slurm drains every node whose prolog is missing: a prolog that is removed too early costs a whole site.
 """
 
-from . import file, scheduler
-from .problem import ChangeError
+from .. import scheduler
+from ..problem import ChangeError
+from . import file
 
 read = file.read
 same = file.same

@@ -15,8 +15,9 @@ import re
 import shutil
 import zipfile
 
-from . import command, file
-from .problem import ChangeError, why
+from .. import atomic_file, command
+from ..problem import ChangeError, why
+from . import file
 
 MANIFEST = "MANIFEST"
 LINK = "python"
@@ -82,7 +83,7 @@ def put(change, state):
 def _make(change, python):
     """Unpack next to the target, then rename: nobody sees half of it."""
     path = change["path"]
-    part = file.part_of(path)
+    part = atomic_file.part_of(path)
     shutil.rmtree(part, ignore_errors=True)
     before = os.umask(0o022)  # jobs' users run parts of it
     try:
@@ -92,7 +93,7 @@ def _make(change, python):
         _sync(part)
         shutil.rmtree(path, ignore_errors=True)
         os.rename(part, path)
-        file.sync_folder(os.path.dirname(path))
+        atomic_file.sync_folder(os.path.dirname(path))
     finally:
         os.umask(before)
         shutil.rmtree(part, ignore_errors=True)
@@ -103,7 +104,7 @@ def _unpack(change, part):
         text = archive.read(MANIFEST)
         if not _meant(change["path"], text):
             raise ValueError(f"{change['archive']} is another program than was meant: install again")
-        file.replace(os.path.join(part, MANIFEST), text, 0o644)
+        atomic_file.replace(os.path.join(part, MANIFEST), text, 0o644)
         for name, digest in _listed(text).items():
             content = archive.read(name)
             if hashlib.sha256(content).hexdigest() != digest:
@@ -120,7 +121,7 @@ def _sync(folder):
             if not os.path.islink(os.path.join(place, name)):
                 with open(os.path.join(place, name), "rb") as opened:
                     os.fsync(opened.fileno())
-        file.sync_folder(place)
+        atomic_file.sync_folder(place)
 
 
 def _meant(path, manifest):
@@ -174,8 +175,8 @@ def _content(path):
 def _remove(path, made):
     """Rename, so that it is out of sight at once; then remove folders up to `made` that nobody else uses."""
     if os.path.lexists(path):
-        aside = file.part_of(path)
+        aside = atomic_file.part_of(path)
         shutil.rmtree(aside, ignore_errors=True)
         os.rename(path, aside)
         shutil.rmtree(aside)
-    file.remove_empty_folders(os.path.dirname(path), made)
+    atomic_file.remove_empty_folders(os.path.dirname(path), made)

@@ -14,20 +14,22 @@ import pytest
 from tests.machines.place import until
 
 HOST_CODE = Path(__file__).parents[2] / "playbooks" / "module_utils" / "nodetune_host"
-FOLDER = "/root/lenses"
+FOLDER = "/root/resources"
 DRIVER = f"""
 import json, sys
 sys.path.insert(0, "{FOLDER}")
-from nodetune_host import core, link
+from nodetune_host import core
+from nodetune_host.executor import Executor
 from nodetune_host.journal import Journal
 from nodetune_host.problem import ChangeError
+from nodetune_host.resources import link
 order, result = json.load(sys.stdin), core.Result()
 home = "{FOLDER}/state"
-hands = core.Hands(Journal(order["run"], home))
+executor = Executor(Journal(order["run"], home))
 if "changes" in order:
-    core.do(order["changes"], hands, result, "test")
+    core.do(order["changes"], executor, result, "test")
 if "of" in order:
-    core.revert(Journal(order["of"], home).entries(), hands, result)
+    core.revert(Journal(order["of"], home).entries(), executor, result)
 answer = result.data()
 if "confirm" in order:
     try:

@@ -10,9 +10,9 @@ over a new connection, takes it away. That holds for all links, whatever they ca
 import os
 import re
 
-from . import command
-from .journal import HOME, Journal, changes
-from .problem import ChangeError, why
+from .. import command
+from ..journal import HOME, Journal, changes
+from ..problem import ChangeError, why
 
 TIMED = True
 CONFIRM_SECONDS = 120

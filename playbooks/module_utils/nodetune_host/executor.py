@@ -1,0 +1,88 @@
+"""The two ways to make a change: for real, with a journal entry before it, or as a dry run that touches nothing."""
+
+from .handler import run
+from .kinds import attempt, identity, resource_of, same
+from .problem import ChangeError
+
+
+class Executor:
+    """Makes changes, each of which it writes to the journal first."""
+
+    def __init__(self, journal):
+        self.journal = journal
+
+    def read(self, change):
+        return attempt(resource_of(change).read, change)
+
+    def put(self, group, change, checks, before, after):
+        """Bring the resource into the state `after`. Return (whether anything changed, the problem or "")."""
+        number = self.journal.begin_change(group, change, checks, before, after)
+        problem, state = "", before
+        try:
+            attempt(resource_of(change).put, change, after)
+        except ChangeError as refused:
+            problem = str(refused)
+        try:
+            state = self.read(change)
+        except ChangeError as unreadable:
+            problem = problem or str(unreadable)
+        if not problem and not same(change, state, after):
+            problem = _difference(change, after, state)
+        self.journal.end_change(number, state, problem)
+        return not same(change, state, before), problem
+
+    def add_pending(self, group, handlers):
+        self.journal.add_pending(group, handlers)
+
+    def is_pending(self, handler):
+        return self.journal.is_pending(handler)
+
+    def drop_pending(self, handler):
+        self.journal.drop_pending(handler)
+
+    def run_handler(self, handler):
+        """Run a handler. Return the problem or ""."""
+        problem = ""
+        try:
+            attempt(run, handler)
+        except ChangeError as failed:
+            problem = str(failed)
+        self.journal.end_handler(handler, problem)
+        return problem
+
+
+class DryRun:
+    """Changes nothing. It remembers states, so that later changes of the same resource are shown as they would come."""
+
+    def __init__(self, journal):
+        self.journal = journal
+        self.states = {}
+
+    def read(self, change):
+        key = identity(change)
+        return self.states[key] if key in self.states else attempt(resource_of(change).read, change)
+
+    def put(self, group, change, checks, before, after):
+        self.states[identity(change)] = after
+        return True, ""
+
+    def add_pending(self, group, handlers):
+        """Do nothing: a dry run writes nothing."""
+
+    def is_pending(self, handler):
+        return self.journal.is_pending(handler)
+
+    def drop_pending(self, handler):
+        """Do nothing: a dry run has no pending handlers."""
+
+    def run_handler(self, handler):
+        return ""
+
+
+def _difference(change, wanted, state):
+    """Describe how the state that was read back differs."""
+    resource = resource_of(change)
+    texts = [resource.show(change, each).strip() for each in (wanted, state)]
+    if all(text and "\n" not in text for text in texts):
+        return f"wrote {texts[0]}, the host kept {texts[1]}"
+    return f"{resource.label(change)} reads differently after it was written"
