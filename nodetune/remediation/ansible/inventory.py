@@ -143,7 +143,7 @@ def _check(target: Target) -> None:
 
 def by_hand(target: Target) -> str:
     """Return the command with which a person logs in to the same host; empty for this machine."""
-    return "" if target.connection == "local" else openssh.by_hand(target)
+    return "" if target.connection == "local" else openssh.login_command(target)
 
 
 def secrets(targets: Sequence[Target]) -> tuple[str, ...]:

@@ -110,13 +110,13 @@ def test_status_shows_whose_drains_there_are_and_how_the_guard_is(cluster):
     assert "enforce, act drain" in rows["n01"]
     assert "s ago" in rows["n01"]
     assert "not ours: bad DIMM" in rows["n02"]
-    assert cluster.blind("n03") == 1
+    assert cluster.inconclusive("n03") == 1
     assert rows["n03"].split()[-2:] == ["1", "-"]
     code, said = nodetune(cluster, "status", "--format", "json")
     nodes = {each["name"]: each for each in documents.valid_by_its_own_word(said)["nodes"]}
     assert [nodes[name]["guard"]["drain_is_ours"] for name in cluster.nodes] == [True, False, False]
     assert nodes["n02"]["reason"] == "bad DIMM"
-    assert nodes["n03"]["guard"]["blind_runs"] == 1
+    assert nodes["n03"]["guard"]["inconclusive_runs"] == nodes["n03"]["guard"]["blind_runs"] == 1
 
 
 def test_a_node_that_slurm_does_not_know_is_one_line(cluster):

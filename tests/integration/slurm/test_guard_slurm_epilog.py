@@ -141,12 +141,12 @@ def test_a_step_gets_its_own_number_of_threads_not_that_of_the_batch_script(clus
 
 
 def test_no_task_fails_for_its_prolog(cluster):
-    cluster.write_hooks("n01", python="/bin/false")
+    cluster.write_scripts("n01", python="/bin/false")
     try:
         code, said = cluster.call("srun", "true")
         assert code == 0, said
     finally:
-        cluster.write_hooks("n01")
+        cluster.write_scripts("n01")
 
 
 def test_what_counts_up_is_compared_only_where_it_was_read_before_the_job():

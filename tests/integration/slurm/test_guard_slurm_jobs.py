@@ -48,7 +48,7 @@ def test_a_job_on_healthy_nodes_runs_everywhere_and_nobody_is_blind(cluster):
     code, said = cluster.call("srun", "-N3", "--gres=gpu:1", "sh", "-c", "echo $SLURMD_NODENAME")
     assert code == 0, said
     assert sorted(said.split()) == cluster.nodes
-    assert [cluster.blind(node) for node in cluster.nodes] == [0, 0, 0]
+    assert [cluster.inconclusive(node) for node in cluster.nodes] == [0, 0, 0]
     assert all(cluster.state(node).startswith(("IDLE", "COMP", "MIX")) for node in cluster.nodes)
 
 

@@ -86,7 +86,7 @@ def test_the_failing_subjects_and_the_odd_one_are_named():
     finding = judge(check, a__b={"each": each})
     assert list(finding.subjects) == ["GPU5"]
     assert finding.odd == ("GPU5",)
-    assert finding.siblings == 8
+    assert finding.peers == 8
     assert finding.observed == "GPU5: 1"
 
 

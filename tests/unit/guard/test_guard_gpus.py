@@ -14,7 +14,7 @@ import pytest
 from tests.unit.guard import install
 from tests.unit.guard.test_guard_entry import in_namespace, needs_mount
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs its hooks as root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs prologs and epilogs as root")
 
 FORBIDDEN = ("click", "yaml", "rich", "jinja2", "paramiko", "ansible", "ansible_runner")
 FORBIDDEN_OWN = ("workflow", "transport", "inventory", "apply", "profile", "rollout", "playbook", "data", "located")
@@ -35,7 +35,7 @@ def test_healthy_gpus_let_the_job_run_and_the_next_one_by_the_same_reading(node)
     assert ended.said.startswith("nodetune: pass (")
     assert node.call(gpus="5").said == ""
     assert node.read("heartbeat").split()[1:] == ["7", "pass", "again"]
-    assert node.blind() == 0
+    assert node.inconclusive() == 0
 
 
 def test_a_lost_gpu_holds_its_jobs_and_no_others(node):
@@ -77,7 +77,7 @@ def test_a_job_runs_behind_a_stuck_lock_even_without_timeout(node):
         fcntl.flock(lock, fcntl.LOCK_EX)
         ended = node.call()
     assert ended.code == 0
-    assert "the guard is blind: another run on this node is still reading" in ended.said
+    assert "inconclusive: another run on this node is still reading" in ended.said
 
 
 def test_in_observe_mode_no_job_is_held_and_nothing_is_on_record(node):
@@ -134,7 +134,7 @@ def test_calls_that_are_slow_one_after_the_other_blind_and_blame_nobody(node):
     ended = node.call()
     assert ended.code == 0
     assert "its time was over in nvmlDeviceGetTemperature GPU" in ended.said
-    assert node.blind() == 1
+    assert node.inconclusive() == 1
 
 
 @pytest.fixture
@@ -192,7 +192,7 @@ def test_a_reader_that_is_merely_at_work_blinds_and_blames_nobody(node, earlier_
     ended = node.call()
     assert ended.code == 0
     assert f"an earlier reader (process {pid}, " in ended.said
-    assert node.blind() == 1
+    assert node.inconclusive() == 1
 
 
 def test_of_two_at_once_one_reads_and_both_jobs_run(node):
@@ -233,7 +233,7 @@ def test_a_program_that_is_killed_lets_the_job_run_and_takes_its_reader_along(no
     os.kill(program, signal.SIGKILL)
     said, _ = entry.communicate(timeout=install.LATEST)
     assert entry.returncode == 0
-    assert "the guard is blind: it ended with 137" in said
+    assert "inconclusive: it ended with 137" in said
     until(lambda: not node.readers())
 
 
@@ -251,7 +251,7 @@ def test_the_cap_lets_no_more_nodes_fail_than_it_says(tmp_path, program, nvml, m
     ]
     assert [each.code for each in ended] == [1, 1, 0, 0]
     assert "the job runs: 2 nodes were failed within an hour, and 2 are allowed" in ended[2].said
-    assert nodes[2].blind() == 1
+    assert nodes[2].inconclusive() == 1
     (tmp_path / "shared" / "off").touch()
     assert "switched off by" in nodes[0].call().said
 

@@ -68,7 +68,7 @@ def test_every_script_is_one_that_the_shell_understands():
     scripts = [
         each for each in changes(install.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
     ]
-    assert len(scripts) == len(deploy_paths.HOOKS) + 1
+    assert len(scripts) == len(deploy_paths.SCRIPTS) + 1
     for each in scripts:
         assert each["mode"] == "0755"
         subprocess.run(["/bin/sh", "-n"], input=each["content"], text=True, check=True)
@@ -247,7 +247,7 @@ def test_a_program_is_unpacked_compiled_and_runs_and_goes_with_its_folders(a_pro
         text=True,
         env={},
     )
-    assert (done.returncode, done.stdout) == (0, "last run: none since boot\nblind: never since boot\n"), done
+    assert (done.returncode, done.stdout) == (0, "last run: none since boot\ninconclusive: never since boot\n"), done
     assert all(path.stat().st_mode & 0o022 == 0 for path in folder.rglob("*") if not path.is_symlink())
     program.put(a_program, before)
     assert not (tmp_path / "opt").exists()
@@ -345,8 +345,10 @@ def test_the_exit_code_and_line_are_those_that_node_problem_detector_wants(node)
     node.looked("fail", "nodetune: gpu-lost: GPU3\n" + "é" * 200)
     code, line = node.check()
     assert (code, len(line), line.startswith("gpu-lost: GPU3 ?")) == (1, 80, True)
-    node.looked("blind", "no driver")
-    assert node.check() == (2, "the guard is blind: no driver")
+    node.looked("inconclusive", "no driver")
+    assert node.check() == (2, "inconclusive: no driver")
+    node.looked("blind", "written by 0.1.0")
+    assert node.check() == (2, "inconclusive: written by 0.1.0")
     node.looked("pass", age=3600)
     assert node.check() == (2, "the guard last looked 60 minutes ago: is its timer at work?")
     node.looked("pass")
@@ -366,6 +368,7 @@ def test_metrics_appear_whole_and_name_the_failing_checks(node):
         'nodetune_guard_result{verdict="fail"} 1\n',
         'nodetune_guard_result{verdict="pass"} 0\n',
         'nodetune_guard_failing_check{check="gpu-lost",severity="critical"} 1\n',
+        "nodetune_guard_inconclusive_runs_total 3\n",
         "nodetune_guard_blind_runs_total 3\n",
         "nodetune_guard_switched_off 0\n",
         "nodetune_guard_result_duration_seconds 0.5\n",
@@ -373,6 +376,15 @@ def test_metrics_appear_whole_and_name_the_failing_checks(node):
         assert line in text
     assert [path.name for path in node.folder.glob("nodetune.prom*")] == ["nodetune.prom"]
     assert textfile.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("verdict", ["inconclusive", "blind"])
+def test_metrics_name_an_inconclusive_result_by_both_words(node, verdict):
+    node.looked(verdict, "no driver")
+    node.check(node.folder / "nodetune.prom")
+    text = (node.folder / "nodetune.prom").read_text()
+    values = {name: f'result{{verdict="{name}"}} 1\n' in text for name in ("pass", "fail", "inconclusive", "blind")}
+    assert values == {"pass": False, "fail": False, "inconclusive": True, "blind": True}
 
 
 def test_metrics_that_cannot_be_written_are_not_known_and_say_so(node):

@@ -119,7 +119,7 @@ def test_slower_once_and_not_again_is_not_blamed_on_the_changes(seen):
 
 
 def test_a_figure_that_fell_short_for_a_moment_is_compared_by_all_its_runs(seen):
-    """It fell short of its sibling; the one run in which verify looked once more is not what is compared."""
+    """It was below its peers; the one run in which verify looked once more is not what is compared."""
     apart = records.whole(**{"memory local node0": 300.0})
     found = measured(before_after(gpu1=[*times(apart), *times(records.whole())]), "gpu1")
     (change,) = [each for each in found.changes if (each.before.metric, each.before.subject) == ("local", "node0")]

@@ -60,7 +60,7 @@ def test_a_name_is_left_out_as_a_whole_word_only():
 def test_messages_of_the_transport_that_differ_by_their_host_are_one():
     hosts = [f"gpu{number:02}" for number in range(20)]
     every = [
-        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.by_hand(Target(host))).unknown()
+        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.login_command(Target(host))).unknown()
         for host in hosts
     ]
     found = host_names.causes((each.state, host, each.message) for host, each in zip(hosts, every, strict=True))
@@ -212,9 +212,9 @@ def test_the_summary_says_how_many_hosts_are_compliant():
 
 
 def test_of_a_plan_one_is_one():
-    fixable, by_hand = finding(fix=Fix("sysctl", "a.b", 1, "none")), finding("edac", manual="Replace the DIMM.")
+    fixable, manual = finding(fix=Fix("sysctl", "a.b", 1, "none")), finding("edac", manual="Replace the DIMM.")
     for number, told in ((1, "1 step on 1 host; 1 finding needs"), (2, "2 steps on 2 hosts; 1 finding needs")):
-        found = [result(f"gpu{each}", fixable, by_hand) for each in range(number)]
+        found = [result(f"gpu{each}", fixable, manual) for each in range(number)]
         stream = io.StringIO()
         text_plan.print_plan(stream, [plan.HostPlan(each, (fixable,)) for each in found])
         assert f"{told} manual work. Nothing was changed." in stream.getvalue()

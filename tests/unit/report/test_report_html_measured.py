@@ -154,7 +154,7 @@ def test_a_collective_is_one_kind_with_what_is_short_by_size(tmp_path):
     (kind,) = [each for each in measured(tmp_path, given).document()["kinds"] if each["title"] == "nccl all_reduce"]
     assert [size for size, *_ in kind["sizes"]] == sorted(records.COLLECTIVES["all_reduce"])
     assert [short for *_, short, _ in kind["sizes"]] == [1, 1, 1, 1]
-    assert all(low > 300 for _, low, *_ in kind["sizes"]), "the range is that of what did not fall short"
+    assert all(low > 300 for _, low, *_ in kind["sizes"]), "the range is that of what is not below target"
     assert kind["counts"] == [16, 4, 0]
     assert kind["hosts"] == [5, 1]
     assert kind["bins"] is None
@@ -374,7 +374,7 @@ class TestInABrowser:
     def test_the_overview_says_in_a_line_who_falls_short_and_leads_on(self, page, sixty_four):
         self.open(page, sixty_four, "#/")
         assert flat(page.text(".measuredline")) == (
-            "▼ fell short Measured: 61 of 65 hosts as expected; gpu[009,017,033] fall short in 8 figures and by 1 finding; "
+            "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and by 1 finding; "
             "something failed on 1 host; 1 not measured."
         )
         page.run("document.querySelector('.measuredline a').click()")
@@ -394,8 +394,8 @@ class TestInABrowser:
             " kind.querySelector('.counts').innerText.replace(/\\s+/g, ' ').trim()])"
         )
         assert len(counts) == 13
-        assert counts[0] == ["nccl all_reduce", "▼ fell short 4 on 1 host ● as expected 256"]
-        assert [("fell short" in each, "failed" in each) for _, each in counts] == (
+        assert counts[0] == ["nccl all_reduce", "▼ below target 4 on 1 host ● as expected 256"]
+        assert [("below target" in each, "failed" in each) for _, each in counts] == (
             [(True, False)] * 5 + [(False, True)] + [(False, False)] * 7
         )
         pictures = page.run(
@@ -406,7 +406,7 @@ class TestInABrowser:
         near = next(words for _, words, _ in pictures if words.startswith("gpu_copy h2d: "))
         assert "520 figures on 65 hosts, median 54" in near
         assert ", expected at least 50.4 (shipped), expected at least 51" in near
-        assert near.endswith("1 fell short, the worst gpu017 GPU2 with 26.4 GB/s.")
+        assert near.endswith("1 below target, the worst gpu017 GPU2 with 26.4 GB/s.")
 
     def test_a_short_figure_is_a_triangle_below_the_line_at_its_value(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=gpu_copy")
@@ -486,7 +486,9 @@ class TestInABrowser:
     def test_a_hosts_page_has_its_figures_with_the_command_for_each(self, page, sixty_four):
         self.open(page, sixty_four, "#/host/gpu017")
         article = flat(page.text("article"))
-        assert article.startswith("▼ fell short gpu_copy GPU2 Measured gpu_copy h2d GPU2: 26.4 GB/s, expected at least")
+        assert article.startswith(
+            "▼ below target gpu_copy GPU2 Measured gpu_copy h2d GPU2: 26.4 GB/s, expected at least"
+        )
         assert "Suspect GPU2's PCIe link" in article
         assert article.endswith("nodetune verify -i prod -l gpu017 --only gpu_copy --gpu 2")
         page.run(
@@ -501,7 +503,7 @@ class TestInABrowser:
 
     def test_search_finds_what_fell_short(self, page, sixty_four):
         self.open(page, sixty_four, "#/search/pcie%20gpu2")
-        assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements that fell short with “pcie gpu2”"
+        assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements below target with “pcie gpu2”"
         assert set(page.texts("main tbody a")) == {"gpu017"}
 
     @pytest.mark.parametrize("fragment", ["#/", "#/measurements", "#/host/gpu017", "#/search/gpu017"])
@@ -558,7 +560,9 @@ class TestInABrowser:
     def test_two_thousand_hosts_are_drawn_and_searched(self, page, tmp_path):
         names = [f"gpu{number:05}" for number in range(2000)]
         self.open(page, (names, fleet(tmp_path, 2000, {"gpu00003": SLOW}, figures=64)), "#/")
-        assert "1,999 of 2,000 hosts as expected; gpu00003 falls short in 4 figures" in flat(page.text(".measuredline"))
+        assert "1,999 of 2,000 hosts as expected; gpu00003 is below target in 4 figures" in flat(
+            page.text(".measuredline")
+        )
         page.run("location.hash = '#/measurements'")
         page.until("return document.querySelectorAll('.kind svg').length === 13")
         assert page.run("return document.querySelectorAll('svg *').length") < 6000, "bars, not a dot for each of them"

@@ -85,8 +85,8 @@ def test_a_chip_is_described_in_gigabytes_and_teraflops(chip):
 
 
 def test_tolerance_is_of_the_metric_or_else_of_the_measurement():
-    assert reference.tolerance("gpu_copy", "h2d", "siblings") == 0.05
-    assert reference.tolerance("gpu_copy", "both", "siblings") == 0.1
+    assert reference.tolerance("gpu_copy", "h2d", "peers") == 0.05
+    assert reference.tolerance("gpu_copy", "both", "peers") == 0.1
     assert reference.tolerance("of_an_older_release", "x", "drift") == 0.01
 
 
