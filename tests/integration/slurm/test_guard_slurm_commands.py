@@ -138,7 +138,7 @@ def test_a_node_that_cannot_be_reached_stays_as_it_is(cluster):
         python.write_text(kept)
 
 
-def test_a_node_comes_back_by_its_own_policy_and_not_by_the_profile_here(cluster):
+def test_resume_judges_a_node_by_its_own_policy(cluster):
     """The policy gates on nothing but a file that the profile does not know of."""
     mark = "/run/nodetune-mark"
     own = {

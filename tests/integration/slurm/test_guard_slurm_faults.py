@@ -29,7 +29,7 @@ def run_on(cluster, node):
     return cluster.call("srun", "--gres=gpu:1", "-w", node, "true")
 
 
-def test_a_driver_that_hangs_drains_the_node_and_the_reason_names_the_call(cluster):
+def test_a_hanging_driver_drains_the_node_and_names_the_call(cluster):
     cluster.control("n01", f"{HANG}forever")
     code, _ = run_on(cluster, "n01")
     assert code
@@ -76,7 +76,7 @@ def test_a_broken_guard_lets_jobs_run_and_counts_as_inconclusive(cluster, fault)
             program.symlink_to(cluster.parts / "program")
 
 
-def test_a_hook_that_is_not_there_is_slurms_own_drain_and_never_called_ours(cluster):
+def test_a_drain_for_a_missing_script_is_not_the_guards(cluster):
     """Not even shortly after one that was."""
     cluster.control("n01", "lost@0=1")
     assert run_on(cluster, "n01")[0]

@@ -123,7 +123,7 @@ def test_an_unread_fact_of_the_jobs_gpu_is_no_pass():
     assert "gpu.recovery_action of GPU0: NVML: timeout" in found.reason
 
 
-def test_what_could_not_be_read_of_a_sibling_is_none_of_the_jobs_business():
+def test_an_unread_fact_of_another_gpu_does_not_matter():
     changes = {"gpu.recovery_action": each(["none", {"unread": "NVML: timeout"}, "none"])}
     assert decided(changes, gpus="0").verdict == "pass"
     assert decided(changes, gpus="1").verdict == "inconclusive"
@@ -144,7 +144,7 @@ def test_a_fault_of_the_reader_itself_blinds_and_blames_nobody(kind):
     assert "its time was over in pynvml" in found.reason
 
 
-def test_an_nvml_of_another_version_than_the_module_is_a_fault_of_the_node():
+def test_an_nvml_version_mismatch_is_a_fault_of_the_node():
     words = "the NVML library and the kernel module are of different versions"
     facts = {name: None for name in healthy() if name.startswith("gpu.")}
     found = decided({**facts, "gpu.nvml_status": {"value": words}, "gpu.count": {"unread": f"NVML: {words}"}})

@@ -57,7 +57,7 @@ def test_a_job_is_held_by_exit_1_with_the_record_of_this_run(instead, shell):
         "exit 127",
     ],
 )
-def test_whatever_else_the_program_does_the_job_runs_and_the_guard_is_blind(instead, shell, text):
+def test_any_other_end_of_the_program_is_inconclusive(instead, shell, text):
     node = instead(text)
     ended = node.call(shell=shell)
     assert ended.code == 0
@@ -200,7 +200,7 @@ def test_nobody_who_listens_is_no_reason_to_hold_a_job(instead, shell, text):
         assert subprocess.run(command, env=node.environment(), stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def test_an_entry_that_was_cut_off_anywhere_behind_its_head_holds_no_job(instead):
+def test_a_truncated_entry_script_holds_no_job(instead):
     node = instead("exit 1")
     whole = node.prolog.read_text()
     head = whole.index("trap ") + len(whole[whole.index("trap ") :].partition("\n")[0]) + 1
@@ -243,7 +243,7 @@ needs_mount = pytest.mark.skipif(not can_mount(), reason="no mounts in a namespa
 
 @needs_mount
 @pytest.mark.parametrize("how", ["full", "ro"])
-def test_a_run_folder_without_room_or_read_only_holds_no_job_and_says_so(node, how):
+def test_a_full_or_read_only_run_folder_holds_no_job(node, how):
     node.run_folder.mkdir()
     node.control("lost@0=1")
     fill = f"dd if=/dev/zero of={node.run_folder}/fill bs=4096 2> /dev/null"

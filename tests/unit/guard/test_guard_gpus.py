@@ -29,7 +29,7 @@ def until(condition):
         time.sleep(0.01)
 
 
-def test_healthy_gpus_let_the_job_run_and_the_next_one_by_the_same_reading(node):
+def test_a_pass_is_reused_for_the_next_job(node):
     ended = node.call()
     assert ended.code == 0
     assert ended.said.startswith("nodetune: pass (")
@@ -60,7 +60,7 @@ def test_a_failure_is_never_kept(node):
     assert node.call().code == 0
 
 
-def test_a_slurm_that_cannot_be_asked_to_drain_holds_the_job_all_the_same(node):
+def test_the_job_is_held_even_if_slurm_cannot_drain(node):
     node.write_policy(mode="enforce", act="drain", scontrol="/nonexistent/scontrol")
     node.control("lost@0=1")
     ended = node.call()
@@ -102,7 +102,7 @@ def test_a_job_without_gpus_does_not_touch_nvml(node):
 
 
 @pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetTemperature", "nvmlDeviceGetHandleByIndex"])
-def test_a_call_that_hangs_is_named_and_holds_the_job_and_its_reader_is_gone(node, call):
+def test_a_hanging_call_holds_the_job_and_is_named(node, call):
     node.write_policy(mode="enforce", **SHORT)
     node.control(f"hang={call}:forever")
     ended = node.call()
@@ -128,7 +128,7 @@ def test_a_driver_that_wakes_gpus_is_slow_and_does_not_hang(node, awake):
     assert ("nothing kept /dev/nvidia0 awake" in ended.said) is not awake
 
 
-def test_calls_that_are_slow_one_after_the_other_blind_and_blame_nobody(node):
+def test_several_slow_calls_are_inconclusive(node):
     node.write_policy(mode="enforce", seconds={"total": 2, "step": 1, "stuck": 20})
     node.control("hang=nvmlDeviceGetTemperature:0.4")
     ended = node.call()
@@ -165,7 +165,7 @@ os.open(sys.argv[1], os.O_RDONLY)
         child.wait()
 
 
-def test_a_reader_stuck_in_the_kernel_is_reported_and_no_second_one_is_added(node, earlier_reader):
+def test_a_stuck_reader_is_reported_and_stays_the_only_one(node, earlier_reader):
     node.write_policy(mode="enforce", seconds={"total": 5, "step": 3, "stuck": 1})
     pid = earlier_reader("D")
     time.sleep(1.1)  # it must be older than what counts as stuck
@@ -176,7 +176,7 @@ def test_a_reader_stuck_in_the_kernel_is_reported_and_no_second_one_is_added(nod
     assert node.readers() == before
 
 
-def test_a_reader_stuck_in_the_kernel_is_found_behind_one_that_is_merely_at_work(node, earlier_reader):
+def test_a_stuck_reader_is_found_behind_a_working_one(node, earlier_reader):
     node.write_policy(mode="enforce", seconds={"total": 5, "step": 3, "stuck": 1})
     earlier_reader("S")
     pid = earlier_reader("D")
@@ -224,7 +224,7 @@ def test_behind_one_that_hangs_the_other_lets_its_job_run(node):
     assert first.returncode == 1
 
 
-def test_a_program_that_is_killed_lets_the_job_run_and_takes_its_reader_along(node):
+def test_a_killed_program_lets_the_job_run_without_readers(node):
     node.control(HANG)
     entry = node.start()
     until(node.readers)

@@ -325,7 +325,7 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
         (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: no such file"),
     ],
 )
-def test_measurements_that_cannot_be_used_are_a_usage_error_in_one_line(options, message):
+def test_bad_measurements_are_a_usage_error_in_one_line(options, message):
     done = nodetune(*options)
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
@@ -387,7 +387,7 @@ class TestInABrowser:
         assert page.texts("nav a") == ["Overview", "Findings", "Hosts"]
         assert not page.run("return document.querySelector('.measuredline')")
 
-    def test_kinds_are_drawn_the_worst_first_each_with_its_words_and_a_table(self, page, sixty_four):
+    def test_plots_come_worst_first_each_with_text_and_table(self, page, sixty_four):
         self.open(page, sixty_four)
         counts = page.run(
             "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
@@ -423,14 +423,14 @@ class TestInABrowser:
         assert value == pytest.approx(26.4, abs=0.5)
         assert short[1] > floor
 
-    def test_a_curve_has_a_line_for_each_short_host_and_a_range_for_others(self, page, sixty_four):
+    def test_a_curve_has_lines_below_target_and_a_range_of_others(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=nccl")
         shapes = "return ['.band', '.median', '.line.fell', '.short'].map((each) => document.querySelector('.kind svg').querySelectorAll(each).length)"
         assert page.run(shapes) == [1, 1, 1, 4]
         assert page.texts(".kind:first-of-type .worst a") == ["gpu033"]
         assert "128 MiB" in page.run("return document.querySelector('.kind .axis:nth-of-type(2)').textContent")
 
-    def test_what_real_nodes_measured_is_drawn_a_line_for_each_where_they_are_few(self, page, tmp_path):
+    def test_few_real_nodes_are_drawn_with_a_line_each(self, page, tmp_path):
         page.open(audited(*REAL), measured=measured(tmp_path, document(recorded())), fragment="#/measurements?of=nccl")
         kinds = page.run(
             "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
@@ -470,7 +470,7 @@ class TestInABrowser:
             "return [...document.querySelectorAll('.kind h3')].map((each) => each.firstChild.textContent)"
         ) == ["gemm bf16"]
 
-    def test_what_could_not_be_measured_is_told_with_its_reason_folded_by_hosts(self, page, sixty_four):
+    def test_unmeasured_figures_have_a_reason_and_folded_hosts(self, page, sixty_four):
         self.open(page, sixty_four)
         rows = page.run(
             "return [...document.querySelectorAll('table[aria-label=\"Could not be measured\"] tbody tr')].map((row) => row.innerText)"
@@ -511,7 +511,7 @@ class TestInABrowser:
         self.open(page, sixty_four, fragment, width=375)
         assert page.run("return [innerWidth, document.documentElement.scrollWidth]") == [375, 375]
 
-    def test_a_plot_is_as_wide_as_there_is_room_and_its_text_stays_as_large(self, page, sixty_four):
+    def test_a_plot_fills_the_width_and_keeps_its_text_size(self, page, sixty_four):
         self.open(page, sixty_four)
         width = "const svg = document.querySelector('.kind svg'); return [svg.viewBox.baseVal.width, svg.parentElement.clientWidth]"
         wide = page.run(width)

@@ -130,7 +130,7 @@ def test_what_does_not_gate_is_known_as_such():
     assert (found.bound, gates) == (15, False)
 
 
-def test_a_gpu_without_figures_of_its_own_is_held_against_its_pcie_link():
+def test_a_gpu_without_figures_is_compared_with_its_pcie_link():
     unknown = replace(records.h200(), model="NVIDIA L40S")
     link = {"most_generation": 4, "most_width": 16}
     found, gates = shipped(figure("gpu_copy", "h2d", local=True), replace(unknown, links={"GPU0": link}))
