@@ -173,7 +173,7 @@ def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
         left.kill()
 
 
-def test_growth_without_an_earlier_reading_is_unread():
+def test_growth_is_what_is_new_since_the_earlier_reading():
     count = {"each": {"GPU0": {"value": 3}, "GPU1": {"value": 0}}}
     more = {"each": {"GPU0": {"value": 5}, "GPU1": {"value": 0}}}
     assert epilog.since(count, more) == {"each": {"GPU0": {"value": 2}, "GPU1": {"value": 0}}}
