@@ -191,7 +191,7 @@ class Finding:
     wanted: str = ""
     reason: str = ""
     subjects: Mapping[str, str] = field(default_factory=dict)
-    siblings: int = 0
+    peers: int = 0
     odd: tuple[str, ...] = ()
     fix: Fix | None = None
     manual: str = ""

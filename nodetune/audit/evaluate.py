@@ -161,9 +161,9 @@ class Prepared:
         observed = plain_text.folded(chosen)
         if status == "fail":
             odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
-            return self._failing(view, observed, wanted, subjects=chosen, siblings=len(of), odd=odd)
+            return self._failing(view, observed, wanted, subjects=chosen, peers=len(of), odd=odd)
         if status == "pass":
-            return self._finding("pass", observed=observed, wanted=wanted, siblings=len(of))
+            return self._finding("pass", observed=observed, wanted=wanted, peers=len(of))
         return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
 
     def _judge_subject(self, view: FactsView, subject: str, fact: Value | Absent | Unread) -> tuple[str, str, str]:

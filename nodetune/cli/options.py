@@ -267,7 +267,9 @@ def choice(
 def reach(options: dict[str, Any]) -> ConnectionOptions:
     """Turn the host options into ConnectionOptions and remove them from `options`. May ask for the sudo password."""
     if options["transport"] == "slurm":
-        _as_slurm_can(options)
+        from nodetune.cli import allocation
+
+        allocation.use(options)
     ask = options.pop("ask_become_pass")
     password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
     return ConnectionOptions(
@@ -282,25 +284,3 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
         become_password=password,
         user=options.pop("user"),
     )
-
-
-def _as_slurm_can(options: dict[str, Any]) -> None:
-    """Use the nodes of the allocation if there is no inventory, or all nodes that match the limit.
-
-    Raise click.UsageError, sinfo.SlurmError and patterns.InventoryError.
-    """
-    from nodetune.hosts import nodeset, patterns
-    from nodetune.remote.slurm import sinfo
-
-    for name, typed in (("user", "-u"), ("ask_become_pass", "-K")):
-        if options[name]:
-            raise click.UsageError(f"{typed} is for SSH only: srun uses the user who runs nodetune")
-    sinfo.check()
-    if options["inventory"] is None:
-        nodes = sinfo.allocated() or (sinfo.every() if options["limit"] else [])
-        if not nodes:
-            raise click.UsageError(
-                "--transport slurm: not in an allocation: name the nodes with -i or -l, or use salloc or sbatch"
-            )
-        limit, options["limit"] = options["limit"], None
-        options["inventory"] = nodeset.fold(patterns.pick(limit, nodes, {}) if limit else nodes)

@@ -1,4 +1,4 @@
-"""What an apply, a rehearsal or a rollback came to, as JSON data (schemas nodetune.apply/1, nodetune.rehearsal/1 …)."""
+"""The results of an apply, a dry run or a rollback as JSON data (schemas nodetune.apply/1, nodetune.rehearsal/1 …)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodetune.verify.before_after import BeforeAfterResult
 from nodetune.verify.compare import LEVEL
 
 APPLY_SCHEMA = "nodetune.apply/1"
-REHEARSAL_SCHEMA = "nodetune.rehearsal/1"
+DRY_RUN_SCHEMA = "nodetune.rehearsal/1"
 ROLLBACK_SCHEMA = "nodetune.rollback/1"
 
 
@@ -61,7 +61,7 @@ def rehearsed(
         {"name": host, "diffs": list(texts), "problems": list(problems.get(host, ())), "failed": failed.get(host, "")}
         for host, texts in diffs.items()
     ]
-    return {**head(REHEARSAL_SCHEMA), "hosts": hosts, "not_reached": not_reached(results)}
+    return {**head(DRY_RUN_SCHEMA), "hosts": hosts, "not_reached": not_reached(results)}
 
 
 def rolled_back(run: str | None, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:

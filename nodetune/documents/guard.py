@@ -34,10 +34,17 @@ def _status(one: Status) -> dict[str, Any]:
 def _guard(guard: Guard) -> dict[str, Any]:
     return {
         "installed": dict(guard.installed) or None,
-        "last_run": dict(zip(("time", "job", "verdict"), guard.last_run, strict=True)) if guard.last_run else None,
-        "blind_runs": guard.blind_runs,
+        "last_run": _last_run(*guard.last_run) if guard.last_run else None,
+        "inconclusive_runs": guard.inconclusive_runs,
+        "blind_runs": guard.inconclusive_runs,
         "drain_is_ours": guard.ours,
     }
+
+
+def _last_run(time: int, job: str, verdict: str) -> dict[str, Any]:
+    """Return the last run. Until 0.3.0 `verdict` has the word of 0.1.0 for inconclusive."""
+    said = verdict.replace("inconclusive", "blind")
+    return {"time": time, "job": job, "verdict": said, "inconclusive": "inconclusive" in verdict}
 
 
 def diff(nodes: Iterable[GuardedNode], found: Mapping[str, PolicyDiff], lost: Iterable[HostResult]) -> str:

@@ -41,7 +41,7 @@ def parts(things: Sequence[Part], count: int) -> list[Sequence[Part]]:
     return [things[number::count] for number in range(count)]
 
 
-def spread(hands: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, None, None]:
+def spread(shares: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, None, None]:
     """Yield what `work` yields for each part, as it arrives, each part in its own process.
 
     What is yielded is pickled; what one process yields several times is one object here too. What `work` raises is
@@ -52,8 +52,8 @@ def spread(hands: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, 
     ended = object()
     children: list[tuple[int, IO[bytes]]] = []
     try:
-        for hand in hands:
-            children.append(_fork(hand, work, [pipe for _, pipe in children]))
+        for share in shares:
+            children.append(_fork(share, work, [pipe for _, pipe in children]))
         for _, pipe in children:
             threading.Thread(target=_listen, args=(pipe, said, ended), daemon=True).start()
         left = len(children)
@@ -73,7 +73,7 @@ def spread(hands: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, 
             os.waitpid(pid, 0)
 
 
-def _fork(hand: Sequence[Part], work: Work[Part], others: Iterable[IO[bytes]]) -> tuple[int, IO[bytes]]:
+def _fork(share: Sequence[Part], work: Work[Part], others: Iterable[IO[bytes]]) -> tuple[int, IO[bytes]]:
     here, there = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -90,7 +90,7 @@ def _fork(hand: Sequence[Part], work: Work[Part], others: Iterable[IO[bytes]]) -
             pipe.close()
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal sends it to all; the parent decides
         signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
-        _tell(work(hand), os.fdopen(there, "wb"))
+        _tell(work(share), os.fdopen(there, "wb"))
         code = 0
     except BrokenPipeError:
         pass  # nobody listens any more

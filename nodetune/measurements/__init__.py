@@ -9,7 +9,7 @@ on a host. A measurement is a module with
                                        hosts), pair (of hosts)
     ORDER = 10                         hosts measure in ascending order
     SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     the suites it is in; {}: only when asked for
-    TOLERANCE = {"": {"siblings": 5, "baseline": 5, "drift": 1}, "METRIC": …}     in per cent
+    TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}, "METRIC": …}     in per cent
     SUSPECT = "{gpu}'s memory"         the part to suspect when it is below target; {subject} or {gpu} is the figure's subject
     SIZE_MATTERS = True                only figures of the same `size` are compared
     ALL_PAIRS_SECONDS = 240            of pairs: the deadline of the seven rounds in which eight hosts have all met

@@ -42,7 +42,7 @@ class Heuristic(ctypes.Structure):
         ("algorithm", ctypes.c_uint64 * 8),
         ("workspace", ctypes.c_size_t),
         ("state", ctypes.c_int),
-        ("waves", ctypes.c_float),
+        ("wavesCount", ctypes.c_float),
         ("reserved", ctypes.c_int * 4),
     ]
 

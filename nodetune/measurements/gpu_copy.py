@@ -22,7 +22,7 @@ SECONDS = 45.0
 SCOPE = "gpus"
 ORDER = 40
 SUITES = {"quick": {}, "full": {"options": {"together": True}, "seconds": 120}}
-TOLERANCE = {"": {"siblings": 5, "baseline": 10, "drift": 3}, "both": {"siblings": 10, "baseline": 15, "drift": 5}}
+TOLERANCE = {"": {"peers": 5, "baseline": 10, "drift": 3}, "both": {"peers": 10, "baseline": 15, "drift": 5}}
 
 
 def measure(options, report):

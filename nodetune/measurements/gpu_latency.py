@@ -21,7 +21,7 @@ SECONDS = 20.0
 SCOPE = "gpus"
 ORDER = 70
 SUITES = {"quick": {}, "full": {}}
-TOLERANCE = {"": {"siblings": 40, "baseline": 40, "drift": 20}}
+TOLERANCE = {"": {"peers": 40, "baseline": 40, "drift": 20}}
 SUSPECT = "the CPU that serves {gpu}: its clock, idle states, interrupts"
 BYTES = 8
 

@@ -16,7 +16,7 @@ SECONDS = 20.0
 SCOPE = "gpus"
 ORDER = 50
 SUITES = {"quick": {}, "full": {}}
-TOLERANCE = {"": {"siblings": 3, "baseline": 5, "drift": 1}}
+TOLERANCE = {"": {"peers": 3, "baseline": 5, "drift": 1}}
 SUSPECT = "{gpu}'s memory"
 SEED = 17
 

@@ -21,7 +21,7 @@ SECONDS = 45.0
 SCOPE = "gpus"
 ORDER = 60
 SUITES = {"quick": {"options": {"both": False}}, "full": {"seconds": 120}}
-TOLERANCE = {"": {"siblings": 3, "baseline": 5, "drift": 1}}
+TOLERANCE = {"": {"peers": 3, "baseline": 5, "drift": 1}}
 
 
 def measure(options, report):

@@ -29,7 +29,7 @@ SUITES = {
     "full": {"seconds": 240},
     "nccl": {"seconds": 240},
 }
-TOLERANCE = {"": {"siblings": 5, "baseline": 5, "drift": 1}}
+TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}}
 SIZE_MATTERS = True
 SIZES = (64 << 20, 256 << 20, 1 << 30, 4 << 30)
 MOST_REPEATS = 50

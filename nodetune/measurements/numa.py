@@ -59,11 +59,11 @@ def cores(cpus):
     seen, first, others = set(), [], []
     for cpu in cpus:
         try:
-            siblings = _read("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(cpu)).strip()
+            threads = _read("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(cpu)).strip()
         except OSError:
-            siblings = str(cpu)
-        (others if siblings in seen else first).append(cpu)
-        seen.add(siblings)
+            threads = str(cpu)
+        (others if threads in seen else first).append(cpu)
+        seen.add(threads)
     return first, others
 
 

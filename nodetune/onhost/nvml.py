@@ -1,4 +1,4 @@
-"""NVML as programs on a host find it: pynvml, the library behind it, and what its errors mean. Never sets anything."""
+"""NVML as programs on a host find it: pynvml, the library behind it, and its errors in words. Never sets anything."""
 
 import ctypes
 import os
@@ -13,7 +13,7 @@ LIBRARY_NOT_FOUND, GPU_IS_LOST, VERSION_MISMATCH, ARGUMENT_VERSION = 12, 15, 18,
 ABSENT = (3, 13, 22, 26)
 """Not supported, function not found (an older driver), no ECC in a vGPU, deprecated (a newer driver)."""
 
-MEANINGS = {
+ERRORS = {
     NO_PERMISSION: "no permission: needs root (--become)",
     DRIVER_NOT_LOADED: "the NVIDIA driver is not loaded",
     VERSION_MISMATCH: "the NVML library and the kernel module are of different versions",
@@ -65,4 +65,4 @@ def decoded(answer):
 
 def explain(error):
     """Describe an NVML error."""
-    return MEANINGS.get(error.value) or decoded(str(error))
+    return ERRORS.get(error.value) or decoded(str(error))

@@ -9,19 +9,11 @@ import re
 import struct
 from collections import Counter
 
-from . import read
+from . import cpu_isolation, read
 
 CPUS = "/sys/devices/system/cpu"
 INTEL_PSTATE = CPUS + "/intel_pstate"
 LATENCY_DEVICE = "/dev/cpu_dma_latency"
-CGROUPS = "/sys/fs/cgroup"
-GROUPS = ("init.scope", "system.slice", "user.slice", "machine.slice", "kubepods.slice")
-UNIT_FOLDERS = (
-    "/etc/systemd/system.control",
-    "/run/systemd/system.control",
-    "/run/systemd/transient",
-) + read.UNIT_FOLDERS
-
 CPUINFO = re.compile(
     r"^(processor|vendor_id|CPU implementer|model name|microcode|physical id|core id)[ \t]*:[ \t]*(.*)$", re.MULTILINE
 )
@@ -68,7 +60,7 @@ def collect(names, step):
     if "throttle_events" in names:
         yield "throttle_events", _throttle_events(processors)
     step("CPU isolation")
-    for name, fact in _isolation():
+    for name, fact in cpu_isolation.facts():
         yield name, fact
     step("thread settings")
     yield "thread_settings", _thread_settings()
@@ -231,79 +223,12 @@ def _throttle_events(processors):
     return read.each(found) if found else read.absent("this CPU counts no thermal events")
 
 
-def _isolation():
-    for name in ("isolated", "nohz_full"):
-        yield name, read.file_fact(os.path.join(CPUS, name), lambda content: content.replace("(null)", "").strip())
-    yield "cpusets", _cpusets()
-    yield "allowed_cpus", _allowed_cpus()
-
-
-def _cpusets():
-    """Return the CPUs that each top-level control group may use, if a cpuset limits it.
-
-    Example: {"system.slice": {"cpus": "0-3", "count": 4}}. A group that is not named has no limit of its own.
-    """
-    unified = read.exists(CGROUPS + "/cgroup.controllers")
-    root, leaf = (CGROUPS, "cpuset.cpus.effective") if unified else (CGROUPS + "/cpuset", "cpuset.effective_cpus")
-    if not read.exists(root):
-        return read.absent("no cpuset control groups here")
-    found = {}
-    try:
-        for name in read.names_in(root):
-            path = os.path.join(root, name, leaf)
-            if read.exists(path):
-                found[name] = _group(read.cpu_list(read.text(path)))
-    except OSError as problem:
-        return read.unread("{}: {}".format(root, read.why(problem)))
-    return read.value(found)
-
-
-def _group(cpus, **more):
-    return dict(more, cpus=read.fold_cpus(set(cpus)), count=len(set(cpus)))
-
-
-def _allowed_cpus():
-    """Return what systemd's AllowedCPUs= gives each group.
-
-    Example: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}.
-    """
-    found = {}
-    try:
-        for unit in GROUPS:
-            for path in _unit_files(unit):
-                for number, line in _lines(path):
-                    name, _, setting = line.partition("=")
-                    if name.strip() == "AllowedCPUs":
-                        _add_allowed(found, unit, setting, file=path, line=number)
-    except OSError as problem:
-        return read.unread("AllowedCPUs=: {}".format(read.why(problem)))
-    return read.value(found)
-
-
-def _unit_files(unit):
-    own = [os.path.join(folder, unit) for folder in UNIT_FOLDERS if read.exists(os.path.join(folder, unit))][:1]
-    return own + read.first_that_wins([os.path.join(folder, unit + ".d") for folder in UNIT_FOLDERS], ".conf")
-
-
-def _add_allowed(found, unit, setting, **place):
-    """Add a setting: several lines add up, an empty one clears those before it, an invalid one is ignored."""
-    if not setting.strip():
-        found.pop(unit, None)
-        return
-    try:
-        cpus = read.cpu_list(",".join(setting.split()))
-    except ValueError:
-        return
-    before = read.cpu_list(found[unit]["cpus"]) if unit in found else []
-    found[unit] = _group(before + cpus, **place)
-
-
 def _thread_settings():
     """Return OMP, MKL and similar settings in files that every login or service reads: {"FILE:LINE NAME": "4"}."""
     found = {}
     try:
         for path in THREAD_FILES + tuple(_files_in(THREAD_FOLDERS)):
-            for number, line in _lines(path):
+            for number, line in read.numbered_lines(path):
                 if line[:1] not in ("#", ";") and not line.startswith("unset"):
                     for name, setting in THREAD_SETTING.findall(line):
                         found["{}:{} {}".format(path, number, name)] = setting
@@ -317,11 +242,3 @@ def _files_in(folders):
         for name in read.names_in(folder):
             if name.endswith((".sh", ".csh", ".conf")):
                 yield os.path.join(folder, name)
-
-
-def _lines(path):
-    """Return (number, text) of each line; none if the file does not exist. Raise OSError if it cannot be read."""
-    try:
-        return [(number, line.strip()) for number, line in enumerate(read.text(path).splitlines(), 1)]
-    except (FileNotFoundError, NotADirectoryError):
-        return []

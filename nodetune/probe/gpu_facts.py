@@ -52,14 +52,14 @@ def pick(function, key, *arguments):
     return read_value
 
 
-def words(meanings, function, *arguments, **options):
-    """Return a reader that turns a number into its meaning, or into text if it has none."""
+def words(names, function, *arguments, **options):
+    """Return a reader that turns a number into its name, or into text if it has none."""
     at = options.get("at")
 
     def read_value(device):
         answer = device.call(function, *arguments)
         number = answer if at is None else answer[at]
-        return read.value(meanings.get(number, "unknown ({})".format(number)))
+        return read.value(names.get(number, "unknown ({})".format(number)))
 
     return read_value
 

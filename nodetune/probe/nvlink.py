@@ -164,9 +164,9 @@ def fabric(device):
         return read.absent(nvml.NOT_SUPPORTED)
     mask = getattr(info, "healthMask", 0)
     health = {
-        name: meanings[mask >> shift & width]
-        for name, shift, width, meanings in FABRIC_HEALTH
-        if mask >> shift & width in meanings
+        name: words[mask >> shift & width]
+        for name, shift, width, words in FABRIC_HEALTH
+        if mask >> shift & width in words
     }
     status = "success" if info.status == 0 else nvml.explain(device.library.NVMLError(info.status))
     return read.value(

@@ -216,3 +216,11 @@ def first_that_wins(folders, suffix):
             if name.endswith(suffix):
                 winners.setdefault(name, os.path.join(folder, name))
     return [winners[name] for name in sorted(winners) if real(winners[name]) != "/dev/null"]
+
+
+def numbered_lines(path):
+    """Return (number, text) of each line; none if the file does not exist. Raise OSError if it cannot be read."""
+    try:
+        return [(number, line.strip()) for number, line in enumerate(text(path).splitlines(), 1)]
+    except (FileNotFoundError, NotADirectoryError):
+        return []

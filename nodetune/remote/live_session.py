@@ -63,7 +63,7 @@ class Mailbox:
 
 
 class LiveSession(Session):
-    """Hands each event that the host says to `take`; is complete with the event `end`.
+    """Passes each event of the host to `take`; is complete with the event `end`.
 
     The script is read by its length on the host, so that its standard input stays open: the end of that input is how
     the host knows that nobody is interested any more.

@@ -120,7 +120,7 @@ def advice(state: str, target: Target, settings: Settings) -> str:
     """Return what to do about a state, as the end of its message."""
     user = settings.user
     if state == "authentication failed":
-        return f" (as {user}): try `{manual_command(target)}`, and set ansible_user or ansible_ssh_private_key_file if another login is meant"
+        return f" (as {user}): try `{login_command(target)}`, and set ansible_user or ansible_ssh_private_key_file if another login is meant"
     if state == "refused":
         return ": is sshd running there, and on this port (ansible_port)?"
     if state == "unresolved":
@@ -128,7 +128,7 @@ def advice(state: str, target: Target, settings: Settings) -> str:
     return ""
 
 
-def manual_command(target: Target) -> str:
+def login_command(target: Target) -> str:
     """Return the command with which a person logs in to the same host."""
     return shlex.join(["ssh", *arguments(target), target.address or target.name])
 
@@ -136,7 +136,7 @@ def manual_command(target: Target) -> str:
 def host_of(target: Target, settings: Settings) -> host_keys.Host:
     files = (*settings.files("userknownhostsfile"), *settings.files("globalknownhostsfile"))
     return host_keys.Host(
-        settings.key_name, settings.one("hostkeyalias") or settings.host, settings.port, files, manual_command(target)
+        settings.key_name, settings.one("hostkeyalias") or settings.host, settings.port, files, login_command(target)
     )
 
 

@@ -1,6 +1,6 @@
 """An audit as Markdown (CommonMark with tables), for pull requests, job summaries and tickets.
 
-What comes from a host stands in code spans and nowhere else: there no markup, link, mention or HTML is recognised.
+Texts of a host appear only in code spans: there no markup, link, mention or HTML is recognised.
 """
 
 from __future__ import annotations
@@ -114,8 +114,8 @@ def _next(found: Finding, asked: str) -> str:
     if found.fix:
         words = ("nodetune plan", asked, f"-s {found.check}")
         return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {disruption_name(found.fix.disruption)})"
-    by_hand = f"{prose(found.manual)} " if found.manual else ""
-    return f"{by_hand}{code(f'nodetune explain {found.check}')}"
+    manual = f"{prose(found.manual)} " if found.manual else ""
+    return f"{manual}{code(f'nodetune explain {found.check}')}"
 
 
 def _waived(groups: Sequence[Group]) -> str:

@@ -11,8 +11,7 @@ from typing import Any
 
 from nodetune.remote import payload
 
-SCOPES = ("host", "gpus", "collective", "pair")
-TOLERANCE = {"siblings": 5, "baseline": 5, "drift": 1}
+TOLERANCE = {"peers": 5, "baseline": 5, "drift": 1}
 """For a measurement that states none. SuperBench's rules call 5 % below a baseline a fault, and 10 % for the latency of a
 kernel launch (microsoft/superbench-results v0.4.0 rule.yaml). Measurements widen this where real nodes are wider: the
 eight GPUs of one H200 node gave bf16 GEMM of 739 to 805 TFLOP/s and H2D of 53 to 55 GB/s; six runs on two H200s gave

@@ -25,14 +25,14 @@ def judge(
     every = list(measured)
     inside, across = _groups(every, machines)
     return [
-        _verdict(each, machines[each.host], baseline, _siblings(each, machines[each.host], inside, across))
+        _verdict(each, machines[each.host], baseline, _peers(each, machines[each.host], inside, across))
         for each in every
     ]
 
 
 Groups = Mapping[figures.Key, Sequence[Figure]]
 Told = tuple[Peers, str]
-"""Siblings of a figure, and what they are in words."""
+"""Peers of a figure, and what they are in words."""
 
 
 def _groups(every: Iterable[Figure], machines: Mapping[str, Machine]) -> tuple[Groups, Groups]:
@@ -57,12 +57,12 @@ def _across(figure: Figure, machine: Machine) -> figures.Key:
     return tuple(sorted(machine.like.items())), figure.subject, *figures.kind(figure)
 
 
-def _siblings(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> list[Told]:
+def _peers(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> list[Told]:
     """Return the peers on the same host, and the same part of similar hosts.
 
     One GPU may be an outlier, or all GPUs of one host together.
     """
-    tolerance = reference.tolerance(figure.measurement, figure.metric, "siblings")
+    tolerance = reference.tolerance(figure.measurement, figure.metric, "peers")
     near = peers.among(inside[_inside(figure, machine)], tolerance)
     far = peers.among(across[_across(figure, machine)], tolerance)
     return [(each, what) for each, what in ((near, _plural(figure.subject)), (far, "like hosts")) if each]
@@ -75,29 +75,29 @@ def _plural(subject_: str) -> str:
     return {"GPU": "GPUs", "cpu": "CPUs", "node": "NUMA nodes"}.get(stem, f"{stem}s")
 
 
-def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, siblings: Sequence[Told]) -> Verdict:
+def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, others: Sequence[Told]) -> Verdict:
     limit = limits.of(figure, machine)
-    expected = _decisive(figure, machine, baseline, siblings)
+    expected = _decisive(figure, machine, baseline, others)
     if expected:
         return Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected, limit)
     shipped, gates = reference.shipped(figure, machine, limit)
     if shipped and gates:
         return Verdict(figure, PASS if shipped.met_by(figure) else SHORT, shipped, limit)
-    agreeing = next((each for each in siblings if each[0].majority), None)
+    agreeing = next((each for each in others if each[0].majority), None)
     if agreeing:
         return Verdict(figure, PASS, peers.expectation(*agreeing), limit)
-    reason = "the shipped figure does not gate" if shipped else "no baseline, too few siblings, no shipped figure"
+    reason = "the shipped figure does not gate" if shipped else "no baseline, too few peers, no shipped figure"
     return Verdict(figure, UNKNOWN, shipped, limit, reason=reason)
 
 
 def _decisive(
-    figure: Figure, machine: Machine, baseline: Baseline | None, siblings: Sequence[Told]
+    figure: Figure, machine: Machine, baseline: Baseline | None, others: Sequence[Told]
 ) -> Expectation | None:
     """Return the expectation that decides alone: a baseline, or peers from which this figure is an outlier."""
     own = baseline.expectation(figure, machine) if baseline else None
     if own:
         return own
-    from_others = (peers.expectation(*each) for each in siblings)
+    from_others = (peers.expectation(*each) for each in others)
     return next((each for each in from_others if not each.met_by(figure)), None)
 
 

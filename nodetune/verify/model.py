@@ -16,6 +16,9 @@ from typing import Any
 PASS, SHORT, UNKNOWN, SKIP, FAILED = STATUSES = ("pass", "short", "unknown", "skip", "failed")
 """short: below target. unknown: nothing to compare it with. skip: not measurable here. failed: went wrong."""
 
+PEERS = "siblings"
+"""The kind of an expectation from peers: the name in schema nodetune.verify/1."""
+
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"max": max, "min": min, "mean": statistics.fmean}
 """What `about["statistic"]` may name instead of the median. Any other says that the samples are that statistic already."""
 
@@ -70,7 +73,7 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a figure is compared with. `kind`: baseline, siblings or shipped.
+    """What a figure is compared with. `kind`: baseline, PEERS or shipped.
 
     `typical` is what it usually is (None: not known), `bound` the worst that passes, `derivation` how that came about.
     """

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from nodetune.foundation import stats
-from nodetune.verify.model import Expectation, Figure
+from nodetune.verify.model import PEERS, Expectation, Figure
 
 ENOUGH = 4
 """With this many there is a majority, even if one is far off."""
@@ -44,11 +44,11 @@ def among(figures: Sequence[Figure], tolerance: float) -> Peers | None:
     return Peers(len(values), centre, centre - sign * allowed)
 
 
-def expectation(siblings: Peers, what: str) -> Expectation:
+def expectation(group: Peers, what: str) -> Expectation:
     """Return the expectation from peers; `what` is their kind in the plural."""
-    others = siblings.count - 1
-    if siblings.majority:
-        told = f"{others} other {what}: median {siblings.centre:.4g}"
+    others = group.count - 1
+    if group.majority:
+        told = f"{others} other {what}: median {group.centre:.4g}"
     else:
-        told = f"the best of {siblings.count} {what}: {siblings.centre:.4g}"
-    return Expectation("siblings", siblings.bound, told, siblings.centre)
+        told = f"the best of {group.count} {what}: {group.centre:.4g}"
+    return Expectation(PEERS, group.bound, told, group.centre)

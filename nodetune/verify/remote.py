@@ -1,4 +1,4 @@
-"""Has hosts measure, and hands over what they say as they say it. What one host of a group tells, the others hear."""
+"""Measure on hosts and yield their events as they arrive. Each host of a group gets the events of the others."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def measure(
     """Carry out a plan on each host, and yield (target, event) as they come: measuring.measure, started by srun.
 
     The names of the targets are Slurm's names of the nodes; how they are reached otherwise does not matter. What srun is
-    to ask for (a partition, GPUs) stands in the variables that it reads itself: SLURM_PARTITION, SLURM_GPUS_PER_NODE.
+    to ask for (a partition, GPUs) is in the variables that it reads itself: SLURM_PARTITION, SLURM_GPUS_PER_NODE.
     """
     whole = plans_of(targets, plan_for)
     script, nonce = payload.measuring(whole)

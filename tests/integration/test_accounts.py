@@ -104,7 +104,7 @@ def test_a_login_by_password(accounts):
     assert "wrong-password" not in wrong.message
 
 
-def test_a_login_by_password_through_openssh_needs_sshpass_and_says_so(accounts, monkeypatch):
+def test_openssh_with_a_password_names_the_missing_sshpass(accounts, monkeypatch):
     empty = accounts.with_config(key=accounts.folder / "nothing")
     asked = target(accounts, "asker", password=PASSWORD, config=empty)
     if shutil.which("sshpass"):

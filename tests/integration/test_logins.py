@@ -67,7 +67,7 @@ def test_a_changed_key_is_refused_even_when_new_ones_are_trusted(farm, known, tr
 
 @BOTH
 @pytest.mark.parametrize("strict", ["no", "accept-new"])
-def test_a_configuration_that_trusts_new_keys_does_so_but_never_changed_ones(farm, known, transport, strict):
+def test_trusting_new_host_keys_never_trusts_changed_ones(farm, known, transport, strict):
     config = farm.with_config(f"StrictHostKeyChecking {strict}")
     known.write_text("")
     assert probe(farm.target(farm.good[0], config=config), transport).facts

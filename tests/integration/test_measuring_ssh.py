@@ -105,7 +105,7 @@ def test_leaving_ends_everything_on_the_host(asleep, transport):
 
 
 @BOTH
-def test_a_connection_that_is_cut_ends_everything_on_the_host_and_is_named(asleep, transport):
+def test_a_cut_connection_is_named_and_ends_the_host_processes(asleep, transport):
     running, marker = asleep(transport)
     for pid in _sessions_above(alive(marker)[0]):
         os.kill(pid, signal.SIGKILL)

@@ -411,7 +411,7 @@ def test_a_lock_has_the_versions_that_a_bare_host_then_gets(room):
     assert states(room()) == WELL
 
 
-def test_a_lock_may_be_of_an_older_driver_and_a_check_says_that_another_is_there(room):
+def test_a_check_reports_a_driver_other_than_the_locked_one(room):
     done = room.run("lock", "-o", f"{room.folder}/v.lock", "--driver", "580.95.05")
     assert done.return_value == OK, done.output
     before = (room.folder / "v.lock").read_text()
@@ -446,7 +446,7 @@ SLOW = records.whole(**{"memory local node0": 340.0})
 
 
 @pytest.mark.usefixtures("over_ssh")
-def test_an_upgrade_goes_host_by_host_and_is_measured_before_and_after(old):
+def test_an_upgrade_measures_each_host_before_and_after(old):
     told = old("--upgrade", "--drain", "slurm")
     well = {**dict.fromkeys(("preflight", "drain", "before", "packages", "reboot", "audit", "after", "resume"), "done")}
     assert states(told) == states(told, "gpu2") == {**well, "back": "nothing to do"}
@@ -460,7 +460,7 @@ def test_an_upgrade_goes_host_by_host_and_is_measured_before_and_after(old):
     assert same["packages"] == "nothing to do"
 
 
-def test_what_becomes_slower_is_taken_back_and_no_further_host_is_begun(old):
+def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
     old.figures["gpu1"] = [*[records.whole()] * FEWEST, *[SLOW] * 2 * FEWEST, *[records.whole()] * FEWEST]
     told = old("--upgrade", "--drain", "slurm", code=TOO_SLOW)
     assert states(told)["after"] == "failed"

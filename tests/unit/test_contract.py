@@ -159,7 +159,7 @@ def test_every_fact_that_a_builder_needs_has_a_collector():
     assert families <= {path.stem for path in (PACKAGE / "probe").glob("*.py")}
 
 
-def test_building_changes_imports_nothing_heavy_before_there_is_a_file_to_write():
+def test_building_changes_imports_nothing_heavy_early():
     code = f"""
 import sys
 from nodetune.remediation import builders as fixes
@@ -230,7 +230,7 @@ def test_imports_point_in_one_direction(path):
 
 
 @pytest.mark.parametrize("payload", PAYLOADS)
-def test_what_runs_on_hosts_is_standard_library_only_in_python_36_syntax(payload):
+def test_payloads_are_python_36_with_standard_library_only(payload):
     paths = list((PACKAGE / payload).glob("*.py"))
     assert len(paths) > 5
     for path in paths:

@@ -10,13 +10,16 @@ import pytest
 from click.testing import CliRunner
 
 from nodetune.api import remedies
-from nodetune.api.model import Value
+from nodetune.api.model import HostResult, Value
 from nodetune.cli.main import group
+from nodetune.documents import guard as guard_document
 from nodetune.documents import verify as verify_document
 from nodetune.facts import document, saved
 from nodetune.facts.cache import FactCache
+from nodetune.guard.deploy import node_state
 from nodetune.guard.deploy import policy as policy_writer
-from nodetune.guard.node import policy
+from nodetune.guard.deploy import status as guard_status
+from nodetune.guard.node import policy, scontrol
 from nodetune.hosts.target import Target
 from nodetune.remediation import runs
 from nodetune.remediation.builders import _own
@@ -121,6 +124,22 @@ def test_a_guard_policy_is_read_on_the_node(tmp_path):
     assert [each["id"] for each in found.checks] == [each["id"] for each in written["checks"]]
     assert written["environment"] == {"OMP_NUM_THREADS": "8"}
     valid("guard-policy", path.read_text())
+
+
+@pytest.mark.parametrize("word", ["blind", "inconclusive"])
+def test_guard_status_reads_what_guards_of_both_releases_left(word):
+    told = {
+        f"file.{node_state.HEARTBEAT}": {"value": f"1700000000 7 health: {word}\n"},
+        f"file.{node_state.COUNT}": {"value": "2 times since boot, last in the prolog of job 7: because\n"},
+    }
+    read = HostResult("gpu1", "ok", facts=document.from_data({"host": "gpu1", "facts": told}))
+    found = guard_status.of(scontrol.Node("NodeName=gpu1 State=IDLE"), read)
+    text = guard_document.status([found])
+    valid("slurm-status", text)
+    guard = json.loads(text)["nodes"][0]["guard"]
+    assert guard["last_run"] == {"time": 1700000000, "job": "7", "verdict": "health: blind", "inconclusive": True}
+    assert guard["inconclusive_runs"] == guard["blind_runs"] == 2
+    assert found.guard is not None and found.guard.last_run == (1700000000, "7", "health: inconclusive")
 
 
 def test_saved_facts_are_judged_as_they_were():

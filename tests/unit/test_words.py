@@ -59,12 +59,23 @@ RETIRED = {
 }
 """Retired words (with their forms) → what to write instead."""
 
-LINUX = (" thread siblings ", " core siblings ")
-"""Names of the kernel's that look like retired words."""
+FOREIGN = (" thread siblings ", " core siblings ", " object hook ", " waves count ")
+"""Names of the kernel, of Python and of cuBLASLt that look like retired words."""
 
 KEPT = {
-    "CHANGELOG.md": {"blind", "by hand", "slurm install", "sibling|siblings"},
+    "CHANGELOG.md": {"blind", "by hand", "hook|hooks", "slurm install", "sibling|siblings"},
     "docs/guard.md": {"blind", "stray|strays"},
+    "nodetune/documents/apply.py": {"by hand", "rehearsal"},
+    "nodetune/documents/audit.py": {"by hand"},
+    "nodetune/documents/guard.py": {"blind"},
+    "nodetune/guard/deploy/node_state.py": {"blind"},
+    "nodetune/guard/deploy/policy.py": {"stray|strays"},
+    "nodetune/guard/node/metrics.py": {"blind"},
+    "nodetune/guard/node/policy.py": {"stray|strays"},
+    "nodetune/guard/node/records.py": {"blind"},
+    "nodetune/report/html/assets/measured.js": {"sibling|siblings"},
+    "nodetune/verify/model.py": {"sibling|siblings"},
+    "templates/guard-entry.sh.j2": {"blind"},
     "playbooks/README.md": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_host/edits.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/journal.py": {"hook|hooks", "owed"},
@@ -72,10 +83,9 @@ KEPT = {
     "playbooks/roles/driver/tasks/main.yml": {"anew"},
     "playbooks/roles/persistenced/tasks/main.yml": {"anew"},
 }
-"""Places that name an old word because users meet it: renames, apt hooks, files, metrics and settings that keep their names.
-
-Other places are a name of Python's, and texts of files on hosts: a new word there would rewrite the files at the next
-provision, rebuild the initial RAM disk and reload systemd.
+"""Places that name an old word because users meet it: renames, apt hooks, and the names of files, metrics, settings and of
+members of JSON documents, which stay. Texts of files on hosts stay as well: a new word there would rewrite the files at the
+next provision, rebuild the initial RAM disk and reload systemd.
 """
 
 
@@ -85,7 +95,7 @@ PARTS = re.compile("[A-Z]?[a-z]+|[A-Z]+")
 def parts(text):
     """The words of a text in small letters: `LensError`, `lens_error` and a lens at the end of a line are all ` lens `."""
     spaced = f" {' '.join(PARTS.findall(text)).lower()} "
-    for name in LINUX:
+    for name in FOREIGN:
         spaced = spaced.replace(name, " ")
     return spaced
 

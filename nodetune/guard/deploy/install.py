@@ -11,7 +11,7 @@ from typing import Any
 from nodetune.foundation import templates
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import policy, slurm_conf
-from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, HOOKS, OPT, POLICY, RUN, SERVICE, TIMER, UNITS
+from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
 from nodetune.remediation import builders
 
 PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
@@ -72,7 +72,7 @@ def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def _scripts(wanted: Wanted, made: deploy_archive.Archive) -> list[dict[str, Any]]:
     known = {**_known(wanted, made), "off": list(wanted.policy["off"])}
     entry = templates.render("guard-entry.sh.j2", **known)
-    texts = {**dict.fromkeys(HOOKS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
+    texts = {**dict.fromkeys(SCRIPTS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
     return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
 
 
@@ -129,7 +129,7 @@ def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
         *([_file(metrics, None)] if metrics else []),
     ]
     changes = [
-        *(_gone(f"{HOME}/{name}", OPT) for name in HOOKS),
+        *(_gone(f"{HOME}/{name}", OPT) for name in SCRIPTS),
         _gone(POLICY, ETC),
         *(_no_program(path) for path in folders),
     ]

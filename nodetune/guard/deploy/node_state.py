@@ -10,13 +10,15 @@ from typing import Any
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.audit.selection import Selection
 from nodetune.guard.deploy.paths import POLICY, RUN
-from nodetune.guard.node import drain
+from nodetune.guard.node import drain, records
 
-HEARTBEAT, BLIND = f"{RUN}/heartbeat", f"{RUN}/blind"
+HEARTBEAT, COUNT = f"{RUN}/heartbeat", f"{RUN}/{records.COUNT}"
 NOTES = (f"{RUN}/{drain.NOTE}", f"{drain.KEPT}/{drain.NOTE}")
 
 
-FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, BLIND, POLICY, *NOTES))
+FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, COUNT, POLICY, *NOTES))
+OLD = "blind"
+"""The word of 0.1.0 for inconclusive: nodes with a guard of 0.1.0 report it."""
 
 
 class NodeState(Selection):
@@ -56,10 +58,10 @@ def last_run(facts: HostFacts) -> tuple[int, str, str] | None:
     words = text(facts, HEARTBEAT).split(None, 2)
     if len(words) != 3 or not re.fullmatch(r"[0-9]{1,12}", words[0]):
         return None
-    return int(words[0]), words[1], words[2].strip()
+    return int(words[0]), words[1], words[2].strip().replace(OLD, "inconclusive")
 
 
-def blind_runs(facts: HostFacts) -> int:
+def inconclusive_runs(facts: HostFacts) -> int:
     """Return how often the guard was inconclusive since boot."""
-    found = re.match(r"[0-9]{1,9}\b", text(facts, BLIND))
+    found = re.match(r"[0-9]{1,9}\b", text(facts, COUNT))
     return int(found[0]) if found else 0

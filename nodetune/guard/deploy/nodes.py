@@ -22,7 +22,17 @@ FACTS = ("own.files", "slurm.present", "slurm.config")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")
 """Where a configless slurmd keeps what it was sent: writing there changes nothing."""
 
-KEPT = ("mode", "act", "shared", "off", "seconds", "reuse_seconds", "cap_nodes_per_hour", "scontrol", "kill_strays")
+KEPT = (
+    "mode",
+    "act",
+    "shared",
+    "off",
+    "seconds",
+    "reuse_seconds",
+    "cap_nodes_per_hour",
+    "scontrol",
+    on_node.KILL_LEFTOVERS,
+)
 """What a new install leaves as it was installed, unless it is told otherwise."""
 
 

@@ -7,7 +7,7 @@ POLICY = f"{ETC}/guard.json"
 HOME = f"{OPT}/guard"
 RUN = "/run/nodetune/guard"
 ARCHIVES = "/var/lib/nodetune/programs"
-HOOKS = ("prolog", "epilog", "healthcheck", "taskprolog")
+SCRIPTS = ("prolog", "epilog", "healthcheck", "taskprolog")
 """What Slurm calls, by its names in HOME."""
 
 CHECK = "check"

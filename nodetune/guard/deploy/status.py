@@ -25,7 +25,7 @@ class Guard:
 
     installed: Mapping[str, str] = field(default_factory=dict)
     last_run: tuple[int, str, str] | None = None
-    blind_runs: int = 0
+    inconclusive_runs: int = 0
     ours: bool = False
 
 
@@ -57,6 +57,6 @@ def _guard(node: Node, facts: HostFacts) -> Guard:
     return Guard(
         {name: text.plain(str(policy.get(name, "")), 60) for name in TOLD} if policy else {},
         (last[0], text.plain(last[1], 20), text.plain(last[2], 60)) if last else None,
-        node_state.blind_runs(facts),
+        node_state.inconclusive_runs(facts),
         node.out_of_service and drain.ours(node, node_state.notes(facts)),
     )

@@ -1,6 +1,6 @@
 """Findings and a job → whether the job runs. Pure.
 
-A finding about GPUs counts when the job holds one of them; about others it is told as one of siblings. What could not be
+A finding about GPUs counts when the job holds one of them; about others it is told as one of peers. What could not be
 read is never a fault of the node, and never a pass.
 """
 
@@ -20,7 +20,7 @@ GPU_SUBJECT = re.compile(r"GPU\d+|[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f
 
 @dataclass(frozen=True)
 class Decision:
-    """`verdict` is pass, fail or blind; `reason` is what Slurm shows for a fail, or why the guard is blind.
+    """`verdict` is pass, fail or inconclusive; `reason` is what Slurm shows for a fail, or why the guard cannot judge.
 
     `healthy` are the GPUs that passed everything, as Slurm counts them: the job's, and the others where nothing is wrong.
     """
@@ -29,7 +29,7 @@ class Decision:
     reason: str = ""
     blamed: tuple[Finding, ...] = ()
     unknown: tuple[Finding, ...] = ()
-    siblings: tuple[Finding, ...] = ()
+    peers: tuple[Finding, ...] = ()
     waived: tuple[Finding, ...] = ()
     healthy: tuple[int, ...] = ()
 
@@ -96,17 +96,17 @@ class Sorted:
 
     blamed: list[Finding] = field(default_factory=list)
     unknown: list[Finding] = field(default_factory=list)
-    siblings: list[Finding] = field(default_factory=list)
+    peers: list[Finding] = field(default_factory=list)
     waived: list[Finding] = field(default_factory=list)
 
     def put(self, finding: Finding, facts: Iterable[str], cards: Cards, waivers: Mapping[str, str]) -> None:
         about = {subject: seen for subject, seen in finding.subjects.items() if cards.of_job(subject)}
         others = {subject: seen for subject, seen in finding.subjects.items() if subject not in about}
         if others:
-            self.siblings.append(replace(finding, subjects=others))
+            self.peers.append(replace(finding, subjects=others))
         if others and not about:
             unread = cards.unread(facts) if finding.status == "fail" else ""
-            if unread:  # the fault of a sibling goes before it in a finding over all GPUs
+            if unread:  # the fault of a peer goes before it in a finding over all GPUs
                 self.unknown.append(replace(finding, status="unknown", reason=unread, subjects={}))
         elif finding.status == "unknown":
             self.unknown.append(replace(finding, subjects=about))
@@ -129,14 +129,14 @@ def decide(
     for finding, check in zip(found, checks, strict=True):
         if finding.status in ("fail", "unknown"):
             by.put(finding, check["facts"], cards, waivers)
-    parts = (tuple(by.blamed), tuple(by.unknown), tuple(by.siblings), tuple(by.waived))
+    parts = (tuple(by.blamed), tuple(by.unknown), tuple(by.peers), tuple(by.waived))
     if by.blamed:
         return Decision("fail", log.reason(by.blamed), *parts)
     gpu = [finding for finding, check in zip(found, checks, strict=True) if check["about"] == "gpu"]
     why = log.unknown(by.unknown) if by.unknown else _not_judged(gpu, cards, job)
     if why:
-        return Decision("blind", why, *parts)
-    healthy = job.gpus if by.siblings else {*job.gpus, *cards.known.values()}
+        return Decision("inconclusive", why, *parts)
+    healthy = job.gpus if by.peers else {*job.gpus, *cards.known.values()}
     return Decision("pass", "", *parts, tuple(healthy))
 
 

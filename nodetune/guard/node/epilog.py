@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import cache, records
-from nodetune.guard.node.main import BLIND, HOLD, RUN, say
+from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
     from nodetune.api.model import Check, Finding
@@ -103,7 +103,7 @@ def _judged(
     left_behind = leftover_processes.only(reading.facts, job, uid, cards.of_job, until)
     killed = (
         [pid for pid in left_behind if leftover_processes.end(pid, job, uid)]
-        if chosen.kill_strays and chosen.mode == "enforce"
+        if chosen.kill_leftovers and chosen.mode == "enforce"
         else []
     )
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
@@ -134,15 +134,15 @@ def _act(asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding]) 
 def _tell(asked: Arguments, job: Job, decision: Decision, more: Mapping[str, Any], code: int) -> int:
     from nodetune.guard.node import log
 
-    said = {name: [log.as_data(each) for each in getattr(decision, name)] for name in ("siblings", "unknown", "waived")}
-    data = {"hook": "epilog", "verdict": decision.verdict, "job": job.id, "node": job.node, "gpus": list(job.gpus)}
+    said = {name: [log.as_data(each) for each in getattr(decision, name)] for name in ("peers", "unknown", "waived")}
+    data = {"program": "epilog", "verdict": decision.verdict, "job": job.id, "node": job.node, "gpus": list(job.gpus)}
     found = [log.as_data(each) for each in decision.blamed]
     log.log({**data, **more, "reason": decision.reason, "findings": found, **said})
     records.heartbeat(asked.run, f"epilog: {decision.verdict}", job.id)
     kept = f"; the node stays in service: {more['why_not']}" if more["why_not"] else ""
-    if decision.verdict == "blind":
-        say(f"nodetune: the guard is blind: {decision.reason}")
-        return BLIND
+    if decision.verdict == "inconclusive":
+        say(f"nodetune: inconclusive: {decision.reason}")
+        return INCONCLUSIVE
     say(f"{decision.reason or 'nodetune: pass'}{kept}")
     return code
 

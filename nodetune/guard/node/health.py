@@ -18,7 +18,7 @@ from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
-from nodetune.guard.node.main import BLIND, RUN, say
+from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
     from nodetune.api.model import Finding
@@ -83,7 +83,7 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     failed = [each for each in found if each.status == "fail" and each.check not in waived]
     unknown = [each for each in found if each.status == "unknown"]
     return {
-        "verdict": "fail" if failed else "blind" if unknown else "pass",
+        "verdict": "fail" if failed else "inconclusive" if unknown else "pass",
         "node": job.node,
         "boot": records.boot_id(),
         "time": int(time.time()),
@@ -116,12 +116,12 @@ def _tell(asked: Arguments, result: Mapping[str, Any], explained: str) -> int:
     with suppress(OSError):  # without room for it, its age tells that something is wrong
         records.write(os.path.join(asked.run, RESULT), json.dumps(result) + "\n")
     records.heartbeat(asked.run, f"health: {result['verdict']}", "")
-    log.log({**result, "hook": "health", "explained": explained})
+    log.log({**result, "program": "health", "explained": explained})
     if explained:
         say(f"nodetune: {explained}")
-    if result["verdict"] == "blind":
-        say(f"nodetune: the guard is blind: {result['reason']}")
-        return BLIND
+    if result["verdict"] == "inconclusive":
+        say(f"nodetune: inconclusive: {result['reason']}")
+        return INCONCLUSIVE
     kept = f"; the node stays in service: {result['why_not']}" if result["why_not"] else ""
     say(f"{result['reason'] or 'nodetune: pass'}{kept}")
     return RUN

@@ -21,7 +21,7 @@ LONGEST_TEXT = 300
 LONGEST_LINE = 6000
 SYSLOG = "/dev/log"
 DAEMON = 3 << 3
-PRIORITY = {"fail": 3, "blind": 4, "pass": 6}
+PRIORITY = {"fail": 3, "inconclusive": 4, "pass": 6}
 """Of syslog: error, warning, information."""
 
 
@@ -88,7 +88,7 @@ def log(data: Mapping[str, Any], path: str = SYSLOG) -> None:
 
     line = json.dumps(data)
     if len(line) > LONGEST_LINE:
-        line = json.dumps({**data, "findings": [], "siblings": [], "unknown": [], "cut": True})
+        line = json.dumps({**data, "findings": [], "peers": [], "unknown": [], "cut": True})
     priority = DAEMON | PRIORITY.get(str(data.get("verdict")), 5)
     try:
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as there:

@@ -1,6 +1,6 @@
 """What the guard is asked to do. A pass that still counts is answered before anything else is imported.
 
-Exit codes: 0 run the job, 1 do not, 3 blind (the job runs, and the reason is said); any other is a fault of the tool.
+Exit codes: 0 run the job, 1 do not, 3 inconclusive (the job runs, and the reason is said); any other is a fault of the tool.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from nodetune.guard.node import cache, records
 from nodetune.guard.node.job import Job
 
-RUN, HOLD, BLIND = 0, 1, 3
+RUN, HOLD, INCONCLUSIVE = 0, 1, 3
 DOING = ("prolog", "epilog", "health", "show")
 PATHS = {"policy": "/etc/nodetune/guard.json", "run": "/run/nodetune/guard", "nonce": ""}
 LONGEST_MESSAGE = 500
@@ -41,7 +41,7 @@ class Arguments:
 
 
 def main(arguments: list[str]) -> int:
-    """Do it. Nothing that is raised leaves here: a fault is one line, and BLIND."""
+    """Do it. Nothing that is raised leaves here: a fault is one line, and INCONCLUSIVE."""
     try:
         asked, job = Arguments(arguments), Job(os.environ)
         if asked.doing == "prolog" and cache.holds(asked.run, asked.policy, job):
@@ -51,8 +51,8 @@ def main(arguments: list[str]) -> int:
 
         code: int = import_module(f"nodetune.guard.node.{asked.doing}").run(asked, job)
     except BaseException as problem:  # noqa: BLE001  (whatever it is, it must not be the reason for a drain)
-        say(f"nodetune: the guard is blind: {_in_words(problem)}")
-        return BLIND
+        say(f"nodetune: inconclusive: {_in_words(problem)}")
+        return INCONCLUSIVE
     return code
 
 

@@ -18,15 +18,18 @@ STALE_SECONDS = 300
 """Five rounds of the timer: what is older says nothing about now."""
 LONGEST_LINE = 80
 LARGEST = 1 << 20
-VERDICTS = ("pass", "fail", "blind")
+VERDICTS = ("pass", "fail", "inconclusive")
+OLD = "blind"
+"""The word of 0.1.0 for inconclusive. A guard of 0.1.0 writes it; metrics have it along with the new one until 0.3.0."""
 HELP = {
     "info": ("gauge", "What guards this node: version, profile, mode and way to act."),
-    "result": ("gauge", "1 for what the last health check came to: pass, fail, or blind (it could not judge)."),
+    "result": ("gauge", "1 for what the last health check came to: pass, fail, or inconclusive (blind: the old name)."),
     "result_timestamp_seconds": ("gauge", "When the last health check ended."),
     "result_duration_seconds": ("gauge", "How long the last health check took."),
     "failing_check": ("gauge", "1 for each check that failed in the last health check."),
     "run_timestamp_seconds": ("gauge", "When the guard last ran, for a job or by itself."),
-    "blind_runs_total": ("counter", "Runs since boot that could not judge; the jobs ran."),
+    "inconclusive_runs_total": ("counter", "Runs since boot that could not judge; the jobs ran."),
+    f"{OLD}_runs_total": ("counter", "The old name of nodetune_guard_inconclusive_runs_total."),
     "switched_off": ("gauge", "1 where a file switches the guard of this node off."),
 }
 Sample = tuple[str, Mapping[str, str], float]
@@ -38,10 +41,12 @@ class State:
     def __init__(self, run: str, policy: str, now: float) -> None:
         self.policy = _data(policy)
         found = _data(os.path.join(run, "health.json"))
+        if found.get("verdict") == OLD:
+            found["verdict"] = "inconclusive"
         self.health = found if found.get("verdict") in VERDICTS else {}
         self.now = now
         self.off = next((path for path in self.policy.get("off") or () if os.path.lexists(str(path))), "")
-        self.blind_runs = _number(_text(os.path.join(run, "blind")))
+        self.inconclusive_runs = _number(_text(os.path.join(run, OLD)))
         self.last_run = _number(_text(os.path.join(run, "heartbeat")))
 
     @property
@@ -60,8 +65,8 @@ def told(state: State) -> tuple[int, str]:
     if not -STALE_SECONDS < state.age < STALE_SECONDS:
         return UNKNOWN, f"the guard last looked {state.age / 60:.0f} minutes ago: is its timer at work?"
     reason = str(state.health.get("reason", "")).removeprefix("nodetune: ")
-    if state.health["verdict"] == "blind":
-        return UNKNOWN, f"the guard is blind: {reason}"
+    if state.health["verdict"] == "inconclusive":
+        return UNKNOWN, f"inconclusive: {reason}"
     return (OK, "all gating checks pass") if state.health["verdict"] == "pass" else (PROBLEM, reason)
 
 
@@ -70,13 +75,15 @@ def samples(state: State) -> Iterator[Sample]:
     named = {name: str(state.policy.get(name, "")) for name in ("nodetune", "profile", "mode", "act")}
     yield "info", named, 1
     yield "switched_off", {}, bool(state.off)
-    yield "blind_runs_total", {}, state.blind_runs
+    for name in ("inconclusive", OLD):
+        yield f"{name}_runs_total", {}, state.inconclusive_runs
     if state.last_run:
         yield "run_timestamp_seconds", {}, state.last_run
     if not state.health:
         return
     for verdict in VERDICTS:
         yield "result", {"verdict": verdict}, state.health["verdict"] == verdict
+    yield "result", {"verdict": OLD}, state.health["verdict"] == "inconclusive"
     yield "result_timestamp_seconds", {}, _number(state.health.get("time"))
     yield "result_duration_seconds", {}, _number(state.health.get("seconds"))
     for each in state.health.get("findings") or ():

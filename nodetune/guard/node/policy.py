@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 SCHEMA = "nodetune.guard-policy/1"
 MODES, ACTS, ABOUT = ("observe", "enforce"), ("slurm", "drain"), ("gpu", "node")
+KILL_LEFTOVERS = "kill_strays"
+"""A setting that keeps its name: guards of every version read it."""
+
 LARGEST = 1 << 20
 NAMES = {"id": re.compile(r"[a-z0-9][a-z0-9-]*"), "area": re.compile(r"[a-z0-9_]+")}
 
@@ -38,7 +41,7 @@ class Policy:
         self.scontrol = _path(data, "scontrol")
         self.checks = [_check(each) for each in _entry(data, "checks", list)]
         self.waivers = [_waiver(each) for each in _entry(data, "waivers", list)]
-        self.kill_strays: bool = _entry(data, "kill_strays", bool)
+        self.kill_leftovers: bool = _entry(data, KILL_LEFTOVERS, bool)
         self.snapshot = [str(each) for each in _entry(data, "snapshot", list)]
 
     def waived(self) -> dict[str, str]:

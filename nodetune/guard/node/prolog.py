@@ -13,7 +13,7 @@ import signal
 import time
 
 from nodetune.guard.node import cache, policy, records
-from nodetune.guard.node.main import BLIND, HOLD, RUN, InconclusiveError, say
+from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, InconclusiveError, say
 
 TYPE_CHECKING = False  # the real one is in typing, which costs ten milliseconds before the readers are started
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ is more than three calls of scontrol take at least (drain, requeue), and less th
 def run(asked: Arguments, job: Job) -> int:
     """Run the prolog and return the exit code. Raise InconclusiveError or OSError."""
     chosen = policy.load(asked.policy)
-    # nobody catches it: a run that is over is blind
+    # nobody catches it: a run that is over is inconclusive
     signal.setitimer(signal.ITIMER_REAL, chosen.total + ENDING_SECONDS)
     records.prepare(asked.run)
     checks = [check for check in chosen.checks if job.has_gpus or check["about"] == "node"]
@@ -151,7 +151,7 @@ def _drain(asked: Arguments, chosen: policy.Policy, record: dict[str, Any]) -> N
     except Exception as problem:  # noqa: BLE001  (whatever it is, the job must not start on this node)
         failed = [f"{type(problem).__name__}: {problem}"]
     if failed:
-        log.log({"hook": "prolog", "verdict": "fail", "job": record["job"], "node": record["node"], "slurm": failed})
+        log.log({"program": "prolog", "verdict": "fail", "job": record["job"], "node": record["node"], "slurm": failed})
 
 
 def _tell(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision, why_not: str) -> int:
@@ -160,10 +160,10 @@ def _tell(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision,
 
     held = decision.verdict == "fail" and not why_not
     seconds = round(time.monotonic() - asked.started, 3)
-    said = {name: [log.as_data(each) for each in getattr(decision, name)] for name in ("siblings", "unknown", "waived")}
+    said = {name: [log.as_data(each) for each in getattr(decision, name)] for name in ("peers", "unknown", "waived")}
     log.log(
         {
-            "hook": "prolog",
+            "program": "prolog",
             "verdict": decision.verdict,
             "held": held,
             "job": job.id,
@@ -185,10 +185,10 @@ def _tell(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision,
 
 def _line(job: Job, decision: Decision, why_not: str, seconds: float) -> str:
     if decision.verdict == "pass":
-        told = f"; of other GPUs: {', '.join(each.check for each in decision.siblings)}" if decision.siblings else ""
+        told = f"; of other GPUs: {', '.join(each.check for each in decision.peers)}" if decision.peers else ""
         return f"nodetune: pass ({seconds * 1000:.0f} ms){told}"
-    if decision.verdict == "blind":
-        return f"nodetune: the guard is blind: {decision.reason}"
+    if decision.verdict == "inconclusive":
+        return f"nodetune: inconclusive: {decision.reason}"
     first = decision.blamed[0].check
     if why_not:
         return f"{decision.reason}; the job runs: {why_not}"
@@ -200,4 +200,4 @@ def _code(chosen: policy.Policy, decision: Decision, held: bool) -> int:
     if held:
         return HOLD
     wanted = decision.verdict == "fail" and chosen.mode == "enforce"
-    return BLIND if wanted or decision.verdict == "blind" else RUN
+    return INCONCLUSIVE if wanted or decision.verdict == "inconclusive" else RUN

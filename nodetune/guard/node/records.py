@@ -11,6 +11,9 @@ MOST = 100
 FAILED, PASSES, SNAPSHOTS = "failed", "pass", "snap"
 FOLDERS = ("", FAILED, PASSES, SNAPSHOTS)
 LAST = "last.json"
+COUNT = "blind"
+"""Counts the inconclusive runs since boot. It keeps its name: entries of every version write it."""
+
 WRITING = ".writing-"
 ABANDONED_SECONDS = 60.0
 

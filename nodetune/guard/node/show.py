@@ -1,4 +1,4 @@
-"""What the guard last did on this node, for a person: heartbeat, blind count, the failures that it has on record."""
+"""What the guard last did on this node, for a person: heartbeat, number of inconclusive runs, the failures that it has on record."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def run(asked: Arguments, job: Job) -> int:  # noqa: ARG001  (every sub-command 
 
 def lines(folder: str) -> list[str]:
     beat = _text(os.path.join(folder, "heartbeat")).split(None, 2)
-    blind = _text(os.path.join(folder, "blind"))
+    count = _text(os.path.join(folder, records.COUNT))
     return [
         f"last run: {_when(beat[0])}, job {beat[1]}, {beat[2]}" if len(beat) == 3 else "last run: none since boot",
-        f"blind: {blind}" if blind else "blind: never since boot",
+        f"inconclusive: {count or 'never since boot'}",
         *(f"held: {text}" for text in _failures(os.path.join(folder, records.FAILED))),
     ]
 

@@ -122,8 +122,8 @@ def _plugin_folders() -> tuple[Path, ...]:
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files that count."""
-    beside = [] if path.is_dir() else [path.parent / "group_vars", path.parent / "host_vars"]
-    for source in (path, *beside):
+    variables = [] if path.is_dir() else [path.parent / "group_vars", path.parent / "host_vars"]
+    for source in (path, *variables):
         for file in files(source):
             yield f"{file} {_is_executable(file)}", file.read_bytes()
     for file in _settings_files():

@@ -42,10 +42,10 @@ ERRORS = {
 """Pattern → what that means and what to do; the first that fits. {0} is what was found."""
 
 
-def telling(result: Mapping[str, Any], manual_command: str = "") -> str:
-    """Return a failure as one line. `manual_command` is the command to try if the host was not reached."""
+def telling(result: Mapping[str, Any], login_command: str = "") -> str:
+    """Return a failure as one line. `login_command` is the command to try if the host was not reached."""
     said = "\n".join(_texts(result))
-    more = f": try `{manual_command}`" if manual_command else ""
+    more = f": try `{login_command}`" if login_command else ""
     for pattern, meaning in ERRORS.items():
         found = re.search(pattern, said)
         if found:

@@ -61,10 +61,10 @@ class Reader:
     """Takes the events of one play, in order."""
 
     def __init__(
-        self, names: Mapping[str, str], secrets: Sequence[str] = (), manual_command: Mapping[str, str] | None = None
+        self, names: Mapping[str, str], secrets: Sequence[str] = (), login_command: Mapping[str, str] | None = None
     ) -> None:
         self._names = names
-        self._manual_command = manual_command or {}
+        self._login_command = login_command or {}
         self._secrets = secrets
         self._results: dict[str, list[Event]] = {alias: [] for alias in names}
         self._last: dict[str, Event] = {}
@@ -96,8 +96,8 @@ class Reader:
         result = about.get("res")
         result = result if isinstance(result, dict) else {}
         label = result.get("_ansible_item_label", "")
-        manual_command = self._manual_command.get(alias, "") if status == "unreachable" else ""
-        message = telling(result, manual_command) if status in ("failed", "unreachable") else ""
+        login_command = self._login_command.get(alias, "") if status == "unreachable" else ""
+        message = telling(result, login_command) if status in ("failed", "unreachable") else ""
         return Event(
             host=self._names[alias],
             task=plain_text.plain(about.get("task") or "", 100),

@@ -141,9 +141,9 @@ def _check(target: Target) -> None:
         raise UnreachableError("unsupported", "the OpenSSH client is not installed here: apt install openssh-client")
 
 
-def manual_command(target: Target) -> str:
+def login_command(target: Target) -> str:
     """Return the command with which a person logs in to the same host; empty for this machine."""
-    return "" if target.connection == "local" else openssh.manual_command(target)
+    return "" if target.connection == "local" else openssh.login_command(target)
 
 
 def secrets(targets: Sequence[Target]) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from typing import Any
 from nodetune.foundation import paths
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
 from nodetune.remediation.ansible.events import Event, Outcome, Reader
-from nodetune.remediation.ansible.inventory import PlayInventory, check_data, inventory, manual_command, secrets
+from nodetune.remediation.ansible.inventory import PlayInventory, check_data, inventory, login_command, secrets
 from nodetune.remediation.ansible.workspace import Workspace, opened
 
 
@@ -33,7 +33,7 @@ def run(
     reader = Reader(
         {alias: target.name for alias, (target, _) in found.items()},
         secrets(targets),
-        {alias: manual_command(target) for alias, (target, _) in found.items()},
+        {alias: login_command(target) for alias, (target, _) in found.items()},
     )
     with opened() as place:
         place.lay_out(inventory({alias: of for alias, (_, of) in found.items()}))

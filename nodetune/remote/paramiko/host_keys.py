@@ -87,21 +87,21 @@ class Host:
     bare_name: str
     port: int
     files: tuple[str, ...]
-    manual_command: str
+    login_command: str
 
     def unknown(self, shown: str = "") -> UnreachableError:
         scan = f"ssh-keyscan {'' if self.port == 22 else f'-p {self.port} '}{shlex.quote(self.bare_name)} | ssh-keygen -lf -"
         return UnreachableError(
             "unknown host key",
             f"{shown or 'its host key'} is not in {self.files[0] if self.files else 'any known_hosts file'}: look at it with `{scan}` and"
-            f" accept it with `{self.manual_command}`, or trust first keys with --accept-new-host-keys",
+            f" accept it with `{self.login_command}`, or trust first keys with --accept-new-host-keys",
         )
 
     def changed(self, shown: str, where: str, file: str) -> UnreachableError:
         return UnreachableError(
             "host key changed",
             f"{shown or 'its host key'} is not the one in {where}: someone may be in between. If the host was installed again:"
-            f" `ssh-keygen -R {shlex.quote(self.key_name)} -f {shlex.quote(file)}`, then `{self.manual_command}`",
+            f" `ssh-keygen -R {shlex.quote(self.key_name)} -f {shlex.quote(file)}`, then `{self.login_command}`",
         )
 
 

@@ -135,8 +135,8 @@ def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: 
 
 def seen(found: Finding) -> str:
     """Return what was observed, and how many of how many peers it concerns."""
-    if found.odd and len(found.odd) < found.siblings:
-        return f"{found.observed} (odd: {len(found.odd)} of {found.siblings})"
-    if found.subjects and found.siblings == len(found.subjects) > 1:
-        return f"all {found.siblings}: {found.observed}"
+    if found.odd and len(found.odd) < found.peers:
+        return f"{found.observed} (odd: {len(found.odd)} of {found.peers})"
+    if found.subjects and found.peers == len(found.subjects) > 1:
+        return f"all {found.peers}: {found.observed}"
     return found.observed

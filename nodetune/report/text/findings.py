@@ -59,11 +59,11 @@ def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], in
 
 
 def seen(found: Finding) -> str:
-    if found.odd and len(found.odd) < found.siblings:
+    if found.odd and len(found.odd) < found.peers:
         named = "" if set(found.odd) == set(found.subjects) else f": {text.names(list(found.odd))}"
-        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.siblings}{named})"
-    if found.subjects and found.siblings == len(found.subjects) > 1:
-        return f"all {found.siblings}: {found.observed}"
+        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.peers}{named})"
+    if found.subjects and found.peers == len(found.subjects) > 1:
+        return f"all {found.peers}: {found.observed}"
     return found.observed
 
 

@@ -166,7 +166,7 @@ def _row(one: Status) -> tuple[str, ...]:
     if guard is None:
         return one.name, one.state, "?", "?", "?", f"not reached: {one.problem}"
     installed = f"{guard.installed['mode']}, act {guard.installed['act']}" if guard.installed else "not installed"
-    return one.name, one.state, installed, _last_run(guard), str(guard.blind_runs), _drain(one, guard)
+    return one.name, one.state, installed, _last_run(guard), str(guard.inconclusive_runs), _drain(one, guard)
 
 
 def _last_run(guard: Guard) -> str:

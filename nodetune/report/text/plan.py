@@ -43,16 +43,16 @@ class Printer:
         doable = [(host, found) for host, found, why in steps if not why]
         cannot = [step for step in steps if step[2]]
         results = [plan.result for plan in self._plans]
-        by_hand = planning.manual_steps(results)
+        manual = planning.manual_steps(results)
         for disruption in DISRUPTIONS:
             same = [(host, found) for host, found in doable if fix_of(found).disruption == disruption]
             if same:
                 self._disruption(disruption, same)
         self._cannot(cannot)
-        self._by_hand(by_hand)
+        self._manual(manual)
         unreached(self._out, [(each.state, each.host, each.message) for each in results if each.state != "ok"])
         changed = len({host for host, _ in doable})
-        left = len(by_hand) + len({found.check for _, found, _ in cannot})
+        left = len(manual) + len({found.check for _, found, _ in cannot})
         told = f"{plain_text.count(left, 'finding')} {'needs' if left == 1 else 'need'} manual work"
         self._out.line(
             f"{plain_text.count(len(doable), 'step')} on {plain_text.count(changed, 'host')}; {told}.{ending}"
@@ -125,8 +125,8 @@ class Printer:
             self._out.line(("unsupported  ", "yellow"), self._where(hosts), (check, "bold"))
             self._out.line(why, indent="             ")
 
-    def _by_hand(self, by_hand: Mapping[str, tuple[Finding, list[str]]]) -> None:
-        for check, (finding, hosts) in by_hand.items():
+    def _manual(self, manual: Mapping[str, tuple[Finding, list[str]]]) -> None:
+        for check, (finding, hosts) in manual.items():
             where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
             self._out.line(("manual   ", "yellow"), (check, "bold"), where)
             self._out.line(finding.manual or f"nodetune explain {check}", indent="         ")

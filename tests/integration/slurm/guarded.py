@@ -28,7 +28,7 @@ HealthCheckProgram={home}/healthcheck
 HealthCheckNodeState=IDLE
 HealthCheckInterval={interval}
 """
-HOOKS = {
+SCRIPTS = {
     "prolog": "guard-entry.sh.j2",
     "epilog": "guard-entry.sh.j2",
     "healthcheck": "guard-entry.sh.j2",
@@ -76,7 +76,7 @@ class Guarded(lab.Cluster):
         home.mkdir(parents=True)
         (home / "program").symlink_to(self.parts / "program")
         self.write_policy(node)
-        self.write_hooks(node)
+        self.write_scripts(node)
         self.control(node)
 
     def write_policy(self, node, change=lambda data: None, **settings):
@@ -84,7 +84,7 @@ class Guarded(lab.Cluster):
         change(data)
         (self.of_node(node) / "policy" / "guard.json").write_text(json.dumps(data))
 
-    def write_hooks(self, node, **changes):
+    def write_scripts(self, node, **changes):
         given = {
             "run": f"/{RUN}",
             "off": self.settings["off"],
@@ -94,7 +94,7 @@ class Guarded(lab.Cluster):
             "policy": "/etc/nodetune/guard.json",
             **changes,
         }
-        for name, template in HOOKS.items():
+        for name, template in SCRIPTS.items():
             path = self.of_node(node) / HOME[1:] / name
             path.unlink(missing_ok=True)
             path.write_text(_rendered(template, given))
@@ -110,8 +110,8 @@ class Guarded(lab.Cluster):
         path = self.of_node(node) / RUN / name
         return path.read_text() if path.exists() else ""
 
-    def blind(self, node):
-        """How many times the guard was blind there."""
+    def inconclusive(self, node):
+        """How many times the guard was inconclusive there."""
         return int((self.left(node, "blind") or "0").split()[0])
 
     def reason(self, node):
@@ -119,7 +119,7 @@ class Guarded(lab.Cluster):
         return self.fields(node)["Reason"].rpartition(" [")[0]
 
     def said(self, node):
-        """What slurmd logged of its hooks."""
+        """What slurmd logged of prolog and epilog."""
         return (self.folder / "log" / f"slurmd-{node}.log").read_text(errors="replace")
 
     def call(self, *command, environment=None):

@@ -181,7 +181,7 @@ def test_in_an_allocation_its_nodes_are_audited_and_others_named(nodetune):
     assert hosts["n03"]["message"] == "it is not in this allocation (n[01-02])"
 
 
-def test_a_job_that_holds_all_of_a_node_is_not_disturbed_by_a_step_in_another(cluster, monkeypatch):
+def test_a_step_elsewhere_does_not_disturb_an_exclusive_job(cluster, monkeypatch):
     monkeypatch.setattr(probe, "ROOM_SECONDS", 2)
     job = cluster.run("sbatch", "--parsable", "--exclusive", "-wn02", "-o/dev/null", "--wrap=sleep 300").strip()
     try:
@@ -232,7 +232,7 @@ def test_a_node_whose_slurmd_never_answers_costs_the_others_nothing(cluster):
     assert found["n03"].message.startswith("its task had not begun after 12 s: does slurmd there")
 
 
-def test_what_srun_ends_because_another_node_cannot_start_has_a_second_chance(cluster):
+def test_hosts_that_srun_ended_for_a_bad_node_are_tried_again(cluster):
     slow = planted(cluster, "n01", 'case "$*" in *RELAY*) ;; *) sleep 20 ;; esac; exec python3 "$@"')
     os.kill(slurmd(cluster, "n04"), signal.SIGKILL)
     try:
@@ -246,7 +246,7 @@ def test_what_srun_ends_because_another_node_cannot_start_has_a_second_chance(cl
     assert re.search(r"srun could not start a task there: .+: does its slurmd answer\?", found["n04"].message)
 
 
-def test_a_host_that_hangs_is_given_up_at_its_deadline_and_nothing_of_it_is_left(cluster):
+def test_a_hanging_host_ends_at_its_deadline_without_processes(cluster):
     found = probed([planted(cluster, "n02", "sleep 300"), "n01", "n03"], seconds=12)
     assert reached(found) == ["n01", "n03"]
     assert (found["n02"].state, found["n02"].message) == ("deadline", "its task was not done within 12 s")
@@ -357,7 +357,7 @@ def test_without_srun_it_is_one_line(nodetune):
     )
 
 
-def test_a_partition_without_the_node_is_told_with_the_one_that_has_it(monkeypatch):
+def test_a_wrong_partition_is_reported_with_the_right_one(monkeypatch):
     monkeypatch.setenv("SLURM_PARTITION", "nope")
     assert probed(["n01"])["n01"].message == "it is not in partition nope: set SLURM_PARTITION=main"
 

@@ -28,7 +28,7 @@ def at_work(cluster, pattern):
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
-def test_a_nodetune_that_a_signal_ends_leaves_no_file_and_no_process_behind(cluster, tmp_path, how):
+def test_a_signal_to_nodetune_leaves_no_file_and_no_process(cluster, tmp_path, how):
     here = tmp_path / "temporary"
     here.mkdir()
     (tmp_path / "hosts.yml").write_text("all: {hosts: {n01: {}, n02: {ansible_python_interpreter: /opt/python}}}\n")

@@ -173,7 +173,7 @@ def test_a_guard_from_nothing_to_enforcing_and_gone_again(machine, cluster, node
     observes(machine, cluster, nodetune)
     installs_again_and_changes_nothing(machine, nodetune)
     enforces(machine, cluster, nodetune)
-    leaves_hooks_that_slurm_calls(machine, cluster, nodetune, before)
+    leaves_scripts_that_slurm_calls(machine, cluster, nodetune, before)
     machine.run("rm", "-f", STATE)
     code, said = nodetune("uninstall", "--yes", "--reconfigure")
     assert (code, "left " in said) == (0, False), said
@@ -227,7 +227,7 @@ def enforces(machine, cluster, nodetune):
     assert srun(cluster, "hostname")[0] == 0
 
 
-def leaves_hooks_that_slurm_calls(machine, cluster, nodetune, before):
+def leaves_scripts_that_slurm_calls(machine, cluster, nodetune, before):
     """Slurm would drain a node whose prolog is gone: not by an uninstall before its time, nor by a forced rollback."""
     first = min(path.name for path in nodetune.runs.iterdir())
     code, said = nodetune(first, "--yes", "--force", command="rollback")

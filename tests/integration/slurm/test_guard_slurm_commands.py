@@ -110,13 +110,13 @@ def test_status_shows_whose_drains_there_are_and_how_the_guard_is(cluster):
     assert "enforce, act drain" in rows["n01"]
     assert "s ago" in rows["n01"]
     assert "not ours: bad DIMM" in rows["n02"]
-    assert cluster.blind("n03") == 1
+    assert cluster.inconclusive("n03") == 1
     assert rows["n03"].split()[-2:] == ["1", "-"]
     code, said = nodetune(cluster, "status", "--format", "json")
     nodes = {each["name"]: each for each in documents.valid_by_its_own_word(said)["nodes"]}
     assert [nodes[name]["guard"]["drain_is_ours"] for name in cluster.nodes] == [True, False, False]
     assert nodes["n02"]["reason"] == "bad DIMM"
-    assert nodes["n03"]["guard"]["blind_runs"] == 1
+    assert nodes["n03"]["guard"]["inconclusive_runs"] == nodes["n03"]["guard"]["blind_runs"] == 1
 
 
 def test_a_node_that_slurm_does_not_know_is_one_line(cluster):
@@ -138,7 +138,7 @@ def test_a_node_that_cannot_be_reached_stays_as_it_is(cluster):
         python.write_text(kept)
 
 
-def test_a_node_comes_back_by_its_own_policy_and_not_by_the_profile_here(cluster):
+def test_resume_judges_a_node_by_its_own_policy(cluster):
     """The policy gates on nothing but a file that the profile does not know of."""
     mark = "/run/nodetune-mark"
     own = {

@@ -25,7 +25,7 @@ def cluster(parts):
 
 
 @pytest.mark.parametrize(("lost", "held"), [(1, True), (0, False)])
-def test_a_job_is_held_for_the_gpu_that_slurm_gives_it_and_for_no_other(cluster, lost, held):
+def test_only_a_fault_of_its_own_gpu_holds_a_job(cluster, lost, held):
     cluster.mend()
     cluster.control("n01", f"lost@{lost}=1")
     code, said = cluster.call("srun", "--gres=gpu:1", "sh", "-c", "echo holds $CUDA_VISIBLE_DEVICES")

@@ -71,7 +71,7 @@ def test_a_policy_may_have_such_processes_killed(cluster):
     cluster.mend()
 
 
-def test_a_gpu_that_is_lost_while_a_job_runs_drains_the_node_at_its_end(cluster):
+def test_a_gpu_lost_during_a_job_drains_the_node_in_the_epilog(cluster):
     job = cluster.batch(script="echo lost@0=1 >> /run/nodetune-nvml/control")
     cluster.wait_for_drain("n01")
     environment = {"SLURMD_NODENAME": "n01", "SLURM_CONF": str(cluster.conf)}
@@ -90,7 +90,7 @@ def test_a_job_that_ends_on_healthy_gpus_leaves_nothing(cluster):
     assert not (run / "pass" / "GPU0").exists()
 
 
-def test_an_error_in_the_kernel_log_counts_when_it_is_newer_than_the_job(cluster):
+def test_only_xids_newer_than_the_start_of_the_job_count(cluster):
     """With the kernel log and the PCI bus of another machine."""
     place = cluster.of_node("n01") / "run"
     log, bus = place / "kmsg", place / "pci"
@@ -134,22 +134,22 @@ def test_tasks_get_threads_for_their_cpus_and_what_the_policy_names(cluster):
     assert (code, said.strip()) == (0, "7 mlx5_0 INFO")
 
 
-def test_a_step_gets_its_own_number_of_threads_not_that_of_the_batch_script(cluster):
+def test_a_step_gets_its_own_number_of_threads(cluster):
     job = cluster.batch("-n2", "-c1", script="echo $OMP_NUM_THREADS; srun -n1 -c2 sh -c 'echo $OMP_NUM_THREADS'")
     cluster.wait_for_job(job)
     assert cluster.output(job).split() == ["1", "2"]
 
 
 def test_no_task_fails_for_its_prolog(cluster):
-    cluster.write_hooks("n01", python="/bin/false")
+    cluster.write_scripts("n01", python="/bin/false")
     try:
         code, said = cluster.call("srun", "true")
         assert code == 0, said
     finally:
-        cluster.write_hooks("n01")
+        cluster.write_scripts("n01")
 
 
-def test_what_counts_up_is_compared_only_where_it_was_read_before_the_job():
+def test_counters_are_compared_only_if_read_before_the_job():
     def names(before, known=()):
         return [check["id"] for check in epilog.watched(known, before)]
 
@@ -173,7 +173,7 @@ def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
         left.kill()
 
 
-def test_growth_is_what_is_new_and_nothing_where_nothing_was_read_before():
+def test_growth_is_what_is_new_since_the_earlier_reading():
     count = {"each": {"GPU0": {"value": 3}, "GPU1": {"value": 0}}}
     more = {"each": {"GPU0": {"value": 5}, "GPU1": {"value": 0}}}
     assert epilog.since(count, more) == {"each": {"GPU0": {"value": 2}, "GPU1": {"value": 0}}}

@@ -20,7 +20,7 @@ def cluster(parts):
 def mended(cluster):
     for node in cluster.nodes:
         cluster.write_policy(node)
-        cluster.write_hooks(node)
+        cluster.write_scripts(node)
     cluster.mend()
 
 
@@ -29,7 +29,7 @@ def run_on(cluster, node):
     return cluster.call("srun", "--gres=gpu:1", "-w", node, "true")
 
 
-def test_a_driver_that_hangs_drains_the_node_and_the_reason_names_the_call(cluster):
+def test_a_hanging_driver_drains_the_node_and_names_the_call(cluster):
     cluster.control("n01", f"{HANG}forever")
     code, _ = run_on(cluster, "n01")
     assert code
@@ -53,9 +53,9 @@ BROKEN = {
     "the program is gone": break_program,
     "the policy is cut off": break_policy,
     "there is no policy": remove_policy,
-    "there is no interpreter": lambda cluster: cluster.write_hooks("n01", python="/usr/bin/no-such-python3"),
-    "the interpreter fails": lambda cluster: cluster.write_hooks("n01", python="/bin/false"),
-    "the interpreter hangs": lambda cluster: cluster.write_hooks("n01", python="/bin/sleep 100 #", seconds=1),
+    "there is no interpreter": lambda cluster: cluster.write_scripts("n01", python="/usr/bin/no-such-python3"),
+    "the interpreter fails": lambda cluster: cluster.write_scripts("n01", python="/bin/false"),
+    "the interpreter hangs": lambda cluster: cluster.write_scripts("n01", python="/bin/sleep 100 #", seconds=1),
 }
 
 
@@ -63,12 +63,12 @@ BROKEN = {
 def test_a_broken_guard_lets_jobs_run_and_counts_as_inconclusive(cluster, fault):
     program = cluster.of_node("n01") / guarded.HOME[1:] / "program"
     cluster.control("n01", "lost@0=1")
-    before = cluster.blind("n01")
+    before = cluster.inconclusive("n01")
     BROKEN[fault](cluster)
     try:
         code, said = run_on(cluster, "n01")
         assert code == 0, said
-        cluster.wait_until(lambda: cluster.blind("n01") > before, "it was counted")
+        cluster.wait_until(lambda: cluster.inconclusive("n01") > before, "it was counted")
         assert "DRAIN" not in cluster.state("n01")
     finally:
         cluster.control("n01")
@@ -76,7 +76,7 @@ def test_a_broken_guard_lets_jobs_run_and_counts_as_inconclusive(cluster, fault)
             program.symlink_to(cluster.parts / "program")
 
 
-def test_a_hook_that_is_not_there_is_slurms_own_drain_and_never_called_ours(cluster):
+def test_a_drain_for_a_missing_script_is_not_the_guards(cluster):
     """Not even shortly after one that was."""
     cluster.control("n01", "lost@0=1")
     assert run_on(cluster, "n01")[0]
@@ -118,12 +118,12 @@ def test_the_cap_stops_at_its_number(cluster):
         cluster.write_policy(node, shared=str(cluster.shared), cap_nodes_per_hour=1)
         cluster.control(node, "lost@0=1")
     cluster.shared.mkdir()
-    before = cluster.blind("n02")
+    before = cluster.inconclusive("n02")
     assert run_on(cluster, "n01")[0]
     cluster.wait_for_drain("n01")
     code, said = run_on(cluster, "n02")
     assert code == 0, said
-    assert cluster.blind("n02") == before + 1
+    assert cluster.inconclusive("n02") == before + 1
     assert "DRAIN" not in cluster.state("n02")
 
 

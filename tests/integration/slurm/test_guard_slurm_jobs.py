@@ -48,11 +48,11 @@ def test_a_job_on_healthy_nodes_runs_everywhere_and_nobody_is_blind(cluster):
     code, said = cluster.call("srun", "-N3", "--gres=gpu:1", "sh", "-c", "echo $SLURMD_NODENAME")
     assert code == 0, said
     assert sorted(said.split()) == cluster.nodes
-    assert [cluster.blind(node) for node in cluster.nodes] == [0, 0, 0]
+    assert [cluster.inconclusive(node) for node in cluster.nodes] == [0, 0, 0]
     assert all(cluster.state(node).startswith(("IDLE", "COMP", "MIX")) for node in cluster.nodes)
 
 
-def test_a_batch_job_that_meets_a_sick_node_is_not_held_and_finishes_on_another(cluster):
+def test_a_batch_job_of_a_failing_node_finishes_on_another(cluster):
     make_sick(cluster)
     job = cluster.batch()
     cluster.wait_for_drain("n01")
@@ -63,7 +63,7 @@ def test_a_batch_job_that_meets_a_sick_node_is_not_held_and_finishes_on_another(
     assert "on n02" in cluster.output(job)
 
 
-def test_arrays_and_jobs_over_several_nodes_finish_without_the_sick_one(cluster):
+def test_arrays_and_multi_node_jobs_avoid_the_failing_node(cluster):
     cluster.control("n01", "lost@0=1", "lost@1=1")
     wide = cluster.batch("-N2", script="srun sh -c 'echo on $SLURMD_NODENAME'")
     array = cluster.batch("--array=0-2", f"--output={cluster.folder}/out-%A_%a")
@@ -83,7 +83,7 @@ def test_arrays_and_jobs_over_several_nodes_finish_without_the_sick_one(cluster)
     ],
     ids=["srun", "salloc"],
 )
-def test_what_cannot_be_queued_again_fails_at_once_and_the_node_is_drained(cluster, command):
+def test_a_job_without_requeue_fails_and_its_node_is_drained(cluster, command):
     make_sick(cluster)
     code, said = cluster.call(*command)
     assert code != 0
@@ -124,7 +124,7 @@ def test_an_administrators_own_drain_keeps_its_reason(cluster):
     assert cluster.reason("n01") == "bad DIMM, ticket 4711"
 
 
-def test_an_idle_node_that_falls_sick_is_drained_only_where_the_guard_drains(cluster):
+def test_a_failing_idle_node_is_drained_only_with_act_drain(cluster):
     make_sick(cluster)
     look(cluster)
     if cluster.settings["act"] == "drain":

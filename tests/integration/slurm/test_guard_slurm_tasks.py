@@ -38,7 +38,7 @@ def test_a_task_bound_to_its_cpus_gets_a_thread_a_core_and_its_places(topology):
     assert given(topology, EIGHT, SLURM_CPUS_PER_TASK=16) == threads(8, OMP_PLACES="cores")
 
 
-def test_a_task_that_shares_the_cpus_of_its_job_gets_its_part_and_no_places(topology):
+def test_a_task_with_shared_cpus_gets_threads_but_no_places(topology):
     whole = [*SOCKETS[0], *SOCKETS[1]]
     tasks = {"SLURM_CPUS_ON_NODE": 64, "SLURM_STEP_TASKS_PER_NODE": "8(x2)", "SLURM_NODEID": 1}
     assert given(topology, whole, **tasks) == threads(4)
@@ -51,7 +51,7 @@ def test_a_task_with_several_gpus_leaves_each_of_its_processes_a_part(topology):
     assert given(topology, whole, **job) == threads(4)
 
 
-def test_a_task_with_one_gpu_stays_within_a_numa_node_and_is_not_pinned(topology):
+def test_a_task_with_one_gpu_stays_in_its_numa_node_unpinned(topology):
     whole = [*SOCKETS[0], *SOCKETS[1]]
     assert given(topology, whole, SLURM_CPUS_PER_TASK=64, CUDA_VISIBLE_DEVICES="0") == threads(16)
     assert given(topology, whole, SLURM_CPUS_PER_TASK=64) == threads(32, OMP_PLACES="cores")

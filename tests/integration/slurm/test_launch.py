@@ -88,7 +88,7 @@ def no_job_is_left(cluster):
     return True
 
 
-def test_tasks_on_all_nodes_are_one_group_in_the_order_that_was_asked_for(cluster):
+def test_tasks_of_all_nodes_form_one_group_in_the_order_given(cluster):
     hosts = ["n03", "n01", "n02"]
     records, ends = outcome(together(*hosts))
     assert ends == dict.fromkeys(hosts)
@@ -97,7 +97,7 @@ def test_tasks_on_all_nodes_are_one_group_in_the_order_that_was_asked_for(cluste
     assert no_job_is_left(cluster)
 
 
-def test_hosts_whose_plans_name_no_group_measure_each_by_itself_in_the_same_step():
+def test_hosts_without_a_group_measure_alone_in_one_step():
     records, ends = outcome(started(dict.fromkeys(["n01", "n02", "n03"], plan())))
     assert ends == dict.fromkeys(["n01", "n02", "n03"])
     assert subjects(records) == {host: ["rank 0", "rank 1"] for host in ends}
@@ -151,7 +151,7 @@ def test_a_rank_that_is_killed_on_one_node_is_named_on_all(cluster):
     assert no_job_is_left(cluster)
 
 
-def test_a_task_whose_process_is_killed_ends_as_dropped_and_the_others_are_told(cluster):
+def test_a_killed_task_is_dropped_and_the_others_learn_it(cluster):
     events = together("n01", "n02", env={"WAIT_FOR_THE_ILL": "1"}, ill={"0": "never comes"})
     victim, ends, failed = None, {}, []
     for target, event in events:
@@ -184,7 +184,7 @@ def test_closing_ends_every_process_of_the_step(cluster):
     assert no_job_is_left(cluster)
 
 
-def test_a_node_that_slurm_does_not_know_is_an_end_with_slurms_own_words(cluster):
+def test_an_unknown_node_ends_with_the_message_of_slurm(cluster):
     _, ends = outcome(together("n01", "n99"))
     assert {host: problem.message for host, problem in ends.items()} == dict.fromkeys(
         ["n01", "n99"], "srun has ended: srun: error: Unable to allocate resources: Invalid node name specified"

@@ -35,7 +35,7 @@ def test_a_node_in_service_makes_disruptive_changes_wait(cluster):
     assert "Slurm may start jobs here (n01 is IDLE)" in scheduler.in_service()
 
 
-def test_a_drained_node_is_free_and_comes_back_only_for_the_run_that_drained_it(cluster):
+def test_only_the_run_that_drained_a_node_resumes_it(cluster):
     assert scheduler.drain("run-1") == (True, "")
     assert scheduler.in_service() == ""
     assert cluster.fields("n01")["Reason"].startswith("nodetune apply run-1 [root@")

@@ -80,7 +80,7 @@ def test_nodes_of_an_allocation_are_measured_with_unknown_hardware(cluster, veri
     assert no_job_is_left(cluster)
 
 
-def test_outside_of_an_allocation_srun_asks_for_the_nodes_that_are_named(cluster, verify, tmp_path):
+def test_without_an_allocation_srun_requests_the_named_nodes(cluster, verify, tmp_path):
     kept = ("--save-baseline", "site.json", "--format", "json", "-o", "found.json")
     code, _, errors = ended(verify(*MEMORY, "-i", "n02", *kept, within=()))
     assert code == 0, errors
@@ -101,7 +101,7 @@ def test_without_an_allocation_and_hosts_it_says_what_is_missing(verify):
     assert "not in an allocation: name the nodes with -i or -l, or use salloc or sbatch" in errors
 
 
-def test_a_node_on_which_the_program_dies_is_told_and_the_other_one_is_measured(cluster, verify):
+def test_a_dying_program_on_one_node_spares_the_other(cluster, verify):
     process = verify(*JITTER)
     cluster.wait_until(lambda: measurement(cluster, "n02"), "n02 measures")
     on(cluster, "n02", "kill", "-9", at_work(cluster, "n02")[0])

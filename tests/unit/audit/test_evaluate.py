@@ -43,13 +43,13 @@ def test_a_wrong_value_fails_with_its_fix():
     assert (finding.fix.kind, finding.fix.target, finding.fix.value) == ("sysctl", "a.b", 0)
 
 
-def test_a_value_that_the_next_boot_overwrites_fails_and_names_the_file():
+def test_a_value_overwritten_at_boot_fails_and_names_the_file():
     finding = judge(CHECK, a__b={"value": 0}, **{PERSISTED: kept(1)})
     assert finding.status == "fail"
     assert finding.reason == "the next boot sets 1: /etc/sysctl.d/a.conf line 3"
 
 
-def test_a_value_that_no_file_keeps_fails_where_the_kernel_starts_from_another():
+def test_a_value_in_no_file_fails_if_the_default_differs():
     finding = judge(CHECK, a__b={"value": 0}, **{PERSISTED: {"absent": ""}})
     assert finding.status == "fail"
     assert finding.reason == "no file keeps it: the next boot starts from 60"
@@ -86,7 +86,7 @@ def test_the_failing_subjects_and_the_odd_one_are_named():
     finding = judge(check, a__b={"each": each})
     assert list(finding.subjects) == ["GPU5"]
     assert finding.odd == ("GPU5",)
-    assert finding.siblings == 8
+    assert finding.peers == 8
     assert finding.observed == "GPU5: 1"
 
 
@@ -142,14 +142,14 @@ def test_a_reference_to_many_subjects_stays_linear():
     assert time.monotonic() - began < 20
 
 
-def test_an_unreadable_subject_of_a_reference_costs_only_its_own_verdict():
+def test_an_unread_reference_subject_affects_only_itself():
     check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
     now = {"each": {"GPU0": {"value": 8}, "GPU1": {"value": 16}}}
     finding = judge(check, a__x=now, a__y={"each": {"GPU0": {"value": 16}, "GPU1": {"unread": "lost"}}})
     assert (finding.status, list(finding.subjects)) == ("fail", ["GPU0"])
 
 
-def test_the_words_of_a_host_are_safe_to_print_and_bounded_wherever_they_stand():
+def test_texts_of_a_host_are_bounded_and_safe_to_print():
     nasty = {"value": {"value": 1, "file": "/etc/\x1b]0;x\x07.conf", "line": "\x1b"}}
     finding = judge(CHECK, a__b={"value": 1}, **{"persisted.sysctl.a.b": nasty})
     assert not set(finding.reason) & set("\x1b\x07")

@@ -82,7 +82,7 @@ def test_a_driver_that_is_absent_is_odd():
     assert told["x"].observed == "no driver"
 
 
-def test_a_setting_that_is_absent_is_no_difference_where_nothing_says_so():
+def test_an_absent_setting_is_no_difference_by_default():
     hosts = [
         document.from_data({"host": f"n{each}", "facts": {"sysctl.vm.swappiness": {"value": 10}}}) for each in range(4)
     ]
@@ -105,7 +105,7 @@ def test_kinds_of_gpu_are_compared_within_themselves():
     assert {each.group for each in told.values()} == {"NVIDIA H200", "NVIDIA L40S"}
 
 
-def test_a_host_whose_driver_does_not_answer_stays_in_its_group_by_its_pci_ids():
+def test_pci_ids_keep_a_host_without_nvml_in_its_cohort():
     bus = {"pci.gpus": {"value": ["0000:1b:00.0"]}, "pci.devices": {"value": {"0000:1b:00.0": {"device": "2335"}}}}
     hosts = [
         document.from_data(

@@ -221,7 +221,7 @@ def test_a_selection_reads_its_signs_only_at_the_start(value, selected):
     assert _reading.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
 
 
-def test_an_equals_sign_before_the_caret_makes_the_caret_part_of_a_name():
+def test_a_caret_behind_an_equals_sign_is_part_of_the_name():
     selection = _reading.Selection("=^eth0")
     assert not selection.excludes
     assert selection.misplaced() == ["^eth0"]

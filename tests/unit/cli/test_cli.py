@@ -86,7 +86,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, text, tmp_path):
     assert done.stdout == ""
 
 
-def test_a_mistake_in_a_process_of_its_own_is_one_line_and_exit_code_2():
+def test_an_error_in_a_worker_process_is_one_line_and_exit_2():
     done = in_process("audit", "-p", "no-such")
     assert (done.returncode, done.stdout) == (2, "")
     assert re.fullmatch(r"nodetune: no profile is called 'no-such'.*\n", done.stderr)
@@ -273,7 +273,7 @@ def test_explain_teaches_under_the_headings():
     assert [heading for heading in headings if f"{heading}: " not in shown] == []
 
 
-def test_a_bad_file_in_a_folder_of_facts_is_one_host_that_was_not_reached(tmp_path):
+def test_a_bad_file_of_facts_is_one_host_not_reached(tmp_path):
     (tmp_path / "good.json").write_text((paths.bundled("facts/recorded") / f"{MACHINE}.json").read_text())
     (tmp_path / "broken.json").write_text("{")
     done = nodetune("audit", "--facts", tmp_path, "--format", "json", "--fail-on", "never")

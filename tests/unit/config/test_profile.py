@@ -25,7 +25,7 @@ def resolved(tmp_path, text, *names):
     return {check.id: check for check in profile.resolve(profile.named(names), site(tmp_path, text)).checks}
 
 
-def test_a_site_file_overrides_what_is_accepted_set_and_how_severe_it_is(tmp_path):
+def test_a_site_file_overrides_accept_set_and_severity(tmp_path):
     text = "checks:\n  numa-balancing-on: {accept: {at_most: 1}, set: 1, severity: low, gate: true}\n"
     check = resolved(tmp_path, text)["numa-balancing-on"]
     assert (check.accept, check.set, check.severity) == (AtMost(1), 1, "low")
@@ -206,7 +206,7 @@ def test_a_waiver_names_hosts_by_node_set_or_shell_pattern(pattern, host, covere
     assert waivers.covers(pattern, host) is covered
 
 
-def test_a_site_file_with_conditions_is_refused_rather_than_applied_everywhere(tmp_path):
+def test_a_site_file_with_conditions_is_refused(tmp_path):
     found = site(tmp_path, "when:\n  - {fact: host.virtual, accept: true}\n")
     with pytest.raises(FileError, match="when has no effect in a site file"):
         profile.resolve(("base",), found)
@@ -244,7 +244,7 @@ def test_a_check_that_is_off_stays_off_until_a_file_says_on(tmp_path):
     assert shipped_off in resolved(tmp_path, f"checks:\n  {shipped_off}: on\n")
 
 
-def test_a_named_profile_replaces_the_intent_and_keeps_what_the_facts_call_for():
+def test_a_named_profile_keeps_the_matching_profiles():
     names, reason = profile.matching(facts(host__virtual={"value": True}), ["inference"])
     assert names == ("base", "inference", "vm")
     assert reason == "as told; vm: a virtual machine"
@@ -281,6 +281,6 @@ def test_a_waiver_with_unreadable_hosts_is_refused(pattern):
         waivers.read(pattern)
 
 
-def test_a_group_of_this_machines_cluster_shell_is_no_host_of_a_waiver():
+def test_a_waiver_ignores_groups_of_the_local_clustershell():
     assert not waivers.covers("@all,gpu1", "example4")
     assert waivers.covers("all", "all")

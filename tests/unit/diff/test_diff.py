@@ -146,7 +146,7 @@ def test_a_finding_of_a_check_that_is_new_in_the_checklist_is_new():
     assert (change.kind, change.before) == ("new", "not judged")
 
 
-def test_a_host_that_was_not_reached_has_a_state_and_no_findings_that_are_gone():
+def test_an_unreached_host_has_a_state_and_no_fixed_findings():
     after = audit(a=[])
     after["hosts"][0]["state"] = "refused"
     found = audits.compare(audit(a=[finding("x")]), after)

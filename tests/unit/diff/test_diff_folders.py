@@ -110,7 +110,7 @@ def test_more_bad_files_than_are_shown_are_counted(folders):
     assert "9 hosts not compared" in shown
 
 
-def test_a_folder_of_bad_files_alone_is_incomplete_and_an_empty_one_a_slip(folders, tmp_path):
+def test_only_bad_files_is_incomplete_an_empty_folder_is_usage(folders, tmp_path):
     before, after = folders
     for file in after.iterdir():
         cut(file)

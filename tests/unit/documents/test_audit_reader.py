@@ -61,7 +61,7 @@ OTHERWISE = {
 
 
 @pytest.mark.parametrize("change", OTHERWISE.values(), ids=OTHERWISE)
-def test_what_is_laid_out_otherwise_is_left_to_who_reads_it_as_a_whole(tmp_path, change):
+def test_another_layout_is_left_to_the_general_reader(tmp_path, change):
     path = tmp_path / "audit.json"
     path.write_text(change(written(AUDITS["some"])))
     assert audit_reader.read(path, {}) is None

@@ -55,7 +55,7 @@ def observed(host):
     return [each["observed"] for each in host["findings"] if each["check"] == "max-map-count-low"]
 
 
-def test_hosts_whose_facts_are_kept_are_not_asked_again_and_the_others_are(here, tmp_path):
+def test_only_hosts_without_cached_facts_are_probed(here, tmp_path):
     folder = tmp_path / "kept" / "deep"
     first = audited(here, folder)
     assert sorted(each.name for each in folder.glob("*.json")) == ["a1.json", "a2.json", "a3.json"]
@@ -110,13 +110,13 @@ def test_facts_do_not_stand_for_a_host_whose_variables_are_bad(tmp_path):
     assert kept.known(Target("n1", problem="ansible_port: 'abc' is no number"), ["a.b"]) is None
 
 
-def test_what_a_host_was_asked_for_and_did_not_know_is_no_reason_to_ask_again(tmp_path):
+def test_a_cached_unknown_fact_is_not_probed_again(tmp_path):
     kept = keeping(tmp_path, "n1", ["a.b"], ["gpu.names", "a.b", "a.c"])
     assert kept.known(Target("n1"), ["a.b", "gpu.names"])
     assert kept.known(Target("n1"), ["gpu.names"])
 
 
-def test_hosts_whose_names_lead_to_one_file_do_not_get_each_others_facts(tmp_path):
+def test_hosts_with_one_file_name_do_not_share_cached_facts(tmp_path):
     kept = keeping(tmp_path, "a/b", ["a.b"], ["a.b"])
     assert kept.known(Target("a/b"), ["a.b"]).host == "a/b"
     assert kept.known(Target("a_b"), ["a.b"]) is None

@@ -135,7 +135,7 @@ def test_a_broken_document_is_refused_in_one_line_that_names_it(change):
     assert "\n" not in str(caught.value)
 
 
-def test_a_name_that_cannot_be_printed_is_as_harmless_in_a_line_as_elsewhere():
+def test_an_unprintable_name_is_harmless_in_a_line():
     written = document.dump(FACTS).replace('"a.b"', '"a\u202eb"')
     one, other = document.read(written.encode(), "here"), document.from_data(json.loads(written))
     assert one == other

@@ -30,7 +30,7 @@ def host(name="n1", **changes):
     return facts_document.from_data(document, name)
 
 
-def test_equal_facts_of_two_hosts_are_one_object_however_they_are_laid_out():
+def test_equal_facts_are_one_object_in_any_layout():
     written = facts_document.dump(facts_document.from_data(H200)).encode()
     first, second, third = (
         host("a"),
@@ -75,7 +75,7 @@ POISON = {
 
 
 @pytest.mark.parametrize("poison", POISON.values(), ids=POISON)
-def test_after_a_hostile_host_the_others_have_their_facts_in_common_again(poison):
+def test_interning_recovers_after_a_hostile_host(poison):
     data = {**H200, "facts": poison(H200["facts"])}
     facts_document.read(layout.text(data).encode(), "here")
     written = layout.text(H200).encode()
@@ -83,7 +83,7 @@ def test_after_a_hostile_host_the_others_have_their_facts_in_common_again(poison
     assert all(first.facts[name] is second.facts[name] for name in first.facts)
 
 
-def test_a_host_cannot_take_all_places_of_a_fact_by_sending_it_many_times():
+def test_a_host_cannot_fill_the_pool_by_repeating_a_fact():
     lines = layout.BETWEEN.join(f'  "once.many": {{"value": {number}}}' for number in range(2 * memo.FORMS))
     facts_document.read(f'{{\n "host": "x",{layout.FACTS}{lines}{layout.END}'.encode(), "here")
     one, other = (
@@ -93,7 +93,7 @@ def test_a_host_cannot_take_all_places_of_a_fact_by_sending_it_many_times():
     assert one.facts["once.many"] is other.facts["once.many"]
 
 
-def test_a_verdict_is_worked_out_once_for_the_same_facts_and_anew_for_others():
+def test_equal_facts_are_judged_once_and_others_again():
     worked = []
 
     def work(seen):

@@ -21,7 +21,7 @@ def test_a_link_that_somebody_has_put_beside_the_file_is_not_followed(tmp_path):
     assert victim.read_text() == "mine"
 
 
-def test_several_that_write_one_file_at_once_do_not_disturb_each_other(tmp_path):
+def test_concurrent_writers_of_one_file_do_not_collide(tmp_path):
     path, wrong = tmp_path / "one", []
 
     def go(text):

@@ -155,8 +155,8 @@ class Node:
     def record(self, job="7"):
         return json.loads(self.read(f"failed/{job}.json"))
 
-    def blind(self):
-        """How many times the guard was blind."""
+    def inconclusive(self):
+        """How many times the guard was inconclusive."""
         try:
             return int(self.read("blind").split()[0])
         except FileNotFoundError:

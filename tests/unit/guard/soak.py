@@ -23,13 +23,13 @@ BUDGET = 5.0
 """Seconds that the policy gives a run."""
 HARD = BUDGET + 2.0
 """Seconds after which the entry has ended its program by force."""
-FAULTLESS = {"healthy", "sibling", "slow", "killed", "together", "no gpus", "again"}
+FAULTLESS = {"healthy", "peer", "slow", "killed", "together", "no gpus", "again"}
 WEIGHTS = {
     "healthy": 30,
     "again": 10,
     "no gpus": 5,
     "lost": 15,
-    "sibling": 10,
+    "peer": 10,
     "slow": 10,
     "killed": 8,
     "together": 10,
@@ -38,7 +38,7 @@ WEIGHTS = {
 }
 CONTROL = {
     "lost": ["lost@{mine}=1"],
-    "sibling": ["lost@{other}=1"],
+    "peer": ["lost@{other}=1"],
     "slow": ["hang=nvmlDeviceGetTemperature:0.1"],
     "hang": ["hang@{other}=nvmlDeviceGetTemperature:forever"],
     "killed in a hang": ["hang@{other}=nvmlDeviceGetTemperature:forever"],
@@ -87,7 +87,15 @@ class Soak:
                     continue
 
     def judge(self, what, code, said, seconds):
-        end = "held" if code == 1 else "blind" if "is blind" in said else "ran" if code == 0 else f"ended with {code}"
+        end = (
+            "held"
+            if code == 1
+            else "inconclusive"
+            if "inconclusive: " in said
+            else "ran"
+            if code == 0
+            else f"ended with {code}"
+        )
         self.ends[what][end] += 1
         self.seconds[what].append(seconds)
         if code not in (0, 1) or (code == 1 and what in FAULTLESS):
@@ -136,7 +144,7 @@ def report(done, runs, load, node):
         print(f"{what:18} {told:40} median {middle:5.2f} s  longest {most:5.2f} s")
     quarter = max(1, len(done.files) // 4)
     print(f"held without a fault or not seen: {len(done.wrong)}; longer than {BUDGET:g} s: {len(done.over())}")
-    print(f"readers left, most: {done.most_readers}; counted blind {node.blind()}")
+    print(f"readers left, most: {done.most_readers}; counted inconclusive {node.inconclusive()}")
     print(
         f"files, most in each quarter: {[max(done.files[at : at + quarter]) for at in range(0, quarter * 4, quarter)]}"
     )

@@ -79,8 +79,8 @@ def test_a_fault_of_the_jobs_gpu_is_blamed_and_named():
 def test_a_fault_of_a_sibling_is_told_and_does_not_count():
     found = decided({"gpu.recovery_action": each(["none", "reset the GPU", "none"])}, gpus="0,2")
     assert found.verdict == "pass"
-    assert [finding.check for finding in found.siblings] == ["gpu-recovery-needed"]
-    assert found.healthy == (0, 2), "the sibling's next job looks anew"
+    assert [finding.check for finding in found.peers] == ["gpu-recovery-needed"]
+    assert found.healthy == (0, 2), "the next job of the other GPU looks again"
 
 
 def test_gpus_are_counted_as_gres_conf_lists_their_device_files():
@@ -89,7 +89,7 @@ def test_gpus_are_counted_as_gres_conf_lists_their_device_files():
     assert decided(changes, gpus="2", listed=(0, 1, 2)).verdict == "fail"
     assert decided(changes, gpus="0", listed=(2, 1)).verdict == "fail"
     assert decided(changes, gpus="1", listed=(2, 1)).verdict == "pass"
-    assert decided(changes, gpus="2", listed=(2, 1)).verdict == "blind", "it lists two, and Slurm gives a third"
+    assert decided(changes, gpus="2", listed=(2, 1)).verdict == "inconclusive", "it lists two, and Slurm gives a third"
 
 
 def test_gpus_that_slurm_detects_are_counted_as_they_are_on_the_bus():
@@ -119,14 +119,14 @@ def test_a_lost_gpu_is_the_jobs_only_if_the_jobs_number_is_missing():
 def test_an_unread_fact_of_the_jobs_gpu_is_no_pass():
     changes = {"gpu.recovery_action": each([{"unread": "NVML: timeout"}, "reset the GPU", "none"])}
     found = decided(changes, gpus="0")
-    assert found.verdict == "blind"
+    assert found.verdict == "inconclusive"
     assert "gpu.recovery_action of GPU0: NVML: timeout" in found.reason
 
 
-def test_what_could_not_be_read_of_a_sibling_is_none_of_the_jobs_business():
+def test_an_unread_fact_of_another_gpu_does_not_matter():
     changes = {"gpu.recovery_action": each(["none", {"unread": "NVML: timeout"}, "none"])}
     assert decided(changes, gpus="0").verdict == "pass"
-    assert decided(changes, gpus="1").verdict == "blind"
+    assert decided(changes, gpus="1").verdict == "inconclusive"
 
 
 @pytest.mark.parametrize("kind", ["hang", "stuck", "crash"])
@@ -140,11 +140,11 @@ def test_an_nvml_that_does_not_come_back_is_a_finding_of_its_own(kind):
 def test_a_fault_of_the_reader_itself_blinds_and_blames_nobody(kind):
     facts = {name: None for name in healthy() if name.startswith("gpu.")}
     found = decided(facts, {"gpu": (kind, "its time was over in pynvml")})
-    assert (found.verdict, found.blamed) == ("blind", ())
+    assert (found.verdict, found.blamed) == ("inconclusive", ())
     assert "its time was over in pynvml" in found.reason
 
 
-def test_an_nvml_of_another_version_than_the_module_is_a_fault_of_the_node():
+def test_an_nvml_version_mismatch_is_a_fault_of_the_node():
     words = "the NVML library and the kernel module are of different versions"
     facts = {name: None for name in healthy() if name.startswith("gpu.")}
     found = decided({**facts, "gpu.nvml_status": {"value": words}, "gpu.count": {"unread": f"NVML: {words}"}})
@@ -161,13 +161,13 @@ def test_nouveau_is_a_fault_of_the_node_for_jobs_with_gpus():
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_job_unjudged():
     found = decided(gpus="0,3")
-    assert (found.verdict, found.reason) == ("blind", "Slurm gives the job its GPU 3, which NVML does not know")
+    assert (found.verdict, found.reason) == ("inconclusive", "Slurm gives the job its GPU 3, which NVML does not know")
 
 
 def test_gpus_of_slurm_on_a_host_that_shows_none_are_unjudged():
     gone = {name: {"absent": "none"} for name in healthy() if name.startswith("gpu.")}
     found = decided({**gone, "pci.gpus": {"value": []}})
-    assert found.verdict == "blind"
+    assert found.verdict == "inconclusive"
     assert "no check found an NVIDIA GPU" in found.reason
 
 
@@ -175,7 +175,7 @@ def test_a_job_with_mig_devices_is_blamed_for_no_single_gpu():
     changes = {"gpu.recovery_action": each(["none", "reset the GPU", "none"])}
     found = decided(changes, gpus="1", CUDA_VISIBLE_DEVICES="MIG-8a1f")
     assert found.verdict == "pass"
-    assert [finding.check for finding in found.siblings] == ["gpu-recovery-needed"]
+    assert [finding.check for finding in found.peers] == ["gpu-recovery-needed"]
 
 
 def test_a_waived_finding_does_not_count_and_says_who_decided_so():

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.guard import install
 
 SHELLS = [shell for shell in (("dash",), ("bash", "--posix")) if shutil.which(shell[0])]
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs its hooks as root")
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="slurmd runs prologs and epilogs as root")
 
 
 @pytest.fixture(params=SHELLS, ids=lambda shell: shell[0])
@@ -57,12 +57,12 @@ def test_a_job_is_held_by_exit_1_with_the_record_of_this_run(instead, shell):
         "exit 127",
     ],
 )
-def test_whatever_else_the_program_does_the_job_runs_and_the_guard_is_blind(instead, shell, text):
+def test_any_other_end_of_the_program_is_inconclusive(instead, shell, text):
     node = instead(text)
     ended = node.call(shell=shell)
     assert ended.code == 0
-    assert "the guard is blind" in ended.said
-    assert node.blind() == 1
+    assert "inconclusive: " in ended.said
+    assert node.inconclusive() == 1
 
 
 @pytest.mark.parametrize("job", [None, "", "8", "../7", "7 7", "-7"])
@@ -75,14 +75,14 @@ def test_an_interpreter_that_is_not_there_or_not_one_holds_no_job(bare, shell, p
     bare.write_entry(python=python)
     ended = bare.call(shell=shell)
     assert ended.code == 0
-    assert "the guard is blind: it ended with 12" in ended.said
-    assert bare.blind() == 1
+    assert "inconclusive: it ended with 12" in ended.said
+    assert bare.inconclusive() == 1
 
 
 def test_a_program_that_is_gone_holds_no_job(bare, shell, tmp_path):
     bare.write_entry(program=str(tmp_path / "none"))
     assert bare.call(shell=shell).code == 0
-    assert bare.blind() == 1
+    assert bare.inconclusive() == 1
 
 
 @pytest.mark.parametrize(
@@ -100,15 +100,15 @@ def test_a_file_of_the_program_that_is_missing_or_broken_holds_no_job(bare, prog
     ended = bare.call()
     assert ended.code == 0
     assert "Traceback" not in ended.said
-    assert ended.said.count("the guard is blind") == 1
-    assert bare.blind() == 1
+    assert ended.said.count("inconclusive: ") == 1
+    assert bare.inconclusive() == 1
 
 
 def test_a_program_that_never_ends_is_ended_and_holds_no_job(instead, shell):
     start = time.monotonic()
     ended = instead("trap '' TERM; sleep 1000 & wait; sleep 1000", seconds=1).call(shell=shell)
     assert ended.code == 0
-    assert "the guard is blind" in ended.said
+    assert "inconclusive: " in ended.said
     assert time.monotonic() - start < install.LATEST / 2
 
 
@@ -117,15 +117,15 @@ def test_a_policy_that_cannot_be_used_holds_no_job(bare, shell, content):
     bare.policy.unlink() if content is None else bare.policy.write_text(content)
     ended = bare.call(shell=shell)
     assert ended.code == 0
-    assert f"the guard is blind: {bare.policy}: " in ended.said
+    assert f"inconclusive: {bare.policy}: " in ended.said
     assert ended.said.count("\n") == 1
-    assert bare.blind() == 1
+    assert bare.inconclusive() == 1
 
 
 def test_a_policy_that_others_may_write_holds_no_job(bare):
     bare.policy.chmod(0o666)
     assert "must belong to root" in bare.call().said
-    assert bare.blind() == 1
+    assert bare.inconclusive() == 1
 
 
 def test_a_policy_that_names_a_check_of_another_version_says_which(bare):
@@ -149,7 +149,7 @@ def test_the_blind_count_goes_on_whatever_its_file_holds(instead, shell):
     for content in ("", "\n", "08 x", "x y", "9999999999999999999", "$(reboot)", "-1"):
         (node.run_folder / "blind").write_text(content)
         assert node.call(shell=shell).code == 0
-        assert node.blind() == 1
+        assert node.inconclusive() == 1
 
 
 @pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C"}, {"LANG": "xx_YY.latin9", "IFS": "0", "PATH": "/nowhere"}])
@@ -163,7 +163,7 @@ def test_closed_or_full_standard_streams_change_nothing(bare, closed, gpus):
     command = [*bare.enter, "sh", "-c", f'"$0" {closed}', bare.prolog]
     done = subprocess.run(command, env=bare.environment(gpus=gpus), check=False)
     assert done.returncode == 0
-    assert bare.read("heartbeat").split()[2] == ("pass" if gpus is None else "blind")
+    assert bare.read("heartbeat").split()[2] == ("pass" if gpus is None else "inconclusive")
 
 
 def test_it_is_known_by_its_name_or_by_its_argument(instead):
@@ -189,7 +189,7 @@ def test_a_link_of_another_name_goes_by_what_slurm_calls_it(instead):
 def test_one_that_does_not_know_what_it_is_asked_for_is_blind(instead, shell):
     node = instead(RECORD)
     ended = node.call("reboot", shell=shell)
-    assert (ended.code, "is not told which it is" in ended.said, node.blind()) == (0, True, 1)
+    assert (ended.code, "is not told which it is" in ended.said, node.inconclusive()) == (0, True, 1)
 
 
 @pytest.mark.parametrize("text", ["exit 1", "exit 9", "yes | head -c 1000000", "exit 3"])
@@ -200,7 +200,7 @@ def test_nobody_who_listens_is_no_reason_to_hold_a_job(instead, shell, text):
         assert subprocess.run(command, env=node.environment(), stderr=subprocess.DEVNULL, check=False).returncode == 0
 
 
-def test_an_entry_that_was_cut_off_anywhere_behind_its_head_holds_no_job(instead):
+def test_a_truncated_entry_script_holds_no_job(instead):
     node = instead("exit 1")
     whole = node.prolog.read_text()
     head = whole.index("trap ") + len(whole[whole.index("trap ") :].partition("\n")[0]) + 1
@@ -221,7 +221,7 @@ def test_the_last_state_is_shown(instead, bare):
     bare.call(gpus=None)
     said = bare.call("show").said
     assert ", job 7, pass\n" in said
-    assert "blind: never since boot" in said
+    assert "inconclusive: never since boot" in said
 
 
 # A mount namespace of its own: /run that is full, or read-only
@@ -243,14 +243,14 @@ needs_mount = pytest.mark.skipif(not can_mount(), reason="no mounts in a namespa
 
 @needs_mount
 @pytest.mark.parametrize("how", ["full", "ro"])
-def test_a_run_folder_without_room_or_read_only_holds_no_job_and_says_so(node, how):
+def test_a_full_or_read_only_run_folder_holds_no_job(node, how):
     node.run_folder.mkdir()
     node.control("lost@0=1")
     fill = f"dd if=/dev/zero of={node.run_folder}/fill bs=4096 2> /dev/null"
     change = fill if how == "full" else f"mount -o remount,ro {node.run_folder}"
     ended = node.call(before=in_namespace(f"mount -t tmpfs -o size=16k none {node.run_folder}", change))
     assert ended.code == 0
-    assert "the job runs" in ended.said or "the guard is blind" in ended.said
+    assert "the job runs" in ended.said or "inconclusive: " in ended.said
     assert "Traceback" not in ended.said
 
 

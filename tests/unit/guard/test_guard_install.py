@@ -44,7 +44,7 @@ def changes(groups):
 # The controller's half
 
 
-def test_the_archive_of_a_version_is_the_same_bytes_and_lists_what_is_in_it():
+def test_an_archive_is_reproducible_and_lists_its_files():
     made = parts.archive()
     assert made.content == parts.archive.__wrapped__().content
     with zipfile.ZipFile(io.BytesIO(made.content)) as archive:
@@ -55,7 +55,7 @@ def test_the_archive_of_a_version_is_the_same_bytes_and_lists_what_is_in_it():
     assert made.name == f"{nodetune.__version__}-{hashlib.sha256(manifest).hexdigest()[:16]}"
 
 
-def test_the_program_is_there_before_what_calls_it_and_slurm_hears_last():
+def test_the_program_comes_first_and_slurm_conf_last():
     groups = install.install(install.Wanted(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
     kinds = [change["change"] for change in changes(groups)]
     assert kinds[:2] == ["program", "file"]
@@ -68,7 +68,7 @@ def test_every_script_is_one_that_the_shell_understands():
     scripts = [
         each for each in changes(install.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
     ]
-    assert len(scripts) == len(deploy_paths.HOOKS) + 1
+    assert len(scripts) == len(deploy_paths.SCRIPTS) + 1
     for each in scripts:
         assert each["mode"] == "0755"
         subprocess.run(["/bin/sh", "-n"], input=each["content"], text=True, check=True)
@@ -90,7 +90,7 @@ def test_only_folders_of_programs_are_ever_removed():
     assert parts.folders(given) == given[:1]
 
 
-def test_slurm_is_asked_for_what_it_lacks_and_keeps_the_words_that_it_has():
+def test_only_missing_words_are_added_to_slurm_conf():
     assert set(slurm_conf.missing({})) == set(slurm_conf.LINES)
     told = """Configuration data as of 2026-11-21T10:00:00
 Prolog[0]               = /etc/slurm/own.sh
@@ -111,13 +111,13 @@ HealthCheckInterval     = 300 sec
     assert not slurm_conf.calls_us(slurm_conf.running("Prolog = (null)\nEpilog = /etc/slurm/epilog\n"))
 
 
-def test_a_slurm_that_would_end_the_guard_before_it_is_through_is_told():
+def test_a_prolog_timeout_shorter_than_the_guard_is_reported():
     settings = slurm_conf.running("PrologEpilogTimeout     = 5\nEpilogTimeout = 65534\nPrologTimeout = 20 sec\n")
     assert slurm_conf.hurried(settings, install.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
     assert slurm_conf.hurried(slurm_conf.running("PrologEpilogTimeout     = 65534\n"), 1e6) == {}
 
 
-def test_a_difference_names_what_is_newly_gated_and_what_is_judged_otherwise():
+def test_a_diff_names_new_gates_and_changed_rules():
     before, after = policy(), policy(mode="enforce")
     dropped = before["checks"].pop()["id"]
     before["checks"][0]["severity"] = "low"
@@ -191,7 +191,7 @@ def test_slurm_conf_is_byte_for_byte_as_before_once_our_lines_are_out(text):
     assert with_lines(written, {}) == text
 
 
-def test_words_are_added_to_those_of_the_site_and_its_line_is_kept_as_a_comment():
+def test_the_line_of_the_site_is_kept_as_a_comment():
     written = with_lines(CONF)
     assert "\nSchedulerParameters=bf_continue,nohold_on_prolog_fail\n" in written
     assert "\n# nodetune guard took over: SchedulerParameters=bf_continue  # ours\n" in written
@@ -228,7 +228,7 @@ def bring(change):
     return before
 
 
-def test_a_program_is_unpacked_compiled_and_runs_and_goes_with_its_folders(a_program, tmp_path):
+def test_a_program_is_unpacked_run_and_removed_completely(a_program, tmp_path):
     before = bring(a_program)
     folder = Path(a_program["path"])
     assert program.read(a_program) == program.wanted(a_program, before) == {"python": sys.executable}
@@ -247,7 +247,7 @@ def test_a_program_is_unpacked_compiled_and_runs_and_goes_with_its_folders(a_pro
         text=True,
         env={},
     )
-    assert (done.returncode, done.stdout) == (0, "last run: none since boot\nblind: never since boot\n"), done
+    assert (done.returncode, done.stdout) == (0, "last run: none since boot\ninconclusive: never since boot\n"), done
     assert all(path.stat().st_mode & 0o022 == 0 for path in folder.rglob("*") if not path.is_symlink())
     program.put(a_program, before)
     assert not (tmp_path / "opt").exists()
@@ -338,15 +338,17 @@ def node(tmp_path):
     return Node()
 
 
-def test_the_exit_code_and_line_are_those_that_node_problem_detector_wants(node):
+def test_check_answers_as_node_problem_detector_expects(node):
     assert node.check() == (2, "the guard has not looked at this node since it started")
     node.looked("pass")
     assert node.check() == (0, "all gating checks pass")
     node.looked("fail", "nodetune: gpu-lost: GPU3\n" + "é" * 200)
     code, line = node.check()
     assert (code, len(line), line.startswith("gpu-lost: GPU3 ?")) == (1, 80, True)
-    node.looked("blind", "no driver")
-    assert node.check() == (2, "the guard is blind: no driver")
+    node.looked("inconclusive", "no driver")
+    assert node.check() == (2, "inconclusive: no driver")
+    node.looked("blind", "written by 0.1.0")
+    assert node.check() == (2, "inconclusive: written by 0.1.0")
     node.looked("pass", age=3600)
     assert node.check() == (2, "the guard last looked 60 minutes ago: is its timer at work?")
     node.looked("pass")
@@ -366,6 +368,7 @@ def test_metrics_appear_whole_and_name_the_failing_checks(node):
         'nodetune_guard_result{verdict="fail"} 1\n',
         'nodetune_guard_result{verdict="pass"} 0\n',
         'nodetune_guard_failing_check{check="gpu-lost",severity="critical"} 1\n',
+        "nodetune_guard_inconclusive_runs_total 3\n",
         "nodetune_guard_blind_runs_total 3\n",
         "nodetune_guard_switched_off 0\n",
         "nodetune_guard_result_duration_seconds 0.5\n",
@@ -373,6 +376,15 @@ def test_metrics_appear_whole_and_name_the_failing_checks(node):
         assert line in text
     assert [path.name for path in node.folder.glob("nodetune.prom*")] == ["nodetune.prom"]
     assert textfile.stat().st_mode & 0o777 == 0o644
+
+
+@pytest.mark.parametrize("verdict", ["inconclusive", "blind"])
+def test_metrics_name_an_inconclusive_result_by_both_words(node, verdict):
+    node.looked(verdict, "no driver")
+    node.check(node.folder / "nodetune.prom")
+    text = (node.folder / "nodetune.prom").read_text()
+    values = {name: f'result{{verdict="{name}"}} 1\n' in text for name in ("pass", "fail", "inconclusive", "blind")}
+    assert values == {"pass": False, "fail": False, "inconclusive": True, "blind": True}
 
 
 def test_metrics_that_cannot_be_written_are_not_known_and_say_so(node):

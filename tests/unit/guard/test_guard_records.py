@@ -54,7 +54,7 @@ def test_a_pass_ends_with_its_time_and_with_the_policy(run, policy):
 
 
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
-def test_a_pass_of_another_boot_or_of_a_clock_that_jumped_does_not_count(run, policy, at):
+def test_a_pass_before_a_reboot_or_clock_jump_does_not_count(run, policy, at):
     keep(run, policy, "node")
     words = records.read(f"{run}/pass/node").split()
     words[at] = {0: "other", 1: "other", 2: str(10**20), 3: "1"}[at]
@@ -90,7 +90,7 @@ def test_a_job_that_passes_again_gets_the_last_reading_as_its_own(run, policy):
     assert records.read(f"{run}/snap/7.json") == "{}"
 
 
-def test_folders_keep_their_newest_files_and_drop_what_a_killed_run_was_writing(tmp_path):
+def test_folders_keep_the_newest_files_and_drop_partial_ones(tmp_path):
     for number in range(30):
         (tmp_path / f"{number}.json").write_text("x")
         os.utime(tmp_path / f"{number}.json", (number, number))

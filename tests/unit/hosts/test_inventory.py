@@ -413,7 +413,7 @@ def encrypted(text):
     return f"!vault |\n{lines}\n"
 
 
-def test_a_vault_is_opened_with_the_password_file_that_ansible_would_use(write, monkeypatch):
+def test_a_vault_is_opened_with_the_password_file_of_ansible(write, monkeypatch):
     write("hosts.yml", f"all:\n  hosts:\n    a:\n      ansible_become_password: {encrypted('s3cret')}")
     assert "ANSIBLE_VAULT_PASSWORD_FILE" in targets("hosts.yml")[0].problem
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", write("pass.txt", "vault-pass\n"))

@@ -53,7 +53,7 @@ def host(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("name", remote.names())
-def test_the_controller_gives_each_measurement_the_time_that_it_says_it_takes(name):
+def test_each_measurement_gets_the_time_that_it_states(name):
     module = importlib.import_module(f"nodetune.measurements.{name}")
     assert remote.seconds_of({"name": name}) == module.SECONDS
 
@@ -116,7 +116,7 @@ def test_a_python_that_is_too_old_says_so(host):
     assert run._decoder.old == "2.7"
 
 
-def test_a_measurement_over_its_deadline_is_killed_and_its_last_step_named(host, marker):
+def test_a_late_measurement_is_killed_and_its_step_named(host, marker):
     reason = failure(host, SLEEPS, seconds=1.5, marker=marker)
     assert reason == "not done within 1.5 s and killed; it was at: sleeping for good"
     assert gone(lambda: alive(marker)) == [], "nothing of what it started is left, orphans included"
@@ -244,7 +244,7 @@ def measure(options, report):
 """
 
 
-def test_a_killed_supervisor_takes_measurements_and_their_tools_with_it(host, marker):
+def test_a_killed_supervisor_ends_measurements_and_tools(host, marker):
     asked = {"measurements": [{"name": "planted", "options": {"marker": marker}, "seconds": 300}]}
     run = host(asked, planted=DIES)
     assert run.until(lambda event: event.get("step", {}).get("text") == "sleeping for good")
@@ -346,7 +346,7 @@ def measure(options, report):
 """
 
 
-def test_hosts_that_share_one_script_and_one_input_take_places_by_their_number(tmp_path, monkeypatch):
+def test_hosts_with_a_shared_script_take_their_own_place(tmp_path, monkeypatch):
     monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, meets=MEETS))
     pair = plan("meets", group={"hosts": ["a", "b"]})
     script, nonce = payload.measuring({**plan("meets"), "plans": [pair], "hosts": ["a", "b"], "of": [0, 0]})

@@ -84,7 +84,7 @@ def test_all_gpus_at_once_are_records_of_their_own(run):
     assert len(records) == 12
 
 
-def test_a_copy_within_the_gpu_counts_what_is_read_and_what_is_written(run):
+def test_a_copy_within_a_gpu_counts_reads_and_writes(run):
     found = figures(run("gpu_memory"))
     assert found == {("device_copy", gpu): pytest.approx(2 * 2133) for gpu in ("GPU0", "GPU1")}
 
@@ -109,7 +109,7 @@ def test_single_pairs_can_be_measured_again(run, only):
     assert set(found) == {("p2p", "GPU2→GPU0")}
 
 
-def test_gpus_that_cannot_reach_each_other_are_measured_through_the_host(run):
+def test_gpus_without_p2p_are_measured_through_the_host(run):
     records = run("gpu_p2p", fault="far")
     assert {each["about"]["peer_access"] for each in records} == {False}
     assert figures(records)["p2p", "GPU0→GPU1"] == pytest.approx(20)

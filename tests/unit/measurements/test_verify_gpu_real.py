@@ -202,7 +202,7 @@ def filled():
 
 
 @pytest.mark.parametrize("name", ["gpu_copy", "gpu_memory", "gemm", "gpu_load"])
-def test_a_gpu_whose_memory_is_taken_fails_in_words_and_the_others_go_on(name):
+def test_a_gpu_without_free_memory_fails_alone(name):
     with filled():
         records = run(name, QUICK[name])
     by_subject = {}

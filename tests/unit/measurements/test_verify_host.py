@@ -23,7 +23,7 @@ def measured(name, **options):
 # Memory
 
 
-def test_memory_of_every_node_is_measured_and_what_was_copied_compared():
+def test_the_memory_of_every_node_is_measured_and_verified():
     found = measured("memory", repeats=2)
     local = {record["subject"]: record for record in found if record["metric"] == "local"}
     assert set(local) == {f"node{number}" for number in numa.nodes()}
@@ -36,14 +36,14 @@ def test_memory_of_every_node_is_measured_and_what_was_copied_compared():
         assert record["about"]["local"]
 
 
-def test_each_node_is_measured_from_another_one_and_all_pairs_on_demand():
+def test_remote_memory_is_measured_and_all_pairs_on_demand():
     assert memory.far_pairs([0, 1, 2], "ring") == [(0, 1), (1, 2), (2, 0)]
     assert memory.far_pairs([0, 1], "ring") == [(0, 1), (1, 0)]
     assert memory.far_pairs([0], "ring") == memory.far_pairs([], "ring") == memory.far_pairs([0, 1], "none") == []
     assert len(memory.far_pairs([0, 1, 2, 3], "all")) == 12
 
 
-def test_buffers_are_larger_than_the_caches_and_smaller_than_what_is_free():
+def test_buffers_exceed_the_caches_and_fit_into_free_memory():
     gib = 1 << 30
     assert memory.buffer_size(threads=48, free=500 * gib, cache=384 << 20) == memory.LARGEST
     alone = memory.buffer_size(threads=1, free=500 * gib, cache=384 << 20)
@@ -95,7 +95,7 @@ def test_the_gap_of_one_in_a_thousand_readings():
     assert (found["longest"], found["lost"]) == (100.0, sum(many) / 100_000.0)
 
 
-def test_where_fewer_gaps_than_one_in_a_thousand_were_kept_the_limit_is_given():
+def test_few_kept_gaps_give_the_limit_instead():
     found = jitter.gaps([3.0, 9.0], count=50_000, limit=0.5, seconds=10.0)
     assert (found["p999"], found["at_most"], found["longest"]) == (0.5, True, 9.0)
     assert jitter.gaps([], count=50_000, limit=0.5, seconds=10.0)["longest"] == 0.5

@@ -56,7 +56,7 @@ def table(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_bandwidths_are_those_that_nccl_tests_prints_for_the_same_size_and_time(name):
+def test_bandwidths_equal_those_of_nccl_tests(name):
     found, printed = table(name)
     large = [(case, seconds) for case, seconds, _ in found if case[0] >= 64 << 20]
     assert len(large) == (4 if name == "alltoall" else 8)
@@ -121,7 +121,7 @@ WAYS = [
 
 @pytest.mark.parametrize("ranks", [2, 3, 8])
 @pytest.mark.parametrize(("name", "in_place"), WAYS)
-def test_what_is_wanted_of_every_rank_is_what_the_collective_is_defined_to_give(name, ranks, in_place):
+def test_each_rank_expects_the_defined_result(name, ranks, in_place):
     size, limit = nccl_ops.counted(name, 24000, ranks), nccl_ops.top("float32", ranks)
     buffers = [before(name, size, ranks, rank, in_place, limit) for rank in range(ranks)]
     after = carried_out(name, buffers, in_place)
@@ -135,7 +135,7 @@ def test_what_is_wanted_of_every_rank_is_what_the_collective_is_defined_to_give(
         assert checked == (nccl_ops.share(name, size, ranks) if name == "reduce_scatter" else size)
 
 
-def test_no_chunk_of_a_power_of_two_looks_like_another_one_or_another_ranks():
+def test_every_chunk_of_every_rank_has_its_own_pattern():
     period = nccl_ops.values(0, nccl_ops.PERIOD)
     for power in range(2, 34):
         shift = (1 << power) // 4 % nccl_ops.PERIOD
@@ -242,12 +242,12 @@ def test_shared_memory_is_read_from_a_log_with_p2p_off():
     assert path["settings"]["NCCL_P2P_DISABLE"] == "1"
 
 
-def test_sockets_are_read_with_their_interface_and_without_its_address():
+def test_sockets_have_an_interface_and_no_address():
     path = path_of("log-net.txt")
     assert (path["transport"], path["nics"], path["gdr"]) == ("NET/Socket", ["eth0"], False)
 
 
-def test_the_algorithm_is_that_of_the_size_and_not_that_of_our_own_small_sums():
+def test_the_algorithm_ignores_our_own_small_collectives():
     log = nccl_log.Log()
     log.feed(recorded("log-p2p.txt"))
     assert log.chosen("AllReduce", 64 << 20) == {"algorithm": "RING", "protocol": "SIMPLE", "channels": 24}
@@ -292,7 +292,7 @@ def test_nvls_is_the_transport_where_it_was_the_algorithm():
     assert nccl_results.described({}, path, {})["transport"] == "P2P"
 
 
-def test_a_log_that_arrives_in_pieces_is_read_as_a_whole_and_warnings_are_kept():
+def test_a_log_in_pieces_is_joined_and_keeps_warnings():
     text = recorded("log-net.txt") + "host:1:1 [0] NCCL WARN NET/Socket : connection refused\n"
     whole, pieces = nccl_log.Log(), nccl_log.Log()
     whole.feed(text)
@@ -336,7 +336,7 @@ def part(wrong=0, everywhere=0, seconds=(0.004, 0.005, 0.006)):
 CASE = {"name": "all_reduce", "size": 1 << 30, "in_place": False}
 
 
-def test_a_record_holds_the_busbw_of_each_repeat_and_what_it_depends_on():
+def test_a_record_has_the_busbw_of_each_repeat_and_conditions():
     (record,) = result(CASE, [(1, part()), (0, part())]).records
     assert record["metric"] == "all_reduce"
     assert record["samples"] == [268.435, 214.748, 178.957]  # 2 ranks: busbw is algbw

@@ -63,7 +63,7 @@ def test_a_member_reads_what_it_is_sent():
         assert (0, "case", "c0ffee") in listen(team)
 
 
-def test_a_member_that_dies_is_named_with_what_it_was_at_and_nobody_is_left():
+def test_a_dead_member_is_named_with_its_step():
     die = says(("step", "all_reduce of 1 GiB"), then=lambda: os.kill(os.getpid(), signal.SIGKILL))
     with nccl_team.Team([("rank 0 on GPU0", says(then=wait)), ("rank 1 on GPU1", die)]) as team:
         with pytest.raises(
@@ -120,7 +120,7 @@ def test_the_member_that_died_is_blamed_not_the_one_that_lost_it():
         listen(team)
 
 
-def test_what_another_host_says_of_itself_comes_before_what_follows_from_it_here():
+def test_messages_of_a_peer_come_before_their_effects():
     def elsewhere():
         raise MeasurementError("gpu2: rank 9 on GPU1 was killed")
 
@@ -217,7 +217,7 @@ def test_a_rank_that_is_lost_on_one_host_is_named_on_all(rendezvous, ill, words)
     assert re.fullmatch("gpu2: " + text, found["gpu1"][0])
 
 
-def test_a_rank_that_never_comes_costs_no_more_than_the_deadline_and_is_named(rendezvous):
+def test_a_missing_rank_is_named_at_the_deadline(rendezvous):
     found = failures(met(["gpu1", "gpu2"], {"ill": {"1": "never comes"}}, seconds=6))
     assert "rank 3 on GPU1" in found["gpu2"][0]
     assert "was at: preparing" in found["gpu2"][0]

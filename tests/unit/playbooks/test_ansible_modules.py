@@ -147,7 +147,7 @@ def test_a_second_run_changes_nothing_and_leaves_no_journal(play, tmp_path, etc)
     assert [path.name for path in (tmp_path / "lib/nodetune/runs").iterdir()] == ["run-1"]
 
 
-def test_a_host_held_by_another_run_is_left_alone_until_that_run_is_taken_over(play, tmp_path, etc):
+def test_a_host_of_another_run_waits_until_it_is_taken_over(play, tmp_path, etc):
     groups = [group("first", files((etc / "a", "one\n")))]
     held = {"run": "theirs", "controller": "ben@head2", "since": 0, "boot": boot_id()}
     (tmp_path / "run/nodetune").mkdir()
@@ -185,7 +185,7 @@ def test_a_full_disk_stops_before_anything_is_changed(play, etc, tmp_path):
     assert not (tmp_path / "run/nodetune/lock").exists(), "the host is free again"
 
 
-def test_a_full_disk_under_a_file_leaves_the_old_one_and_the_other_changes_go_on(play, etc, tmp_path):
+def test_a_full_disk_keeps_the_old_file_and_other_changes(play, etc, tmp_path):
     (tmp_path / "small").mkdir()
     wishes = files((tmp_path / "small/a", "x" * 50_000), (etc / "b", "b\n"))
     full = (

@@ -143,7 +143,7 @@ def test_other_gpus_are_left_alone(node):
     assert [gpu for gpu, mode in enumerate(modes) if mode == "prohibited"] == [2, 5]
 
 
-def test_without_persistence_mode_a_setting_that_the_driver_drops_is_told(library, tmp_path):
+def test_without_persistence_mode_a_lost_setting_is_reported(library, tmp_path):
     result = Node(library, tmp_path).do(("compute_mode", "prohibited"))
     assert 'the host kept GPU0 compute_mode: "default"' in result["problems"][0]["message"]
 
@@ -253,7 +253,7 @@ def test_a_lost_gpu_costs_only_itself_and_is_named(node):
     assert [node.value("compute_mode", gpu) for gpu in (0, 2)] == ["prohibited", "prohibited"]
 
 
-def test_a_driver_that_hangs_is_left_alone_after_a_time_and_the_call_is_named(node):
+def test_a_hanging_driver_is_given_up_and_its_call_named(node):
     node.control("hang=nvmlDeviceSetComputeMode:forever")
     code = CARRY_OUT.replace(
         "result = ", "from nodetune_host import nvml\nnvml.CALL_SECONDS = nvml.GPU_SECONDS = 1\nresult = ", 1

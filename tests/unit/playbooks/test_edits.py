@@ -65,7 +65,7 @@ def test_options_named_by_the_change_are_taken_out_too():
     assert after == "a /b ext4 rw,noatime 0 0"
 
 
-def test_a_mount_point_that_is_not_in_fstab_is_refused_with_what_to_do():
+def test_a_mount_point_missing_in_fstab_is_refused_with_advice():
     with pytest.raises(ValueError, match=r"no line mounts /srv: where a unit does, .*systemctl edit"):
         edits.fstab_option(FSTAB, "/srv", "noatime")
 
@@ -200,7 +200,7 @@ def test_bytes_that_are_no_utf8_stay_as_they_are(tmp_path):
     assert path.read_bytes() == b"# caf\xe9\n# nodetune turned swap off: a none swap sw 0 0\n"
 
 
-def test_an_edit_with_nothing_to_do_in_a_missing_file_leaves_it_missing(tmp_path):
+def test_an_edit_without_effect_does_not_create_the_file(tmp_path):
     change = {"change": "edit", "path": str(tmp_path / "fstab"), "how": "fstab_no_swap"}
     now = edit.read(change)
     assert edit.wanted(change, now) == now

@@ -109,7 +109,7 @@ def test_a_link_is_written_through_and_named(tmp_path):
     assert file.label(wish) == f"{tmp_path}/link (a link to {tmp_path}/real)"
 
 
-def test_a_file_that_somebody_masked_by_a_link_to_dev_null_is_left_alone(tmp_path):
+def test_a_file_masked_by_a_link_to_dev_null_is_left_alone(tmp_path):
     (tmp_path / "masked.conf").symlink_to("/dev/null")
     with pytest.raises(ChangeError, match=r"masked.conf \(a link to /dev/null\) is not a regular file: left alone"):
         file.read(change(tmp_path / "masked.conf"))
@@ -144,7 +144,7 @@ def test_no_content_means_no_file(tmp_path):
     assert (tmp_path / "file").read_text() == "old\n"
 
 
-def test_what_a_killed_run_left_beside_a_file_goes_with_the_next_write(tmp_path):
+def test_the_next_write_removes_files_of_a_killed_run(tmp_path):
     (tmp_path / ".file.nodetune-part").write_text("half")
     apply(change(tmp_path / "file"))
     assert all_below(tmp_path) == ["file"]

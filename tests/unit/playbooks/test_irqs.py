@@ -80,7 +80,7 @@ def test_a_card_whose_near_cpus_are_all_offline_gets_others(tree):
     assert places() == {"0000:af:00.0": ["0", "1"]}
 
 
-def test_disks_bridges_other_graphics_and_devices_of_guests_are_left_alone(tree):
+def test_only_interrupts_of_gpus_and_adapters_are_moved(tree):
     tree.device("0000:01:00.0", DISK, 4, driver="nvme")
     tree.device("0000:02:00.0", BRIDGE, 1, driver="pcieport")
     tree.device("0000:03:00.0", GPU, 1, driver="ast", vendor="0x1a03")
@@ -88,7 +88,7 @@ def test_disks_bridges_other_graphics_and_devices_of_guests_are_left_alone(tree)
     assert irqs.read({}) == {}
 
 
-def test_vectors_that_no_driver_handles_or_the_kernel_keeps_are_left_alone(tree):
+def test_unused_and_managed_vectors_are_left_alone(tree):
     first, second, third = tree.device("0000:3b:00.0", NIC, 3)
     tree.write(f"actions/{second}/actions", "")
     (tree.root / f"irq/{third}/smp_affinity_list").chmod(0o444)
@@ -127,7 +127,7 @@ def event(number):
     return struct.pack("=IHHIIBBHi", 32, 16, 0, 0, 0, 0, 0, 1, number)
 
 
-def test_cards_that_come_up_are_noticed_and_links_of_containers_are_not(tree, monkeypatch):
+def test_new_cards_are_noticed_and_container_links_are_not(tree, monkeypatch):
     monkeypatch.setattr(irqs, "LINKS", str(tree.root / "net"))
     tree.write("net/ens2/device/class", NIC)
     tree.write("net/ens2/ifindex", "2")

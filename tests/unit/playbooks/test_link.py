@@ -87,7 +87,7 @@ def test_a_number_for_rings_is_meant_for_both_directions():
     assert link.wanted(change, {"rx": 256, "tx": 512}) == {"rx": 2048, "tx": 2048}
 
 
-def test_the_timer_of_a_link_with_odd_signs_in_its_name_is_a_valid_unit():
+def test_a_link_with_special_characters_has_a_valid_timer():
     assert link.timer({"link": "eth0@v+1", "setting": "mtu"}) == "nodetune-link-eth0_v_1-mtu"
 
 

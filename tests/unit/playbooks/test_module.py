@@ -29,11 +29,11 @@ def kernel(tmp_path, monkeypatch):
         ("bbr", False),
     ],
 )
-def test_a_module_is_there_when_loaded_or_built_in_however_it_is_written(kernel, name, there):
+def test_a_module_is_present_if_loaded_or_built_in(kernel, name, there):
     assert module.read({"name": name}) is there
 
 
-def test_a_kernel_without_a_list_of_built_in_modules_is_judged_by_what_is_loaded(kernel, monkeypatch):
+def test_without_a_built_in_list_loaded_modules_count(kernel, monkeypatch):
     monkeypatch.setattr(module, "MODULES", "/nonexistent")
     assert module.read({"name": "tcp_bbr"}) is False
 

@@ -159,7 +159,7 @@ def test_an_older_driver_is_had_by_naming_every_version(apt_of):
     assert f"{NEW}-1" not in apt.would_install(*named).values()
 
 
-def test_apt_itself_does_not_keep_fabric_manager_at_the_drivers_version(apt_of):
+def test_apt_alone_does_not_match_fabric_manager_to_the_driver(apt_of):
     """The reason why nodetune has to."""
     chosen = apt_of("lagging", "distribution").would_install(*COMPUTE)
     assert (chosen["nvidia-driver-cuda"], chosen["nvidia-fabricmanager"]) == (f"{NEW}-1", f"{OLD}-1")
@@ -370,7 +370,7 @@ def test_the_compute_rpms_and_the_fabric_come_in_one_version(dnf_of):
     assert "xorg-x11-nvidia" not in chosen
 
 
-def test_dnf_itself_does_not_keep_fabric_manager_at_the_drivers_version(dnf_of):
+def test_dnf_alone_does_not_match_fabric_manager_to_the_driver(dnf_of):
     chosen = dnf_of("lagging", "distribution").would_install(*COMPUTE_RPM)
     assert (chosen["nvidia-driver-cuda"], chosen["nvidia-fabricmanager"]) == (NEW, OLD)
 

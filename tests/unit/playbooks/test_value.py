@@ -67,7 +67,7 @@ def test_a_glob_stands_for_all_files_that_are_there(tmp_path):
     assert (tmp_path / "cpu2").read_text() == "powersave\n"
 
 
-def test_a_device_that_is_gone_does_not_keep_the_others_from_being_taken_back(tmp_path):
+def test_a_missing_device_does_not_stop_the_rollback_of_others(tmp_path):
     for disk in ("sda", "sdb"):
         (tmp_path / disk).write_text("old\n")
     wish = change(tmp_path / "sd*", "new")
@@ -84,7 +84,7 @@ def test_a_file_that_is_not_there_is_a_problem_with_its_path():
         value.read(change("/proc/sys/vm/no_such_thing", "1"))
 
 
-def test_a_setting_with_two_names_is_restored_by_the_name_that_held_it(tmp_path):
+def test_a_setting_is_restored_by_the_name_that_was_set(tmp_path):
     """Zero cannot be written to dirty_bytes: dirty_ratio is written instead."""
     (tmp_path / "vm").mkdir()
     (tmp_path / "vm/dirty_bytes").write_text("0\n")
@@ -151,7 +151,7 @@ except ChangeError as problem:
     assert got == f"{SLOW_START}: the kernel refuses 'many' (invalid argument)"
 
 
-def test_the_first_of_several_refusals_is_named_and_the_others_counted(tmp_path):
+def test_the_first_refusal_is_named_and_others_are_counted(tmp_path):
     wish = change("/proc/self/stat*", "1")
     with pytest.raises(ChangeError, match=r"^/proc/self/stat.* \(and \d+ more\)$"):
         apply(wish)

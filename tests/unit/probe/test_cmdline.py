@@ -52,7 +52,7 @@ def entry(tree, files):
     return cmdline.boot_entry()
 
 
-def test_the_last_of_an_argument_given_twice_holds_and_flags_are_empty(tree, collect):
+def test_the_last_of_equal_arguments_wins_and_flags_are_empty(tree, collect):
     tree({"/proc/cmdline": 'BOOT_IMAGE=/vmlinuz quiet a=1 a=2 dyndbg="file x +p" -- init=ours\n'})
     facts = collect("cmdline", ["running.a", "running.quiet", "running.dyndbg", "running.init"])
     assert facts["cmdline.running.a"] == {"value": "2"}
@@ -61,7 +61,7 @@ def test_the_last_of_an_argument_given_twice_holds_and_flags_are_empty(tree, col
     assert "absent" in facts["cmdline.running.init"]
 
 
-def test_quotes_apostrophes_and_backslashes_are_taken_as_the_kernel_takes_them(tree, collect):
+def test_quotes_and_backslashes_are_read_as_by_the_kernel(tree, collect):
     tree({"/proc/cmdline": "root=LABEL=it's a=x\\x2dy b=1\n"})
     facts = collect("cmdline", ["running.root", "running.a", "running.b"])
     assert [fact.get("value") for name, fact in facts.items() if name.count(".") == 2] == ["LABEL=it's", "x\\x2dy", "1"]
@@ -122,7 +122,7 @@ def test_an_entry_for_the_next_boot_only_goes_before_all(tree):
     assert entry(tree, files)["value"]["kernel"] == "6.8.0-51-generic"
 
 
-def test_the_newest_boot_loader_entry_is_found_by_number_and_not_by_letter(tree, collect):
+def test_boot_loader_entries_are_sorted_by_number(tree, collect):
     files = {
         BLS.format("5.14.0-70.el9.x86_64"): ENTRY.format("5.14.0-70.el9.x86_64", "old"),
         BLS.format("5.14.0-427.el9.x86_64"): ENTRY.format("5.14.0-427.el9.x86_64", "new $tuned_params"),
@@ -159,7 +159,7 @@ def test_a_configuration_that_only_root_may_read_is_not_guessed(tree, monkeypatc
     assert entry(tree, {}) == {"unread": "/boot/grub2/grub.cfg: permission denied: needs root (--become)"}
 
 
-def test_a_grub_environment_that_cannot_be_read_leaves_the_default_unknown(tree, monkeypatch):
+def test_an_unreadable_grub_environment_is_unread(tree, monkeypatch):
     tree({"/boot/grub/grub.cfg": GRUB.replace("DEFAULT", "${saved_entry}"), "/boot/grub/grubenv": "saved_entry=1>1"})
     plain = read.text
 

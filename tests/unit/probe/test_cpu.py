@@ -129,7 +129,7 @@ def test_a_latency_limit_that_may_not_be_read_says_what_it_needs(tree, collect):
     assert "needs root" in collect("cpu")["cpu.dma_latency_us"]["unread"]
 
 
-def test_throttle_counts_are_told_per_package_and_for_its_hottest_core(tree, collect):
+def test_throttle_counts_have_each_package_and_hottest_core(tree, collect):
     files = {}
     for number in range(4):
         folder = f"{CPU}/cpu{number}/thermal_throttle/"
@@ -157,7 +157,7 @@ def test_cpusets_of_both_control_group_versions_are_read(tree, collect):
     assert value(collect("cpu"), "cpusets") == {"system.slice": {"cpus": "0-3", "count": 4}}
 
 
-def test_allowed_cpus_of_several_drop_ins_add_up_and_an_empty_one_starts_over(tree, collect):
+def test_allowed_cpus_add_up_and_an_empty_value_resets_them(tree, collect):
     folder = "/etc/systemd/system/system.slice.d/"
     tree(
         host(

@@ -110,7 +110,7 @@ def test_no_library_means_that_the_host_has_no_nvml(nvml):
     assert "absent" in facts["gpu.count"]
 
 
-def test_a_version_mismatch_is_unread_with_its_reason_and_a_status_to_judge(nvml):
+def test_a_version_mismatch_is_unread_with_a_status(nvml):
     facts = nvml(errors={"nvmlInit": VERSION_MISMATCH})
     assert "different versions" in facts["gpu.nvml"]["unread"]
     assert "different versions" in facts["gpu.count"]["unread"]

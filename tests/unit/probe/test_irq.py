@@ -32,7 +32,7 @@ def devices(facts):
     return facts["irq.devices"]["value"]
 
 
-def test_a_card_tells_where_its_interrupts_go_and_how_many_are_elsewhere(tree, collect):
+def test_a_card_counts_its_remote_interrupts(tree, collect):
     tree(device("0000:18:00.0", "0x020000", "mlx5_core", {10: 64, 11: 65, 12: 3}, **{"net/eth0/mtu": "9000"}))
     card = devices(collect("irq"))["0000:18:00.0"]
     assert (card["kind"], card["name"], card["numa_node"], card["irqs"]) == ("nic", "eth0", 1, 3)
@@ -68,7 +68,7 @@ def test_a_device_that_a_guest_owns_is_left_out(tree, collect):
     assert devices(collect("irq")) == {}
 
 
-def test_a_managed_interrupt_that_the_kernel_placed_elsewhere_is_no_stray(tree, collect):
+def test_a_managed_interrupt_elsewhere_is_not_counted(tree, collect):
     tree(
         {
             **device("0000:18:00.0", "0x020000", "mlx5_core", {10: 0}),

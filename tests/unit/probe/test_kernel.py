@@ -31,13 +31,13 @@ def test_the_clock_source_and_its_alternatives(seen):
     assert facts["clocksources"] == {"value": ["hpet", "acpi_pm"]}
 
 
-def test_each_vulnerability_has_its_own_text_and_an_old_kernel_has_none(seen):
+def test_vulnerabilities_have_texts_and_old_kernels_none(seen):
     assert "absent" in seen({})["vulnerabilities"]
     facts = seen({"/sys/devices/system/cpu/vulnerabilities/mds": "Vulnerable; SMT vulnerable\n"})
     assert facts["vulnerabilities"] == {"each": {"mds": {"value": "Vulnerable; SMT vulnerable"}}}
 
 
-def test_installed_kernels_are_counted_by_number_and_rescue_images_do_not_count(seen):
+def test_kernels_are_counted_without_rescue_images(seen):
     facts = seen(images("6.8.0-100-generic", RUNNING, "0-rescue-4f1e") | {"/boot/initrd.img-6.8.0-200-generic": ""})
     assert facts["installed"] == {"value": [RUNNING, "6.8.0-100-generic"]}
 
@@ -48,7 +48,7 @@ def test_kernels_in_loader_folders_and_with_their_modules_count(seen):
     assert facts["installed"] == {"value": ["6.10.0", "6.11.0-1"]}
 
 
-def test_the_newest_is_looked_for_among_kernels_of_the_running_flavour(seen):
+def test_the_newest_kernel_is_one_of_the_running_flavour(seen):
     facts = seen(images(RUNNING, "6.8.0-60-generic", "6.8.0-1018-nvidia"))
     assert facts["newest"] == {"value": "6.8.0-60-generic"}
     facts = seen(images("5.14.0-427.el9.x86_64", "5.14.0-503.14.1.el9_5.x86_64"), "5.14.0-427.el9.x86_64")
@@ -76,7 +76,7 @@ def test_a_host_that_is_started_from_outside_has_no_next_kernel(seen):
     assert "absent" in facts["next_nvidia_module"]
 
 
-def test_the_nvidia_module_of_the_next_kernel_is_found_in_depmod_s_list(seen):
+def test_depmod_lists_the_nvidia_module_of_the_next_kernel(seen):
     listed = "kernel/fs/ext4.ko.zst: kernel/lib/crc16.ko.zst\nupdates/dkms/nvidia.ko.zst: kernel/drm.ko.zst\n"
     modules = "/lib/modules/6.8.0-60-generic/modules.dep"
     facts = seen({"/boot/grub/grub.cfg": GRUB, modules: listed})
@@ -121,7 +121,7 @@ def test_no_nvidia_driver_is_absent(seen):
     assert all("absent" in facts["nvidia_" + name] for name in ("flavour", "module_version", "libraries"))
 
 
-def test_the_library_that_the_link_leads_to_counts_and_leftovers_do_not(seen):
+def test_only_the_library_behind_the_link_counts(seen):
     folder = "/usr/lib/x86_64-linux-gnu/"
     facts = seen(
         {

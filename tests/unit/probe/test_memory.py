@@ -18,7 +18,7 @@ def seen(tree, collect, files):
     return collect("memory")
 
 
-def test_sizes_are_read_and_a_field_that_is_missing_is_absent_and_not_zero(tree, collect):
+def test_a_missing_size_is_absent_and_not_zero(tree, collect):
     facts = seen(tree, collect, {})
     assert facts["memory.total_kb"] == {"value": 2113441720}
     assert facts["memory.swap_free_kb"] == {"value": 8000000}
@@ -26,7 +26,7 @@ def test_sizes_are_read_and_a_field_that_is_missing_is_absent_and_not_zero(tree,
     assert "absent" in collect("memory")["memory.swap_total_kb"]
 
 
-def test_a_choice_is_the_word_in_brackets_and_a_kernel_without_it_is_absent(tree, collect):
+def test_a_choice_is_the_word_in_brackets_or_absent(tree, collect):
     facts = seen(tree, collect, {"/sys/kernel/mm/transparent_hugepage/enabled": "always [madvise] never\n"})
     assert facts["memory.thp.enabled"] == {"value": "madvise"}
     assert "absent" in facts["memory.thp.defrag"]
@@ -80,7 +80,7 @@ def test_the_fragmentation_index_is_taken_at_the_size_of_a_huge_page(tree, colle
     assert seen(tree, collect, files)["memory.extfrag_index"] == {"each": {"node0": {"value": 0.945}}}
 
 
-def test_errors_are_counted_for_each_module_and_for_those_pinned_on_none(tree, collect):
+def test_errors_are_counted_per_module_and_for_unknown_ones(tree, collect):
     files = {
         MC + "/mc0/seconds_since_reset": "86400",
         MC + "/mc0/dimm0/dimm_label": "CPU0_DIMM_A1\n",

@@ -17,13 +17,13 @@ def asked(tree, collect, monkeypatch):
     return run
 
 
-def test_loaded_modules_are_listed_and_a_kernel_without_modules_is_absent(asked):
+def test_a_kernel_without_modules_is_absent(asked):
     assert "absent" in asked("loaded", {})
     lines = "nvidia_uvm 4939776 0 - Live 0x0\nnvidia 104165376 1 nvidia_uvm, Live 0x0 (POE)\n"
     assert asked("loaded", {"/proc/modules": lines}) == {"value": ["nvidia", "nvidia_uvm"]}
 
 
-def test_a_parameter_is_read_from_the_running_module_whatever_the_dashes(asked):
+def test_dashes_and_underscores_name_the_same_parameter(asked):
     files = {"/sys/module/nvidia_uvm/parameters/uvm_ats_mode": "1\n"}
     assert asked("parameters.nvidia-uvm.uvm_ats_mode", files) == {"value": 1}
     assert "absent" in asked("parameters.nvidia-uvm.gone", {})
@@ -42,11 +42,11 @@ def test_the_last_option_line_wins_and_names_its_place(asked):
 
 
 @pytest.mark.parametrize("line", ["blacklist nouveau", "install nouveau /bin/false", "install nouveau /usr/bin/true"])
-def test_a_blacklist_or_an_install_line_that_does_nothing_keeps_a_module_out(asked, line):
+def test_blacklist_and_install_false_keep_a_module_out(asked, line):
     assert asked("blacklist.nouveau", {VENDOR: f"alias nouveau off\n{line}\n"})["value"]["line"] == 2
 
 
-def test_a_file_in_etc_with_the_vendor_s_name_takes_its_blacklist_away(asked):
+def test_a_file_in_etc_replaces_the_blacklist_of_the_vendor(asked):
     assert "absent" in asked("blacklist.nouveau", {VENDOR: "blacklist nouveau\n", "/etc/modprobe.d/nvidia.conf": ""})
 
 
@@ -86,7 +86,7 @@ def modinfo(tmp_path, text):
     return str(tool)
 
 
-def test_a_module_replaced_on_disk_is_told_by_version_and_then_by_source(asked, tmp_path, monkeypatch):
+def test_a_replaced_module_is_found_by_version_or_source(asked, tmp_path, monkeypatch):
     script = 'case $1 in nvidia) echo "version:        2";; *) echo "version: 5"; echo "srcversion: BBB";; esac\n'
     tool = modinfo(tmp_path, script)
     monkeypatch.setattr(read, "find_tool", lambda _: tool)

@@ -75,7 +75,7 @@ def test_the_disk_below_a_partition_is_named(tree, collect):
     assert facts["mounts.read_ahead_kb"]["each"] == {"nvme0n1": {"value": 4096}}
 
 
-def test_a_file_system_with_a_number_of_its_own_is_found_by_its_source(tree, collect):
+def test_an_anonymous_file_system_is_found_by_its_source(tree, collect):
     disk = "/sys/devices/virtual/block/sdb"
     tree(
         {
@@ -158,7 +158,7 @@ def test_a_stale_mount_says_so(tree, collect, monkeypatch):
     assert collect("mounts")["mounts.answers"]["each"] == {"/data": {"value": "stale file handle"}}
 
 
-def test_a_mount_that_never_answers_is_already_named_and_the_rest_is_not_blamed(tree, monkeypatch):
+def test_only_the_hanging_mount_is_named(tree, monkeypatch):
     tree(
         info(
             "40 27 0:44 / /good rw - nfs4 srv:/a rw",

@@ -93,7 +93,7 @@ def test_a_file_in_the_class_folder_is_no_link(tree, collect):
     assert collect("net")["net.links"] == {"value": {}}
 
 
-def test_a_switch_port_that_stands_for_a_virtual_function_is_not_physical(host, collect):
+def test_the_representor_of_a_virtual_function_is_not_physical(host, collect):
     root = host({})
     host(link("rep0", str(root) + NIC, phys_port_name="pf0vf3"))
     assert collect("net")["net.links"]["value"]["rep0"]["physical"] is False
@@ -215,7 +215,7 @@ def dcb_reply(mask, *entries):
     return attribute(ethtool.DCB_ATTR_IFNAME, b"dat0\0") + attribute(ethtool.DCB_ATTR_IEEE | 0x8000, inside)
 
 
-def test_lossless_priorities_and_the_map_of_classes_are_read_from_the_answer(monkeypatch):
+def test_lossless_priorities_and_classes_are_parsed(monkeypatch):
     monkeypatch.setattr(ethtool, "_dcb_reply", lambda _: dcb_reply(0b1000, (5, 3, 26), (5, 6, 48), (1, 4, 0x8906)))
     assert ethtool.ask_dcb("dat0") == {"value": {"pfc": [3], "dscp_priority": {"26": 3, "48": 6}}}
 

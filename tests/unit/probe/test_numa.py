@@ -24,7 +24,7 @@ def test_a_node_tells_its_cpus_and_what_memory_could_be_had(tree, collect):
     assert facts["numa.distances"] == {"value": {"0": [10, 32], "1": [10, 32]}}
 
 
-def test_a_node_that_is_gpu_memory_only_does_not_count_as_a_place_to_run(tree, collect):
+def test_a_numa_node_of_gpu_memory_is_not_one_to_run_on(tree, collect):
     tree({**node(0, "0-71", 1000, 900), **node(1, "", 500, 500)})
     facts = collect("numa")
     assert facts["numa.node_count"] == {"value": 1}

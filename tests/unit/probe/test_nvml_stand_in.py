@@ -271,7 +271,7 @@ def test_a_setting_is_seen_by_the_next_process_and_lost_at_reboot(node, setting)
     assert node.value(read.format("gpus[2]")) == before
 
 
-def test_a_setting_goes_with_the_last_client_where_persistence_mode_is_off(node):
+def test_without_persistence_mode_the_last_client_resets_it(node):
     set_limit, limit = (
         "n.nvmlDeviceSetPowerManagementLimit(gpus[0], 500000)",
         "n.nvmlDeviceGetPowerManagementLimit(gpus[0])",
@@ -488,7 +488,7 @@ def test_mig_instances_need_the_mode_and_room(node):
         ([19, 19, 14, 9], [13, 11, 3, {"error": INSUFFICIENT_RESOURCES}]),
     ],
 )
-def test_instances_lie_where_the_examples_of_the_mig_user_guide_have_them(node, asked, numbered):
+def test_mig_instances_are_placed_as_in_the_user_guide(node, asked, numbered):
     code = (
         "n.nvmlDeviceSetMigMode(gpus[0], 1)\n"
         f"made = [tried(n.nvmlDeviceCreateGpuInstance, gpus[0], profile) for profile in {asked}]\n"
@@ -641,7 +641,7 @@ def test_the_probe_names_the_call_that_hangs(node):
 # The persistence daemon
 
 
-def test_the_daemon_switches_persistence_mode_on_for_as_long_as_it_lives(node):
+def test_persistenced_keeps_persistence_mode_on_while_alive(node):
     mode = "[n.nvmlDeviceGetPersistenceMode(gpu) for gpu in gpus]"
     assert node.daemon("--persistence-mode", "--user", "nobody").returncode == 0
     assert node.value(mode) == [1] * 8

@@ -52,7 +52,7 @@ def link(tree, collect):
     return planted
 
 
-def test_a_link_is_known_by_its_slot_and_address_with_the_lines_that_hold_for_it(link):
+def test_a_link_has_slot_address_and_matching_lines(link):
     text = "# c\n[Match]\nOriginalName=*\n\n[Link]\nNamePolicy=keep kernel\nMACAddressPolicy = persistent\n"
     assert link(KNOWN, {DEFAULT: text}) == {
         "eth0": {

@@ -18,7 +18,7 @@ def told(collect):
 
 
 @pytest.mark.skipif(not shutil.which("dpkg-query"), reason="no dpkg on this machine")
-def test_installed_packages_are_listed_by_pattern_with_version_and_maker(told):
+def test_packages_are_listed_with_version_and_vendor(told):
     found = told("like.dpkg*", "like.no-such-package-*")["packages.installed"]["value"]
     version = subprocess.run(["dpkg-query", "-W", "-f", "${Version}", "dpkg"], capture_output=True, text=True).stdout
     assert found["dpkg"]["version"] == version
@@ -73,7 +73,7 @@ def test_a_version_file_of_another_form_is_unread(tree, told):
     assert "unexpected content" in told()["packages.running_driver"]["unread"]
 
 
-def test_who_holds_a_gpu_open_is_named_but_for_the_drivers_own_services(tree, told):
+def test_users_of_a_gpu_exclude_the_services_of_the_driver(tree, told):
     folder = tree(
         {
             "/proc/7/comm": "python\n",

@@ -67,7 +67,7 @@ def test_gpus_are_nvidia_devices_only(bus, collect):
     assert collect("pci")["pci.gpus"] == {"value": [GPU]}
 
 
-def test_a_host_without_gpus_has_an_empty_list_and_one_without_pci_has_none(bus, tree, collect):
+def test_without_gpus_the_list_is_empty_without_pci_absent(bus, tree, collect):
     tree({"/proc/": None})
     assert collect("pci")["pci.gpus"] == {"absent": "no PCI bus on this host"}
     bus(NIC)

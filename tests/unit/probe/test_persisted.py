@@ -62,7 +62,7 @@ def test_a_link_to_sysctl_conf_is_read_under_the_link_s_name(tree, collect):
     assert sysctl(tree, collect, files)["value"]["file"] == "/etc/sysctl.d/99-sysctl.conf"
 
 
-def test_a_file_without_the_suffix_and_sysctl_conf_by_itself_do_not_count(tree, collect):
+def test_a_missing_suffix_and_sysctl_conf_alone_do_not_count(tree, collect):
     assert "absent" in sysctl(tree, collect, {"/etc/sysctl.d/README": f"{NAME}=x\n", "/etc/sysctl.conf": f"{NAME}=x\n"})
 
 
@@ -85,7 +85,7 @@ def test_a_leading_dash_only_forgives_errors(tree, collect):
     assert sysctl(tree, collect, {"/etc/sysctl.d/1.conf": f"-{NAME}=dash\n"})["value"]["value"] == "dash"
 
 
-def test_a_dash_without_a_value_shields_the_name_from_patterns_and_earlier_lines(tree, collect):
+def test_a_dash_shields_a_name_from_patterns(tree, collect):
     assert "absent" in sysctl(tree, collect, {"/etc/sysctl.d/1.conf": f"-{NAME}\nkernel.dom*=pattern\n"})
     assert "absent" in sysctl(tree, collect, {"/etc/sysctl.d/1.conf": f"{NAME}=exact\n-{NAME}\n"})
     assert "value" in sysctl(tree, collect, {"/etc/sysctl.d/1.conf": f"-{NAME}\n{NAME}=exact\n"})
@@ -126,18 +126,18 @@ def test_of_tmpfiles_lines_with_the_same_path_the_earliest_counts(tree, collect)
     }
 
 
-def test_a_later_appending_line_is_ignored_too_unless_the_first_appends(tree, collect):
+def test_appending_lines_need_a_first_one_that_appends(tree, collect):
     first, second = f"{PATH} - - - - 1\n", f"w+ {PATH} - - - - 2\n"
     assert tmpfiles(tree, collect, {"/etc/tmpfiles.d/1.conf": "w " + first + second})["value"]["value"] == 1
     assert tmpfiles(tree, collect, {"/etc/tmpfiles.d/1.conf": "w+ " + first + second})["value"]["value"] == 2
 
 
-def test_a_pattern_and_the_path_in_full_are_both_written_in_their_order(tree, collect):
+def test_a_pattern_and_a_full_path_are_written_in_order(tree, collect):
     exact, pattern = f"w {PATH} - - - - 1\n", "w /sys/kernel/mm/ksm/* - - - - 2\n"
     assert tmpfiles(tree, collect, {"/etc/tmpfiles.d/1.conf": exact + pattern})["value"]["value"] == 2
     assert tmpfiles(tree, collect, {"/etc/tmpfiles.d/1.conf": pattern + exact})["value"]["value"] == 1
 
 
-def test_only_lines_that_write_count_and_what_they_write_may_hold_spaces(tree, collect):
+def test_only_writing_lines_count_and_values_may_have_blanks(tree, collect):
     files = {"/etc/tmpfiles.d/1.conf": f"z {PATH} 0644 root root - x\nw! {PATH} - - - - a b\n"}
     assert tmpfiles(tree, collect, files)["value"]["value"] == "a b"

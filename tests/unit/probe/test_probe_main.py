@@ -78,7 +78,7 @@ def test_a_collector_that_raises_is_reported_with_what_it_raised(family):
     assert "KeyError('MemTotal')" in found["failed"]["aaa"]
 
 
-def test_the_whole_probe_ends_at_its_deadline_and_says_what_it_left_out(family, tmp_path):
+def test_a_probe_ends_at_its_deadline_and_names_the_rest(family, tmp_path):
     os.mkfifo(tmp_path / "pipe")
     family("aaa", blocked_reading_a_pipe(tmp_path / "pipe"))
     family("bbb", good)
@@ -89,7 +89,7 @@ def test_the_whole_probe_ends_at_its_deadline_and_says_what_it_left_out(family, 
     assert found["failed"]["bbb"] == "not collected: the probe's time was over"
 
 
-def test_a_reader_left_behind_is_reported_and_no_second_one_is_started(family, monkeypatch, tmp_path):
+def test_a_leftover_reader_is_reported_and_stays_the_only_one(family, monkeypatch, tmp_path):
     monkeypatch.setattr(main, "ALONE_SECONDS", 1.0)
     monkeypatch.setattr(main, "ALONE", ("slowone",))
     ready = tmp_path / "ready"

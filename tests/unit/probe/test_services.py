@@ -164,7 +164,7 @@ def test_remove_ipc_is_what_logind_says_and_the_files_say_what_comes(systemd, tr
     }
 
 
-def test_a_tuned_profile_shows_what_it_includes_and_where_each_setting_is(tree, collect):
+def test_a_tuned_profile_has_includes_and_places_of_settings(tree, collect):
     tree(
         {
             "/proc/1/comm": "systemd",
@@ -185,7 +185,7 @@ def test_a_profile_that_includes_itself_ends(tree, collect):
     assert collect("services", ["tuned_profile"])["services.tuned_profile"]["value"]["chain"] == ["a"]
 
 
-def test_tuned_and_sysctl_files_that_disagree_are_named_with_the_running_value(tree, collect):
+def test_tuned_and_sysctl_conflicts_are_named(tree, collect):
     tree(
         {
             "/etc/tuned/active_profile": "a",

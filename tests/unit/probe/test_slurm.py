@@ -73,7 +73,7 @@ def test_a_configless_slurmd_left_its_files_under_run(tree, collect):
     assert collect("slurm")["slurm.config"]["value"]["file"] == "/run/slurm/conf/slurm.conf"
 
 
-def test_a_missing_include_is_unread_and_costs_the_other_files_nothing(tree, collect):
+def test_a_missing_include_does_not_affect_other_files(tree, collect):
     tree(
         {**FILES, "/etc/slurm/slurm.conf": "Include nowhere.conf\n", "/etc/slurm/cgroup.conf": "ConstrainDevices=yes\n"}
     )

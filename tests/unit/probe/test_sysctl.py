@@ -17,7 +17,7 @@ def test_a_parameter_is_a_number_a_list_of_numbers_or_text(tree, collect):
     assert [fact["value"] for fact in facts.values()] == [60, [4096, 131072, 6291456], "cubic"]
 
 
-def test_zero_is_a_value_and_a_parameter_that_the_kernel_lacks_is_absent(tree, collect):
+def test_zero_is_a_value_and_a_missing_parameter_is_absent(tree, collect):
     tree({"/proc/sys/kernel/numa_balancing": "0\n"})
     facts = collect("sysctl", ["kernel.numa_balancing", "vm.zone_reclaim_mode"])
     assert facts["sysctl.kernel.numa_balancing"] == {"value": 0}

@@ -85,7 +85,7 @@ def test_every_branch_has_one_open_kernel_module_and_one_user_space(system, bran
 
 @everywhere
 @pytest.mark.parametrize(("branch", "modules"), [("615", 1), ("620", 0)])
-def test_proprietary_modules_end_with_the_branch_in_which_they_were_removed(system, branch, modules):
+def test_proprietary_modules_end_with_their_last_branch(system, branch, modules):
     assert (
         len([name for name in needed(system, "driver", branch, modules="proprietary").packages if "dkms" in name])
         == modules
@@ -112,7 +112,7 @@ def test_the_sign_of_another_owner_says_how_the_owner_takes_it_away(system):
 
 
 @pytest.mark.parametrize("system", ["debian-12", "rhel-9"])
-def test_what_is_named_stands_in_the_stand_in_repositories_with_its_units(system):
+def test_named_packages_are_in_the_test_repositories(system):
     """The names were written down twice, by two people: here they meet."""
     stand_ins = {each.name: each for each in data.packages(system, "6.1.0-25-amd64")}
     units = {unit for each in stand_ins.values() for unit in each.units}

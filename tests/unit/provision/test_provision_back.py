@@ -27,7 +27,7 @@ def renamed(tmp_path):
     return facts, decide.decide(facts, wish, {"ubuntu-24.04-x86_64": Versions("590.48.01", {**rest, **names})})
 
 
-def test_a_part_that_was_not_there_before_is_not_asked_for_on_the_way_back(tmp_path):
+def test_a_rollback_does_not_request_new_components(tmp_path):
     had = {name: of for name, of in locked().packages.items() if not name.startswith("datacenter")}
     back = upgrade.going_back(decide.decide(running(installed=had), site(tmp_path), lock(NEWER)))
     assert "dcgm" not in back.variables()["nodetune_parts"]
@@ -55,7 +55,7 @@ def test_a_driver_whose_packages_had_other_names_can_be_upgraded(renamed):
     assert upgrade.Upgrade(Work(), None, None, None, None)._upgradable(facts.host, StageResult()).ok
 
 
-def test_the_way_back_asks_for_the_drivers_packages_by_the_names_that_they_had(renamed):
+def test_a_rollback_requests_the_former_package_names(renamed):
     back = upgrade.going_back(renamed[1])
     assert set(back.wanted.parts["driver"].packages) == set(BY_BRANCH)
     assert back.wanted.parts["fabric-manager"].packages == ("nvidia-fabricmanager", "libnvidia-nscq")

@@ -33,7 +33,7 @@ def with_devices(*ids, switches=False):
     return {"pci__devices": Value({**gpus, **more}), "pci__gpus": Value(list(gpus))}
 
 
-def test_a_bare_host_gets_everything_of_the_site_in_the_versions_of_the_lock(wish):
+def test_a_bare_host_gets_all_locked_versions(wish):
     found = decide.decide(bare(), wish, lock())
     assert (found.driver, found.wanted.locked_as) == (DRIVER, "debian-12-x86_64")
     assert found.wanted.choices == {"modules": "open", "build": "dkms", "fabric": "nvswitch", "rdma": "inbox"}
@@ -144,7 +144,7 @@ def test_a_container(wish):
         ),
     ],
 )  # fmt: skip
-def test_a_driver_of_another_owner_is_named_and_left_alone_with_what_removes_it(wish, planted, says):
+def test_a_foreign_driver_is_left_alone_and_named(wish, planted, says):
     told = refused(bare(**planted), wish)
     assert says in str(told)
     assert "nothing was changed" in str(told)
@@ -195,7 +195,7 @@ def test_a_driver_package_of_any_other_maker_is_left_alone(wish, name, maker):
     assert "nothing was changed" in told
 
 
-def test_a_lock_without_this_system_or_without_a_package_that_must_be_locked(wish):
+def test_a_lock_that_lacks_the_system_or_a_package_is_refused(wish):
     assert "no versions for debian-12-x86_64: nodetune lock -i gpu1 adds it" in str(refused(bare(), wish, {}))
     some = {name: of for name, of in locked().packages.items() if name != "libnvidia-nscq"}
     told = str(refused(bare(), wish, {"debian-12-x86_64": Versions(DRIVER, some)}))
@@ -245,7 +245,7 @@ def test_facts_of_an_audit_are_not_enough(wish):
 # The driver that runs
 
 
-def test_a_reboot_is_needed_where_the_running_driver_is_not_the_wanted_one():
+def test_a_running_driver_of_another_version_needs_a_reboot():
     assert driver.takes_reboot(bare(), DRIVER) == "nouveau is loaded"
     assert driver.takes_reboot(running(), DRIVER) == ""
     assert driver.takes_reboot(running(), NEWER) == "driver 580.159.04 is loaded, 580.178.04 is installed"

@@ -89,7 +89,7 @@ def test_what_is_wrong_is_told_in_one_line_with_file_and_line(tmp_path, text):
     assert WRONG[text] in str(told.value)
 
 
-def test_what_was_asked_now_replaces_whole_systems_and_leaves_the_others():
+def test_a_new_lock_replaces_only_the_systems_asked_now():
     old = {**lock(), "rhel-9-x86_64": Versions("", {"a": "1"})}
     new = {"debian-12-x86_64": Versions("", {"b": "1"})}
     assert locks.merged(old, new) == {

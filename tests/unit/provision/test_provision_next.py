@@ -60,7 +60,7 @@ def proposed(monkeypatch, options, host="gpu3", stage="packages", drain=False):
     return shlex.split(record.document()["hosts"][0]["next"])
 
 
-def test_the_next_command_is_for_the_host_that_failed_whichever_hosts_were_named(tmp_path, monkeypatch):
+def test_the_next_command_names_the_failed_host(tmp_path, monkeypatch):
     words = proposed(monkeypatch, options(tmp_path, inventory="prod", limit="gpu3"))
     assert words[:4] == ["nodetune", "provision", "-i", "prod"]
     assert words[words.index("-l") :] == ["-l", "gpu3", "--from", "packages"]
@@ -114,7 +114,7 @@ def test_a_driver_that_is_not_loaded_resumes_at_the_packages(monkeypatch):
     assert recorded(reboot=after_the_boot(running(**other))).endswith("-l gpu1 --from reboot")
 
 
-def test_a_lock_that_was_judged_bad_is_not_proposed_where_the_way_back_failed():
+def test_a_bad_lock_is_not_proposed_after_a_failed_rollback():
     told = recorded(upgrade.STAGES, after=failed("slower than before", TOO_SLOW), back=failed("not to be had"))
     command, _, words = told.partition("  # ")
     assert command == f"nodetune provision -i prod --lock {OLDER} -l gpu1"
@@ -155,7 +155,7 @@ def test_a_failing_baseline_fails_the_hosts_and_they_stay_drained(problem):
     assert work.well == []
 
 
-def test_a_baseline_that_cannot_be_used_is_told_before_any_host_is_asked(tmp_path, monkeypatch):
+def test_a_bad_baseline_is_reported_before_any_host_is_asked(tmp_path, monkeypatch):
     given = options(tmp_path, inventory="prod")
     site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
     (tmp_path / "good.json").write_text("{")

@@ -151,7 +151,7 @@ def of_driver(found):
 # asking
 
 
-def test_asking_tells_every_version_that_comes_from_the_site_and_changes_nothing(site):
+def test_resolving_lists_versions_and_changes_nothing(site):
     before = site.files()
     came = site.versions(state="second", parts=(*KIN, "nccl"))
     found = came["results"][-1]["result"]
@@ -162,7 +162,7 @@ def test_asking_tells_every_version_that_comes_from_the_site_and_changes_nothing
     assert site.files() == before
 
 
-def test_asking_in_check_mode_and_for_a_whole_version_gives_that_version(site):
+def test_check_mode_and_a_full_version_give_that_version(site):
     came = site.cell.play("versions", site.given(state="second", nodetune_branch=OLD), check=True)
     assert came["results"][-1]["result"]["driver"] == OLD
 
@@ -174,7 +174,7 @@ def test_what_is_installed_already_is_told_as_well(site):
     assert found["driver"] == OLD
 
 
-def test_a_fabric_manager_that_lags_behind_is_refused_with_what_can_be_had(site):
+def test_a_lagging_fabric_manager_is_refused_with_versions(site):
     message = site.refused("versions", state="lagging")
     assert f"nvidia-fabricmanager {OLD}-1" in message
     assert f"--driver {OLD}" in message
@@ -201,7 +201,7 @@ def test_a_newer_driver_of_the_host_does_not_win_over_the_sites(site):
     assert found["driver"] == OLD
 
 
-def test_a_driver_that_only_the_hosts_own_repositories_have_is_refused(site):
+def test_a_driver_only_in_repositories_of_the_host_is_refused(site):
     hosts_own(site, "second")
     message = site.refused("versions", nodetune_repositories=site.repositories("distribution"))
     assert message.startswith("the site's repositories (distribution) have no ")
@@ -314,7 +314,7 @@ def test_versions_that_do_not_match_are_refused_before_any_change(site):
     assert site.files() == before
 
 
-def test_a_version_that_no_repository_has_is_told_with_those_that_there_are(site):
+def test_a_missing_version_is_reported_with_available_ones(site):
     given = site.given(state="second", driver="580.177.01")
     given["nodetune_versions"] = {
         name: version.replace(OLD, "580.177.01") for name, version in site.locked(OLD).items()
@@ -376,7 +376,7 @@ def test_other_parts_wait_for_the_guard_only_if_packages_change(debian):
     assert (came["state"], came["message"], steps(came)) == ("ok", "", [])
 
 
-def test_a_package_whose_script_fails_is_named_and_the_next_run_goes_on(debian):
+def test_a_failing_package_script_is_named_and_retried(debian):
     debian.cell.write("/etc/nodetune-stand-in/fail", "nvidia-kernel-open-dkms\n")
     message = debian.refused()
     assert message.startswith("nvidia-kernel-open-dkms: ")
@@ -466,7 +466,7 @@ def fabric_managers(rhel):
 
 
 @pytest.mark.parametrize("driver", [pytest.param(each, marks=with_dnf) for each in (OLD, NEW)])
-def test_two_versions_of_a_package_at_once_are_brought_to_the_wanted_one(rhel, dnf_served, driver):
+def test_two_installed_versions_become_the_wanted_one(rhel, dnf_served, driver):
     rhel.cell.play("provision", without_units(rhel))
     two_at_once(rhel, dnf_served)
     given = without_units(rhel, driver=driver, state="second")
@@ -483,7 +483,7 @@ def test_two_versions_of_a_package_at_once_are_brought_to_the_wanted_one(rhel, d
 
 
 @pytest.mark.parametrize("_", [pytest.param(0, marks=with_dnf)])
-def test_two_versions_at_once_are_told_when_the_wanted_one_cannot_be_had(rhel, dnf_served, _):
+def test_two_installed_versions_are_reported_without_the_wanted(rhel, dnf_served, _):
     rhel.cell.play("provision", without_units(rhel))
     two_at_once(rhel, dnf_served)
     given = without_units(rhel)

@@ -21,7 +21,7 @@ def test_a_site_file_without_the_key_provisions_nothing(tmp_path):
     assert site(tmp_path, "checks: {}\n") is None
 
 
-def test_a_repository_carries_the_text_of_its_key_and_serves_only_its_systems(tmp_path):
+def test_a_repository_has_its_key_and_only_its_systems(tmp_path):
     cuda, rhel = site(tmp_path).repositories
     assert cuda.data("apt") == {
         "name": "cuda",

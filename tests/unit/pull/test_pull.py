@@ -109,7 +109,7 @@ def test_the_collector_runs_on_every_python_that_the_probe_does(node, python):
     assert node.left()["facts"]["host.hostname"] == {"value": "gpu001"}
 
 
-def test_the_depositing_half_is_syntax_of_python_36_and_needs_nothing_of_ours():
+def test_deposit_is_python_36_without_nodetune_imports():
     tree = ast.parse(collector.DEPOSIT.read_text(), feature_version=(3, 6))
     imported = {name.name for each in ast.walk(tree) if isinstance(each, ast.Import) for name in each.names}
     imported |= {each.module for each in ast.walk(tree) if isinstance(each, ast.ImportFrom)}
@@ -117,7 +117,7 @@ def test_the_depositing_half_is_syntax_of_python_36_and_needs_nothing_of_ours():
 
 
 @a_node
-def test_the_file_is_for_its_owner_and_group_alone_and_nothing_is_left_beside_it(node):
+def test_the_file_is_private_and_no_other_is_left(node):
     node.run()
     assert [path.name for path in node.facts.iterdir()] == ["gpu001.json"]
     assert stat.S_IMODE((node.facts / "gpu001.json").stat().st_mode) == 0o640
@@ -247,7 +247,7 @@ def forked(work):
     return pid
 
 
-def test_a_run_killed_at_any_moment_leaves_a_whole_file_and_the_next_cleans_up(tmp_path):
+def test_a_killed_run_leaves_a_complete_file(tmp_path):
     texts = [json.dumps({"facts": {}, "fill": letter * 4_000_000}).encode() for letter in "ab"]
 
     deposit._write(str(tmp_path), "gpu001", texts[0])
@@ -449,7 +449,7 @@ def test_a_file_from_the_future_says_whose_clock_it_is(tmp_path):
     assert state(tmp_path)[1] == "collected 3 days from now, by the host's clock: set that, or this machine's"
 
 
-def test_facts_that_a_person_saved_are_judged_at_any_age_and_by_any_name(tmp_path):
+def test_saved_facts_of_any_age_and_file_name_are_judged(tmp_path):
     leave(tmp_path, "n1", name="monday", about={"time": 0})
     assert state(tmp_path, name="monday") == ("ok", "")
     assert state(tmp_path, saved.Rules(math.inf), "monday")[0] == "bad facts", (
@@ -495,7 +495,7 @@ def test_a_link_that_a_node_left_is_not_followed(tmp_path, target):
         ([], ["a"], {}),
     ],
 )
-def test_a_host_s_file_goes_by_its_name_or_clearly_by_that_without_its_domain(files, hosts, found):
+def test_a_file_name_may_lack_the_domain_of_the_host(files, hosts, found):
     whose, without = saved.whose([Path(f"{name}.json") for name in files], hosts)
     assert {host: path.stem for host, path in whose.items()} == found
     assert without == [host for host in hosts or [] if host not in found]
@@ -533,7 +533,7 @@ def test_an_audit_tells_who_is_stale_missing_broken_or_ahead_of_time(tmp_path):
     )
 
 
-def test_one_file_that_is_named_is_held_to_its_age_and_may_be_called_anything(tmp_path):
+def test_a_named_file_is_checked_for_age_not_for_name(tmp_path):
     leave(tmp_path, "gpu001", name="copy", about=about(86400))
     assert audited("--facts", tmp_path / "copy.json") == (3, {"gpu001": "stale"})
     assert audited("--facts", tmp_path / "copy.json", "--max-age", "2d") == (0, {"gpu001": "ok"})

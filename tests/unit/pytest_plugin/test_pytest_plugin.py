@@ -103,7 +103,7 @@ def test_each_check_is_an_item_and_ends_as_the_audit_says(run):
     assert result.ret == 1
 
 
-def test_a_failure_tells_observed_wanted_why_and_what_next_and_no_traceback(run):
+def test_a_failure_has_observed_wanted_reason_and_next_step(run):
     text = run("--nodetune", MACHINE, "--nodetune-select=clock-unsynchronized").stdout.str()
     assert "medium: The system clock is not synchronized" in text
     assert "  observed  not synchronized" in text
@@ -255,7 +255,7 @@ def test_in_a_junit_file_a_host_is_a_class_and_a_check_a_case(run, pytester, mor
     assert "The system clock is not synchronized" in clock.find("failure").get("message")
 
 
-def test_facts_of_several_hosts_are_compared_as_the_audit_compares_them(run):
+def test_facts_of_several_hosts_are_compared_as_by_audit(run):
     folder = HERE / "data" / "synthetic"
     told = counted(audit("--facts", folder, "-s", "fleet"))
     result = run("--nodetune", f"--nodetune-facts={folder}", "--nodetune-select=fleet", "--nodetune-fail-on=info")

@@ -89,7 +89,7 @@ def test_an_outcome_says_what_was_there_and_what_was_set():
     assert (found.before, found.after) == ("60", "10")
 
 
-def test_what_ansible_calls_done_and_the_audit_still_finds_is_still_failing():
+def test_a_fix_that_the_audit_still_finds_is_still_failing():
     still = judged(audit("fail"))
     assert (still.outcome, still.reason) == (FAILING, "60, wanted at most 30")
     lost = judged(audit("fail", reason="the next boot sets 60"))
@@ -122,7 +122,7 @@ def test_what_only_a_boot_puts_in_force_is_pending():
         assert judged(audit("fail"), pending, message="stopped").outcome == NOT_APPLIED
 
 
-def test_a_host_that_cannot_be_audited_has_nothing_applied_with_the_reason():
+def test_a_host_that_cannot_be_audited_is_not_applied():
     lost = HostResult("gpu1", "unreachable", "timed out")
     assert judged(lost) == done(NOT_APPLIED, "not known: unreachable: timed out")
     assert judged(lost, message="reboot: gone").reason == "reboot: gone"
@@ -132,7 +132,7 @@ def test_a_host_that_cannot_be_audited_has_nothing_applied_with_the_reason():
 # The whole
 
 
-def test_the_end_state_is_reached_when_all_that_the_limit_allowed_is_fixed():
+def test_the_end_state_needs_all_allowed_fixes():
     beyond = done(SKIPPED, "disruption: reboot", disruption="reboot")
     assert remediation_outcomes.reached([], "none")
     assert remediation_outcomes.reached([done(FIXED), beyond], "new sessions")
@@ -186,7 +186,7 @@ def test_a_canary_that_fails_ends_it_there(tmp_path):
     assert set(outcomes) == set(HOSTS)
 
 
-def test_as_many_failures_as_allowed_are_gone_past_and_one_more_is_not(tmp_path):
+def test_a_run_stops_after_one_failure_too_many(tmp_path):
     begun, outcomes = worked(tmp_path, {"gpu1", "gpu3", "gpu10"}, batch="2", max_failures=1)
     assert begun == [["gpu1"], ["gpu10", "gpu2"]]
     assert outcomes["gpu2"].outcome == FIXED

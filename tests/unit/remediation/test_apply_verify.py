@@ -90,7 +90,7 @@ def by_status(found):
 # Effect of the changes
 
 
-def test_nothing_changed_is_no_change_and_says_what_would_have_been_seen(seen):
+def test_no_change_states_the_smallest_visible_difference(seen):
     found = measured(before_after(gpu1=[records.whole()]), "gpu1")
     assert {each.status for each in found.changes} == {SAME}
     assert all(0 < each.smallest < 0.5 for each in found.changes)
@@ -118,8 +118,8 @@ def test_slower_once_and_not_again_is_not_blamed_on_the_changes(seen):
     assert (made.worse, found.code) == (set(), OK)
 
 
-def test_a_figure_that_fell_short_for_a_moment_is_compared_by_all_its_runs(seen):
-    """It fell short of its sibling; the one run in which verify looked once more is not what is compared."""
+def test_a_figure_once_below_target_is_compared_by_all_runs(seen):
+    """It was below its peers; the one run in which verify looked once more is not what is compared."""
     apart = records.whole(**{"memory local node0": 300.0})
     found = measured(before_after(gpu1=[*times(apart), *times(records.whole())]), "gpu1")
     (change,) = [each for each in found.changes if (each.before.metric, each.before.subject) == ("local", "node0")]
@@ -185,7 +185,7 @@ def test_a_figure_that_has_gone_is_told_by_name(seen):
     assert found.code == INCOMPLETE
 
 
-def test_a_measurement_that_fails_is_told_and_one_that_is_skipped_is_not_missed(seen):
+def test_failed_measurements_are_reported_skipped_are_not(seen):
     told = [
         *records.whole(),
         {"measurement": "gemm", "failed": "out of memory", "subject": "GPU1"},
@@ -338,7 +338,7 @@ def printed(found, done=(), single=True, width=120, monkeypatch=None):
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_what_became_worse_stands_first_and_alone_and_the_rest_is_folded(seen, monkeypatch, width):
+def test_worse_figures_come_first_and_the_rest_is_folded(seen, monkeypatch, width):
     found = measured(before_after(gpu1=times(records.whole(), SLOW)), "gpu1")
     text = printed(found, width=width, monkeypatch=monkeypatch)
     lines = text.splitlines()
@@ -470,7 +470,7 @@ def the_run(tmp_path):
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
 @pytest.mark.xdist_group("verify-turn")
-def test_a_real_apply_is_measured_before_and_after_and_keeps_both_results(room, tmp_path):
+def test_a_real_apply_keeps_results_of_before_and_after(room, tmp_path):
     with open(SETTING) as file:
         ours = file.read()
     done = room("apply", "-s", CHECK, "--yes", "--verify", "--format", "json")

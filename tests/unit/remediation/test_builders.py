@@ -66,7 +66,7 @@ def test_a_file_whose_settings_line_is_gone_counts_as_empty(text):
     assert read_settings(text) == {}
 
 
-def test_a_group_builds_on_what_an_earlier_group_of_the_same_plan_writes():
+def test_a_group_builds_on_earlier_groups_of_its_plan():
     logind = remedies.systemd_dropin("logind.conf", "Login", "RemoveIPC")
     later = remedies.systemd_dropin("logind.conf", "Login", "KillUserProcesses", "reboot")
     groups, _ = builders.build([step(later, "no", check="b"), step(logind, "no")], host())
@@ -100,13 +100,13 @@ def test_a_sysctl_is_written_now_and_kept_and_names_its_check():
     }
 
 
-def test_a_limit_in_bytes_takes_the_share_that_it_clears_out_of_the_file():
+def test_a_limit_in_bytes_removes_the_ratio_from_the_file():
     first = files(built(host(), step(remedies.sysctl("vm.dirty_ratio"), 5)))
     second = files(built(host(own=first), step(remedies.sysctl("vm.dirty_bytes"), 8 << 30)))
     assert [lines(text) for text in second.values()] == [["vm.dirty_bytes = 8589934592"]]
 
 
-def test_a_parameter_of_a_module_that_loads_late_is_an_option_of_it_as_well():
+def test_a_late_module_also_gets_its_parameter_as_an_option():
     changes = built(host(), step(remedies.sysctl("sunrpc.tcp_max_slot_table_entries"), 128))
     assert lines(files(changes)["/etc/modprobe.d/nodetune-sunrpc.conf"]) == [
         "options sunrpc tcp_max_slot_table_entries=128"
@@ -143,7 +143,7 @@ def test_a_path_outside_of_sys_is_refused():
     assert "path under /sys" in refused(host(), step(remedies.sysfs("/etc/passwd"), "x"))
 
 
-def test_a_queue_is_set_for_its_disk_and_by_a_rule_for_disks_named_alike():
+def test_a_queue_is_set_now_and_by_a_rule_for_similar_disks():
     changes = built(host(), step(remedies.block_queue("scheduler"), "none", ("nvme5n1", "nvme0n1")))
     assert lines(files(changes)["/etc/udev/rules.d/99-zz-nodetune-block.rules"]) == [
         'ACTION=="add|change", SUBSYSTEM=="block", ENV{DEVTYPE}=="disk", KERNEL=="nvme*n*", ATTR{queue/scheduler}="none"'
@@ -223,7 +223,7 @@ def test_a_limit_reaches_sessions_and_services():
     assert handlers(changes) == ["daemon-reload", "restart slurmd.service"]
 
 
-def test_locked_memory_is_in_kib_for_pam_and_has_a_default_for_all_services():
+def test_locked_memory_is_set_for_pam_and_for_services():
     facts = limits("memlock", (SESSIONS,), {"soft": 65536, "hard": 65536, "source": "inherited from sshd"})
     written = files(built(facts, step(remedies.limit("memlock"), 1 << 30, (SESSIONS,))))
     assert "* soft memlock 1048576" in lines(written["/etc/security/limits.d/zz-nodetune.conf"])
@@ -280,7 +280,7 @@ def test_a_daemon_that_no_unit_runs_is_told_of_and_the_rest_is_done():
         ("system.conf", "/etc/systemd/system.conf.d/", ["daemon-reexec"]),
     ],
 )
-def test_a_drop_in_lands_where_its_unit_reads_it_and_is_brought_into_force(unit, path, expected):
+def test_a_drop_in_is_written_for_its_unit_and_loaded(unit, path, expected):
     remedy = remedies.systemd_dropin(unit, "Section", "AllowedCPUs")
     changes = built(host(), step(remedy, "0-3"))
     assert list(files(changes)) == [f"{path}zz-nodetune.conf"] == [remedy.file]
@@ -300,7 +300,7 @@ def test_a_unit_that_others_start_is_only_started():
     assert (change["enabled"], change["active"]) == (None, "started")
 
 
-def test_a_service_that_is_not_installed_cannot_be_started_but_is_off_already():
+def test_a_missing_service_cannot_start_and_is_already_off():
     missing = {"services.irqbalance": Absent("not installed"), "services.dcgm": Absent("not installed")}
     assert "not installed" in refused(host(missing), step(remedies.service("dcgm"), "enabled"))
     assert built(host(missing), step(remedies.service("irqbalance"), "disabled"))
@@ -339,7 +339,7 @@ def test_options_of_a_module_are_added_to_those_set_before():
 # --- swap and mounts
 
 
-def test_swap_is_off_in_fstab_now_and_for_the_units_that_would_bring_it_back():
+def test_swap_is_off_now_in_fstab_and_in_units():
     swaps = {"memory.swaps": Value({"/dev/nvme0n1p3": {}, "/dev/zram0": {}}), "services.zramswap": RUNS}
     changes = built(host(swaps), step(remedies.swap_off(), 0))
     assert (changes[0]["path"], changes[0]["how"]) == ("/etc/fstab", "fstab_no_swap")
@@ -425,7 +425,7 @@ def test_links_that_share_a_slot_are_told_apart_by_their_own_address():
     assert "PermanentMACAddress=02:00:00:00:00:01" in text
 
 
-def test_where_udev_tells_nothing_the_slot_and_the_names_of_systemd_serve():
+def test_without_udev_the_slot_and_systemd_names_match():
     (text,) = files(built(host(nics()), step(remedies.net_link("rings"), "max", ("eth1",)))).values()
     assert "Path=pci-0000:18:00.0" in text
     assert "NamePolicy=keep kernel database onboard slot path" in text
@@ -469,7 +469,7 @@ def test_docker_gets_its_keys_and_one_restart():
 # --- groups
 
 
-def test_groups_come_least_disruptive_first_and_disturbing_ones_want_idle_gpus():
+def test_disruptive_groups_come_last_and_need_idle_gpus():
     facts = host(GRUB, {"services.docker": RUNS})
     steps = [
         step(remedies.kernel_arg("iommu"), "pt", check="c"),
@@ -494,7 +494,7 @@ def test_one_step_that_cannot_be_built_costs_the_others_nothing():
 
 @pytest.mark.parametrize("shape", [Value(7), Value(["x"]), Value({"id": 3, "like": 5}), Value({"a": {"b": []}})])
 @pytest.mark.parametrize("fact", ["memory.swaps", "host.os", "own.files", "services.docker", "net.links", "own.links"])
-def test_facts_of_a_shape_that_no_host_has_end_in_a_reason_never_in_a_traceback(fact, shape):
+def test_malformed_facts_give_a_reason_and_no_traceback(fact, shape):
     facts = replace(host(GRUB), facts={**host(GRUB, nics(), {"services.docker": RUNS}).facts, fact: shape})
     for given in (
         step(remedies.swap_off(), 0),
@@ -525,7 +525,7 @@ def every_kind():
     return {path.stem for path in Path(builders.__file__).parent.glob("[a-z]*.py")}
 
 
-def test_an_untuned_machine_gets_changes_for_every_finding_that_has_a_fix():
+def test_every_fixable_finding_gets_changes():
     facts, result = judged("hgx-h200-untuned")
     steps = plan.fixable(result)
     groups, unfixable = builders.build(steps, facts)
@@ -539,7 +539,7 @@ def test_an_untuned_machine_gets_changes_for_every_finding_that_has_a_fix():
 
 
 @pytest.mark.parametrize("name", list(build.MODULES))
-def test_planning_a_machine_that_has_our_files_already_writes_the_same_bytes(name):
+def test_a_second_plan_writes_the_same_bytes(name):
     facts, result = judged(name)
     steps = plan.fixable(result)
     first = files(change for group in builders.build(steps, facts)[0] for change in group.changes)

@@ -45,7 +45,7 @@ def test_at_boot_settings_wait_for_the_driver_that_udev_loads():
     assert unit.index("ExecStartPre=-/usr/bin/env udevadm settle") < unit.index("ExecStart=")
 
 
-def test_the_energy_preference_comes_before_the_governor_that_refuses_it():
+def test_the_energy_preference_comes_before_the_governor():
     changes = built(host(), step("governor", "performance"), step("epp", "performance"))
     assert [change["setting"] for change in of_kind(changes, "cpu")] == ["epp", "governor"]
 

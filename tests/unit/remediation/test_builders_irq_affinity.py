@@ -78,7 +78,7 @@ def test_an_irqbalance_that_was_told_is_not_told_again():
     assert POLICY in files(changes), "the script is kept in force"
 
 
-def test_what_irqbalance_is_told_satisfies_the_check_that_looks_for_a_fight():
+def test_irqbalance_settings_satisfy_the_conflict_check():
     check = checks.load("irqbalance-fights-static-affinity")
     placed = ["/etc/systemd/system/multi-user.target.wants/nodetune-irq.service"]
 

@@ -59,7 +59,7 @@ def test_files_stand_as_they_would_land(tmp_path):
     assert found["etc/modules-load.d/nodetune-nvidia_uvm.conf"].endswith("\nnvidia_uvm\n")
 
 
-def test_for_files_of_others_there_are_snippets_and_a_word_in_the_readme(tmp_path):
+def test_files_of_others_are_exported_as_snippets(tmp_path):
     docker = [
         step(remedies.docker_daemon("default-shm-size"), "16g"),
         step(remedies.docker_daemon("default-ulimits"), {"memlock": {"Hard": -1}}),
@@ -171,7 +171,7 @@ def test_links_are_confirmed_before_anything_slow_comes_after_them(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_host_that_no_plan_was_made_for_is_stopped_unless_it_is_given_a_set(tmp_path):
+def test_a_host_without_a_plan_stops_unless_given_a_set(tmp_path):
     work = [built("one", swappiness()), built("two", swappiness(1))]
     export.write(tmp_path / "out", work)
     done = playbook(tmp_path / "out")
@@ -222,7 +222,7 @@ def nodetune_plan(*arguments):
     return nodetune("plan", "--facts", "h200-x4", "-s", "slow-start-*", *arguments)
 
 
-def test_the_command_writes_the_folder_beside_the_plan_and_never_twice(tmp_path):
+def test_the_command_writes_its_folder_only_once(tmp_path):
     first = nodetune_plan("--export", tmp_path / "out")
     assert first.returncode == 0, first.stderr
     assert "slow-start-after-idle-on" in first.stdout
@@ -237,7 +237,7 @@ def test_the_command_shows_every_file_on_request():
     assert "net.ipv4.tcp_slow_start_after_idle = 0" in nodetune_plan("--files").stdout
 
 
-def test_an_export_that_does_not_fit_leaves_nothing_and_names_the_file(full_disk):
+def test_an_export_without_space_leaves_nothing(full_disk):
     done, left = full_disk("64k", "plan", "--facts", "h200-x4", "--export", "out")
     assert (done.returncode, left) == (2, [])
     assert re.fullmatch(r"nodetune: out/\S+: No space left on device\n", done.stderr), done.stderr

@@ -49,7 +49,7 @@ def shown(found, *, files=False):
     return stream.getvalue()
 
 
-def test_steps_come_least_disruptive_first_and_hosts_with_the_same_together():
+def test_steps_are_sorted_by_disruption_and_hosts_folded():
     steps = [(found.check, host) for host, found, _ in plan.steps(plans("b", "a"))]
     assert steps == [("swappiness-high", "a"), ("swappiness-high", "b"), ("shm-small", "a"), ("shm-small", "b")]
 
@@ -123,7 +123,7 @@ def test_hosts_that_get_the_same_are_folded():
     assert "4 steps on 2 hosts; 1 finding needs manual work" in text
 
 
-def test_what_else_a_plan_runs_and_what_is_to_know_stands_below_its_disruption():
+def test_commands_and_notes_are_below_their_disruption():
     _, disruptive = shown(plans("a")).split("disruption: service-restart")
     assert "runs    restart docker.service" in disruptive
     assert "live-restore" in disruptive
@@ -134,7 +134,7 @@ def without_docker():
     return [plan.plan(result("a", SHM, SWAPPINESS, FAN, **{"services.docker": Absent("no docker.service")}))]
 
 
-def test_a_step_that_no_change_can_do_is_told_with_the_reason_and_not_counted():
+def test_an_unsupported_step_has_a_reason_and_does_not_count():
     text = shown(without_docker())
     assert "unsupported  shm-small" in text
     assert "no docker.service" in text
@@ -156,7 +156,7 @@ def test_a_host_cannot_move_the_cursor_through_a_plan():
 # --- for programs
 
 
-def test_a_plan_as_data_keeps_to_its_schema_and_holds_equal_changes_once():
+def test_a_plan_document_is_valid_and_has_equal_changes_once():
     made = audit.plan(plans("gpu01", "gpu02"))
     jsonschema.validate(made, json.loads(paths.bundled("documents/schemas").joinpath("plan.json").read_text()))
     (work,) = made["work"]

@@ -45,7 +45,7 @@ def take_back(of, root):
     return run
 
 
-def test_taking_back_a_rollback_wants_the_node_as_free_as_the_run_itself_did(tmp_path, sent):
+def test_undoing_a_rollback_needs_the_node_as_free_as_its_run(tmp_path, sent):
     of = record(tmp_path, "apply", SYSCTL, SWAP)
     for _ in range(3):
         of = take_back(of, tmp_path)
@@ -83,7 +83,7 @@ def test_the_highest_exit_code_that_holds_wins(outcomes, code):
     assert _rollback._shown(told, io.StringIO(), "text", None) == code
 
 
-def test_hosts_that_have_left_the_inventory_are_named_and_are_no_success(tmp_path, sent, monkeypatch, capsys):
+def test_hosts_gone_from_the_inventory_are_named_as_failures(tmp_path, sent, monkeypatch, capsys):
     hosts = tmp_path / "hosts.yml"
     hosts.write_text("all: {hosts: {gpu1: {}, gpu3: {}}}\n")
     run = runs.Run.create("apply", {}, ["gpu1", "gpu2"], str(hosts), tmp_path / "runs")

@@ -40,7 +40,7 @@ def planned(how, *, slurmd, computing, host="gpu1"):
         (True, False, True, False),  # nothing ends what no scheduler started
     ],
 )
-def test_a_node_whose_gpus_are_in_use_is_worked_on_where_slurm_can_drain_it(drain, slurmd, computing, disturbs):
+def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, disturbs):
     found = planned(ApplyOptions(max_disruption="reboot", drain=drain), slurmd=slurmd, computing=computing)
     assert found.disturbs is disturbs
     assert found.findings

@@ -185,7 +185,7 @@ def test_where_runs_are_kept_can_be_told(tmp_path, monkeypatch):
     assert runs.place(tmp_path / "option") == tmp_path / "option"
 
 
-def test_differences_are_unified_diffs_that_name_a_missing_last_newline():
+def test_unified_diffs_name_a_missing_last_newline():
     diff = {"before": "a\nb", "after": "a\nc\n", "before_header": "/etc/x", "after_header": "/etc/x\x1b[2J\n"}
     assert unified([diff]).splitlines() == [
         "--- /etc/x",
@@ -280,7 +280,7 @@ def test_a_wrong_id_is_one_line_and_exit_code_2(root):
     assert done.stderr == f"nodetune: no run '2020'; near it: {run.id}. All: nodetune runs\n"
 
 
-def test_a_rollback_goes_where_it_is_told_to_and_else_where_the_run_went(tmp_path):
+def test_a_rollback_goes_to_the_hosts_of_the_run_by_default(tmp_path):
     run = runs.Run.create("apply", {}, ["gpu01"], "gpu01,", tmp_path)
     run.finish(0)
     asked = ["rollback", run.id, "--runs", str(tmp_path), "--dry-run"]

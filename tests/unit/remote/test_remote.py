@@ -84,7 +84,7 @@ def test_any_other_key_is_refused(check, known, state):
         assert check(known, "mine", accept_new=True) == state, "trusting first keys is not trusting changed ones"
 
 
-def test_another_port_has_keys_of_its_own_and_the_hosts_as_openssh_has_it(check):
+def test_another_port_has_its_own_host_keys(check):
     assert check(f"[gpu1]:2222 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
     assert check(f"[gpu*]:2222 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
     assert check(f"gpu1 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
@@ -92,7 +92,7 @@ def test_another_port_has_keys_of_its_own_and_the_hosts_as_openssh_has_it(check)
     assert check(f"gpu1 ssh-ed25519 {key('another')}", "mine", port=2222) == "unknown host key"
 
 
-def test_a_first_key_is_kept_under_a_hashed_name_where_the_user_wants_that(check):
+def test_a_first_key_is_saved_under_a_hashed_name_if_wanted(check):
     assert check("", "mine", accept_new=True) is None
     text = check.file.read_text()
     assert text.startswith("|1|")
@@ -142,18 +142,18 @@ def test_hosts_are_alike_when_the_same_host_lines_hold(shape):
 @pytest.mark.parametrize(
     "line", ["Match exec true", "CanonicalizeHostname yes", "IdentityFile ~/.ssh/%h", "IdentityAgent $SOCK"]
 )
-def test_hosts_are_asked_one_by_one_where_the_configuration_can_tell_them_apart(shape, line):
+def test_host_specific_settings_are_read_for_each_host(shape, line):
     assert shape(f"{line}\n").of("gpu1") is None
     assert shape("Include @/more\n", more=f"{line}\n").of("gpu1") is None
 
 
-def test_the_configuration_file_of_the_arguments_is_the_one_that_counts():
+def test_the_configuration_file_of_the_arguments_wins():
     assert config_files(("-o", "Port=1", "-F", "/x")) == config_files(("-F/x",)) == ("/x",)
     assert config_files(("-F", "none")) == ()
     assert config_files(())[1] == "/etc/ssh/ssh_config"
 
 
-def test_a_resolved_host_keeps_its_own_name_where_others_share_its_settings(tmp_path):
+def test_a_host_keeps_its_name_with_shared_settings(tmp_path):
     config = tmp_path / "config"
     config.write_text("Host bastion\n  HostName 10.0.0.9\nHost *\n  User bob\n  Port 2222\n")
     resolver = Resolver()
@@ -220,7 +220,7 @@ def test_without_sudo_the_script_is_sent_at_once():
     assert said.input_done
 
 
-def test_the_password_is_sent_at_the_prompt_and_the_script_when_the_command_runs():
+def test_the_password_goes_to_the_prompt_before_the_script():
     said = talk(become=True, become_password="pa ss")
     assert bytes(said.to_send) == b""
     said.errors(b"Password: \nlecture\nnodetune-password-")
@@ -330,13 +330,13 @@ def test_this_host_alone_is_probed_in_this_process():
     assert 0 < seconds < 10
 
 
-def test_what_the_probe_in_this_process_says_is_looked_at_like_any_answer(monkeypatch):
+def test_a_local_probe_is_validated_like_any_answer(monkeypatch):
     monkeypatch.setattr(local, "facts", lambda *_: {"facts": {"a": 5}})
     ((_, told, _),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
     assert (told.state, str(told)) == ("bad answer", "the fact 'a' is none of value, absent, unread, each")
 
 
-def test_hosts_come_as_they_are_done_and_one_that_fails_stops_no_other():
+def test_results_arrive_as_ready_and_a_failure_stops_no_other():
     def script(target):
         if target.name == "surprise":
             raise RuntimeError("secret-word \x1b[31m")
@@ -432,7 +432,7 @@ def unanswering():
 
 
 @pytest.mark.parametrize(("deadline", "most"), [(0.6, 10.0), (30.0, 0.7)])
-def test_a_port_that_does_not_answer_is_told_with_the_time_that_it_was_given(deadline, most):
+def test_a_silent_port_is_reported_with_its_timeout(deadline, most):
     with unanswering() as port, pytest.raises(UnreachableError) as caught:
         sockets.tcp(Settings("gpu1", "127.0.0.1", port), Target("gpu1"), Deadline(deadline), most)
     said = re.search(r"did not answer within (\S+) s: is the host up", caught.value.message)
@@ -440,7 +440,7 @@ def test_a_port_that_does_not_answer_is_told_with_the_time_that_it_was_given(dea
     assert float(said[1]) < 10
 
 
-def test_srun_is_given_its_hosts_in_their_order_and_nothing_of_that_is_on_disk(tmp_path, monkeypatch):
+def test_srun_gets_its_hosts_in_order_without_a_file(tmp_path, monkeypatch):
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     with srun.host_file(["n02", "n01"]) as (path, handle):
         reader = srun.start(["/bin/sh", "-c", 'cat "$ORDER" "$ORDER"; ls -A "$TMPDIR"'], {"ORDER": path}, [handle])

@@ -60,7 +60,7 @@ def test_a_name_is_left_out_as_a_whole_word_only():
 def test_messages_of_the_transport_that_differ_by_their_host_are_one():
     hosts = [f"gpu{number:02}" for number in range(20)]
     every = [
-        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.manual_command(Target(host))).unknown()
+        host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.login_command(Target(host))).unknown()
         for host in hosts
     ]
     found = host_names.causes((each.state, host, each.message) for host, each in zip(hosts, every, strict=True))
@@ -93,7 +93,7 @@ def test_the_most_common_reason_comes_first_and_none_is_dropped():
 
 @pytest.mark.parametrize("hosts", [ODD, FULL], ids=["odd", "racks"])
 @pytest.mark.parametrize("longest", [30, 60, 160])
-def test_a_list_that_is_cut_is_a_node_set_and_says_how_many_are_left_out(hosts, longest):
+def test_a_cut_list_of_hosts_says_how_many_are_left_out(hosts, longest):
     shown = host_names.fold(hosts, longest)
     assert len(shown) <= max(longest, len(hosts[0]) + len(" … 300 more"))
     first, left = re.fullmatch(r"(.+) … (\d+) more", shown).groups()
@@ -132,7 +132,7 @@ def test_lines_break_at_spaces_and_commas_and_never_inside_a_name(width):
     assert max(map(len, rows)) <= width
 
 
-def test_a_name_that_is_longer_than_a_line_is_broken_where_the_line_is_full():
+def test_a_name_longer_than_a_line_is_wrapped():
     stream = io.StringIO()
     console = lines.console(stream)
     console.width = 50
@@ -179,7 +179,7 @@ def test_the_report_of_a_bad_fleet_is_short_and_begins_with_the_worst(width):
     assert all(row.count("[") == row.count("]") for row in rows)
 
 
-def test_the_worst_say_what_to_type_and_the_end_says_where_the_rest_is():
+def test_the_worst_findings_have_commands_the_end_has_the_rest():
     shown = printed(fleet())
     assert "next     nodetune explain fault-00" in shown
     assert "next     nodetune plan -i prod -s fault-05" in shown
@@ -212,9 +212,9 @@ def test_the_summary_says_how_many_hosts_are_compliant():
 
 
 def test_of_a_plan_one_is_one():
-    fixable, by_hand = finding(fix=Fix("sysctl", "a.b", 1, "none")), finding("edac", manual="Replace the DIMM.")
+    fixable, manual = finding(fix=Fix("sysctl", "a.b", 1, "none")), finding("edac", manual="Replace the DIMM.")
     for number, told in ((1, "1 step on 1 host; 1 finding needs"), (2, "2 steps on 2 hosts; 1 finding needs")):
-        found = [result(f"gpu{each}", fixable, by_hand) for each in range(number)]
+        found = [result(f"gpu{each}", fixable, manual) for each in range(number)]
         stream = io.StringIO()
         text_plan.print_plan(stream, [plan.HostPlan(each, (fixable,)) for each in found])
         assert f"{told} manual work. Nothing was changed." in stream.getvalue()
@@ -228,7 +228,7 @@ def test_a_plan_tells_why_hosts_were_not_reached_once():
     assert "refused  20 hosts  gpu[00-19]" in stream.getvalue()
 
 
-def test_by_host_a_host_of_which_something_is_unknown_is_not_called_compliant():
+def test_a_host_with_unknown_findings_is_not_compliant():
     shown = printed([result("a"), result("b", finding()), result("c", finding(status="unknown"))], by_host=True)
     assert "a  compliant\n" in shown
     assert "b  1 finding\n" in shown

@@ -313,7 +313,7 @@ def contrast(one, other):
     return (high + 0.05) / (low + 0.05)
 
 
-def test_the_policy_allows_this_script_and_this_style_and_nothing_else():
+def test_the_content_policy_allows_only_its_script_and_style():
     page = written(fleet(5))
     policy = re.search(r'Content-Security-Policy" content="([^"]+)"', page)[1]
     assert policy.startswith("default-src 'none';")
@@ -438,7 +438,7 @@ def test_a_page_is_compared_with_the_one_before_from_the_command_line(tmp_path):
         (["--format", "html", "--previous", __file__], "test_report_html.py: not JSON"),
     ],
 )
-def test_an_earlier_audit_that_cannot_be_used_is_a_usage_error_in_one_line(options, message):
+def test_a_bad_earlier_audit_is_a_usage_error_in_one_line(options, message):
     done = nodetune(*options)
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]

@@ -154,7 +154,7 @@ def test_a_collective_is_one_kind_with_what_is_short_by_size(tmp_path):
     (kind,) = [each for each in measured(tmp_path, given).document()["kinds"] if each["title"] == "nccl all_reduce"]
     assert [size for size, *_ in kind["sizes"]] == sorted(records.COLLECTIVES["all_reduce"])
     assert [short for *_, short, _ in kind["sizes"]] == [1, 1, 1, 1]
-    assert all(low > 300 for _, low, *_ in kind["sizes"]), "the range is that of what did not fall short"
+    assert all(low > 300 for _, low, *_ in kind["sizes"]), "the range is that of what is not below target"
     assert kind["counts"] == [16, 4, 0]
     assert kind["hosts"] == [5, 1]
     assert kind["bins"] is None
@@ -325,7 +325,7 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
         (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: no such file"),
     ],
 )
-def test_measurements_that_cannot_be_used_are_a_usage_error_in_one_line(options, message):
+def test_bad_measurements_are_a_usage_error_in_one_line(options, message):
     done = nodetune(*options)
     assert done.returncode == 2
     assert message in done.stderr.splitlines()[-1]
@@ -374,7 +374,7 @@ class TestInABrowser:
     def test_the_overview_says_in_a_line_who_falls_short_and_leads_on(self, page, sixty_four):
         self.open(page, sixty_four, "#/")
         assert flat(page.text(".measuredline")) == (
-            "▼ fell short Measured: 61 of 65 hosts as expected; gpu[009,017,033] fall short in 8 figures and by 1 finding; "
+            "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and by 1 finding; "
             "something failed on 1 host; 1 not measured."
         )
         page.run("document.querySelector('.measuredline a').click()")
@@ -387,15 +387,15 @@ class TestInABrowser:
         assert page.texts("nav a") == ["Overview", "Findings", "Hosts"]
         assert not page.run("return document.querySelector('.measuredline')")
 
-    def test_kinds_are_drawn_the_worst_first_each_with_its_words_and_a_table(self, page, sixty_four):
+    def test_plots_come_worst_first_each_with_text_and_table(self, page, sixty_four):
         self.open(page, sixty_four)
         counts = page.run(
             "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
             " kind.querySelector('.counts').innerText.replace(/\\s+/g, ' ').trim()])"
         )
         assert len(counts) == 13
-        assert counts[0] == ["nccl all_reduce", "▼ fell short 4 on 1 host ● as expected 256"]
-        assert [("fell short" in each, "failed" in each) for _, each in counts] == (
+        assert counts[0] == ["nccl all_reduce", "▼ below target 4 on 1 host ● as expected 256"]
+        assert [("below target" in each, "failed" in each) for _, each in counts] == (
             [(True, False)] * 5 + [(False, True)] + [(False, False)] * 7
         )
         pictures = page.run(
@@ -406,7 +406,7 @@ class TestInABrowser:
         near = next(words for _, words, _ in pictures if words.startswith("gpu_copy h2d: "))
         assert "520 figures on 65 hosts, median 54" in near
         assert ", expected at least 50.4 (shipped), expected at least 51" in near
-        assert near.endswith("1 fell short, the worst gpu017 GPU2 with 26.4 GB/s.")
+        assert near.endswith("1 below target, the worst gpu017 GPU2 with 26.4 GB/s.")
 
     def test_a_short_figure_is_a_triangle_below_the_line_at_its_value(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=gpu_copy")
@@ -423,14 +423,14 @@ class TestInABrowser:
         assert value == pytest.approx(26.4, abs=0.5)
         assert short[1] > floor
 
-    def test_a_curve_has_a_line_for_each_short_host_and_a_range_for_others(self, page, sixty_four):
+    def test_a_curve_has_lines_below_target_and_a_range_of_others(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=nccl")
         shapes = "return ['.band', '.median', '.line.fell', '.short'].map((each) => document.querySelector('.kind svg').querySelectorAll(each).length)"
         assert page.run(shapes) == [1, 1, 1, 4]
         assert page.texts(".kind:first-of-type .worst a") == ["gpu033"]
         assert "128 MiB" in page.run("return document.querySelector('.kind .axis:nth-of-type(2)').textContent")
 
-    def test_what_real_nodes_measured_is_drawn_a_line_for_each_where_they_are_few(self, page, tmp_path):
+    def test_few_real_nodes_are_drawn_with_a_line_each(self, page, tmp_path):
         page.open(audited(*REAL), measured=measured(tmp_path, document(recorded())), fragment="#/measurements?of=nccl")
         kinds = page.run(
             "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
@@ -470,7 +470,7 @@ class TestInABrowser:
             "return [...document.querySelectorAll('.kind h3')].map((each) => each.firstChild.textContent)"
         ) == ["gemm bf16"]
 
-    def test_what_could_not_be_measured_is_told_with_its_reason_folded_by_hosts(self, page, sixty_four):
+    def test_unmeasured_figures_have_a_reason_and_folded_hosts(self, page, sixty_four):
         self.open(page, sixty_four)
         rows = page.run(
             "return [...document.querySelectorAll('table[aria-label=\"Could not be measured\"] tbody tr')].map((row) => row.innerText)"
@@ -486,7 +486,9 @@ class TestInABrowser:
     def test_a_hosts_page_has_its_figures_with_the_command_for_each(self, page, sixty_four):
         self.open(page, sixty_four, "#/host/gpu017")
         article = flat(page.text("article"))
-        assert article.startswith("▼ fell short gpu_copy GPU2 Measured gpu_copy h2d GPU2: 26.4 GB/s, expected at least")
+        assert article.startswith(
+            "▼ below target gpu_copy GPU2 Measured gpu_copy h2d GPU2: 26.4 GB/s, expected at least"
+        )
         assert "Suspect GPU2's PCIe link" in article
         assert article.endswith("nodetune verify -i prod -l gpu017 --only gpu_copy --gpu 2")
         page.run(
@@ -501,7 +503,7 @@ class TestInABrowser:
 
     def test_search_finds_what_fell_short(self, page, sixty_four):
         self.open(page, sixty_four, "#/search/pcie%20gpu2")
-        assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements that fell short with “pcie gpu2”"
+        assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements below target with “pcie gpu2”"
         assert set(page.texts("main tbody a")) == {"gpu017"}
 
     @pytest.mark.parametrize("fragment", ["#/", "#/measurements", "#/host/gpu017", "#/search/gpu017"])
@@ -509,7 +511,7 @@ class TestInABrowser:
         self.open(page, sixty_four, fragment, width=375)
         assert page.run("return [innerWidth, document.documentElement.scrollWidth]") == [375, 375]
 
-    def test_a_plot_is_as_wide_as_there_is_room_and_its_text_stays_as_large(self, page, sixty_four):
+    def test_a_plot_fills_the_width_and_keeps_its_text_size(self, page, sixty_four):
         self.open(page, sixty_four)
         width = "const svg = document.querySelector('.kind svg'); return [svg.viewBox.baseVal.width, svg.parentElement.clientWidth]"
         wide = page.run(width)
@@ -558,7 +560,9 @@ class TestInABrowser:
     def test_two_thousand_hosts_are_drawn_and_searched(self, page, tmp_path):
         names = [f"gpu{number:05}" for number in range(2000)]
         self.open(page, (names, fleet(tmp_path, 2000, {"gpu00003": SLOW}, figures=64)), "#/")
-        assert "1,999 of 2,000 hosts as expected; gpu00003 falls short in 4 figures" in flat(page.text(".measuredline"))
+        assert "1,999 of 2,000 hosts as expected; gpu00003 is below target in 4 figures" in flat(
+            page.text(".measuredline")
+        )
         page.run("location.hash = '#/measurements'")
         page.until("return document.querySelectorAll('.kind svg').length === 13")
         assert page.run("return document.querySelectorAll('svg *').length") < 6000, "bars, not a dot for each of them"

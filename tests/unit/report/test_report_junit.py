@@ -28,7 +28,7 @@ def kinds(suite):
     return {case.name: type(case.result[0]).__name__ if case.result else "" for case in suite}
 
 
-def test_every_check_of_every_machine_is_a_case_and_the_counts_are_right():
+def test_every_check_of_every_machine_is_a_counted_case():
     results = judged(*MACHINES)
     suites = {suite.name: suite for suite in read(written(results))}
     assert set(suites) == {each.host for each in results}

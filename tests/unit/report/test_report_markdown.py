@@ -24,7 +24,7 @@ def parsed(text):
     return [each for token in tokens for each in (token, *(token.children or ()))]
 
 
-def test_the_worst_stands_first_and_each_finding_says_why_and_what_next():
+def test_the_worst_finding_is_first_with_reason_and_next_step():
     text = written([result("a", fixable(), finding("nvlink-down", "critical", manual="Reset the GPUs."))])
     assert text.index("critical: `nvlink-down`") < text.index("low: `dirty-limit-high`")
     assert "**Why it matters.**" in text

@@ -5,13 +5,13 @@ import pytest
 from nodetune.remote import payload
 from nodetune.verify import catalogue, suites
 
-KEYS = {"siblings", "baseline", "drift"}
+KEYS = {"peers", "baseline", "drift"}
 
 
 @pytest.mark.parametrize("name", catalogue.measurements())
 def test_a_measurement_states_scope_order_and_tolerance(name):
     each = catalogue.of(name)
-    assert each.scope in catalogue.SCOPES
+    assert each.scope in ("host", "gpus", "collective", "pair")
     assert each.order < catalogue.Measurement(name).order, f"{name}.py: ORDER is missing"
     assert set(each.suites) <= set(suites.NAMES)
     assert all(set(way) <= {"options", "seconds"} for way in each.suites.values())
@@ -47,7 +47,7 @@ SECONDS = 7.5
 SCOPE = "gpus"
 ORDER = 55
 SUITES = {"full": {"options": {"size": 1}, "seconds": 9}}
-TOLERANCE = {"": {"siblings": 2, "baseline": 3, "drift": 1}, "fast": {"siblings": 4, "baseline": 4, "drift": 1}}
+TOLERANCE = {"": {"peers": 2, "baseline": 3, "drift": 1}, "fast": {"peers": 4, "baseline": 4, "drift": 1}}
 SUSPECT = "{gpu}'s encoder"
 def measure(options, report):
     raise SystemExit
@@ -67,7 +67,7 @@ def test_one_new_file_is_a_measurement_in_its_suites(planted):
     assert list(catalogue.measurements()) == ["gpu_memory", "encoder", "gpu_p2p"]
     assert suites.suite("full")[1] == {"name": "encoder", "options": {"size": 1}, "seconds": 9}
     assert suites.Wanted(gpus=(2,), only=("encoder",)).items[0]["options"] == {"size": 1, "gpus": [2]}
-    assert catalogue.of("encoder").tolerance_of("fast")["siblings"] == 4
+    assert catalogue.of("encoder").tolerance_of("fast")["peers"] == 4
     assert catalogue.of("encoder").suspect.format(gpu="GPU1", subject="GPU1") == "GPU1's encoder"
 
 

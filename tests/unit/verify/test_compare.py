@@ -122,7 +122,7 @@ def test_there_are_enough_real_comparisons():
 
 
 @pytest.mark.parametrize("where", [on_one_machine, on_one_node])
-def test_no_alarm_on_repeats_of_the_same_machine_beyond_what_the_level_allows(where):
+def test_false_alarms_on_repeats_stay_within_the_level(where):
     pairs = where()
     alarms = [pair for pair in pairs if compare._change(*pair).status in (WORSE, BETTER)]
     assert len(alarms) <= max(1, round(LEVEL * len(pairs)))

@@ -85,8 +85,8 @@ def test_a_chip_is_described_in_gigabytes_and_teraflops(chip):
 
 
 def test_tolerance_is_of_the_metric_or_else_of_the_measurement():
-    assert reference.tolerance("gpu_copy", "h2d", "siblings") == 0.05
-    assert reference.tolerance("gpu_copy", "both", "siblings") == 0.1
+    assert reference.tolerance("gpu_copy", "h2d", "peers") == 0.05
+    assert reference.tolerance("gpu_copy", "both", "peers") == 0.1
     assert reference.tolerance("of_an_older_release", "x", "drift") == 0.01
 
 
@@ -130,7 +130,7 @@ def test_what_does_not_gate_is_known_as_such():
     assert (found.bound, gates) == (15, False)
 
 
-def test_a_gpu_without_figures_of_its_own_is_held_against_its_pcie_link():
+def test_a_gpu_without_figures_is_compared_with_its_pcie_link():
     unknown = replace(records.h200(), model="NVIDIA L40S")
     link = {"most_generation": 4, "most_width": 16}
     found, gates = shipped(figure("gpu_copy", "h2d", local=True), replace(unknown, links={"GPU0": link}))

@@ -157,7 +157,7 @@ def test_a_baseline_holds_for_like_conditions_only(other, tmp_path):
     assert own.expectation(replace(good[0], about={**about, "nccl": "2.28.3", "channels": 24}), H200)
 
 
-def test_any_pair_behind_a_switch_is_like_any_other_but_bridged_pairs_are_not():
+def test_pairs_behind_a_switch_are_alike_bridged_ones_not():
     (pair,) = records.read([records.record("gpu_p2p", "p2p", "GPU0→GPU5", 393.0)])
     assert baseline.subject(pair, H200) == "GPU→GPU"
     assert baseline.subject(pair, replace(H200, fabric="nvlink")) == "GPU0→GPU5"
@@ -206,7 +206,7 @@ def test_a_link_that_lost_lanes_is_the_suspect():
     assert "PCIe link (0000:52:00.0): x8 where x16 is possible" in suspect(machine, **{"gpu_copy h2d GPU2": 26.0})
 
 
-def test_a_slow_pair_is_between_the_two_when_both_are_sound_with_others():
+def test_a_slow_pair_of_sound_gpus_is_the_path_between_them():
     text = suspect(**{"gpu_p2p p2p GPU3→GPU5": 200.0})
     assert text == "the NVSwitch between GPU3 and GPU5: both are sound with other partners"
 
@@ -279,7 +279,7 @@ def test_the_command_measures_just_that_part_again():
     assert command(port, "-i prod -l 'a,b,c' -b", full) == "nodetune verify -i prod -l a,b -b --only rdma"
 
 
-def test_two_gpus_without_others_are_not_called_sound_with_other_partners():
+def test_two_gpus_alone_are_not_called_sound_with_others():
     (both,) = records.read([records.record("gpu_p2p", "p2p_both", "GPU0↔GPU1", 100.0)])
     (one,) = named([Verdict(both, SHORT)], [], H200)
     assert one.suspect == "the NVSwitch between GPU0 and GPU1"
@@ -299,7 +299,7 @@ def test_the_command_has_the_options_that_the_figure_hangs_on():
 
 
 @pytest.mark.parametrize("suite", ["quick", "full", "nccl"])
-def test_a_measurement_by_its_command_has_the_options_that_it_had_in_its_suite(suite):
+def test_a_reproduced_measurement_has_its_suite_options(suite):
     assert Wanted(suite).items
     for item in Wanted(suite).items:
         words = Wanted(suite).words_for(item["name"], together=False)
@@ -312,7 +312,7 @@ def told(env=None, machine=H200, **about):
     return {each.title: each.status for each in findings.findings([figure], {"gpu1": machine}, env or {})}
 
 
-def test_a_collective_through_host_memory_between_gpus_with_nvlink_is_a_fault():
+def test_nccl_through_host_memory_despite_nvlink_is_a_fault():
     assert told(transport="P2P+SHM", nvls=True) == {"NCCL went over SHM between GPUs that NVLink joins": "short"}
     assert told(transport="SHM", nvls=True, machine=replace(H200, fabric="pcie")) == {}
     assert list(told({"NCCL_P2P_DISABLE": "1"}, transport="NET/Socket", nvls=True).values()) == ["note"]
@@ -328,7 +328,7 @@ def test_sockets_where_there_are_adapters_are_a_fault():
     assert list(by_choice.values()) == ["note"]
 
 
-def test_nvls_that_is_off_is_told_and_a_fault_only_where_nobody_wanted_it():
+def test_nvls_that_is_off_is_a_fault_unless_wanted():
     assert list(told().values()) == ["short"]
     assert list(told({"NCCL_NVLS_ENABLE": "0"}).values()) == ["note"]
     assert told(nvls=True) == {}
@@ -409,7 +409,7 @@ def test_the_statistic_is_the_median_unless_the_record_says_otherwise():
     assert replace(figure, about={"statistic": "max"}).value == 9.0
 
 
-def test_runs_of_the_same_figure_are_kept_apart_and_their_medians_count():
+def test_runs_of_a_figure_are_separate_and_medians_count():
     both = records.read(
         [records.record("memory", "local", "node0", 400.0), records.record("memory", "local", "node0", 300.0)]
     )

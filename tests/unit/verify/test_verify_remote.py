@@ -72,7 +72,7 @@ def records(events):
     return [event["record"] for event in events if isinstance(event, dict) and "record" in event]
 
 
-def test_every_host_says_that_it_began_what_it_measured_and_that_it_ended():
+def test_every_host_reports_start_figures_and_end():
     (events,) = run("a", "disk").values()
     assert [next(iter(event)) for event in events[:-1]] == ["begin", "step", "record", "done", "end"]
     assert isinstance(events[-1], Ended)
@@ -145,7 +145,7 @@ def test_leaving_ends_everything_on_every_host(plant):
     assert gone(lambda: alive(marker)) == []
 
 
-def test_a_payload_that_is_killed_is_a_dropped_connection_and_names_the_step(plant):
+def test_a_killed_payload_is_dropped_and_names_its_step(plant):
     plant(
         dies="import os, time\ndef measure(options, report):\n    report.step('this')\n    os.kill(os.getppid(), 9)\n    time.sleep(300)\n"
     )
@@ -165,7 +165,7 @@ def test_a_payload_that_is_killed_is_a_dropped_connection_and_names_the_step(pla
         ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a is to measure with x, which is not in this run"),
     ],
 )
-def test_a_plan_that_cannot_be_carried_out_is_refused_before_anything_runs(plan, says):
+def test_an_impossible_plan_is_refused_before_anything_runs(plan, says):
     with pytest.raises(ValueError, match=says):
         next(remote.measure([here("a")], lambda _: plan, reach()))
 

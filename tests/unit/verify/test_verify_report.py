@@ -157,7 +157,7 @@ def test_the_document_keeps_its_schema():
     assert document["summary"]["measured"] == 1
 
 
-def test_a_saved_baseline_keeps_its_schema_and_leaves_out_what_fell_short(tmp_path):
+def test_a_saved_baseline_omits_figures_below_target(tmp_path):
     document = documents_verify.kept([proof_of(**{"gpu_copy h2d GPU2": 26.4}), proof_of("gpu2")])
     jsonschema.Draft202012Validator(schema("baseline")).validate(json.loads(json.dumps(document)))
     (near,) = [each for each in document["figures"] if each["metric"] == "h2d" and each["conditions"]["local"]]

@@ -75,7 +75,7 @@ def test_what_falls_short_is_measured_again_and_only_that(seen):
     assert verify_run.exit_code([done]) == TOO_SLOW
 
 
-def test_what_is_slow_when_all_work_at_once_is_measured_again_with_all(seen):
+def test_parts_slow_under_full_load_are_retested_under_it(seen):
     together = [
         records.record("gpu_copy", "h2d", f"GPU{gpu}", 20.0 if gpu == 2 else 53.0, together=True, gpus=8)
         for gpu in range(8)
@@ -107,7 +107,7 @@ def test_partners_that_were_not_measured_before_say_which_end_is_slow(seen):
     assert {each.suspect.partition(":")[0] for each in done.short} == {"GPU3"}
 
 
-def test_a_host_whose_gpus_are_in_use_is_left_alone_and_the_users_are_named(seen):
+def test_a_host_with_busy_gpus_is_skipped_and_users_named(seen):
     seen["gpu1"] = records.facts()
     player = records.Player(gpu1=[records.whole()])
     (done,) = prove(player, seen)
@@ -168,7 +168,7 @@ def test_nothing_but_skips_proves_nothing(seen):
     assert verify_run.exit_code([done]) == INCOMPLETE
 
 
-def test_pairs_are_one_group_of_all_hosts_and_meet_again_where_they_were_short(seen):
+def test_pairs_form_one_group_and_slow_ones_meet_again(seen):
     hosts = "abcdef"
     ring = [f"{one}→{other}" for one, other in zip(hosts, hosts[1:] + "a", strict=True)]
     told = {
@@ -185,7 +185,7 @@ def test_pairs_are_one_group_of_all_hosts_and_meet_again_where_they_were_short(s
     assert texts == {"a: its port, cable or switch port; it is slow with b and f"}
 
 
-def test_nccl_over_all_hosts_is_one_group_and_is_measured_again_as_one(seen, tmp_path):
+def test_nccl_over_all_hosts_is_retested_as_one_group(seen, tmp_path):
     about = {**records.NCCL, "nodes": 2, "gpus": 16, "size": 1 << 30, "transport": "NET/IB"}
     told = [[records.record("nccl", "all_reduce", "2 nodes of 8 GPUs", value, **about)] for value in (48.0, 20.0)]
     own = records.kept(records.read(told[0], "a"), tmp_path)

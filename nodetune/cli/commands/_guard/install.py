@@ -74,7 +74,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
         return work.code
     modes = ", ".join(sorted({policy["mode"] for policy in made.values()}))
     _apply.confirm(f"Install the guard ({modes}) on {work.many}?", yes)
-    run = _work.recorded("slurm install", record, work, root)
+    run = _work.recorded("guard install", record, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:

@@ -50,7 +50,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     if not work.nodes:
         return work.code
     _apply.confirm(f"Remove the guard from {work.many}?", yes)
-    run = _work.recorded("slurm uninstall", record, work, root)
+    run = _work.recorded("guard uninstall", record, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:

@@ -1,7 +1,7 @@
-// What was measured: the figures of nodetune verify, beside what the audit found.
+// What was measured: the figures of nodetune verify, along with what the audit found.
 
 const [PASSED, SHORT, UNHELD] = [0, 1, 2];
-const VERDICTS = ["as expected", "fell short", "nothing to hold it against"];
+const VERDICTS = ["as expected", "below target", "nothing to compare it with"];
 const measured = data.measured && understood(data.measured);
 
 function understood(given) {
@@ -63,7 +63,7 @@ function shortfall({kind, value, bound}) {
   return kind.higher ? value / (bound.value || 1) : bound.value / (value || 1);
 }
 
-// The single figures that a plot draws: all where they are few; of curves those of few hosts, or of those that fall short.
+// The single figures that a plot draws: all where they are few; of curves those of few hosts, or of those below target.
 let drawn = null;
 function singlesOf(kind) {
   if (!drawn) drawn = singlesByKind();
@@ -116,8 +116,8 @@ function measuredLine() {
   const fell = [figures && `in ${plural(figures, "figure")}`, wrong && `by ${plural(wrong, "finding")}`].filter(Boolean).join(" and ");
   const parts = [
     `${number(sound)} of ${plural(seen.length, "host")} as expected`,
-    short.length && `${short.length > 50 || names.length > LONGEST ? plural(short.length, "host") : names} ${short.length === 1 ? "falls" : "fall"} short ${fell}`,
-    unheld && `${plural(unheld, "host")} with nothing to hold figures against`,
+    short.length && `${short.length > 50 || names.length > LONGEST ? plural(short.length, "host") : names} ${short.length === 1 ? "is" : "are"} below target ${fell}`,
+    unheld && `${plural(unheld, "host")} with nothing to compare figures with`,
     failed && `something failed on ${plural(failed, "host")}`,
     measured.hosts.length > seen.length && `${number(measured.hosts.length - seen.length)} not measured`,
   ].filter(Boolean);
@@ -134,11 +134,11 @@ function measurementsPage(query) {
     h("p", {class: "lead"}, measuredSummary()),
     statuses(),
     left(),
-    fellShort(),
+    belowTarget(),
     wrongPaths(),
     section("Every kind of figure", h("p", {class: "hint"}, "The worst first. Names are those of nodetune verify."),
       filters("#/measurements", query, ["of", "Measurement", names.map((each) => [each, each])],
-        ["verdict", "Verdict", [["short", "something fell short"], ["failed", "failed somewhere"], ["unheld", VERDICTS[UNHELD]]]]),
+        ["verdict", "Verdict", [["short", "something is below target"], ["failed", "failed somewhere"], ["unheld", VERDICTS[UNHELD]]]]),
       h("p", {class: "count"}, told(plural(some.length, "kind of figure", "kinds of figures"))),
       more(h("div"), some, kindSection, 20)),
     unmeasured(),
@@ -164,11 +164,11 @@ function left() {
   const strange = measured.hosts.filter((host) => host.values.length && !hostOf.has(host.name)), few = measured.single < measured.given.every;
   return [
     strange.length ? h("p", {class: "hint"}, `Measured, but not in this audit: ${fold(strange.map((host) => host.name))}.`) : null,
-    few ? h("p", {class: "hint"}, "These are too many figures to tell each. On hosts' pages stand all that fell short, and of other kinds the worst one; the plots count all.") : null,
+    few ? h("p", {class: "hint"}, "These are too many figures to tell each. Hosts' pages show all figures below target, and the worst one of each other kind; the plots count all.") : null,
   ];
 }
 
-function fellShort() {
+function belowTarget() {
   if (!measured.short.length) return null;
   const groups = new Map();
   for (const figure of measured.short) {
@@ -176,11 +176,11 @@ function fellShort() {
     if (!groups.has(key)) groups.set(key, []);
     groups.get(key).push(figure);
   }
-  return section("What fell short", shortTable([...groups.values()], 10));
+  return section("Below target", shortTable([...groups.values()], 10));
 }
 
 function shortTable(groups, part) {
-  return table("What fell short", [["Host"], ["Figures, and what to suspect"]], groups, (some) => h("tr", {},
+  return table("Below target", [["Host"], ["Figures, and what to suspect"]], groups, (some) => h("tr", {},
     h("td", {}, linkToMeasured(some[0].host)),
     h("td", {}, some.slice(0, 3).map((each) => h("div", {}, verdictSign(SHORT), ` ${named(each)} ${each.subject}: `, h("b", {}, amount(each.value, each.kind.unit)), h("span", {class: "quiet"}, ` ${least(each)}`))),
       some.length > 3 ? h("div", {class: "quiet"}, `and ${number(some.length - 3)} more`) : null,
@@ -236,7 +236,7 @@ function kindSection(kind) {
     asTable(kind, dotted ? singles : null));
 }
 
-// What fell short of this kind, the worst first; of several sizes that with which it is the worst.
+// The figures of this kind below target, the worst first; of several sizes that with which it is the worst.
 function worstOf(kind) {
   const by = new Map();
   for (const each of measured.short) {
@@ -256,8 +256,8 @@ function legend(kind, singles) {
     bounds.length ? swatch("bound", `the ${one} that passes, by ${bounds.map((name) => ({baseline: "this site's baseline", siblings: "peers", shipped: "shipped figures"})[name] || name).join(" and ")}`) : null,
     ...limit,
     kind.bins && singles.length < kind.all ? h("span", {class: "named"}, `The tallest bar is ${plural(Math.max(...kind.bins[2]), "figure")}.`) : null,
-    !kind.bins && kind.hosts[0] > MOST_LINES ? [swatch("median", "median of all"), swatch("band", "range of what did not fall short")] : null,
-    !kind.bins && singles.length ? swatch(kind.hosts[0] <= MOST_LINES ? "line" : "line fell", kind.hosts[0] <= MOST_LINES ? "a host each" : "hosts that fall short") : null,
+    !kind.bins && kind.hosts[0] > MOST_LINES ? [swatch("median", "median of all"), swatch("band", "range of what is not below target")] : null,
+    !kind.bins && singles.length ? swatch(kind.hosts[0] <= MOST_LINES ? "line" : "line fell", kind.hosts[0] <= MOST_LINES ? "a host each" : "hosts below target") : null,
     start ? h("span", {class: "named"}, `The axis starts at ${digits(start)}, not at 0.`) : null,
   ];
 }
@@ -268,7 +268,7 @@ function spoken(kind, short) {
   const worst = short[0] ? `, the worst ${short[0].host.name} ${short[0].subject} with ${amount(short[0].value, kind.unit)}` : "";
   return `${kind.title}: ${plural(kind.all, "figure")} on ${plural(kind.hosts[0], "host")}, median ${amount(median, kind.unit)}${where}`
     + bounds.map(([name, ...ends]) => `, expected ${kind.higher ? "at least" : "at most"} ${range([name, ...ends])} (${name})`).join("")
-    + `. ${kind.counts[SHORT] ? number(kind.counts[SHORT]) + " fell short" + worst : "None fell short"}.`;
+    + `. ${kind.counts[SHORT] ? number(kind.counts[SHORT]) + " below target" + worst : "None below target"}.`;
 }
 
 function asTable(kind, singles) {
@@ -289,13 +289,13 @@ function singleTable(kind, singles) {
 function binTable(kind) {
   const [first, step, good, short] = kind.bins;
   const some = good.map((many, place) => [place, many, short[place]]).filter(([, many, fell]) => many || fell);
-  return table(kind.title, [[`From ${kind.unit}`, "number"], ["To", "number"], ["Did not fall short", "number"], ["Fell short", "number"]], some, ([place, many, fell]) => h("tr", {},
+  return table(kind.title, [[`From ${kind.unit}`, "number"], ["To", "number"], ["Not below target", "number"], ["Below target", "number"]], some, ([place, many, fell]) => h("tr", {},
     [digits(first + place * step), digits(first + (place + 1) * step), number(many), number(fell)].map((words) => h("td", {class: "number"}, words))), 100);
 }
 
 function sizeTable(kind) {
   const bound = (bounds) => bounds.map(([name, ...ends]) => `${sign(kind)} ${range([name, ...ends])} ${name}`).join(", ");
-  return table(kind.title, [["Size"], ["Median", "number"], ["From-to", "number"], ["Expected"], ["Fell short", "number"]], kind.sizes, ([size, low, high, median, short, bounds]) => h("tr", {},
+  return table(kind.title, [["Size"], ["Median", "number"], ["From-to", "number"], ["Expected"], ["Below target", "number"]], kind.sizes, ([size, low, high, median, short, bounds]) => h("tr", {},
     h("td", {}, bytes(size)), h("td", {class: "number"}, amount(median, kind.unit)), h("td", {class: "number"}, low === null ? "–" : range(["", low, high])),
     h("td", {}, bound(bounds)), h("td", {class: "number"}, number(short))), 100);
 }
@@ -311,7 +311,7 @@ function measuredOn(host) {
     list.length ? h("ul", {class: "plain"}, list.map(([short, words, next]) => h("li", {}, short ? [verdictSign(SHORT), " "] : null, words, next ? h("span", {class: "title"}, next) : null))) : null,
     its.short.length ? more(h("div"), byPart(its.short), shortPart, 12) : null,
     its.values.length ? h("div", {class: "scroll", tabindex: 0, role: "region", "aria-label": "Figures of this host"}, figureTable(figuresOf(its))) : null,
-    few ? h("p", {class: "hint"}, "The fleet has too many figures to tell each: of what did not fall short here stands the worst of each kind.") : null,
+    few ? h("p", {class: "hint"}, "The fleet has too many figures to show each: of those not below target, this page shows the worst of each kind.") : null,
     its.missing.length ? h("details", {}, h("summary", {}, `${number(its.missing.length)} could not be measured`), h("ul", {class: "plain"}, its.missing.map(({failed, told: [measurement, metric, subject, reason]}) =>
       h("li", {}, `${failed ? "failed" : "skipped"}: ${[measurement, metric, subject].filter(Boolean).join(" ")} `, h("span", {class: "quiet"}, reason))))) : null);
 }
@@ -352,5 +352,5 @@ function figureTable(some) {
 
 function matchingFigures(query) {
   const match = matcher(query);
-  return measured ? measured.short.filter((each) => match(each.host.name, named(each), each.subject, each.suspect, each.provenance, "fell short")) : [];
+  return measured ? measured.short.filter((each) => match(each.host.name, named(each), each.subject, each.suspect, each.provenance, "below target")) : [];
 }

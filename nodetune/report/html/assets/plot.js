@@ -1,4 +1,4 @@
-// Drawing figures: as dots or bars along one axis, or as curves over message sizes. What fell short is a triangle, always.
+// Drawing figures: as dots or bars along one axis, or as curves over message sizes. What is below target is always a triangle.
 
 const DOT = 9, LANE = 108, MOST_DOTS = 400, MOST_LINES = 12;
 // How much of its end an axis spans at least: differences of a per mille are none to look at.
@@ -65,7 +65,7 @@ function domain(kind) {
   return {start, end: high + room, limits};
 }
 
-// One axis: what is as expected stands on the line, what fell short hangs below it.
+// One axis: what is as expected stands on the line, what is below target hangs below it.
 function strip(kind, singles) {
   const {start, end, limits} = domain(kind);
   const lines = [...kind.sizes[0][5].map((each) => ["bound", kind.higher ? "≥" : "≤", each]), ...limits.map((each) => ["limit", "limit", each])].slice(0, 4);
@@ -144,7 +144,7 @@ function bars(kind, x) {
   return {up: good.map(bar), down: short.map(peak), top: LANE, under};
 }
 
-// Curves over sizes: a line each where hosts are few, else the range and the median of all, and those that fall short.
+// Curves over sizes: a line each where hosts are few, else the range and the median of all, and those below target.
 function curves(kind, singles) {
   const sizes = kind.sizes, most = Math.max(...sizes.flatMap(([, , high, median]) => [high || 0, median]), ...singles.map((each) => each.value));
   const bounds = [...new Set(sizes.flatMap((each) => each[5].map(([name]) => name)))];

@@ -25,7 +25,7 @@ function badge(level, word) {
 const linkToHost = (host) => h("a", {href: "#/host/" + encodeURIComponent(host.key)}, host.name);
 const linkToCheck = (check) => h("a", {class: "id", href: "#/check/" + encodeURIComponent(check.id)}, check.id);
 
-// Commands are there to be copied: one click selects all of it. A name that a shell would not take as it is stands in none.
+// Commands are there to be copied: one click selects all of it. No command contains a name that a shell would change.
 function command(...words) {
   return h("code", {class: "command"}, words.filter(Boolean).join(" "));
 }
@@ -70,7 +70,7 @@ function table(label, heads, items, row, part) {
   return more(h("table", {"aria-label": label}, head), items, row, part);
 }
 
-// A share of all hosts as a bar; the figure beside it says the same.
+// A share of all hosts as a bar; the figure next to it says the same.
 function share(part, whole, level) {
   const bar = h("span", {class: `bar level${level}`, "aria-hidden": true});
   bar.style.width = `${Math.max(2, (100 * part) / Math.max(1, whole))}%`;

@@ -184,12 +184,12 @@ function tally(host) {
 
 function searchPage(words) {
   const [someChecks, someHosts, figures] = [matchingChecks(words), matchingHosts(words), matchingFigures(words)];
-  const also = measured ? `, ${plural(figures.length, "measurement")} that fell short` : "";
+  const also = measured ? `, ${plural(figures.length, "measurement")} below target` : "";
   return [
     h("h1", {tabindex: -1}, "Search"),
     h("p", {class: "count"}, told(`${plural(someChecks.length, "finding")} and ${plural(someHosts.length, "host")}${also} with “${words}”`)),
     someChecks.length ? section("Findings", checkTable(someChecks, 50)) : null,
-    figures.length ? section("Measurements that fell short", shortTable(figures.map((each) => [each]), 50)) : null,
+    figures.length ? section("Measurements below target", shortTable(figures.map((each) => [each]), 50)) : null,
     someHosts.length ? section("Hosts", hostTable(someHosts, 100)) : null,
   ];
 }

@@ -1,0 +1,82 @@
+"""Which CPUs are isolated, and which CPUs each control group may use: part of `cpu.*`."""
+
+import os
+
+from . import read
+
+CGROUPS = "/sys/fs/cgroup"
+GROUPS = ("init.scope", "system.slice", "user.slice", "machine.slice", "kubepods.slice")
+UNIT_FOLDERS = (
+    "/etc/systemd/system.control",
+    "/run/systemd/system.control",
+    "/run/systemd/transient",
+) + read.UNIT_FOLDERS
+
+
+def facts():
+    """Yield the facts (name, fact)."""
+    for name in ("isolated", "nohz_full"):
+        path = "/sys/devices/system/cpu/" + name
+        yield name, read.file_fact(path, lambda content: content.replace("(null)", "").strip())
+    yield "cpusets", _cpusets()
+    yield "allowed_cpus", _allowed_cpus()
+
+
+def _cpusets():
+    """Return the CPUs that each top-level control group may use, if a cpuset limits it.
+
+    Example: {"system.slice": {"cpus": "0-3", "count": 4}}. A group that is not named has no limit of its own.
+    """
+    unified = read.exists(CGROUPS + "/cgroup.controllers")
+    root, leaf = (CGROUPS, "cpuset.cpus.effective") if unified else (CGROUPS + "/cpuset", "cpuset.effective_cpus")
+    if not read.exists(root):
+        return read.absent("no cpuset control groups here")
+    found = {}
+    try:
+        for name in read.names_in(root):
+            path = os.path.join(root, name, leaf)
+            if read.exists(path):
+                found[name] = _group(read.cpu_list(read.text(path)))
+    except OSError as problem:
+        return read.unread("{}: {}".format(root, read.why(problem)))
+    return read.value(found)
+
+
+def _group(cpus, **more):
+    return dict(more, cpus=read.fold_cpus(set(cpus)), count=len(set(cpus)))
+
+
+def _allowed_cpus():
+    """Return what systemd's AllowedCPUs= gives each group.
+
+    Example: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}.
+    """
+    found = {}
+    try:
+        for unit in GROUPS:
+            for path in _unit_files(unit):
+                for number, line in read.numbered_lines(path):
+                    name, _, setting = line.partition("=")
+                    if name.strip() == "AllowedCPUs":
+                        _add_allowed(found, unit, setting, file=path, line=number)
+    except OSError as problem:
+        return read.unread("AllowedCPUs=: {}".format(read.why(problem)))
+    return read.value(found)
+
+
+def _unit_files(unit):
+    own = [os.path.join(folder, unit) for folder in UNIT_FOLDERS if read.exists(os.path.join(folder, unit))][:1]
+    return own + read.first_that_wins([os.path.join(folder, unit + ".d") for folder in UNIT_FOLDERS], ".conf")
+
+
+def _add_allowed(found, unit, setting, **place):
+    """Add a setting: several lines add up, an empty one clears those before it, an invalid one is ignored."""
+    if not setting.strip():
+        found.pop(unit, None)
+        return
+    try:
+        cpus = read.cpu_list(",".join(setting.split()))
+    except ValueError:
+        return
+    before = read.cpu_list(found[unit]["cpus"]) if unit in found else []
+    found[unit] = _group(before + cpus, **place)
