@@ -28,6 +28,8 @@ from nodetune.facts.shapes import (
 )
 from nodetune.foundation import text as plain_text
 
+MOST_GPUS = 256
+OF_PAIRS = ("gpu.p2p", "gpu.topology")
 TABLE = Path(__file__).with_name("shapes.txt")
 WORDS: dict[str, Shape] = {
     "text": Text(),
@@ -39,7 +41,7 @@ WORDS: dict[str, Shape] = {
     "wide": Number(least=0, most=1 << 128),
     "number": Number(fraction=True),
     "cpus": Number(least=0, most=1 << 16),
-    "gpus": Number(least=0, most=1 << 12),
+    "gpus": Number(least=0, most=MOST_GPUS),
 }
 _TOKEN = re.compile(r"[\w-]+|\S")
 
@@ -55,17 +57,18 @@ def admitted(name: str, fact: Fact) -> Fact:
     """Return the fact; Unread, with the reason, where it is not what a fact of this name may be."""
     wanted = shape_of(name)
     if isinstance(fact, Each):
-        return _each(wanted, fact)
+        return _each(name, wanted, fact)
     if wanted and wanted.each and isinstance(fact, Value):
         return Unread("not understood: one value for each subject is expected")
     return _single(wanted.shape if wanted else ANYTHING, fact)
 
 
-def _each(wanted: Wanted | None, fact: Each) -> Each | Unread:
+def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
     if wanted and not wanted.each:
         return Unread("not understood: one value is expected, and not one for each subject")
-    if len(fact.of) > MOST:
-        return Unread(f"not understood: at most {MOST} subjects are expected")
+    most = MOST_GPUS if name.startswith("gpu.") and name not in OF_PAIRS else MOST
+    if len(fact.of) > most:
+        return Unread(f"not understood: at most {most} subjects are expected")
     shape = wanted.shape if wanted else ANYTHING
     return Each({subject: _single(shape, one) for subject, one in fact.of.items()})
 
@@ -136,9 +139,10 @@ class Notation:
 
     def _list(self) -> ListOf:
         of = self._shape()
-        exactly = int(self.left.pop(0)) if self.left[0].isdigit() else None
+        bounded = self._next("max")
+        most = int(self.left.pop(0)) if self.left[0].isdigit() else MOST
         self._skip("]")
-        return ListOf(of) if exactly is None else ListOf(of, exactly, exactly)
+        return ListOf(of, most, 0 if bounded or most == MOST else most)
 
     def _map(self) -> MapOf:
         self._skip(":")
