@@ -24,6 +24,7 @@ class FactsView:
     """Facts by name, limited to the declared ones.
 
     `facts[name]` is the value; a fact over several subjects is a dict of subject → value without the absent ones.
+    What is read is kept, so a check may ask for the same fact in a loop.
     Raise FactAbsentError if the fact is absent, FactUnreadError if it (or one subject of it) could not be read.
     """
 
@@ -33,15 +34,31 @@ class FactsView:
         self._host = host
         self._declared = frozenset(declared)
         self._lookup = lookup
+        self._facts: dict[str, Fact] = {}
+        self._values: dict[str, Any] = {}
 
     def fact(self, name: str) -> Fact:
         """Return the fact: Value, Absent, Unread or Each."""
         if name not in self._declared:
             raise FactUndeclaredError(f"the fact {name} is not among the declared needs")
-        return self._lookup(self._host, name)
+        if name not in self._facts:
+            self._facts[name] = self._lookup(self._host, name)
+        return self._facts[name]
 
     def __getitem__(self, name: str) -> Any:
-        return value_of(name, self.fact(name))
+        if name not in self._values:
+            self._values[name] = self._read(name)
+        found = self._values[name]
+        if isinstance(found, FactAbsentError | FactUnreadError):
+            raise found
+        return found
+
+    def _read(self, name: str) -> Any:
+        """Return the value, or the error that says why there is none."""
+        try:
+            return value_of(name, self.fact(name))
+        except (FactAbsentError, FactUnreadError) as missing:
+            return missing.with_traceback(None)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the value, or `default` if the fact is absent. Raise FactUnreadError if it is unread."""

@@ -14,8 +14,13 @@ from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing
+from nodetune.foundation import text
+from nodetune.foundation.errors import UserError
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target
+
+LONGEST_SECONDS = 10.0
+"""Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
 
 
 class Auditor:
@@ -38,11 +43,35 @@ class Auditor:
         return *self._resolved[names], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
-        """Return the audit of a host, without its facts, and the row to compare with other hosts."""
+        """Return the audit of a host, without its facts, and the row to compare with other hosts.
+
+        A host whose facts cannot be judged, or not in time, fails alone. Raise UserError for a mistake of the user.
+        """
         if not probed.facts:
             return probed, None
-        row = self._choice.collector.row(probed.facts) if self._choice.collector else None
-        return replace(self.result(probed.facts, probed.seconds), message=probed.message), row
+        from nodetune.foundation import time_limit  # one host alone needs none
+
+        try:
+            with time_limit.limited(LONGEST_SECONDS):
+                row = self._choice.collector.row(probed.facts) if self._choice.collector else None
+                return self._result(probed), row
+        except UserError:
+            raise
+        except time_limit.OutOfTimeError:
+            return _failed(
+                probed, f"its facts are not judged: that took more than {LONGEST_SECONDS:g} s of CPU time"
+            ), None
+        except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
+            return _failed(probed, f"its facts cannot be judged: {text.plain(repr(problem), 200)}"), None
+
+    def alone(self, probed: HostResult) -> HostResult:
+        """Return the audit of the one host of a run: no other waits for it, or is compared with it but a reference."""
+        if self._choice.collector and self._choice.collector.reference:
+            return self.audit(probed)
+        return self._result(probed)
+
+    def _result(self, probed: HostResult) -> HostResult:
+        return replace(self.result(probed.facts, probed.seconds), message=probed.message) if probed.facts else probed
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """Judge the facts of one host."""
@@ -63,6 +92,10 @@ class Auditor:
         """Collect the row of a host, to compare it with other hosts."""
         if self._choice.collector and row:
             self._choice.collector.take(result.host, row)
+
+
+def _failed(probed: HostResult, message: str) -> HostResult:
+    return HostResult(probed.host, "bad facts", message, seconds=probed.seconds)
 
 
 def expect(targets: Iterable[Target], choice: Selection) -> None:
@@ -107,7 +140,7 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
     choice.facts()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)
     if not saved.is_folder:
-        return iter([Auditor(choice).audit(held.aged(saved.facts(), saved.path))])
+        return iter([Auditor(choice).alone(held.aged(saved.facts(), saved.path))])
     from nodetune.audit import processes  # one file needs no more than this one
 
     if saved.targets is not None:

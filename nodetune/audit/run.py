@@ -77,4 +77,5 @@ def audit_keeping_facts(
     auditor.expect(targets, choice)
     judge = auditor.Auditor(choice)
     for probed in probe_hosts(targets, choice, reach):
-        yield replace(judge.audit(probed), facts=probed.facts)
+        result = judge.audit(probed)
+        yield replace(result, facts=probed.facts) if result.state == "ok" else result

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
+from nodetune.facts import gate
 from nodetune.facts.memo import InternPool
+from nodetune.facts.shapes import ANYTHING
 from nodetune.foundation import bounded_file
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.errors import UserError
 from nodetune.probe import layout
 
 SCHEMA = "nodetune.facts/1"
-DEEPEST = 12
 LARGEST_FILE = 64 << 20
 LONGEST_NAME = 100
 """Bytes of a file's name that a host's name may take; a file system has 255 for all of it."""
@@ -38,6 +39,8 @@ def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed") -> H
         return _described(*found, host, unnamed) if found else from_data(data, host, unnamed)
     except FactsError as problem:
         raise FactsError(f"{where}: {problem}") from None
+    except RecursionError:
+        raise FactsError(f"{where}: JSON nested too deeply") from None
 
 
 def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
@@ -99,9 +102,11 @@ def _known(name: str, data: Any) -> Fact:
     if not _is_usual(name):
         return _fact(name, data)
     try:
-        return FORMS.of(name, json.dumps(data), lambda name, _: _fact(name, data))
-    except RecursionError:
-        raise FactsError(f"the fact {plain_text.plain(name)!r} is nested too deeply") from None
+        return FORMS.of(name, json.dumps(data), _fact_of_line)
+    except FactsError:
+        raise
+    except (ValueError, RecursionError) as problem:
+        raise FactsError(f"the fact {name!r} is no JSON: {plain_text.plain(problem, 120)}") from None
 
 
 def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed: str) -> HostFacts:
@@ -113,11 +118,20 @@ def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed:
     if not isinstance(failed, dict) or not isinstance(stuck, list):
         raise FactsError("`failed` is not an object or `stuck` is not a list")
     safe_failed = {plain_text.plain(family): plain_text.plain(reason) for family, reason in failed.items()}
-    described = {**_bounded(about, "about"), "failed": safe_failed, "stuck": _bounded(stuck, "stuck")}
+    for name, each in (("about", about), ("stuck", stuck)):
+        problem = ANYTHING.fault(each)
+        if problem:
+            raise FactsError(f"`{name}`: {problem}")
+    described = {**about, "failed": safe_failed, "stuck": stuck}
     return HostFacts(host or plain_text.plain(data.get("host") or "") or unnamed, facts, described)
 
 
 def _fact(name: str, data: Any) -> Fact:
+    """Read one fact, and have its value checked. Raise FactsError for what is no fact at all."""
+    return gate.admitted(name, _parsed(name, data))
+
+
+def _parsed(name: str, data: Any) -> Fact:
     if isinstance(data, dict) and set(data) == {"each"} and isinstance(data["each"], dict):
         return Each(
             {plain_text.plain(subject): _single(f"{name} of {subject}", one) for subject, one in data["each"].items()}
@@ -129,22 +143,12 @@ def _single(name: str, data: Any) -> Value | Absent | Unread:
     if isinstance(data, dict) and len(data) == 1:
         ((kind, content),) = data.items()
         if kind == "value":
-            return Value(_bounded(content, name) if isinstance(content, dict | list) else content)
+            return Value(content)
         if kind == "absent":
             return Absent(plain_text.plain(content))
         if kind == "unread":
             return Unread(plain_text.plain(content))
     raise FactsError(f"the fact {plain_text.plain(name)!r} is none of value, absent, unread, each")
-
-
-def _bounded(data: Any, name: str, depth: int = 0) -> Any:
-    if depth > DEEPEST:
-        raise FactsError(f"the fact {plain_text.plain(name)!r} is nested too deeply")
-    if isinstance(data, dict):
-        return {str(key): _bounded(each, name, depth + 1) for key, each in data.items()}
-    if isinstance(data, list):
-        return [_bounded(each, name, depth + 1) for each in data]
-    return data
 
 
 def to_data(facts: HostFacts) -> dict[str, Any]:

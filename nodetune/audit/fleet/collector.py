@@ -6,14 +6,16 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from nodetune.api.model import FleetFinding, HostFacts
 from nodetune.audit.fleet.cohorts import GPU, Grouping, Key
-from nodetune.audit.fleet.observations import Entry, entry_of, numbers_of
 from nodetune.checks.fleet_comparisons import Comparison, every
 from nodetune.facts.memo import ResultCache
 from nodetune.foundation.errors import UserError
+
+if TYPE_CHECKING:
+    from nodetune.audit.fleet.observations import Entry
 
 
 class ReferenceHostError(UserError):
@@ -88,6 +90,8 @@ class Collector:
 
     def row(self, host: HostFacts) -> Row:
         """Return what is compared, from the facts of one host."""
+        from nodetune.audit.fleet.observations import entry_of, numbers_of  # one host alone needs none of it
+
         entries = (self._verdicts[each.id].of(host, partial(entry_of, each)) for each in self.same)
         measured = (numbers_of(each, host) for each in self.outlier)
         return Row(self.grouping.key(host, self.inventory.get(host.host, ())), tuple(entries), tuple(measured))

@@ -16,26 +16,28 @@ VISIBLE = "visible to NVML"
 def observe(facts: FactsView) -> dict[str, str | Unread]:
     devices = facts["pci.devices"]
     driven = {devices[bdf]["device"] for bdf in facts["pci.gpus"] if devices[bdf]["driver"] == "nvidia"}
+    excluded = set(facts["gpu.excluded"])
     candidates = [
         bdf
         for bdf in facts["pci.gpus"]
-        if bdf not in facts["gpu.excluded"]
+        if bdf not in excluded
         and not devices[bdf].get("virtual_function")  # on a vGPU host: NVML does not count them
         and (
             devices[bdf]["driver"] == "nvidia" or (devices[bdf]["driver"] is None and devices[bdf]["device"] in driven)
         )
     ]
-    return {bdf: _visibility(facts, bdf) for bdf in candidates}
-
-
-def _visibility(facts: FactsView, bdf: str) -> str | Unread:
     fact = facts.fact("gpu.bdf")
     addresses = list(fact.of.values()) if isinstance(fact, Each) else [fact]
-    if any(isinstance(one, Value) and one.value == bdf for one in addresses):
-        return VISIBLE
+    visible = {one.value for one in addresses if isinstance(one, Value)}
+    missing = {bdf for bdf in candidates if bdf not in visible}
+    unsure = any(isinstance(one, Unread) for one in addresses)
+    return {bdf: _invisible(facts, bdf, unsure) if bdf in missing else VISIBLE for bdf in candidates}
+
+
+def _invisible(facts: FactsView, bdf: str, unsure: bool) -> str | Unread:
     if bdf in facts["gpu.hidden"]:
         return Unread("a device cgroup hides it from this process: audit from outside the job or container")
-    if any(isinstance(one, Unread) for one in addresses):
+    if unsure:
         return Unread("a GPU does not report its address: see gpu-lost")
     return "not visible to NVML" if facts["pci.devices"][bdf]["driver"] else "no driver is bound"
 

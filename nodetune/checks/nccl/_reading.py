@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 MOST_DIGITS = 40  # longer numbers are cut: no administrator writes them
+MOST_TOKENS, MOST_NAMED = 64, 20
 _NUMBER = re.compile(r"\s*([+-]?)(0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)")
 
 
@@ -56,9 +57,10 @@ class Selection:
 
     def too_wide(self, names: Iterable[str]) -> dict[str, list[str]]:
         """Return tokens that are one name and also a prefix of other names."""
-        names = list(names)
-        wide = {token: [name for name in names if self.matches(token, name)] for token in self.tokens}
-        return {token: hits for token, hits in wide.items() if len(hits) > 1 and token.partition(":")[0] in names}
+        names = dict.fromkeys(names)
+        whole = (token for token in self.tokens if token.partition(":")[0] in names)
+        wide = {token: [name for name in names if self.matches(token, name)] for token in whole}
+        return {token: hits for token, hits in wide.items() if len(hits) > 1}
 
     def selected(self, names: Iterable[str]) -> list[str]:
         return [name for name in names if any(self.matches(token, name) for token in self.tokens) != self.excludes]
@@ -68,7 +70,10 @@ def misshapen(value: str) -> str:
     """Return what is wrong with the form of a selection."""
     if len(value) == 1:
         return f"NCCL ignores a value of one character ({value!r})"
-    odd = Selection(value).misplaced()
+    selection = Selection(value)
+    if len(selection.tokens) > MOST_TOKENS:
+        return f"{len(selection.tokens)} names: NCCL reads the first 32 at most"
+    odd = selection.misplaced()
     return f"{', '.join(odd)} is taken literally: ^ and = count only at the very start of the value" if odd else ""
 
 
@@ -81,5 +86,6 @@ def takes_too_much(selection: Selection, names: Iterable[str]) -> str:
 
 def _describe(wide: Mapping[str, list[str]]) -> str:
     return "; ".join(
-        f"{token} also matches {', '.join(name for name in hits if name != token)}" for token, hits in wide.items()
+        f"{token} also matches {', '.join([name for name in hits if name != token][:MOST_NAMED])}"
+        for token, hits in wide.items()
     )

@@ -34,10 +34,13 @@ def _slow(group: Links) -> dict[str, str]:
     """Find links below the speed of most of three or more; in a bond, those below any other member."""
     speeds = sorted(link["speed_mbps"] for link in group.values())
     usual = speeds[len(speeds) // 2] if len(speeds) >= 3 else 0
+    bonds: dict[str, int] = {}
+    for link in group.values():
+        if link["master"]:
+            bonds[link["master"]] = max(link["speed_mbps"], bonds.get(link["master"], 0))
     slow = {}
     for name, link in group.items():
-        bond = [each["speed_mbps"] for each in group.values() if link["master"] and each["master"] == link["master"]]
-        wanted = max([usual, *bond])
+        wanted = max(usual, bonds.get(link["master"], 0))
         if link["speed_mbps"] < wanted:
             slow[name] = f"{link['speed_mbps'] / 1000:g} Gb/s, its peers have {wanted / 1000:g} Gb/s"
     return slow

@@ -13,20 +13,19 @@ from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.network._links import Links, groups, in_use
 from nodetune.foundation.stats import agreed
 
+MOST_NAMED = 8
+"""MTUs of one subnet."""
+
 
 def observe(facts: FactsView) -> dict[str, str]:
     links = in_use(facts["net.links"])
-    subnets = [{name: link for name, link in links.items() if name in names} for names in facts["net.subnets"].values()]
+    subnets = [{name: links[name] for name in names if name in links} for names in facts["net.subnets"].values()]
     problems = dict.fromkeys(links, "")
     for group in subnets:
         mtus = sorted({link["mtu"] for link in group.values()})
         if len(mtus) > 1:
-            problems.update(
-                {
-                    name: f"MTU {link['mtu']}, its subnet has {' and '.join(map(str, mtus))}"
-                    for name, link in group.items()
-                }
-            )
+            seen = " and ".join(map(str, mtus[:MOST_NAMED]))
+            problems.update({name: f"MTU {link['mtu']}, its subnet has {seen}" for name, link in group.items()})
     for group in groups(links, "driver", "speed_mbps"):
         problems.update(_odd(group))
     return problems

@@ -25,13 +25,13 @@ def nearest(facts: FactsView) -> dict[str, str]:
     slots = {bdf.rpartition(".")[0] for bdf in addresses}
     if not one_node and len(slots) < len({gpu.get("numa_node") for gpu in gpus.values()}):
         raise FactAbsentError("fewer RDMA cards than NUMA nodes with GPUs")
-    return {bdf: _location(gpu, cards, one_node) for bdf, gpu in gpus.items()}
+    ports, nodes = {_root_port(card) for card in cards}, {card.get("numa_node", -1) for card in cards}
+    return {bdf: _location(gpu, ports, nodes, one_node) for bdf, gpu in gpus.items()}
 
 
-def _location(gpu: Any, cards: list[Any], one_node: bool) -> str:
-    if any(_root_port(gpu) and _root_port(gpu) == _root_port(card) for card in cards):
+def _location(gpu: Any, ports: set[Any], nodes: set[Any], one_node: bool) -> str:
+    if _root_port(gpu) and _root_port(gpu) in ports:
         return SWITCH
-    nodes = {card.get("numa_node", -1) for card in cards}
     if one_node or gpu.get("numa_node", -1) in nodes - {-1, None}:
         return NODE
     return UNKNOWN if gpu.get("numa_node", -1) == -1 or nodes <= {-1, None} else FAR

@@ -14,7 +14,7 @@ from nodetune.api import GPU, SLURM, Check, Equals, FactAbsentError, FactsView, 
 
 def observe(facts: FactsView) -> int:
     node = facts["slurm.node"]
-    if re.search(r"\d+g\.\d+gb", node["gres"]):
+    if re.search(r"\dg\.\d+gb", node["gres"]):
         raise FactAbsentError("the GPUs are offered as MIG slices")
     return int(node["gpus"])
 

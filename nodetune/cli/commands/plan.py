@@ -66,4 +66,8 @@ def _probed(facts_path: Path | None, reach: ConnectionOptions, choice: Selection
         return _run.with_facts(inventory.selected(reach), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
     judge, saved = auditor.Auditor(wide), auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit))
-    return [replace(judge.result(each.facts), facts=each.facts) if each.facts else each for each in saved]
+    return [_with_facts(judge.judged(each)[0], each) for each in saved]
+
+
+def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:
+    return replace(judged, facts=saved.facts) if judged.state == "ok" else judged

@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import nodeset
 from nodetune.report.text.lines import Lines
 
 LONGEST_NAME = 64
@@ -31,7 +30,7 @@ def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
     """Fold hosts into one node set; if it is too long, the first of them and how many are left out."""
     names = sorted(hosts, key=_natural)
     if _seems_short(names, longest):
-        text = plain_text.plain(nodeset.fold(names), WHOLE)
+        text = plain_text.plain(_folded(names), WHOLE)
         if len(text) <= longest:
             return text
     room = longest - len(f"{CUT}{len(names)} more")
@@ -43,11 +42,20 @@ def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
     )
 
 
+def _folded(names: Sequence[str]) -> str:
+    """Fold names into one node set. Most reports are about one host, which is its own."""
+    if len(names) < 2:
+        return "".join(names)
+    from nodetune.hosts import nodeset
+
+    return nodeset.fold(names)
+
+
 def _seems_short(names: Sequence[str], longest: int) -> bool:
     """Return whether these may fold into so few characters: folding thousands that do not takes a second."""
     most = FEW
     while most < len(names):
-        if len(nodeset.fold(names[:most])) > max(400, 4 * longest):
+        if len(_folded(names[:most])) > max(400, 4 * longest):
             return False
         most *= 2
     return True
@@ -56,13 +64,13 @@ def _seems_short(names: Sequence[str], longest: int) -> bool:
 def _first(names: Sequence[str], room: int) -> tuple[str, int]:
     """Return as many of the first names as fit, at least one, as a node set; and their number."""
     low, high = 1, 2
-    while high < len(names) and len(nodeset.fold(names[:high])) <= room:
+    while high < len(names) and len(_folded(names[:high])) <= room:
         low, high = high, high * 2
     high = min(high, len(names))
     while low < high:
         middle = (low + high + 1) // 2
-        low, high = (middle, high) if len(nodeset.fold(names[:middle])) <= room else (low, middle - 1)
-    return nodeset.fold(names[:low]), low
+        low, high = (middle, high) if len(_folded(names[:middle])) <= room else (low, middle - 1)
+    return _folded(names[:low]), low
 
 
 def _natural(name: str) -> list[tuple[int, str]]:

@@ -1,0 +1,178 @@
+"""The gate: every fact of a host passes here once, and a value of the wrong shape becomes `Unread`. Pure.
+
+shapes.txt has the shape of each fact by its name. A fact without one, which a newer probe may send, passes within bounds.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from nodetune.api.model import Each, Fact, Unread, Value
+from nodetune.facts.shapes import (
+    ANYTHING,
+    MOST,
+    File,
+    Flag,
+    ListOf,
+    MapOf,
+    Missing,
+    Number,
+    OneOf,
+    Record,
+    Row,
+    Shape,
+    Text,
+)
+from nodetune.foundation import text as plain_text
+
+MOST_GPUS = 256
+OF_PAIRS = ("gpu.p2p", "gpu.topology")
+TABLE = Path(__file__).with_name("shapes.txt")
+WORDS: dict[str, Shape] = {
+    "text": Text(),
+    "file": File(),
+    "flag": Flag(),
+    "int": Number(),
+    "count": Number(least=0),
+    "size": Number(least=0, most=1 << 63),
+    "wide": Number(least=0, most=1 << 128),
+    "number": Number(fraction=True),
+    "cpus": Number(least=0, most=1 << 16),
+    "gpus": Number(least=0, most=MOST_GPUS),
+}
+_TOKEN = re.compile(r"[\w-]+|\S")
+
+
+class Wanted(NamedTuple):
+    """What a fact holds: one value of a shape, or one for each subject."""
+
+    shape: Shape
+    each: bool = False
+
+
+def admitted(name: str, fact: Fact) -> Fact:
+    """Return the fact; Unread, with the reason, where it is not what a fact of this name may be."""
+    wanted = shape_of(name)
+    if isinstance(fact, Each):
+        return _each(name, wanted, fact)
+    if wanted and wanted.each and isinstance(fact, Value):
+        return Unread("not understood: one value for each subject is expected")
+    return _single(wanted.shape if wanted else ANYTHING, fact)
+
+
+def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
+    if wanted and not wanted.each:
+        return Unread("not understood: one value is expected, and not one for each subject")
+    most = MOST_GPUS if name.startswith("gpu.") and name not in OF_PAIRS else MOST
+    if len(fact.of) > most:
+        return Unread(f"not understood: at most {most} subjects are expected")
+    shape = wanted.shape if wanted else ANYTHING
+    return Each({subject: _single(shape, one) for subject, one in fact.of.items()})
+
+
+def _single(shape: Shape, fact: Any) -> Any:
+    problem = shape.fault(fact.value) if isinstance(fact, Value) else ""
+    return Unread(f"not understood: {plain_text.plain(problem, 200)}") if problem else fact
+
+
+def shape_of(name: str) -> Wanted | None:
+    """Return what a fact of this name holds; None for a name that is not in the table."""
+    lines = _table()
+    if name in lines:
+        return _wanted(lines[name])
+    family = next((each for each in _families() if name.startswith(each)), None)
+    return _wanted(lines[f"{family}*"]) if family else None
+
+
+@cache
+def _table() -> dict[str, str]:
+    """Return the notation of each fact, family (`sysctl.*`) and shape of our own (`setting =`)."""
+    lines = (line.split(None, 1) for line in TABLE.read_text("utf-8").splitlines() if line and line[0] != "#")
+    return {name: notation.strip() for name, notation in lines}
+
+
+@cache
+def _families() -> tuple[str, ...]:
+    """Return what the names of families begin with, the longest first."""
+    return tuple(sorted((name[:-1] for name in _table() if name.endswith(".*")), key=len, reverse=True))
+
+
+@cache
+def _wanted(notation: str) -> Wanted:
+    each = notation.startswith("each ")
+    return Wanted(Notation(notation.removeprefix("each ")).read(), each)
+
+
+class Notation:
+    """Reads the notation of a shape, as the head of shapes.txt explains it."""
+
+    def __init__(self, text: str) -> None:
+        self.left = _TOKEN.findall(text)
+
+    def read(self) -> Shape:
+        """Return the whole shape. Raise ValueError where something follows."""
+        shape = self._shape()
+        if self.left:
+            raise ValueError(f"not a shape: {' '.join(self.left)}")
+        return shape
+
+    def _shape(self) -> Shape:
+        shapes = [self._one()]
+        while self._next("|"):
+            shapes.append(self._one())
+        if self._next("?"):
+            shapes.append(Missing())
+        return shapes[0] if len(shapes) == 1 else OneOf(*shapes)
+
+    def _one(self) -> Shape:
+        sign = self.left.pop(0)
+        if sign == "[":
+            return self._list()
+        if sign == "(":
+            return Row(*self._until(")", self._shape))
+        if sign == "{":
+            return self._map() if self._next("*") else self._record()
+        return WORDS[sign] if sign in WORDS else _wanted(_table()[sign].removeprefix("= ")).shape
+
+    def _list(self) -> ListOf:
+        of = self._shape()
+        bounded = self._next("max")
+        most = int(self.left.pop(0)) if self.left[0].isdigit() else MOST
+        self._skip("]")
+        return ListOf(of, most, 0 if bounded or most == MOST else most)
+
+    def _map(self) -> MapOf:
+        self._skip(":")
+        of = self._shape()
+        self._skip("}")
+        return MapOf(of)
+
+    def _record(self) -> Record:
+        entries = self._until("}", self._entry)
+        return Record({name: shape for name, shape, _ in entries}, [name for name, _, needed in entries if needed])
+
+    def _entry(self) -> tuple[str, Shape, bool]:
+        name, needed = self.left.pop(0), self._next("!")
+        self._skip(":")
+        return name, self._shape(), needed
+
+    def _until(self, end: str, read: Any) -> list[Any]:
+        found = [read()]
+        while self._next(","):
+            found.append(read())
+        self._skip(end)
+        return found
+
+    def _next(self, sign: str) -> bool:
+        """Take the sign if it is the next one."""
+        if self.left[:1] != [sign]:
+            return False
+        self.left.pop(0)
+        return True
+
+    def _skip(self, sign: str) -> None:
+        if not self._next(sign):
+            raise ValueError(f"{sign} expected before {' '.join(self.left)!r}")

@@ -1,0 +1,216 @@
+"""Shapes: what a value may look like. `fault` says what is wrong with a value, or nothing. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+DEEPEST = 12
+"""Levels of lists and objects. Real facts have five."""
+
+LONGEST_TEXT, LONGEST_FILE, LONGEST_NAME = 64 << 10, 256 << 10, 4096
+"""Characters of a text, of a whole file (64 KiB that may be escaped), and of a name in an object."""
+
+MOST = 10_000
+"""Members of a list or an object. The largest hosts have some hundreds of devices and a few thousand links."""
+
+LARGEST = 1 << 64
+
+DEEPEST_FILE = 100
+"""Open brackets in a file. Python reads JSON of some hundreds of levels; the files that nodetune writes have six."""
+
+
+@dataclass(frozen=True)
+class Number:
+    """A whole number within bounds; with `fraction` also one with a fraction. Never a truth value."""
+
+    least: int = -LARGEST
+    most: int = LARGEST
+    fraction: bool = False
+    many: ClassVar[str] = "numbers"
+
+    def fault(self, value: Any) -> str:
+        if (type(value) is int or (self.fraction and type(value) is float)) and self.least <= value <= self.most:
+            return ""
+        bounds = "" if self.most == LARGEST else f" from {self.least} to {self.most}"
+        return f"a {'' if self.fraction else 'whole '}number{bounds} is expected"
+
+
+@dataclass(frozen=True)
+class Text:
+    longest: int = LONGEST_TEXT
+    many: ClassVar[str] = "texts"
+
+    def fault(self, value: Any) -> str:
+        if type(value) is not str:
+            return "a text is expected"
+        return "" if len(value) <= self.longest else f"a text of at most {self.longest} characters is expected"
+
+
+@dataclass(frozen=True)
+class File(Text):
+    """A whole file. Data in it is not nested so deeply that reading it would fail."""
+
+    longest: int = LONGEST_FILE
+
+    def fault(self, value: Any) -> str:
+        problem = super().fault(value)
+        if problem or value.count("{") + value.count("[") <= DEEPEST_FILE or _nesting(value) <= DEEPEST_FILE:
+            return problem
+        return f"a file with data of at most {DEEPEST_FILE} levels is expected"
+
+
+def _nesting(text: str) -> int:
+    deepest = level = 0
+    for sign in text:
+        if sign in "{[":
+            level += 1
+            deepest = max(deepest, level)
+        elif sign in "}]" and level:
+            level -= 1
+    return deepest
+
+
+@dataclass(frozen=True)
+class Flag:
+    many: ClassVar[str] = "truth values"
+
+    def fault(self, value: Any) -> str:
+        return "" if type(value) is bool else "true or false is expected"
+
+
+class OneOf:
+    """Any of several shapes."""
+
+    many: ClassVar[str] = "values"
+
+    def __init__(self, *shapes: Shape) -> None:
+        self.shapes = shapes
+
+    def fault(self, value: Any) -> str:
+        problems = []
+        for shape in self.shapes:
+            problem = shape.fault(value)
+            if not problem:
+                return ""
+            problems.append(problem.removesuffix(" is expected"))
+        return f"{' or '.join(problems)} is expected"
+
+
+@dataclass(frozen=True)
+class Missing:
+    """Nothing (null), where the host does not say."""
+
+    many: ClassVar[str] = "nothing"
+
+    def fault(self, value: Any) -> str:
+        return "" if value is None else "nothing is expected"
+
+
+@dataclass(frozen=True)
+class ListOf:
+    """A list of members of one shape; `most` (and `least`) of them."""
+
+    of: Shape
+    most: int = MOST
+    least: int = 0
+    many: ClassVar[str] = "lists"
+
+    def fault(self, value: Any) -> str:
+        if type(value) is not list:
+            return f"a list of {self.of.many} is expected"
+        if not self.least <= len(value) <= self.most:
+            bounds = str(self.most) if self.least == self.most else f"at most {self.most}"
+            return f"a list of {bounds} {self.of.many} is expected"
+        return next(filter(None, map(self.of.fault, value)), "")
+
+
+class Row:
+    """A list of fixed length, each place with a shape of its own."""
+
+    many: ClassVar[str] = "lists"
+
+    def __init__(self, *shapes: Shape) -> None:
+        self.shapes = shapes
+
+    def fault(self, value: Any) -> str:
+        if type(value) is not list or len(value) != len(self.shapes):
+            return f"a list of {len(self.shapes)} values is expected"
+        return next(filter(None, (shape.fault(each) for shape, each in zip(self.shapes, value, strict=True))), "")
+
+
+@dataclass(frozen=True)
+class MapOf:
+    """An object with any names, whose values have one shape."""
+
+    of: Shape
+    most: int = MOST
+    many: ClassVar[str] = "objects"
+
+    def fault(self, value: Any) -> str:
+        return _object(value, self.most) or next(filter(None, map(self.of.fault, value.values())), "")
+
+
+@dataclass(frozen=True)
+class Record:
+    """An object with known names. Each may be left out but the `needed` ones; other names may hold anything."""
+
+    shapes: Mapping[str, Shape]
+    needed: Sequence[str] = ()
+    many: ClassVar[str] = "objects"
+
+    def fault(self, value: Any) -> str:
+        problem = _object(value, MOST)
+        if problem:
+            return problem
+        for name, each in value.items():
+            problem = self.shapes.get(name, ANYTHING).fault(each)
+            if problem:
+                return f"{name}: {problem}"
+        return next((f"{name} is missing" for name in self.needed if name not in value), "")
+
+
+class Anything:
+    """Any JSON within the bounds of depth and length."""
+
+    many: ClassVar[str] = "values"
+
+    def fault(self, value: Any, depth: int = 0) -> str:
+        if type(value) in SCALARS:
+            return SCALARS[type(value)].fault(value)
+        if depth >= DEEPEST:
+            return f"at most {DEEPEST} levels are expected"
+        if type(value) is dict:
+            problem = _object(value, MOST)
+            if problem:
+                return problem
+        elif len(value) > MOST:
+            return f"a list of at most {MOST} values is expected"
+        members = value.values() if type(value) is dict else value
+        return next(filter(None, (self.fault(each, depth + 1) for each in members)), "")
+
+
+def _object(value: Any, most: int) -> str:
+    """Return what is wrong with the names of an object."""
+    if type(value) is not dict:
+        return "an object is expected"
+    if len(value) > most:
+        return f"an object of at most {most} values is expected"
+    return (
+        f"names of at most {LONGEST_NAME} characters are expected"
+        if any(len(name) > LONGEST_NAME for name in value)
+        else ""
+    )
+
+
+Shape = Number | Text | Flag | OneOf | Missing | ListOf | Row | MapOf | Record | Anything
+
+ANYTHING = Anything()
+SCALARS: dict[type, Shape] = {
+    str: Text(),
+    int: Number(),
+    float: Number(fraction=True),
+    bool: Flag(),
+    type(None): Missing(),
+}
