@@ -37,6 +37,7 @@ def test_equal_facts_of_two_hosts_are_one_object_however_they_are_laid_out():
         facts_document.read(written, "here"),
         facts_document.read(json.dumps(H200).encode(), "here"),
     )
+    assert first.facts.keys() == H200["facts"].keys()
     assert all(first.facts[name] is second.facts[name] is third.facts[name] for name in first.facts)
 
 
@@ -80,6 +81,7 @@ def test_after_a_hostile_host_the_others_have_their_facts_in_common_again(poison
     facts_document.read(layout.text(data).encode(), "here")
     written = layout.text(H200).encode()
     first, second = facts_document.read(written, "here"), facts_document.read(written, "here")
+    assert first.facts.keys() == H200["facts"].keys()
     assert all(first.facts[name] is second.facts[name] for name in first.facts)
 
 
