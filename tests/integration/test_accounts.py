@@ -188,7 +188,9 @@ def test_no_process_list_shows_a_password(accounts):
             ),
             transport,
         )
-        assert "Correct horse" not in log.read_text()
+        shown = log.read_text()
+        assert "ps -eo args" in shown
+        assert "Correct horse" not in shown
 
 
 def test_passwords_are_in_no_representation():

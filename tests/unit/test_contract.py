@@ -270,6 +270,7 @@ NOT_FOR_OTHERS = {"run"}
 def test_every_document_that_others_may_read_has_a_published_schema():
     sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     made = set(re.findall(r'"nodetune\.([a-z-]+)/\d+"', sources)) - NOT_FOR_OTHERS
+    assert {"audit", "facts", "plan"} <= made
     assert made <= {path.stem for path in (PACKAGE / "documents" / "schemas").glob("*.json")}
 
 

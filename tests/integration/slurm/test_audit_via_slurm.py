@@ -387,4 +387,4 @@ def test_a_controller_that_does_not_answer_is_told_for_every_host(cluster):
 def test_the_program_on_the_nodes_is_in_the_language_of_python_36():
     tree = ast.parse(Path(relay.__file__).read_text(), feature_version=(3, 6))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
-    assert imported <= set(sys.stdlib_module_names)
+    assert {"os"} <= imported <= set(sys.stdlib_module_names)

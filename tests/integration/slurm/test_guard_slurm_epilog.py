@@ -171,18 +171,3 @@ def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
         assert left_behind.only(others, job, 0, lambda gpu: gpu == "GPU0", 0) == []
         assert others[left_behind.COMPUTE]["each"]["GPU1"] == {"value": []}
         left.kill()
-
-
-def test_growth_is_what_is_new_since_the_earlier_reading():
-    count = {"each": {"GPU0": {"value": 3}, "GPU1": {"value": 0}}}
-    more = {"each": {"GPU0": {"value": 5}, "GPU1": {"value": 0}}}
-    assert epilog.since(count, more) == {"each": {"GPU0": {"value": 2}, "GPU1": {"value": 0}}}
-    assert epilog.since(more, count)["each"]["GPU0"] == {"value": 3}, "it was reset, and counted 3 since"
-    links = {"value": {"replay": {"3": 12, "4": 1}}}
-    assert epilog.since(links, {"value": {"replay": {"3": 12, "4": 2, "5": 7}}}) == {
-        "value": {"replay": {"4": 1, "5": 7}}
-    }
-    assert epilog.since({"value": [{"xid": 79}]}, {"value": [{"xid": 79}, {"xid": 79}, {"xid": 48}]}) == {
-        "value": [{"xid": 79}, {"xid": 48}]
-    }
-    assert "unread" in epilog.since({"unread": "busy"}, {"value": 3})

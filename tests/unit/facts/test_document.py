@@ -218,6 +218,24 @@ def test_anonymous_facts_keep_the_shape_and_lose_the_identity():
     assert "13.580.159.04" in text
 
 
+@pytest.mark.parametrize(
+    "secret",
+    [
+        "0c:42:a1:8d:12:34",
+        "0C:42:A1:8D:12:34",
+        ":".join(["80"] * 20),
+        "10.1.2.3",
+        "fe80:0000:0000:0000:0e42:a1ff:fe8d:1234",
+        "4c4c4544-0044-4810-8031-b4c04f4d3533",
+    ],
+)
+def test_an_address_inside_a_text_is_removed(secret):
+    facts = document.from_data({"facts": {"cmdline.raw": {"value": f"quiet for={secret} ro"}}})
+    text = document.dump(document.anonymous(facts))
+    assert secret not in text
+    assert "quiet for=0" in text
+
+
 def test_a_folder_without_fact_files_says_so(tmp_path):
     with pytest.raises(FactsError, match="no \\*.json file"):
         document.files(tmp_path)

@@ -37,6 +37,7 @@ def test_equal_facts_are_one_object_in_any_layout():
         facts_document.read(written, "here"),
         facts_document.read(json.dumps(H200).encode(), "here"),
     )
+    assert first.facts.keys() == H200["facts"].keys()
     assert all(first.facts[name] is second.facts[name] is third.facts[name] for name in first.facts)
 
 
@@ -80,6 +81,7 @@ def test_interning_recovers_after_a_hostile_host(poison):
     facts_document.read(layout.text(data).encode(), "here")
     written = layout.text(H200).encode()
     first, second = facts_document.read(written, "here"), facts_document.read(written, "here")
+    assert first.facts.keys() == H200["facts"].keys()
     assert all(first.facts[name] is second.facts[name] for name in first.facts)
 
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from dataclasses import replace
 
 import jsonschema
@@ -68,6 +69,14 @@ waivers:
     assert by_id["gpu-lost"]["about"] == "gpu"
     assert by_id["site-motd"]["fact"] == "file./etc/motd"
     assert [each["id"] for each in chosen.waivers] == ["gpu-lost"], "those of other hosts are not this node's"
+
+
+@pytest.mark.parametrize(("today", "waived"), [("2030-01-31", ["gpu-lost"]), ("2030-02-01", [])])
+def test_a_waiver_counts_until_the_end_of_its_last_day(write, monkeypatch, today, waived):
+    site = "waivers:\n  - {id: gpu-lost, hosts: '*', reason: known, owner: ops, until: 2030-01-31}\n"
+    chosen = policy.load(write(made(site)))
+    monkeypatch.setattr(policy.time, "gmtime", lambda: time.strptime(today, "%Y-%m-%d"))
+    assert list(chosen.waived()) == waived
 
 
 def test_what_the_next_boot_would_set_is_not_read():

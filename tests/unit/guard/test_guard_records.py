@@ -53,6 +53,15 @@ def test_a_pass_ends_with_its_time_and_with_the_policy(run, policy):
     assert not cache.holds(run, policy, job())
 
 
+def test_a_pass_counts_for_as_many_seconds_as_it_was_given(run, policy, monkeypatch):
+    keep(run, policy, "node", seconds=60)
+    since = int(records.read(f"{run}/pass/node").split()[2])
+    monkeypatch.setattr(cache, "_now", lambda: since + 59 * 10**9)
+    assert cache.holds(run, policy, job())
+    monkeypatch.setattr(cache, "_now", lambda: since + 60 * 10**9)
+    assert not cache.holds(run, policy, job())
+
+
 @pytest.mark.parametrize("at", [0, 1, 2, 3])
 def test_a_pass_before_a_reboot_or_clock_jump_does_not_count(run, policy, at):
     keep(run, policy, "node")

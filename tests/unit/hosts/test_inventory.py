@@ -718,10 +718,11 @@ def test_a_variable_plugin_of_the_users_own_is_always_asked(write, monkeypatch, 
 
 def test_the_cache_keeps_the_newest_answers(write, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(cache, "MOST_ENTRIES", 1)
-    for name in ("first.ini", "second.ini"):
-        write(name, STATIC)
-        targets(name)
-    assert len(entries(tmp_path)) == 1
-    forbid(monkeypatch)
-    assert names("second.ini") == ["gpu1"]
+    monkeypatch.setattr(cache, "MOST_ENTRIES", 2)
+    for number in range(8):
+        path = Path(write(f"{number}.ini", STATIC))
+        cache.store(path, lambda: {"fixed": True, "hosts": [], "groups": {}})
+        assert cache.load(path), "the newest is there, whatever its file is called"
+        for each in entries(tmp_path):
+            os.utime(each, (number, number))
+    assert len(entries(tmp_path)) == 2

@@ -99,6 +99,7 @@ def test_few_kept_gaps_give_the_limit_instead():
     found = jitter.gaps([3.0, 9.0], count=50_000, limit=0.5, seconds=10.0)
     assert (found["p999"], found["at_most"], found["longest"]) == (0.5, True, 9.0)
     assert jitter.gaps([], count=50_000, limit=0.5, seconds=10.0)["longest"] == 0.5
+    assert jitter.gaps([3.0] * 50, count=50_000, limit=0.5, seconds=1000.0)["at_most"]
 
 
 # Clock
@@ -193,6 +194,34 @@ def test_a_folder_is_measured_and_nothing_is_left_in_it(fio, tmp_path):
     assert all(record["samples"][0] > 0 for record in found)
     assert found[0]["about"]["file_system"] == disk.mount_of(str(tmp_path))["file_system"]
     assert os.listdir(tmp_path) == []
+
+
+STAND_IN_FIO = """#!/bin/sh
+[ "$1" = --enghelp ] && exec echo libaio
+cat <<'.'
+{"jobs": [{"error": 0,
+  "read": {"bw_bytes": 2500000000, "iops": 250000, "clat_ns": {"percentile": {"99.000000": 480000}}},
+  "write": {"bw_bytes": 1500000000, "iops": 1500}}]}
+.
+"""
+
+
+def test_what_fio_counts_is_told_in_the_units_of_the_records(tmp_path, monkeypatch):
+    program = tmp_path / "fio"
+    program.write_text(STAND_IN_FIO)
+    program.chmod(0o755)
+    monkeypatch.setattr(tool, "need", lambda *_: str(program))
+    with (tmp_path / "told").open("wb") as out:
+        report = reporting.Report("disk", out.fileno())
+        disk.measure({"dir": str(tmp_path), "size": disk.LEAST, "repeats": 1}, report)
+    told = [json.loads(line) for line in (tmp_path / "told").read_text().splitlines()]
+    found = {each["metric"]: (each["samples"], each["unit"]) for kind, each in told if kind == "record"}
+    assert found == {
+        "write": ([1.5], "GB/s"),
+        "read": ([2.5], "GB/s"),
+        "random_read": ([250.0], "k/s"),
+        "random_read_p99": ([480.0], "µs"),
+    }
 
 
 def test_the_file_has_no_name_while_it_is_used(tmp_path):

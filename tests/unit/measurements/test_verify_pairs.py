@@ -1,6 +1,7 @@
 """Hosts two by two: network namespaces joined by a bridge pose as hosts, iperf3 runs for real."""
 
 import contextlib
+import json
 import os
 import secrets
 import shutil
@@ -50,6 +51,27 @@ def test_a_fast_link_takes_several_iperf3():
 def test_what_iperf3_complains_of_is_told(text, says):
     with pytest.raises(reporting.MeasurementError, match=says):
         tcp.read(text)
+
+
+def test_seconds_of_iperf3_that_do_not_count_are_left_out():
+    seconds = [(9e9, True), (1e9, False), (2e9, False)]
+    text = {
+        "start": {"version": "iperf 3.16"},
+        "intervals": [{"sum": {"bits_per_second": bits, "omitted": omitted}} for bits, omitted in seconds],
+        "end": {"sum_sent": {"retransmits": 3}},
+    }
+    assert tcp.read(json.dumps(text)) == {"gbits": [1.0, 2.0], "retransmits": 3, "version": "3.16"}
+
+
+def test_the_first_reason_for_which_a_host_ended_counts():
+    here, there = os.pipe()
+    for why in ({"skip": "no iperf3 here"}, "its process ended"):
+        os.write(there, json.dumps({"from": 1, "topic": reporting.ENDED, "data": why}).encode() + b"\n")
+    report = reporting.Report("tcp", there, here, {"hosts": ["a", "b"], "self": 0})
+    with pytest.raises(reporting.SkipError, match="b: no iperf3 here"):
+        report.hear("word", 5, 1)
+    os.close(here)
+    os.close(there)
 
 
 TABLE = """---------------------------------------------------------------------------------------

@@ -418,6 +418,18 @@ class TestLock:
             second.take("ben@head2")
             assert second.holder()["run"] == "second"
 
+    def test_a_long_run_that_is_heard_of_does_not_give_way(self, folder):
+        with lock.Lock("first", folder) as first:
+            first.take("anna@head1")
+            long_ago = time.time() - lock.STALE_SECONDS - 1
+            os.utime(first.path, (long_ago, long_ago))
+            first.keep()
+        with (
+            lock.Lock("second", folder) as second,
+            pytest.raises(StopError, match="run first of anna@head1 works on this"),
+        ):
+            second.take("ben@head2")
+
     def test_a_lock_of_an_earlier_boot_is_none(self, folder, monkeypatch):
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")

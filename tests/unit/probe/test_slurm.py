@@ -46,7 +46,9 @@ def test_settings_are_joined_included_and_in_small_letters(tree, collect):
 
 def test_secrets_of_slurm_conf_stay_on_the_host(tree, collect):
     tree(FILES)
-    assert "secret" not in str(collect("slurm"))
+    told = str(collect("slurm"))
+    assert "/etc/slurm/prolog.sh" in told
+    assert "secret" not in told
 
 
 def test_the_node_line_is_that_of_the_name_slurmd_was_given(tree, collect):

@@ -27,8 +27,10 @@ from nodetune.remediation.plan import HostPlan
 from nodetune.remediation.selection import PlanSelection
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
-from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter
-from nodetune.verify.compare import BETTER, FEWEST, SAME, WORSE
+from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult
+from nodetune.verify.compare import BETTER, FEWEST, SAME, UNSURE, WORSE, FigureChange
+from nodetune.verify.model import Figure
+from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import Wanted
 from tests.support import verify_records as records
 from tests.support.documents import valid
@@ -225,6 +227,16 @@ def test_both_results_are_kept_as_the_waves_go_by(seen):
         ("before", ["gpu1", "gpu2"]),
         ("after", ["gpu1", "gpu2"]),
     ]
+
+
+def test_some_figures_with_too_few_runs_do_not_make_the_result_incomplete():
+    def code(*statuses):
+        figure = Figure("gpu1", "memory", "local", "node0", ((1.0,),), "GB/s")
+        changes = tuple(FigureChange(figure, figure, each, 0.0) for each in statuses)
+        return BeforeAfterResult(Wanted(), changes, (), (HostVerification("gpu1"),)).code
+
+    assert code(SAME, UNSURE) == OK
+    assert code(UNSURE, UNSURE) == INCOMPLETE
 
 
 def test_ctrl_c_while_measuring_ends_the_run(seen):

@@ -113,5 +113,23 @@ def test_what_we_drained_and_somebody_else_drained_since_is_named(tmp_path, monk
     assert here.left_drained == {"gpu1": "slurmd does not run there, or somebody else drained it since"}
 
 
+def test_a_host_that_failed_after_a_change_is_audited(tmp_path, monkeypatch):
+    put = Event("gpu1", "Put", changed=True, result={"entries": [{"n": 0}]})
+    lost = {"gpu1": Outcome("gpu1", "failed", "it broke", (put,)), "gpu2": Outcome("gpu2", "unreachable", "no route")}
+    Ansible(monkeypatch, remediate=lost)
+    monkeypatch.setattr(
+        rollout.audit_run, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
+    )
+    how = ApplyOptions(canary=0)
+    hosts = ("gpu1", "gpu2")
+    rolling = rollout.Rollout(
+        map(Target, hosts), PlanSelection(), ConnectionOptions(), how, run_on(tmp_path, *hosts), lambda _event: None
+    )
+    done = rolling.apply([planned(how, slurmd=False, computing=False, host=host) for host in hosts])
+    assert [each.host for each in rolling.after()] == ["gpu1"]
+    reasons = {each.host: each.reason for each in done if each.outcome == NOT_APPLIED}
+    assert reasons == {"gpu1": "it broke", "gpu2": "no route"}
+
+
 def test_without_facts_there_is_nothing_to_do():
     assert rollout.prepare(HostResult("gpu1", "unreachable", "no route"), ApplyOptions(drain=True)).findings == ()

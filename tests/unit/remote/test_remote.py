@@ -15,6 +15,7 @@ from nodetune.api.model import HostFacts
 from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import local, payload, pool, sudo
+from nodetune.remote.connect import Connector
 from nodetune.remote.deadline import Deadline
 from nodetune.remote.paramiko import host_keys, sockets
 from nodetune.remote.session import KEPT_ERRORS, Session
@@ -90,6 +91,8 @@ def test_another_port_has_its_own_host_keys(check):
     assert check(f"gpu1 ssh-ed25519 {key('mine')}", "mine", port=2222) is None
     assert check(f"[gpu1]:2222 ssh-ed25519 {key('mine')}", "mine") == "unknown host key"
     assert check(f"gpu1 ssh-ed25519 {key('another')}", "mine", port=2222) == "unknown host key"
+    both = f"gpu1 ssh-ed25519 {key('mine')}\n[gpu1]:2222 ssh-ed25519 {key('another')}"
+    assert check(both, "mine", port=2222) == "host key changed"
 
 
 def test_a_first_key_is_saved_under_a_hashed_name_if_wanted(check):
@@ -163,6 +166,18 @@ def test_a_host_keeps_its_name_with_shared_settings(tmp_path):
 
     assert [ask(name).host for name in ("gpu1", "gpu2", "bastion", "gpu3")] == ["gpu1", "gpu2", "10.0.0.9", "gpu3"]
     assert (ask("gpu2").user, ask("gpu2").port, ask("gpu2").key_name) == ("bob", 2222, "[gpu2]:2222")
+
+
+def test_hosts_share_settings_only_with_the_same_variables(tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host *\n  User bob\n")
+    resolver = Resolver()
+
+    def ask(**variables):
+        return resolver.resolve(Target("gpu1", ssh_args=("-F", str(config)), **variables))
+
+    assert [ask().user, ask(user="ann").user, ask().user] == ["bob", "ann", "bob"]
+    assert [ask().port, ask(port=2222).port, ask().port] == [22, 2222, 22]
 
 
 def test_tokens_are_expanded_and_unknown_ones_left():
@@ -356,6 +371,15 @@ def test_results_arrive_as_ready_and_a_failure_stops_no_other():
     assert "RuntimeError: (password) \\x1b[31m" in found["surprise"].message
     assert (found["-x"].state, found["k8s"].state) == ("unresolved", "unsupported")
     assert {"internal error", "unresolved", "unsupported"} <= set(STATES)
+
+
+def test_no_password_stays_in_what_a_host_said():
+    def fail():
+        raise UnreachableError("become failed", "sudo: login-word and sudo-word are wrong")
+
+    target = Target("gpu1", password="login-word", become_password="sudo-word")
+    found = Connector(None, SessionOptions(), "auto").outcome(target, fail)
+    assert (found.state, found.message) == ("become failed", "sudo: (password) and (password) are wrong")
 
 
 def test_no_more_hosts_than_forks_at_a_time():

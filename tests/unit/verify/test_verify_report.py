@@ -87,6 +87,7 @@ def test_a_host_with_a_finding_is_no_example_for_others():
         [records.record("gpu_load", "tflops", "GPU2", 660.0, "TFLOP/s", reasons={"hw_thermal_slowdown": 0.5})]
     )
     found = findings.findings(figures, {"gpu1": records.h200()}, {})
+    assert found
     assert "save-baseline" not in printed(replace(proof_of(), findings=tuple(found)))
 
 
