@@ -28,7 +28,9 @@ def observe(facts: FactsView) -> str:
     have = facts["gpu.count"] if gpus is None else len(gpus)
     wanted = data.gpus_of_machine(facts.readable("host.dmi.product_name", "")) or _of_board(facts, devices, have)
     if not wanted:
-        raise FactAbsentError("how many GPUs this platform has is not known: a site file may say so (gpu-count-unexpected)")
+        raise FactAbsentError(
+            "how many GPUs this platform has is not known: a site file may say so (gpu-count-unexpected)"
+        )
     return f"{have} of {wanted}" if have < wanted else ""
 
 
