@@ -15,7 +15,6 @@ import re
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
 
-
 OTHER_LINES = re.compile(r"RTX|GeForce|Quadro|TITAN")
 
 

@@ -36,7 +36,7 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 
 def _odd(group: Links) -> dict[str, str]:
-    """Return the one link that differs. Two have another role: storage beside the network of the GPUs."""
+    """Return the one link that differs. Two have another role, such as storage next to the network of the GPUs."""
     usual = agreed(link["mtu"] for link in group.values())
     odd = {name: link["mtu"] for name, link in group.items() if usual and link["mtu"] != usual}
     return {name: f"MTU {mtu}, its peers have {usual}" for name, mtu in odd.items() if len(odd) == 1}
