@@ -5,11 +5,13 @@ from pathlib import Path
 
 import pytest
 import yaml
+from click.testing import CliRunner
 
 from nodetune.api.model import HostResult
 from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
+from nodetune.cli import main
 from nodetune.facts import document
 
 CORPUS = Path(__file__).parents[2] / "data" / "corpus"
@@ -45,3 +47,8 @@ def test_every_recorded_machine_is_judged_and_names_its_source():
     files = {path.stem: document.load(path) for path in CORPUS.glob("*.json")}
     assert files.keys() == EXPECTED.keys()
     assert not [name for name, facts in files.items() if not facts.about.get("source")]
+
+
+def test_a_partial_recording_says_once_what_it_lacks():
+    shown = CliRunner().invoke(main.group, ["audit", "--facts", str(CORPUS / "qemu-a10.json")])
+    assert shown.output.count("not collected") == 1
