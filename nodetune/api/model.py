@@ -61,6 +61,10 @@ class Each:
 Fact = Value | Absent | Unread | Each
 
 
+NOT_COLLECTED = "not collected: collect the facts again with this version"
+"""Why a fact is unread that the file does not have."""
+
+
 @dataclass(frozen=True)
 class HostFacts:
     """All that one probe saw: fact name → fact, and how the probe went."""
@@ -75,7 +79,7 @@ class HostFacts:
         if found is not None:
             return found
         failed = self.about.get("failed", {}).get(name.partition(".")[0])
-        return Unread(failed or "not collected: collect the facts again with this version")
+        return Unread(failed or NOT_COLLECTED)
 
 
 @dataclass(frozen=True)

@@ -47,7 +47,6 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
         id=given["id"],
         area="site",
         doc=doc,
-        stability="stable",
     )
 
 

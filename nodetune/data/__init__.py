@@ -28,6 +28,12 @@ def gpu(pci_device_id: str) -> Mapping[str, Any]:
     return _gpus().get(pci_device_id, {})
 
 
+def gpus_of_machine(product_name: str) -> int:
+    """Return how many GPUs a type of machine has, or 0 if that is not known."""
+    found: int = _load("machines")["gpus"].get(product_name, 0)
+    return found
+
+
 def drivers() -> Mapping[str, Any]:
     """Return minimum versions, security fixes and the end of life of driver branches."""
     found: Mapping[str, Any] = _load("drivers")

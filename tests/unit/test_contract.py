@@ -113,7 +113,7 @@ def test_what_a_check_accepts_stands_in_a_file_as_it_is_documented():
     assert data["aer-correctable-errors-frequent"] == {"at_most": 60}
     assert data["aspm-saves-power"] == {"one_of": ["default", "performance"]}
     assert data["bmc-reports-fault"] == {"empty": "no fault"}
-    assert data["gpu-applications-clock-low"] == {"at_least": {"fact": "gpu.max_clock_info.sm"}}
+    assert data["gpu-applications-clock-low"] == {"at_least": {"fact": "gpu.default_applications_clock.sm"}}
     assert data["stack-unlimited"] == {"not": {"equals": "unlimited"}}
 
 

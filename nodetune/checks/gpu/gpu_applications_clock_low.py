@@ -1,9 +1,9 @@
-"""The application clock of a GPU is below its maximum.
+"""The application clock of a GPU is below its default.
 
-Why it matters: The application clock caps the SM clock of every program. Some boards ship with a default below the
-maximum (T4 585 of 1590 MHz, V100 1312 of 1530, some A100 1155 of 1410). On newer drivers, locked clocks replace the
-setting and it is absent.
-Confirm manually: nvidia-smi --query-gpu=index,clocks.applications.graphics,clocks.max.sm --format=csv
+Why it matters: The application clock caps the SM clock of every program. A value below the default of the board was set
+by someone, and often forgotten. The default itself may be far below the maximum (T4 585 of 1590 MHz, A100 1095 of 1410):
+boards ship so, and it is no fault. On newer drivers, locked clocks replace the setting and it is absent.
+Confirm manually: nvidia-smi -q -d CLOCK | grep -A2 -E 'Applications Clocks$|Default Applications Clocks'
 Side effects of the fix: The GPU boosts to what power and temperature allow.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/nvidia-smi/index.html
@@ -13,7 +13,7 @@ from nodetune.api import GPU, AtLeast, Check, Ref, gpu
 
 CHECK = Check(
     fact="gpu.applications_clock.sm",
-    accept=AtLeast(Ref("gpu.max_clock_info.sm")),
+    accept=AtLeast(Ref("gpu.default_applications_clock.sm")),
     set="max",
     unit="MHz",
     applies=(GPU,),

@@ -2,17 +2,29 @@
 
 Why it matters: In exclusive mode only one process can use the GPU; in prohibited mode none can. A second process of
 the same job, a health check or a monitoring probe then fails with a message that does not name the cause. Exclusive
-mode cannot be combined with MIG.
+mode cannot be combined with MIG. If all GPUs are in exclusive process mode, that is a decision, and what NVIDIA's guide
+sets for MPS: it does not count.
 Confirm manually: nvidia-smi --query-gpu=index,compute_mode --format=csv
 Side effects of the fix: Programs of several users can then share a GPU unless the scheduler separates them.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
-https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html
+https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;
+https://docs.nvidia.com/deploy/mps/index.html
 """
 
-from nodetune.api import GPU, Check, Equals, gpu
+from nodetune.api import GPU, Check, Equals, Fact, FactsView, gpu
+from nodetune.checks.gpu._each import each
+
+DECISION = "exclusive_process"
+
+
+def observe(facts: FactsView) -> Fact:
+    modes = set(facts.readable("gpu.compute_mode", {}).values())
+    return each(facts, "gpu.compute_mode", lambda mode: "default" if modes == {DECISION} else mode)
+
 
 CHECK = Check(
-    fact="gpu.compute_mode",
+    needs=("gpu.compute_mode",),
+    observe=observe,
     accept=Equals("default"),
     set="default",
     applies=(GPU,),

@@ -1,7 +1,8 @@
 """The number of GPUs differs from the expected number.
 
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. By default the check expects
-at least one GPU. A site file sets the number that its hosts have (accept: 8).
+at least one GPU. A site file sets the number that its hosts have (accept: 8). Where the platform tells the number,
+gpus-fewer-than-platform compares with it.
 Confirm manually: nvidia-smi -L | wc -l
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

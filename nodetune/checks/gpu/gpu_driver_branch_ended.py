@@ -1,11 +1,15 @@
 """The driver branch is no longer supported.
 
 Why it matters: NVIDIA ends the support of a branch on a published date. Vulnerabilities and bugs found later are not
-fixed. The table used for the comparison carries its date: a branch newer than all branches in it passes.
+fixed. A version with the fixes of a bulletin that came later passes, and so does a branch newer than all in the table,
+which carries its date.
 Confirm manually: nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u
 Side effects of the fix: A new branch can need other CUDA, DCGM and Fabric Manager packages: try it on one node first.
 Sources: https://docs.nvidia.com/datacenter/tesla/drivers/615/supported-drivers-and-cuda-toolkit-versions.html
 """
+
+from collections.abc import Mapping
+from typing import Any
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
@@ -14,10 +18,19 @@ from nodetune.api import GPU, Check, Empty, FactsView, manual
 def observe(facts: FactsView) -> str:
     table = data.drivers()
     ends, today = table["branches"]["end_of_life"], str(table["as_of"])
-    branch = data.version(facts["gpu.driver_version"])[0]
+    driver = data.version(facts["gpu.driver_version"])
+    branch = driver[0]
+    if any(driver >= data.version(fix["fixed_in"]) for fix in _later_fixes(table, branch)):
+        return ""
     if branch in ends:
         return f"R{branch}: support ended {ends[branch]}" if ends[branch] < today[:7] else ""
     return f"R{branch}: not among the supported branches of {today}" if branch < max(ends) else ""
+
+
+def _later_fixes(table: Mapping[str, Any], branch: int) -> list[Mapping[str, Any]]:
+    """Return the fixes that NVIDIA released for a branch after the end of its support."""
+    end = table["branches"]["end_of_life"].get(branch, "")
+    return [fix for fix in table["security"] if fix["branch"] == branch and end and fix["month"] > end]
 
 
 CHECK = Check(

@@ -1,12 +1,15 @@
 """The PCIe link of a GPU has too few lanes.
 
 Why it matters: Copies to and from the host, NICs and storage lose bandwidth in proportion. SXM boards must have all
-lanes. Other cards are compared with their peers, because servers wire some slots with fewer lanes.
+lanes. Other cards are compared with their peers, because servers wire some slots with fewer lanes. No card counts that
+has all the lanes of its slot.
 Confirm manually: nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
+
+from typing import Any
 
 from nodetune import data
 from nodetune.api import BARE_METAL, GPU, Check, Empty, FactsView, manual
@@ -19,18 +22,30 @@ def observe(facts: FactsView) -> dict[str, str]:
         facts["gpu.max_pcie_link_width"],
         facts["gpu.pci_device_id"],
     )
-    found, peers = {}, highest(widths, models)
+    found, peers, slots = {}, highest(widths, models), _slots(facts)
     for name, width in widths.items():
         model = data.gpu(models.get(name, ""))
         if model.get("c2c"):
             continue
         wanted = max(peers[name], most.get(name, 0) if model.get("nvlinks") else 0)
-        found[name] = f"x{width} of x{wanted}" if width < wanted else ""
+        found[name] = f"x{width} of x{wanted}" if width < min(wanted, slots.get(name, wanted)) else ""
     return found
 
 
+def _slots(facts: FactsView) -> dict[str, int]:
+    """Return the lanes of the slot of each GPU, where the port above it tells them."""
+    devices, addresses = facts.readable("pci.devices", {}), facts.readable("gpu.bdf", {})
+    ports = {name: _port(devices.get(bdf, {}), devices) for name, bdf in addresses.items()}
+    return {name: port["max_link_width"] for name, port in ports.items() if port.get("max_link_width")}
+
+
+def _port(device: dict[str, Any], devices: dict[str, Any]) -> dict[str, Any]:
+    port: dict[str, Any] = devices.get(device["parents"][-1], {}) if device.get("parents") else {}
+    return port
+
+
 CHECK = Check(
-    needs=("gpu.curr_pcie_link_width", "gpu.max_pcie_link_width", "gpu.pci_device_id"),
+    needs=("gpu.curr_pcie_link_width", "gpu.max_pcie_link_width", "gpu.pci_device_id", "gpu.bdf", "pci.devices"),
     observe=observe,
     accept=Empty("all lanes"),
     applies=(GPU, BARE_METAL),

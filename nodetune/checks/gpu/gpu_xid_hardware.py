@@ -2,7 +2,7 @@
 
 Why it matters: These Xids come from the GPU, its memory, its firmware or its link to the host, never from a program
 alone. The check counts those since the GPU's last recovery or the last driver load. It ignores Xids of programs (13,
-31, 43, 45).
+31, 43, 45), and an ECC error (48) that the GPU contained (94 and no 95).
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
@@ -13,7 +13,11 @@ from nodetune.checks.gpu._xids import HARDWARE, by_gpu
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
-    found = by_gpu(facts["xid.events"], HARDWARE)
+    events = facts["xid.events"]
+    contained = {each["bdf"] for each in events if each["xid"] == 94}
+    contained -= {each["bdf"] for each in events if each["xid"] == 95}
+    counted = (each for each in events if each["xid"] != 48 or each["bdf"] not in contained)
+    found = by_gpu(counted, HARDWARE)
     for event in facts["xid.fallen_off_bus"]:
         found.setdefault(event["bdf"], ["has fallen off the bus"])
     return found or []

@@ -2,7 +2,8 @@
 
 Why it matters: Each missing link takes its share of bandwidth from every collective, or NCCL stops using NVLink
 altogether. On boards whose links are all wired (SXM), every link must be up. On others, a GPU must have as many links
-up as its peers. The check ignores GPUs in MIG mode, because MIG may switch their links off.
+up as its peers; a card whose links are all down has no bridge. The check ignores GPUs in MIG mode, because MIG may switch
+their links off.
 Confirm manually: nvidia-smi nvlink -s
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/health-validation/reference/checks/nvlink ;
@@ -18,10 +19,13 @@ def observe(facts: FactsView) -> dict[str, str]:
     models, mig = facts["gpu.pci_device_id"], facts.get("gpu.mig_mode", {})
     states = {name: state for name, state in facts["gpu.nvlink_state"].items() if mig.get(name) != "enabled"}
     peers = highest({name: len(state["active"]) for name, state in states.items()}, models)
-    return {
-        name: _problem(state, max(peers[name], data.gpu(models.get(name, "")).get("nvlinks", 0)))
-        for name, state in states.items()
-    }
+    names = facts.readable("gpu.names", {})
+    found = {}
+    for name, state in states.items():
+        wired = data.gpu(models.get(name, "")).get("nvlinks", 0)
+        bridged = not wired and "SXM" not in names.get(name, "")
+        found[name] = "" if bridged and not state["active"] else _problem(state, max(peers[name], wired))
+    return found
 
 
 def _problem(state: dict[str, list[int]], wanted: int) -> str:
@@ -33,7 +37,7 @@ def _problem(state: dict[str, list[int]], wanted: int) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.nvlink_state", "gpu.pci_device_id", "gpu.mig_mode"),
+    needs=("gpu.nvlink_state", "gpu.pci_device_id", "gpu.mig_mode", "gpu.names"),
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),

@@ -7,7 +7,7 @@ Side effects of the fix: None. The driver only reads registers.
 Sources: https://docs.kernel.org/admin-guide/RAS/main.html
 """
 
-from nodetune.api import BARE_METAL, Check, Empty, FactsView, manual
+from nodetune.api import BARE_METAL, Check, Empty, Equals, FactsView, When, manual
 
 
 def observe(facts: FactsView) -> str:
@@ -18,7 +18,7 @@ CHECK = Check(
     observe=observe,
     needs=("memory.edac.controllers",),
     accept=Empty("an EDAC driver"),
-    applies=(BARE_METAL,),
+    applies=(BARE_METAL, When("host.arch", Equals("x86_64"), "on this CPU the firmware counts memory errors")),
     remedy=manual(
         "Load the driver of the platform: modprobe amd64_edac, i10nm_edac, skx_edac or (firmware first) ghes_edac; "
         "some kernels keep them in linux-modules-extra"

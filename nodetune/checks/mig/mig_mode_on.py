@@ -1,18 +1,29 @@
 """MIG mode is on.
 
 Why it matters: A GPU in MIG mode runs nothing outside its instances, and instances have no peer access over NVLink.
-Multi-GPU training does not work on such a GPU.
+Multi-GPU training does not work on such a GPU. A GPU that has instances was divided on purpose: only one without
+counts.
 Confirm manually: nvidia-smi --query-gpu=index,mig.mode.current --format=csv
 Side effects of the fix: All instances are destroyed. The GPU must be idle (Ampere also resets it).
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, Equals, gpu
+from nodetune.api import GPU, Check, FactsView, OneOf, gpu
+
+
+def observe(facts: FactsView) -> dict[str, str]:
+    divided = facts.readable("gpu.mig_devices", {})
+    return {
+        name: "divided" if mode == "enabled" and divided.get(name) else mode
+        for name, mode in facts["gpu.mig_mode"].items()
+    }
+
 
 CHECK = Check(
-    fact="gpu.mig_mode",
-    accept=Equals("disabled"),
+    needs=("gpu.mig_mode", "gpu.mig_devices"),
+    observe=observe,
+    accept=OneOf(["disabled", "divided"]),
     set="disabled",
     applies=(GPU,),
     remedy=gpu("mig_mode", "idle GPU"),

@@ -2,7 +2,8 @@
 
 Why it matters: Two 400 Gb/s ports on one card, or two cards below one switch port, share one PCIe link: about 500 Gb/s
 on 16 lanes at 32 GT/s. A 400 Gb/s card in a slot of 16 GT/s gets 250. No setting helps. Expect less from the node, and
-choose the ports that a job uses accordingly.
+choose the ports that a job uses accordingly. The check ignores switches that GPUs share with the cards: GPUDirect
+traffic stays below them.
 Confirm manually: lspci -tv; lspci -vv -s BDF | grep LnkSta
 Side effects of the fix: Moving cards needs the machine off.
 Sources: https://docs.kernel.org/PCI/sysfs-pci.html ; https://pcisig.com/pci-express-6.0-specification
@@ -19,10 +20,13 @@ USABLE = 0.97
 def observe(facts: FactsView) -> dict[str, str]:
     """Compare, for every bridge, the total rate of the ports behind it with the rate of its link."""
     devices = facts["pci.devices"]
+    gpus = [each for each in devices.values() if each["vendor"] == "10de" and each["class"] in ("0300", "0302")]
+    shared = {bridge for gpu in gpus for bridge in gpu["parents"]}
     behind: dict[str, list[float]] = {}
     for bdf, rate in _rates(facts).items():
         for bridge in devices.get(bdf, {}).get("parents", []):
-            behind.setdefault(bridge, []).append(rate)
+            if bridge not in shared:
+                behind.setdefault(bridge, []).append(rate)
     return {bridge: _over(devices.get(bridge, {}), rates) for bridge, rates in sorted(behind.items())}
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from nodetune.api import FactAbsentError, FactsView
@@ -10,7 +11,9 @@ SWITCH = "same PCIe switch"
 NODE = "same NUMA node"
 FAR = "another NUMA node"
 UNKNOWN = "its NUMA node is unknown"
-NEEDS = ("pci.gpus", "pci.devices", "rdma.ports", "numa.node_count")
+NEEDS = ("pci.gpus", "pci.devices", "rdma.ports", "numa.node_count", "numa.distances")
+ANOTHER_PROCESSOR = 20
+"""The distance that ACPI gives to a remote node. Parts of one processor (NPS4, SNC) are nearer: 11 to 16."""
 
 
 def nearest(facts: FactsView) -> dict[str, str]:
@@ -25,16 +28,27 @@ def nearest(facts: FactsView) -> dict[str, str]:
     slots = {bdf.rpartition(".")[0] for bdf in addresses}
     if not one_node and len(slots) < len({gpu.get("numa_node") for gpu in gpus.values()}):
         raise FactAbsentError("fewer RDMA cards than NUMA nodes with GPUs")
+    near = _parts(facts.readable("numa.distances", {}))
     ports, nodes = {_root_port(card) for card in cards}, {card.get("numa_node", -1) for card in cards}
-    return {bdf: _location(gpu, ports, nodes, one_node) for bdf, gpu in gpus.items()}
+    return {bdf: _location(gpu, ports, nodes, one_node, near) for bdf, gpu in gpus.items()}
 
 
-def _location(gpu: Any, ports: set[Any], nodes: set[Any], one_node: bool) -> str:
+def _parts(distances: Mapping[str, list[int]]) -> dict[int, set[int]]:
+    """Return the nodes of the same processor, for each node."""
+    nodes = sorted(map(int, distances))
+    return {
+        node: {other for other, far in zip(nodes, distances[str(node)], strict=False) if far < ANOTHER_PROCESSOR}
+        for node in nodes
+    }
+
+
+def _location(gpu: Any, ports: set[Any], nodes: set[Any], one_node: bool, near: Mapping[int, set[int]]) -> str:
     if _root_port(gpu) and _root_port(gpu) in ports:
         return SWITCH
-    if one_node or gpu.get("numa_node", -1) in nodes - {-1, None}:
+    mine = gpu.get("numa_node", -1)
+    if one_node or ({mine} | near.get(mine, set())) & (nodes - {-1, None}):
         return NODE
-    return UNKNOWN if gpu.get("numa_node", -1) == -1 or nodes <= {-1, None} else FAR
+    return UNKNOWN if mine == -1 or nodes <= {-1, None} else FAR
 
 
 def _root_port(device: Any) -> Any:

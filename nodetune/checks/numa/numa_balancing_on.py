@@ -37,5 +37,5 @@ CHECK = Check(
     set=0,
     absent="pass",
     remedy=sysctl("kernel.numa_balancing"),
-    severity="high",
+    severity="medium",
 )

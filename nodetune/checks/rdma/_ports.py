@@ -10,6 +10,9 @@ Ports = dict[str, dict[str, Any]]
 
 FAST_GBPS = 100
 
+ROCE_MTU = 4200
+"""From here on RoCE sends packets of 4096 bytes, its largest."""
+
 
 def own(ports: Ports) -> Ports:
     """Return the ports of the hardware itself, without virtual functions."""

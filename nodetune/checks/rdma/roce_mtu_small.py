@@ -10,7 +10,7 @@ https://www.ibm.com/docs/en/linux-on-systems?topic=functions-set-mtu
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, manual
-from nodetune.checks.rdma._ports import for_gpus
+from nodetune.checks.rdma._ports import ROCE_MTU, for_gpus
 
 
 def observe(facts: FactsView) -> dict[str, int] | Absent:
@@ -24,7 +24,7 @@ def observe(facts: FactsView) -> dict[str, int] | Absent:
 CHECK = Check(
     needs=("rdma.ports", "net.links"),
     observe=observe,
-    accept=AtLeast(4200),
+    accept=AtLeast(ROCE_MTU),
     remedy=manual(
         "Make sure that the switches carry 9000 bytes. Then set the MTU where the link is configured: netplan or "
         "systemd-networkd MTUBytes=9000, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con up NAME."

@@ -9,7 +9,7 @@ from typing import Any
 from nodetune.api import Equals, FactAbsentError, FactsView, When
 
 SYSTEMD = When("services.manager", Equals("systemd"), "no systemd on this host")
-NVSWITCH_NEEDS = ("pci.devices", "gpu.names")
+NVSWITCH_NEEDS = ("pci.devices", "gpu.names", "host.virtual")
 
 
 def state(unit: Mapping[str, Any] | None) -> str:
@@ -32,9 +32,17 @@ def running(facts: FactsView, names: Iterable[str]) -> list[str]:
 def require_nvswitch(facts: FactsView) -> None:
     """Raise FactAbsentError unless this host has NVSwitches that it manages itself.
 
-    Up to Hopper, NVSwitches are PCI devices. Those of HGX B200 and B300 are not, so the GPU's name decides there.
+    Up to Hopper, NVSwitches are PCI devices. A virtual machine manages those on its bus (full passthrough), and its host
+    does not. Those of HGX B200 and B300 are not PCI devices: there the GPU's name decides, on bare metal only, because
+    a virtual machine may have the GPUs without the switches.
     """
     switches = [each for each in facts["pci.devices"].values() if each["vendor"] == "10de" and each["class"] == "0680"]
-    names = facts.readable("gpu.names", {}).values()
-    if not switches and not any(re.search(r"\bB[23]00\b", name) for name in names):
+    if switches and all("vfio" in (each.get("driver") or "") for each in switches):
+        raise FactAbsentError("the NVSwitches belong to a virtual machine")
+    if not switches and not _board_with_hidden_switches(facts):
         raise FactAbsentError("no NVSwitch on this host")
+
+
+def _board_with_hidden_switches(facts: FactsView) -> bool:
+    names = facts.readable("gpu.names", {}).values()
+    return not facts["host.virtual"] and any(re.search(r"\bB[23]00\b", name) for name in names)

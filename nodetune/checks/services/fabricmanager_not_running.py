@@ -1,14 +1,15 @@
 """Fabric Manager is not running on a host with NVSwitches.
 
 Why it matters: Fabric Manager configures the switches between the GPUs. Without it, CUDA refuses to start on every GPU
-(error 802, system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe.
+(error 802, system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe. A virtual machine
+that has the NVSwitches runs Fabric Manager itself (full passthrough).
 Confirm manually: systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A2 Fabric
 Side effects of the fix: Starting it needs idle GPUs; restarting it can end running CUDA programs.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html ;
 https://github.com/NVIDIA/NVSentinel/issues/883
 """
 
-from nodetune.api import BARE_METAL, NOT_CONTAINER, Check, Equals, FactsView, service
+from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, service
 from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch, state
 
 
@@ -25,7 +26,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals("running"),
     set="enabled",
-    applies=(BARE_METAL, NOT_CONTAINER, SYSTEMD),
+    applies=(NOT_CONTAINER, SYSTEMD),
     remedy=service("nvidia-fabricmanager", disruption="idle GPU"),
     severity="critical",
 )

@@ -7,7 +7,7 @@ Side effects of the fix: Needs idle GPUs: the driver or Fabric Manager is replac
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import BARE_METAL, NOT_CONTAINER, Check, Equals, FactsView, Ref, manual
+from nodetune.api import NOT_CONTAINER, Check, Equals, FactsView, Ref, manual
 from nodetune.checks.services._units import NVSWITCH_NEEDS, require_nvswitch
 
 
@@ -20,7 +20,7 @@ CHECK = Check(
     needs=("services.fabricmanager_version", *NVSWITCH_NEEDS),
     observe=observe,
     accept=Equals(Ref("gpu.driver_version")),
-    applies=(BARE_METAL, NOT_CONTAINER),
+    applies=(NOT_CONTAINER,),
     remedy=manual(
         "Install Fabric Manager in the driver's version and hold both, for example on Ubuntu: apt install "
         "nvidia-fabricmanager-BRANCH=VERSION-*; apt-mark hold nvidia-fabricmanager-BRANCH. Then, on an idle node: "

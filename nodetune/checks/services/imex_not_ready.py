@@ -2,7 +2,8 @@
 
 Why it matters: On GB200 and GB300 racks, GPUs of different nodes share memory through the IMEX service, and a job
 needs a channel device that its user may write. Without either, NCCL ends with CUDA error 800 (operation not permitted)
-or does not use NVLink between nodes.
+or does not use NVLink between nodes. Kubernetes' DRA driver and Slurm make a channel for each job, and may start the
+service with it: there the check judges only a service that is enabled or has failed.
 Confirm manually: nvidia-imex-ctl -N; ls -l /dev/nvidia-caps-imex-channels
 Side effects of the fix: Restarting IMEX ends jobs that share memory across nodes.
 Sources: https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html ;
@@ -18,17 +19,28 @@ from nodetune.checks.services._units import running
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
     if not any(re.search(r"\bGB[23]00\b", name) for name in facts["gpu.names"].values()):
         raise FactAbsentError("no GPU of a multi-node NVLink system")
+    scheduled = facts["kubernetes.present"] or facts["slurm.present"]
+    unit = facts.get("services.nvidia-imex") or {}
+    if scheduled and unit.get("enabled") != "enabled" and unit.get("active") != "failed":
+        raise FactAbsentError("the scheduler starts IMEX where a job needs it")
     problems = {}
     if not running(facts, ["nvidia-imex"]) and not facts["services.processes"].get("nvidia-imex"):
         problems["nvidia-imex"] = "not running"
     channels = facts.get("services.imex_channels", {})
-    if not any(int(mode[-1]) & 2 for mode in channels.values()):
+    if not scheduled and not any(int(mode[-1]) & 2 for mode in channels.values()):
         problems["IMEX channel"] = "not writable by users" if channels else "no device file"
     return problems or []
 
 
 CHECK = Check(
-    needs=("gpu.names", "services.nvidia-imex", "services.processes", "services.imex_channels"),
+    needs=(
+        "gpu.names",
+        "services.nvidia-imex",
+        "services.processes",
+        "services.imex_channels",
+        "kubernetes.present",
+        "slurm.present",
+    ),
     observe=observe,
     accept=Empty("IMEX running and a channel that users may write"),
     applies=(GPU, NOT_CONTAINER),

@@ -7,7 +7,7 @@ from typing import TextIO
 
 from rich.console import Console
 
-from nodetune.api.model import SEVERITIES, HostResult, disruption_name
+from nodetune.api.model import NOT_COLLECTED, SEVERITIES, HostResult, disruption_name
 from nodetune.audit import fleet
 from nodetune.audit.summary import summarise
 from nodetune.foundation import text
@@ -274,7 +274,7 @@ class Printer:
 
 def _short(reason: str) -> str:
     """Remove the fact or file at the start of a reason, so that equal causes fold."""
-    for cause in ("permission denied: needs root (--become)",):
+    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED):
         if cause in reason:
             return cause
     return reason

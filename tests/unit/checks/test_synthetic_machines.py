@@ -71,10 +71,10 @@ def test_a_healthy_machine_has_no_findings():
             ["gpu-row-remap-pending", "nvlink-down", "gpu-slowdown-active", "rdma-rate-below-siblings"],
         ),
         ("workstation-4x4090", ["gpu-pcie-width-reduced", "gpu-driver-vulnerable"]),
-        ("grace-gb200", ["numa-balancing-on", "memlock-limited", "rdma-port-not-active"]),
+        ("grace-gb200", ["numa-balancing-on", "rdma-port-not-active"]),
         (
             "pcie-8xl40s",
-            ["gpus-not-registered", "roce-qos-inconsistent", "arp-answered-by-any-link", "gpu-recovery-needed"],
+            ["gpus-not-registered", "roce-qos-inconsistent", "arp-answered-by-any-link", "gpu-reset-due"],
         ),
     ],
 )

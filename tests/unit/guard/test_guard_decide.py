@@ -156,7 +156,7 @@ def test_nouveau_is_a_fault_of_the_node_for_jobs_with_gpus():
     devices = {"value": dict.fromkeys(GPUS, device)}
     gone = {name: {"absent": "no driver"} for name in healthy() if name.startswith("gpu.")}
     found = decided({**gone, "modules.loaded": {"value": ["nouveau"]}, "pci.devices": devices})
-    assert found.reason == "nodetune: nouveau-loaded: loaded"
+    assert found.reason == f"nodetune: nouveau-loaded: {', '.join(GPUS)}"
 
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_job_unjudged():

@@ -50,10 +50,18 @@ def test_by_default_only_stable_critical_checks_gate_and_hold_nothing():
     assert data["mode"] == "observe"
 
 
+def test_a_critical_check_of_a_site_gates_only_if_the_site_says_so():
+    added = "add:\n  - {id: site-motd, file: /etc/motd, accept: {matches: hello}, severity: critical}\n"
+    assert "site-motd" not in {check["id"] for check in made(added)["checks"]}
+    said = "checks:\n  site-motd: {gate: true}\n" + added
+    assert "site-motd" in {check["id"] for check in made(said)["checks"]}
+
+
 def test_what_is_made_is_as_its_schema_says_and_is_read_back(write):
     site = """
 checks:
   ksm-on: {gate: true}
+  site-motd: {gate: true}
 add:
   - {id: site-motd, file: /etc/motd, accept: {matches: hello}, severity: critical}
 waivers:
