@@ -63,6 +63,11 @@ def test_too_few_hosts_are_said_to_be_too_few():
     assert "at least 4" in told["n0"].reason
 
 
+def test_four_hosts_are_enough_for_a_majority():
+    told = found(drivers(*"1112"), "fleet-driver-differs")
+    assert [each.status for each in told.values()] == ["pass", "pass", "pass", "fail"]
+
+
 def test_one_host_alone_is_compared_with_nothing():
     assert not found(drivers("1"), "fleet-driver-differs")
 
