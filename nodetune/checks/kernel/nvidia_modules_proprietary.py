@@ -34,5 +34,5 @@ CHECK = Check(
         "Install the open flavour of the same driver branch and reboot. Ubuntu: apt install nvidia-driver-BRANCH-open; "
         "NVIDIA's repositories: nvidia-open; RHEL: dnf module install nvidia-driver:BRANCH-open"
     ),
-    severity="medium",
+    severity="low",
 )

@@ -29,7 +29,7 @@ def _degraded(device: dict[str, Any], devices: dict[str, Any]) -> str:
     for key in ("link_speed_gts", "link_width"):
         maxima = [each["max_" + key] for each in (device, slot) if each.get("max_" + key)]
         now.append(device[key] or 0)
-        best.append(min(maxima) if device[key] and maxima else 0)
+        best.append(min(maxima) if device[key] and len(maxima) == 2 else 0)
     if now[0] >= best[0] and now[1] >= best[1]:
         return ""
     return f"{now[0]:g} GT/s x{now[1]}, supports {best[0]:g} GT/s x{best[1]}"

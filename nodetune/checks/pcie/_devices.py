@@ -42,7 +42,7 @@ def link(bdf: str, devices: Devices) -> str | None:
     for key, text in (("link_speed_gts", "{:g} of {:g} GT/s"), ("link_width", "x{} of x{}")):
         now = device[key]
         maxima = [end["max_" + key] for end in (device, above) if end.get("max_" + key)]
-        if now is None or not maxima:
+        if now is None or len(maxima) < 2:
             return None
         if now < min(maxima):
             lost.append(text.format(now, min(maxima)))

@@ -2,7 +2,8 @@
 
 Why it matters: NCCL uses only ports in state ACTIVE and does not report the others. The job runs with less bandwidth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
-means that the link is up but no subnet manager has configured it.
+means that the link is up but no subnet manager has configured it. An Ethernet port that is down counts only if most ports
+of its kind are up: the rest often have no cable on purpose.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
 Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
@@ -23,7 +24,9 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 def _faults(group: Ports, none: bool) -> dict[str, str]:
     """Return faults, without ports that are down where no port of that kind is up, unless no port is active at all."""
-    used = none or any(port["state"] != "DOWN" for port in group.values())
+    up = [name for name, port in group.items() if port["state"] != "DOWN"]
+    ethernet = any(port["link_layer"] == "Ethernet" for port in group.values())
+    used = none or (len(up) * 2 > len(group) if ethernet else bool(up))
     return {name: _fault(port, used) for name, port in group.items()}
 
 
