@@ -37,8 +37,9 @@ def facts_of(path):
 
 
 def names_in(data):
-    if isinstance(data, dict):
-        yield from (str(name) for name in data)
+    """The names of objects, and the texts of lists, which may be those of devices."""
+    if isinstance(data, dict | list):
+        yield from (str(name) for name in data if isinstance(name, str | int))
     for each in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
         yield from names_in(each)
 
@@ -66,7 +67,6 @@ def grown(data, many, names):
 
 def large(facts, many):
     names = {name for fact in facts.values() for part in fact.values() for name in names_in(part)} - FIXED
-    names |= {each for fact in facts.values() for each in fact.get("value", ()) if isinstance(fact.get("value"), list) and isinstance(each, str)}  # fmt: skip
     return {name: {kind: grown(part, many, names) for kind, part in fact.items()} for name, fact in facts.items()}
 
 
