@@ -91,7 +91,7 @@ def shape_of(name: str) -> Wanted | None:
 
 @cache
 def _table() -> dict[str, str]:
-    """Return the notation of each fact, family (`sysctl.*`) and shape of our own (`setting =`)."""
+    """Return the notation of each fact, family (`sysctl.*`) and named shape (`setting =`)."""
     lines = (line.split(None, 1) for line in TABLE.read_text("utf-8").splitlines() if line and line[0] != "#")
     return {name: notation.strip() for name, notation in lines}
 
