@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from nodetune.api.model import Each, Fact, Unread, Value
+from nodetune.api.model import Absent, Each, Fact, Unread, Value
 from nodetune.facts.shapes import (
     ANYTHING,
     MOST,
@@ -45,6 +45,8 @@ WORDS: dict[str, Shape] = {
 }
 _TOKEN = re.compile(r"[\w-]+|\S")
 
+Single = Value | Absent | Unread
+
 
 class Wanted(NamedTuple):
     """What a fact holds: one value of a shape, or one for each subject."""
@@ -73,7 +75,7 @@ def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
     return Each({subject: _single(shape, one) for subject, one in fact.of.items()})
 
 
-def _single(shape: Shape, fact: Any) -> Any:
+def _single(shape: Shape, fact: Single) -> Single:
     problem = shape.fault(fact.value) if isinstance(fact, Value) else ""
     return Unread(f"not understood: {plain_text.plain(problem, 200)}") if problem else fact
 
@@ -89,7 +91,7 @@ def shape_of(name: str) -> Wanted | None:
 
 @cache
 def _table() -> dict[str, str]:
-    """Return the notation of each fact, family (`sysctl.*`) and shape of our own (`setting =`)."""
+    """Return the notation of each fact, family (`sysctl.*`) and named shape (`setting =`)."""
     lines = (line.split(None, 1) for line in TABLE.read_text("utf-8").splitlines() if line and line[0] != "#")
     return {name: notation.strip() for name, notation in lines}
 

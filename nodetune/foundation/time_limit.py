@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from typing import Any
 
 AGAIN_SECONDS = 0.5
-"""So often it is looked at, once the time could be over by the clock."""
+"""The interval between two looks at the CPU time, once the time could be over by the clock."""
 
 
 class OutOfTimeError(Exception):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
@@ -14,6 +13,7 @@ from nodetune.verify.model import FAILED, SKIP, Figure, Unmeasured
 MOST_SAMPLES = 10_000
 DEEPEST = 4
 LARGEST = 1e15
+MOST_ABOUT = 1e20
 BETTER = ("higher", "lower")
 
 
@@ -72,10 +72,10 @@ def safe(found: Any, depth: int = 0) -> Any:
         return {text.plain(key, 80): safe(each, depth + 1) for key, each in found.items()}
     if isinstance(found, list) and depth < DEEPEST:
         return [safe(each, depth + 1) for each in found]
-    if found is None or isinstance(found, bool | int):
+    if found is None or isinstance(found, bool):
         return found
-    if isinstance(found, float):
-        return found if math.isfinite(found) else None
+    if isinstance(found, int | float):
+        return found if abs(found) < MOST_ABOUT else None  # a whole number may be one that no float can hold
     return text.plain(found)
 
 

@@ -14,6 +14,7 @@ from nodetune.audit.selection import Selection, comparing
 from nodetune.facts import document as facts_document
 from nodetune.facts.saved import Saved
 from nodetune.foundation import parallel, paths
+from nodetune.foundation.errors import UserError
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="works in one process elsewhere")
 
@@ -145,3 +146,44 @@ def test_hosts_whose_process_died_are_named_as_not_reached(folder, monkeypatch):
     lost = [each for each in audited(folder) if each.state != "ok"]
     assert [each.host for each in lost] == [f"gpu{number:03}" for number in range(100, 200, 2)]
     assert {each.message for each in lost} == {"the process that worked for this host ended early: run it again"}
+
+
+def spins(seconds):
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        sum(range(1000))
+
+
+def raises(problem):
+    raise problem
+
+
+ODD = {
+    "takes for ever": (lambda: spins(600), "its facts are not judged: that took more than 0.3 s of CPU time"),
+    "cannot be judged": (lambda: raises(RecursionError("deep")), "its facts cannot be judged: RecursionError('deep')"),
+}
+
+
+@pytest.mark.parametrize("count", [1, 2])
+@pytest.mark.parametrize(("work", "says"), ODD.values(), ids=ODD)
+def test_a_host_that_cannot_be_judged_fails_alone(folder, monkeypatch, count, work, says):
+    monkeypatch.setattr(parallel, "processes", lambda _things: count)
+    monkeypatch.setattr(auditor, "LONGEST_SECONDS", 0.3)
+    result = auditor.Auditor.result
+    odd = {"gpu003"}
+    monkeypatch.setattr(
+        auditor.Auditor,
+        "result",
+        lambda self, facts, *more: work() if facts.host in odd else result(self, facts, *more),
+    )
+    found = {each.host: each for each in audited(folder)}
+    assert (found["gpu003"].state, found["gpu003"].message) == ("bad facts", says)
+    assert len(found) == 2 * parallel.ENOUGH
+    assert {each.state for host, each in found.items() if host not in odd} == {"ok"}
+
+
+def test_a_mistake_of_the_user_is_not_a_hosts(folder, monkeypatch):
+    monkeypatch.setattr(parallel, "processes", lambda _things: 1)
+    monkeypatch.setattr(auditor.Auditor, "result", lambda *_: raises(UserError("no such profile")))
+    with pytest.raises(UserError, match="no such profile"):
+        audited(folder)

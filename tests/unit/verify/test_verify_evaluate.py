@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from nodetune.verify import baseline, figures, findings, peers
+from nodetune.verify import baseline, figures, findings, limits, machine, peers
 from nodetune.verify.diagnosis import command, named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
@@ -383,6 +383,14 @@ def test_a_record_that_is_none_is_a_measurement_that_failed(record):
     found = figures.read("gpu1", record)
     assert isinstance(found, Unmeasured)
     assert found.status == FAILED
+
+
+@pytest.mark.parametrize("number", [10**400, -(10**400), float("inf"), float("nan")])
+def test_a_number_that_no_float_holds_says_nothing(number):
+    record = {"measurement": "rdma", "subject": "mlx5_0", "unit": "Gb/s", "samples": [1], "about": {"rate": number}}
+    found = figures.read("gpu1", record)
+    assert found.about == {"rate": None}
+    assert limits.of(found, machine.UNKNOWN) is None
 
 
 def test_texts_of_a_host_are_made_safe():
