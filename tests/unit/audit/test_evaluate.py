@@ -137,9 +137,9 @@ def test_a_reference_compares_each_subject_with_its_own_value():
 def test_a_reference_to_many_subjects_stays_linear():
     check = Check(fact="a.x", accept=Equals(Ref("a.y")), severity="high", remedy=manual(""), id="x", doc="A.\n")
     many = {"each": {f"GPU{number}": {"value": number} for number in range(10_000)}}
-    began = time.monotonic()
+    began = time.thread_time()
     assert judge(check, a__x=many, a__y=many).status == "pass"
-    assert time.monotonic() - began < 20
+    assert time.thread_time() - began < 20
 
 
 def test_an_unread_reference_subject_affects_only_itself():

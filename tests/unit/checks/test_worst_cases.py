@@ -1,8 +1,8 @@
 """What a host may send at most is judged in a time that grows with its length, by every check."""
 
+import functools
 import re
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -16,8 +16,11 @@ from nodetune.facts.shapes import LONGEST_TEXT
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("*.yml"))
 FEW, MANY = 250, 4000
-SECONDS, TIMES = 0.1, 3
-"""What takes less than so long is no matter; else it may grow so many times more than the data."""
+SECONDS = 0.5
+"""CPU time of judging MANY devices that harms nobody: one host may take 10 s."""
+GROWTH = 6 * MANY / FEW
+"""Linear work grows MANY / FEW (16) times, quadratic work 256 times: between them lies what noise cannot reach."""
+ATTEMPTS = 3
 
 FIXED = set(re.findall(r"([\w-]+)!?:", gate.TABLE.read_text())) | {"value", "absent", "unread", "all", "rx", "rx_max"}
 """Names in objects that mean something; others are those of devices, of which a host can have many."""
@@ -26,14 +29,16 @@ EVIL = ("1", "0", "a", " ", ",", "1g.", "0-", "1,", "a,", "=", "/", "-", "[", "(
 """What regular expressions and parsers may read again and again."""
 
 
+@functools.cache
 def facts_of(path):
     """The facts of the first case that passes and of the first that fails."""
-    content = yaml.safe_load(path.read_text())
-    for status in ("pass", "fail"):
-        group = content.get(status) or []
-        for case in (group if isinstance(group, list) else [group])[:1]:
-            own = {name: fact for name, fact in case.items() if name != "finding"}
-            yield {**content.get("given", {}), **own}
+    content = yaml.load(path.read_text(), yaml.CSafeLoader)
+    groups = [content.get(status) or [] for status in ("pass", "fail")]
+    first = [case for group in groups for case in (group if isinstance(group, list) else [group])[:1]]
+    return [
+        {**content.get("given", {}), **{name: fact for name, fact in case.items() if name != "finding"}}
+        for case in first
+    ]
 
 
 def names_in(data):
@@ -85,22 +90,28 @@ def seconds(check, facts):
     return time.thread_time() - began
 
 
+def grows_no_faster(check, many, few):
+    spent = seconds(check, many)
+    return spent < SECONDS or spent < seconds(check, few) * GROWTH
+
+
 @pytest.mark.parametrize("path", CASES, ids=lambda path: path.stem)
 def test_many_devices_take_as_many_times_longer(path):
     check = checks.load(path.stem.replace("_", "-"))
     for facts in facts_of(path):
-        spent = seconds(check, large(facts, MANY))
-        assert spent < SECONDS or spent < max(SECONDS, seconds(check, large(facts, FEW)) * TIMES * MANY / FEW)
+        many, few = large(facts, MANY), large(facts, FEW)
+        assert any(grows_no_faster(check, many, few) for _ in range(ATTEMPTS))
 
 
+@pytest.mark.slow  # every check once a text
 @pytest.mark.parametrize("part", EVIL)
 def test_no_text_keeps_a_check_busy(part):
-    slow = Counter()
+    slow = set()
     text = (part * LONGEST_TEXT)[:LONGEST_TEXT]
     for path in CASES:
         check = checks.load(path.stem.replace("_", "-"))
         for facts in facts_of(path):
-            spent = seconds(check, {name: with_text(fact, text) for name, fact in facts.items()})
-            if spent > 10 * SECONDS:
-                slow[check.id] = spent
+            evil = {name: with_text(fact, text) for name, fact in facts.items()}
+            if all(seconds(check, evil) > SECONDS for _ in range(ATTEMPTS)):
+                slow.add(check.id)
     assert not slow

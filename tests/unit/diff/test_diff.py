@@ -68,21 +68,37 @@ def test_what_was_not_collected_is_not_gone():
     assert (kind, after) == ("unread", "unread (not collected)")
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["gpu.temperature", "host.uptime_s", "tcp.segments", "memory.free_kb", "gpu.power_usage", "services.processes"],
-)
-def test_readings_are_only_counted_unless_they_are_wanted(name):
-    before, after = {name: {"value": 1}}, {name: {"value": 2}}
-    assert not changes(before, after)
-    assert changes(before, after, every=True)
+def of_a_gpu(value):
+    return {"each": {"GPU0": {"value": value}}}
 
 
 @pytest.mark.parametrize(
-    "name", ["gpu.vbios_version", "sysctl.vm.swappiness", "gpu.power_management_limit", "host.kernel"]
+    ("name", "before", "after"),
+    [
+        ("host.uptime_s", {"value": 1}, {"value": 2}),
+        ("memory.free_kb", {"value": 1}, {"value": 2}),
+        ("tcp.segments", {"value": {"sent": 1, "retransmitted": 0}}, {"value": {"sent": 2, "retransmitted": 0}}),
+        ("services.processes", {"value": {"tuned": 1}}, {"value": {"tuned": 2}}),
+        ("gpu.temperature", of_a_gpu(40), of_a_gpu(41)),
+        ("gpu.power_usage", of_a_gpu(100), of_a_gpu(101)),
+    ],
 )
-def test_settings_and_versions_are_no_readings(name):
-    assert changes({name: {"value": 1}}, {name: {"value": 2}})
+def test_readings_are_only_counted_unless_they_are_wanted(name, before, after):
+    assert not changes({name: before}, {name: after})
+    assert changes({name: before}, {name: after}, every=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "before", "after"),
+    [
+        ("host.kernel", {"value": "6.8"}, {"value": "6.9"}),
+        ("sysctl.vm.swappiness", {"value": 1}, {"value": 2}),
+        ("gpu.vbios_version", of_a_gpu("96.00"), of_a_gpu("96.01")),
+        ("gpu.power_management_limit", of_a_gpu(600), of_a_gpu(700)),
+    ],
+)
+def test_settings_and_versions_are_no_readings(name, before, after):
+    assert changes({name: before}, {name: after})
 
 
 def test_a_field_of_a_record_can_be_a_reading():
@@ -91,7 +107,7 @@ def test_a_field_of_a_record_can_be_a_reading():
 
 
 def test_serial_numbers_count_on_one_host_and_not_between_two():
-    before, after = ({"gpu.serial": {"value": each}} for each in ("1", "2"))
+    before, after = ({"gpu.serial": of_a_gpu(each)} for each in ("1", "2"))
     assert changes(before, after)
     assert not facts.compare(Side({"a": host(before)}), Side({"b": host(after, "b")})).changes
 

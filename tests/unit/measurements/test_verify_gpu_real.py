@@ -43,7 +43,10 @@ def handles():
 
 
 GPUS = handles()
-pytestmark = pytest.mark.skipif(not GPUS, reason="no GPU here")
+pytestmark = [
+    pytest.mark.skipif(not GPUS, reason="no GPU here"),
+    pytest.mark.xdist_group("real GPUs"),  # some fill the memory, others look at who uses it
+]
 two_gpus = pytest.mark.skipif(len(GPUS) < 2, reason="it takes two GPUs")
 
 

@@ -30,7 +30,10 @@ def gpus():
 
 
 GPUS = gpus()
-pytestmark = pytest.mark.skipif(len(GPUS) < 2, reason="it takes two GPUs")
+pytestmark = [
+    pytest.mark.skipif(len(GPUS) < 2, reason="it takes two GPUs"),
+    pytest.mark.xdist_group("real GPUs"),  # some fill the memory, others look at who uses it
+]
 
 
 @pytest.fixture(autouse=True)
