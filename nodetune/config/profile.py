@@ -80,7 +80,7 @@ def _overlay(file: LocatedYaml, name: str) -> Overlay:
         file.file,
         str((file.data or {}).get("about", "")),
         _conditions(file),
-        _overrides(file, known),
+        _with_gates(file, _overrides(file, known)),
         added,
         _waivers(file, known),
         _names(file),
@@ -95,6 +95,16 @@ def _of_sites(file: LocatedYaml) -> tuple[tuple[Check, ...], Provision | None]:
     from nodetune.config import site_checks, site_provision
 
     return site_checks.read(file), site_provision.read(file)
+
+
+def _with_gates(file: LocatedYaml, overrides: dict[str, Any]) -> dict[str, Any]:
+    """Return the overrides with the `gate` of checks that the file adds. An override of the same check has the last word."""
+    merged = dict(overrides)
+    for each in (file.data or {}).get("add") or ():
+        change = overrides.get(each["id"], {})
+        if "gate" in each and isinstance(change, dict):
+            merged[each["id"]] = {"gate": each["gate"], **change}
+    return merged
 
 
 def _waivers(file: LocatedYaml, known: set[str]) -> tuple[Waiver, ...]:

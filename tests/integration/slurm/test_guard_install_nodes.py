@@ -48,6 +48,7 @@ add:
     file: {STATE}
     accept: {{equals: well}}
     severity: critical
+    gate: true
 """
 
 

@@ -32,6 +32,24 @@ def test_a_site_file_overrides_accept_set_and_severity(tmp_path):
     assert "numa-balancing-on" in profile.resolve(("base",), site(tmp_path, text)).gates
 
 
+SICK = "add:\n  - {id: site-sick, file: /etc/state, accept: well, severity: critical%s}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "gates"),
+    [
+        (SICK % "", False),
+        (SICK % ", gate: true", True),
+        (SICK % "" + "checks:\n  site-sick: {gate: true}\n", True),
+        (SICK % ", gate: true" + "checks:\n  site-sick: {severity: low}\n", True),
+        (SICK % ", gate: true" + "checks:\n  site-sick: {gate: false}\n", False),
+        (SICK % ", gate: true" + "checks:\n  site-sick: off\n", False),
+    ],
+)
+def test_a_check_of_the_site_gates_only_where_it_says_so(tmp_path, text, gates):
+    assert ("site-sick" in profile.resolve(("base",), site(tmp_path, text)).gates) is gates
+
+
 def test_an_empty_override_leaves_the_setting_untouched(tmp_path):
     assert resolved(tmp_path, "checks:\n  numa-balancing-on:\n")["numa-balancing-on"].accept is None
 
