@@ -45,7 +45,7 @@ integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, c
 	$(PYTEST) -m 'slow and not fleet'
 	PYTHON=$(BIN)/python sh .ci/wheel --every-python
 
-machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what changed since the last full pass; ALL=1: all, and record the pass
+machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what is not proven for this tree; ALL=1: all
 	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)
 
 wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it

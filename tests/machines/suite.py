@@ -1,15 +1,16 @@
 """python -m tests.machines.suite [--all]: run the tests on virtual machines that this tree needs. See docs/testing-fleet.md.
 
-A full pass (--all) is recorded in last-full-pass.json, with a hash of everything in dependencies.yml. While the hashes
-are the same, the short story is enough.
+passed.json records each file of tests that passed whole, with a hash of everything in dependencies.yml. While the hashes
+are the same, it need not pass again; the short story always runs.
 """
 
 import json
+import re
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from tests.machines.place import HERE, FleetError, digest
 
 ROOT = HERE.parents[1]
 DEPENDENCIES = HERE / "dependencies.yml"
-RECORD = HERE / "last-full-pass.json"
+RECORD = HERE / "passed.json"
+FILES = tuple(sorted(HERE.glob("test_*.py")))
 SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
+NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve()}
 PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadgroup", "--durations=15")
 
 Hashes = dict[str, dict[str, str]]
@@ -32,9 +35,9 @@ Hashes = dict[str, dict[str, str]]
 
 @dataclass(frozen=True)
 class Choice:
-    """Which tests run (arguments for pytest), and why."""
+    """Which files of tests run, and why."""
 
-    tests: tuple[str, ...]
+    files: tuple[Path, ...]
     reason: str
 
 
@@ -47,7 +50,7 @@ def main(words: list[str]) -> int:
         now = hashes()
         choice = choose(now, read_record(), everything=everything)
         print(f"machines: {choice.reason}", flush=True)
-        return _run_all(now) if everything else _pytest(*choice.tests)
+        return _run(choice.files, now)
     except FleetError as error:
         print(f"machines: {error}", file=sys.stderr)
         return 1
@@ -64,7 +67,9 @@ def hashes(root: Path = ROOT, dependencies: Path = DEPENDENCIES) -> Hashes:
 
 def _files(root: Path, line: str) -> list[Path]:
     matched = [below for found in root.glob(line) for below in (found.rglob("*") if found.is_dir() else [found])]
-    files = sorted(path for path in matched if path.is_file() and "__pycache__" not in path.parts and path != RECORD)
+    files = sorted(
+        path for path in matched if path.is_file() and "__pycache__" not in path.parts and path not in NO_PART_OF_TESTS
+    )
     if not files:
         where = DEPENDENCIES.relative_to(ROOT)
         raise FleetError(f"{where}: {line} matches no file: was it moved? Correct the line")
@@ -72,7 +77,7 @@ def _files(root: Path, line: str) -> list[Path]:
 
 
 def changed(part: str, now: Hashes, then: Mapping[str, Any]) -> list[str]:
-    """The lines of a part whose files are not those of the last full pass."""
+    """The lines of a part whose files are not those that a file of tests passed with."""
     before = then.get("hashes", {}).get(part, {})
     lines = {**before, **now[part]}
     return [line for line in lines if before.get(line) != now[part].get(line)]
@@ -82,7 +87,7 @@ def changed(part: str, now: Hashes, then: Mapping[str, Any]) -> list[str]:
 
 
 def read_record(path: Path = RECORD) -> dict[str, Any]:
-    """The last full pass; empty where there is none that can be read."""
+    """What passed, by file of tests; empty where nothing can be read."""
     try:
         found = json.loads(path.read_text())
     except (OSError, ValueError):
@@ -90,56 +95,71 @@ def read_record(path: Path = RECORD) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
+def parts_of(file: str) -> tuple[str, ...]:
+    """The parts of dependencies.yml that a file of tests needs."""
+    return ("machines", "provisioning") if file == PROVISIONING.stem else ("machines",)
+
+
+def unproven(file: str, now: Hashes, record: Mapping[str, Any]) -> str:
+    """Why a file of tests has to pass again; empty where it need not."""
+    if file not in record:
+        return "has not passed yet"
+    lines = [line for part in parts_of(file) for line in changed(part, now, record[file])]
+    return f"changed since it passed: {', '.join(lines)}" if lines else ""
+
+
 def choose(now: Hashes, record: Mapping[str, Any], *, everything: bool = False) -> Choice:
-    """The short story where nothing changed since the last full pass, else all tests but the provisioning story."""
+    """The short story, and what is not proven for this tree; the provisioning story only when all is asked for."""
     if everything:
-        return Choice((), "all tests, the provisioning story included (ALL=1)")
-    most = (str(HERE), f"--ignore={PROVISIONING}")
-    left_out = "The provisioning story is left out: make machines ALL=1 runs it and records a full pass"
-    if not record:
-        return Choice(most, f"all tests but one story: {RECORD.name} records no full pass. {left_out}")
-    if lines := changed("machines", now, record):
-        since = f"changed since the full pass of {record['time']}: {', '.join(lines)}"
-        return Choice(most, f"all tests but one story: {since}. {left_out}")
-    return Choice((str(SHORT),), f"only the short story: {_unchanged(now, record)}")
-
-
-def _unchanged(now: Hashes, record: Mapping[str, Any]) -> str:
-    reason = f"nothing that the tests depend on changed since the full pass of {record['time']}"
-    if lines := changed("provisioning", now, record):
-        return f"{reason}, but the provisioning story has not passed with {', '.join(lines)} (make machines ALL=1)"
-    return reason
+        return Choice(FILES, "all tests, the provisioning story included (ALL=1)")
+    reasons = {file: why for file in FILES if (why := unproven(file.stem, now, record))}
+    left_out = reasons.pop(PROVISIONING, "")
+    told = [f"{file.stem} ({why})" for file, why in reasons.items()]
+    reason = (
+        f"{SHORT.stem} and what is not proven: {'; '.join(told)}" if told else f"only {SHORT.stem}: the rest is proven"
+    )
+    if left_out:
+        reason += f". {PROVISIONING.stem} is left out ({left_out}): make machines ALL=1 runs it"
+    return Choice(tuple(sorted({*reasons, SHORT})), reason)
 
 
 # Running them, and the record
 
 
-def _run_all(before: Hashes) -> int:
+def _run(files: Sequence[Path], before: Hashes) -> int:
     with tempfile.TemporaryDirectory() as folder:
-        report, began = Path(folder) / "junit.xml", time.time()
-        if code := _pytest(str(HERE), f"--junitxml={report}"):
-            return code
+        report, began, counts = Path(folder) / "junit.xml", time.time(), _counts(files)
+        code = _pytest(*map(str, files), f"--junitxml={report}")
         if hashes() != before:
             raise FleetError(f"files changed while the tests ran: {RECORD.name} stays as it was")
-        record = full_pass(before, report.read_text(), began, time.time() - began)
-    RECORD.write_text(json.dumps(record, indent=1) + "\n")
-    print(f"machines: the full pass is recorded in {RECORD.relative_to(ROOT)}: commit it")
-    return 0
+        now_proven = proven(before, report.read_text(), counts, began) if report.exists() else {}
+    RECORD.write_text(json.dumps({**read_record(), **now_proven}, indent=1, sort_keys=True) + "\n")
+    print(f"machines: {RECORD.relative_to(ROOT)} records {', '.join(sorted(now_proven)) or 'nothing new'}: commit it")
+    return code
 
 
-def full_pass(now: Hashes, report: str, began: float, seconds: float) -> dict[str, Any]:
-    """The record of a green run. Raises FleetError where a test was skipped or a file had none."""
+def _counts(files: Sequence[Path]) -> dict[str, int]:
+    """How many tests each file has."""
+    words = ("-m", "pytest", "-m", "fleet", "--collect-only", "-q", *map(str, files))
+    listed = subprocess.run([sys.executable, *words], cwd=ROOT, capture_output=True, text=True, check=False).stdout
+    return {name: int(count) for name, count in re.findall(r"(\w+)\.py: (\d+)$", listed, re.MULTILINE)}
+
+
+def proven(now: Hashes, report: str, counts: Mapping[str, int], began: float) -> dict[str, Any]:
+    """The files of which every test passed: a failed, skipped or missing one proves nothing."""
     passed: dict[str, dict[str, float]] = {}
+    failed = set()
     for case in ET.fromstring(report).iter("testcase"):
+        file, name = case.get("classname", "").rpartition(".")[2], case.get("name", "")
         if len(case):
-            raise FleetError(f"{case.get('name')} did not pass: {case[0].get('message')}: no full pass is recorded")
-        file = case.get("classname", "").rpartition(".")[2]
-        name = case.get("name", "").removesuffix(f"@{file}")
-        passed.setdefault(file, {})[name] = round(float(case.get("time", 0)), 1)
-    if without := {path.stem for path in HERE.glob("test_*.py")} - set(passed):
-        raise FleetError(f"no test ran of {', '.join(sorted(without))}: no full pass is recorded")
+            failed.add(file)
+        passed.setdefault(file, {})[name.rpartition("@")[0] or name] = round(float(case.get("time", 0)), 1)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
-    return {"time": when, "minutes": round(seconds / 60, 1), "hashes": now, "seconds_per_test": passed}
+    return {
+        file: {"time": when, "hashes": {part: now[part] for part in parts_of(file)}, "seconds_per_test": tests}
+        for file, tests in passed.items()
+        if file not in failed and len(tests) == counts.get(file)
+    }
 
 
 def _pytest(*words: str) -> int:

@@ -6,7 +6,11 @@ from tests.machines import suite
 from tests.machines.place import FleetError
 
 NOW = {"machines": {"playbooks": "a1", "templates": "b2"}, "provisioning": {"nodetune/provision": "c3"}}
-RECORD = {"time": "2026-01-01T00:00:00Z", "hashes": NOW}
+RECORD = {
+    file.stem: {"time": "2026-01-01T00:00:00Z", "hashes": {part: NOW[part] for part in suite.parts_of(file.stem)}}
+    for file in suite.FILES
+}
+BUT_PROVISIONING = tuple(file for file in suite.FILES if file != suite.PROVISIONING)
 
 
 def with_hash(part, line, value):
@@ -15,29 +19,36 @@ def with_hash(part, line, value):
 
 def test_nothing_changed_needs_only_the_short_story():
     choice = suite.choose(NOW, RECORD)
-    assert choice.tests == (str(suite.SHORT),)
-    assert choice.reason.endswith("changed since the full pass of 2026-01-01T00:00:00Z")
+    assert choice.files == (suite.SHORT,)
+    assert choice.reason == "only test_short_story: the rest is proven"
 
 
 @pytest.mark.parametrize(
     ("now", "named"),
     [
-        (with_hash("machines", "templates", "other"), "00Z: templates."),
-        (with_hash("machines", "new", "d4"), "00Z: new."),
-        ({**NOW, "machines": {"playbooks": "a1"}}, "00Z: templates."),
+        (with_hash("machines", "templates", "other"), "test_apply (changed since it passed: templates);"),
+        (with_hash("machines", "new", "d4"), "test_apply (changed since it passed: new);"),
+        ({**NOW, "machines": {"playbooks": "a1"}}, "test_apply (changed since it passed: templates);"),
     ],
     ids=["a file changed", "a line was added", "a line was removed"],
 )
 def test_a_change_needs_all_tests_but_provisioning(now, named):
     choice = suite.choose(now, RECORD)
-    assert choice.tests == (str(suite.HERE), f"--ignore={suite.PROVISIONING}")
+    assert choice.files == BUT_PROVISIONING
     assert named in choice.reason
+
+
+def test_a_file_that_has_not_passed_runs_with_the_short_story():
+    record = {file: entry for file, entry in RECORD.items() if file != "test_apply"}
+    choice = suite.choose(NOW, record)
+    assert [file.stem for file in choice.files] == ["test_apply", "test_short_story"]
+    assert "test_apply (has not passed yet)" in choice.reason
 
 
 def test_a_change_of_provisioning_is_named_and_not_run():
     choice = suite.choose(with_hash("provisioning", "nodetune/provision", "other"), RECORD)
-    assert choice.tests == (str(suite.SHORT),)
-    assert "has not passed with nodetune/provision" in choice.reason
+    assert choice.files == (suite.SHORT,)
+    assert "test_provision is left out (changed since it passed: nodetune/provision)" in choice.reason
 
 
 @pytest.mark.parametrize("text", [None, "", "<<<<<<< HEAD", "[]"])
@@ -45,18 +56,15 @@ def test_without_a_readable_record_all_but_provisioning_runs(tmp_path, text):
     path = tmp_path / "record.json"
     if text is not None:
         path.write_text(text)
-    choice = suite.choose(NOW, suite.read_record(path))
-    assert choice.tests == (str(suite.HERE), f"--ignore={suite.PROVISIONING}")
-    assert "records no full pass" in choice.reason
+    assert suite.choose(NOW, suite.read_record(path)).files == BUT_PROVISIONING
 
 
 def test_everything_runs_when_asked_for_whatever_is_recorded():
-    assert suite.choose(NOW, RECORD, everything=True).tests == ()
+    assert suite.choose(NOW, RECORD, everything=True).files == suite.FILES
 
 
 def test_test_files_that_are_named_exist():
-    assert suite.SHORT.is_file()
-    assert suite.PROVISIONING.is_file()
+    assert {suite.SHORT, suite.PROVISIONING} < set(suite.FILES)
 
 
 # Hashes
@@ -115,36 +123,53 @@ def test_the_list_of_dependencies_fits_this_tree():
     assert "tests/machines" in found["machines"]
 
 
-# The record of a full pass
+# The record
 
 
-def report(tests, inside=""):
-    cases = [
-        f'<testcase classname="tests.fleet.{file}" name="{name}" time="1.26">{inside}</testcase>'
-        for file, name in tests
+def report(*cases):
+    lines = [
+        f'<testcase classname="tests.machines.{file}" name="{name}" time="1.26">{inside}</testcase>'
+        for file, name, inside in cases
     ]
-    return f"<testsuites><testsuite>{''.join(cases)}</testsuite></testsuites>"
+    return f"<testsuites><testsuite>{''.join(lines)}</testsuite></testsuites>"
 
 
-EVERY_FILE = [(path.stem, "test_it") for path in suite.HERE.glob("test_*.py")]
+ONE, TWO = ("test_apply", "test_one@test_apply", ""), ("test_apply", "test_two[1]@test_apply", "")
 
 
-def test_a_full_pass_names_every_test_and_its_seconds():
-    record = suite.full_pass(NOW, report([*EVERY_FILE, ("test_apply", "test_it[1]@test_apply")]), 0, 90)
-    assert record["time"] == "1970-01-01T00:00:00Z"
-    assert record["minutes"] == 1.5
-    assert record["hashes"] == NOW
-    assert record["seconds_per_test"]["test_apply"] == {"test_it": 1.3, "test_it[1]": 1.3}
+def test_a_file_that_passed_whole_is_recorded_with_its_seconds():
+    found = suite.proven(NOW, report(ONE, TWO), {"test_apply": 2}, 0)
+    tests = {"test_one": 1.3, "test_two[1]": 1.3}
+    told = {"time": "1970-01-01T00:00:00Z", "hashes": {"machines": NOW["machines"]}, "seconds_per_test": tests}
+    assert found == {"test_apply": told}
+    assert suite.unproven("test_apply", NOW, found) == ""
 
 
-def test_a_skipped_test_makes_no_full_pass():
-    with pytest.raises(FleetError, match="test_it did not pass: no gcc"):
-        suite.full_pass(NOW, report(EVERY_FILE, '<skipped message="no gcc"/>'), 0, 90)
+@pytest.mark.parametrize("inside", ['<skipped message="no gcc"/>', "<failure/>", "<error/>"])
+def test_a_test_that_did_not_pass_proves_nothing_of_its_file(inside):
+    other = ("test_pull_machines", "test_it", "")
+    bad = ("test_apply", "test_two[1]@test_apply", inside)
+    assert set(suite.proven(NOW, report(ONE, bad, other), {"test_apply": 2, "test_pull_machines": 1}, 0)) == {other[0]}
 
 
-def test_a_file_without_a_test_makes_no_full_pass():
-    with pytest.raises(FleetError, match="no test ran of test_provision:"):
-        suite.full_pass(NOW, report([each for each in EVERY_FILE if each[0] != "test_provision"]), 0, 90)
+def test_a_run_that_was_cut_short_proves_nothing_of_a_file_it_left_out():
+    assert suite.proven(NOW, report(ONE), {"test_apply": 2}, 0) == {}
+
+
+def test_provisioning_is_recorded_with_all_that_it_needs():
+    found = suite.proven(NOW, report(("test_provision", "test_it", "")), {"test_provision": 1}, 0)
+    assert found["test_provision"]["hashes"] == NOW
+
+
+def test_the_record_and_the_choice_of_tests_do_not_count_as_changes():
+    assert suite.RECORD in suite.NO_PART_OF_TESTS
+    assert not {suite.RECORD, suite.HERE / "suite.py"} & set(suite._files(suite.ROOT, "tests/machines"))
+
+
+def test_the_tests_of_each_file_are_counted():
+    counts = suite._counts(suite.FILES)
+    assert set(counts) == {file.stem for file in suite.FILES}
+    assert min(counts.values()) > 0
 
 
 @pytest.mark.parametrize("words", [["--some"], ["--all", "tests/machines/test_apply.py"]])
