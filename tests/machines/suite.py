@@ -27,7 +27,8 @@ FILES = tuple(sorted(HERE.glob("test_*.py")))
 SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
 NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve()}
-PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadgroup", "--durations=15")
+PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadfile", "--durations=15")
+"""A file's machines go from test to test: another worker would have to prepare them once more."""
 
 Hashes = dict[str, dict[str, str]]
 """Part of dependencies.yml → its line → hash of the files that the line matches."""
