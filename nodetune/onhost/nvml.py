@@ -12,6 +12,12 @@ INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED = 2, 4, 6, 9
 LIBRARY_NOT_FOUND, GPU_IS_LOST, VERSION_MISMATCH, ARGUMENT_VERSION = 12, 15, 18, 25
 ABSENT = (3, 13, 22, 26)
 """Not supported, function not found (an older driver), no ECC in a vGPU, deprecated (a newer driver)."""
+OF_GPU = (8, 11, 14, GPU_IS_LOST, 16)
+"""Errors that only a GPU causes: no power, an interrupt problem, a corrupted infoROM, lost, needs a reset. The others may
+come from the process that asks: 17 and 999 without files to open (seen: H200), 20 and 23 without memory, 10 without time.
+"""
+OF_DRIVER = (DRIVER_NOT_LOADED, VERSION_MISMATCH) + OF_GPU
+"""Errors of nvmlInit that no process causes."""
 
 ERRORS = {
     NO_PERMISSION: "no permission: needs root (--become)",

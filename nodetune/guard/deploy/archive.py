@@ -19,6 +19,7 @@ from nodetune.remote import payload
 MODULES = (
     "__init__",
     "audit/__init__",
+    "audit/boot_units",
     "audit/evaluate",
     "foundation/__init__",
     "facts/__init__",

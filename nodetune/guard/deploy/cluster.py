@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import replace
 
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 from nodetune.guard.node import scontrol
 from nodetune.guard.node.scontrol import Node, Slurm
 from nodetune.hosts import inventory, nodeset

@@ -20,8 +20,8 @@ PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12"
 SLACK_SECONDS = 1
 """What the entry gives the program beyond its own budget before it kills it."""
 
-KILL_SECONDS = 2
-"""What the entry takes to kill it, and to say so."""
+KILL_SECONDS = 3
+"""What the entry takes to kill it, and to say so: on standard output, and to syslog."""
 
 
 def most_seconds(policy: Mapping[str, Any]) -> int:

@@ -12,7 +12,7 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 from nodetune.guard.deploy import archive, gres, install, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.playbooks import NodeAnswer

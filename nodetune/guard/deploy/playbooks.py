@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from nodetune.guard.deploy.nodes import GuardedNode
 
 
+MOST_SECONDS = 1 << 40
+"""Of a time on a node: some 30,000 years."""
+
+
 @dataclass(frozen=True)
 class NodeAnswer:
     """What a host answers.
@@ -95,10 +99,16 @@ def _joined(first: Outcome | None, second: Outcome) -> Outcome:
     return Outcome(second.host, worse.state, worse.message, (*first.results, *second.results))
 
 
+def _modified(file: Mapping[str, Any]) -> float:
+    """Return when a file was changed; the oldest of all where that is no number."""
+    found = file.get("mtime")
+    return found if isinstance(found, int | float) and 0 <= found < MOST_SECONDS else 0
+
+
 def _answer(outcome: Outcome) -> NodeAnswer:
     told = {event.task: event.result for event in outcome.results}
     slurm, programs = told.get("Slurm", {}), told.get("Programs", {})
-    files = sorted(ansible.objects(programs.get("files")), key=lambda each: float(each.get("mtime") or 0))
+    files = sorted(ansible.objects(programs.get("files")), key=_modified)
     found = deploy_archive.folders(str(each.get("path")) for each in files)
     settings = slurm_conf.running(str(slurm.get("stdout", ""))) if slurm.get("rc") == 0 else None
     entry = told.get("Entry", {})

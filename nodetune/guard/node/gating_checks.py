@@ -22,7 +22,7 @@ Failed = Mapping[str, tuple[str, str]]
 
 def entry(check: Check) -> dict[str, Any]:
     """Return a check as data, without its persisted fact: the running state gates."""
-    running = replace(check, set=None, remedy=replace(check.remedy, persisted=None))
+    running = replace(check, set=None, ceiling="", remedy=replace(check.remedy, persisted=None))
     facts = sorted(evaluate.raw(evaluate.declared(running)))
     return {
         "id": check.id,
@@ -94,6 +94,7 @@ def _check(data: Mapping[str, Any]) -> Check:
         check,
         accept=accept,
         set=None,
+        ceiling="",
         severity=data["severity"],
         id=data["id"],
         area=data["area"],

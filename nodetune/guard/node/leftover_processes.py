@@ -18,8 +18,12 @@ if TYPE_CHECKING:
     Process = Mapping[str, Any]
 
 COMPUTE, GRAPHICS = "gpu.compute_running_processes", "gpu.graphics_running_processes"
-JOB = re.compile(r"/job_(\d+)(?:/|$)", re.MULTILINE)
-"""What Slurm calls a job's cgroup."""
+JOB = re.compile(
+    r"^\d+:[^:]*:(?!.*/user(?:\.slice|@))(?:/.*?)?/(?:[^/]*slurmstepd\.scope|uid_\d+)/job_(\d+)(?:/|$)", re.MULTILINE
+)
+"""The cgroup of a job (v2 and v1), where Slurm makes it. Below their own slice users may call theirs the same."""
+STEPD = re.compile(r"slurmstepd: \[(\d+)\.")
+"""How the slurmstepd of a job's step calls itself."""
 ENDING_POLL = 0.05
 
 
@@ -43,13 +47,16 @@ def only(facts: dict[str, Any], job: Job, uid: int | None, mine: Callable[[str],
 
 
 def end(pid: int, job: Job, uid: int | None) -> bool:
-    """Kill a process of the job's user: never root's, another job's, or one that got the number meanwhile."""
+    """Kill a process of the job's user: never root's, another job's, or one that got the number meanwhile.
+
+    It may be another job's by its own word, where that job runs here: killing the wrong one costs more than sparing one.
+    """
     try:
         handle = os.pidfd_open(pid)
     except OSError:
         return False
     try:
-        may = bool(uid) and os.stat(f"/proc/{pid}").st_uid == uid and _job_of(pid) in ("", job.id)
+        may = bool(uid) and _owner(pid) == uid and {_job_of(pid), _running(_claimed(pid))} <= {"", job.id}
         if may:
             signal.pidfd_send_signal(handle, signal.SIGKILL)
     except OSError:
@@ -76,16 +83,52 @@ def _of_another_job(process: Process, job: Job) -> bool:
 
 
 def _job_of(pid: int) -> str:
-    """Return the job that started a process, by its cgroup or environment; empty if not known."""
+    """Return the job that started a process, by its cgroup or the slurmstepd above it; empty if not known.
+
+    By nothing that its user decides, such as its environment.
+    """
     with suppress(OSError):
         found = JOB.search(records.read(f"/proc/{pid}/cgroup"))
         if found:
             return found[1]
-        for entry in records.read(f"/proc/{pid}/environ").split("\0"):
-            name, _, value = entry.partition("=")
-            if name == "SLURM_JOB_ID":
-                return value
+        while pid > 1:
+            job = _served_by(pid)
+            if job:
+                return job
+            pid = int(_status(pid)["PPid"][0])
     return ""
+
+
+def _served_by(pid: int) -> str:
+    """Return the job that a process serves as its slurmstepd; empty if it is none. Raise OSError."""
+    found = STEPD.match(records.read(f"/proc/{pid}/cmdline"))
+    its_own = found and _owner(pid) == 0 and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "slurmstepd"
+    return found[1] if found and its_own else ""
+
+
+def _claimed(pid: int) -> str:
+    """Return the job that a process names in its environment; empty if none. Raise OSError."""
+    entries = dict(each.partition("=")[::2] for each in records.read(f"/proc/{pid}/environ").split("\0"))
+    return entries.get("SLURM_JOB_ID", "")
+
+
+def _running(job: str) -> str:
+    """Return the job if it runs on this node, else nothing."""
+    for entry in os.listdir("/proc") if job else ():
+        with suppress(OSError):
+            if entry.isdigit() and _served_by(int(entry)) == job:
+                return job
+    return ""
+
+
+def _owner(pid: int) -> int:
+    """Return the real user: a program that runs as root for whoever starts it is not root's. Raise OSError."""
+    return int(_status(pid)["Uid"][0])
+
+
+def _status(pid: int) -> dict[str, list[str]]:
+    rows = (line.partition(":")[::2] for line in records.read(f"/proc/{pid}/status").splitlines())
+    return {name: value.split() for name, value in rows}
 
 
 def _after_ending(pids: set[int], until: float) -> set[int]:

@@ -65,11 +65,14 @@ def _in_words(problem: BaseException) -> str:
 
 
 def say(text: str) -> None:
-    """Print one line to standard output, if there is one."""
+    """Print one line to standard output, if there is one and it takes it at once: a full pipe must not hold up a job."""
+    import select
+
     line = " ".join(text.split()).encode("utf-8", "backslashreplace")[:LONGEST_MESSAGE]
     try:
-        os.write(1, line + b"\n")
-    except OSError:
+        if select.select([], [1], [], 0)[1]:
+            os.write(1, line + b"\n")
+    except (OSError, ValueError):
         pass
 
 

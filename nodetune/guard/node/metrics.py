@@ -46,7 +46,7 @@ class State:
         self.health = found if found.get("verdict") in VERDICTS else {}
         self.now = now
         self.off = next((path for path in self.policy.get("off") or () if os.path.lexists(str(path))), "")
-        self.inconclusive_runs = _number(_text(os.path.join(run, OLD)))
+        self.inconclusive_runs = _number(_text(os.path.join(run, OLD))) + _files(os.path.join(run, "uncounted"))
         self.last_run = _number(_text(os.path.join(run, "heartbeat")))
 
     @property
@@ -134,6 +134,13 @@ def _text(path: str) -> str:
             return opened.read(LARGEST).decode("utf-8", "replace")
     except OSError:
         return ""
+
+
+def _files(folder: str) -> int:
+    try:
+        return len(os.listdir(folder))
+    except OSError:
+        return 0
 
 
 def _number(found: Any) -> float:

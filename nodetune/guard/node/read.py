@@ -8,7 +8,7 @@ import signal
 import time
 from importlib import import_module
 
-from nodetune.onhost import one_reader
+from nodetune.onhost import effort, one_reader
 from nodetune.onhost.worker import Worker
 from nodetune.probe import main
 from nodetune.probe import read as bounded
@@ -23,7 +23,8 @@ ON_BUS = ("pci.gpus", "pci.devices")
 """Which GPU is which: read whenever GPUs are."""
 LIVELY = {"gpu.access": "gpu.temperature"}
 """A fact that only other calls find out about, and one that asks the GPU itself."""
-CRASHES = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+"""SIGBUS is none: it also comes of a file that cannot be read any more, or of a full disk."""
 DEVICES = "/dev"
 WAKING = ("nvmlInit", "nvmlDeviceGetHandleBy", "open /dev/nvidia")
 """Calls that wake GPUs which nothing keeps awake (no nvidia-persistenced): that takes seconds for each."""
@@ -45,6 +46,19 @@ class Reader(Worker):  # type: ignore[misc]
     def __init__(self, asked: dict[str, list[str]], work: Callable[[Any], None]) -> None:
         self.left = sorted(asked)
         super().__init__(work)
+        self._effort, self._of = effort.Effort(self.pid), self.since
+
+    @property
+    def own(self) -> float:
+        """Look at it: the seconds of its own that its step has taken so far, as far as they were seen."""
+        if self._of != self.since:
+            self._effort, self._of = effort.Effort(self.pid), self.since
+        try:
+            self._effort.look()
+        except OSError:
+            pass  # it has ended: its pipe tells
+        seconds: float = self._effort.seconds
+        return seconds
 
     def note(self, messages: list[Any], into: Reading) -> None:
         for kind, content in messages:
@@ -78,18 +92,21 @@ class Started:
         """Wait for them, and leave behind what is over its time."""
         found = Reading()
         while self._readers:
-            wait = max(0.0, min(self._limit(reader) for reader in self._readers) - time.monotonic())
+            wait = max(0.0, min(self._deadline - time.monotonic(), effort.LOOK_SECONDS))
             ready, _, _ = select.select([reader.pipe for reader in self._readers], [], [], wait)
             for reader in list(self._readers):
                 if reader.pipe in ready:
                     self._take(reader, found)
-                elif time.monotonic() >= self._limit(reader):
-                    self._readers.remove(reader)
-                    _overdue(reader, found, hang=_in_driver(reader) and time.monotonic() - reader.since >= self._step)
+                else:
+                    self._look(reader, found)
         return found
 
-    def _limit(self, reader: Reader) -> float:
-        return min(self._deadline, reader.since + self._step) if _in_driver(reader) else self._deadline
+    def _look(self, reader: Reader, found: Reading) -> None:
+        """Leave it behind if it hangs, or if all time is over. Only its own time makes a hang."""
+        own = reader.own if _in_driver(reader) else 0.0
+        if own >= self._step or time.monotonic() >= self._deadline:
+            self._readers.remove(reader)
+            _overdue(reader, found, own, hang=own >= self._step)
 
     def _take(self, reader: Reader, found: Reading) -> None:
         messages = reader.take()
@@ -100,20 +117,22 @@ class Started:
         status = reader.end()
         ended_by = os.WTERMSIG(status) if status is not None and os.WIFSIGNALED(status) else 0
         for family in reader.left:
-            crashed = ended_by in CRASHES and _in_driver(reader)
+            crashed = ended_by in CRASHES and _in_driver(reader) and not _room().lacking()
             text = f"the {family} reader died{_at(reader)}" + (f" (signal {ended_by})" if ended_by else "")
             found.failed.setdefault(family, ("crash" if crashed else "fault", text))
 
 
-def _overdue(reader: Reader, found: Reading, *, hang: bool) -> None:
+def _overdue(reader: Reader, found: Reading, own: float, *, hang: bool) -> None:
     """Leave an overdue reader behind. If GPUs are asleep, waking them is slow and no sign of a hang."""
     spent, kind, why = time.monotonic() - reader.since, "slow", ""
+    if _in_driver(reader) and not hang:
+        why = f", where it could work for {own:.1f} of {spent:.1f} s"
     asleep = _asleep() if hang and reader.step.startswith(WAKING) else []
     if asleep:
         why = f" and nothing kept {asleep[0]} awake: is nvidia-persistenced running?"
     elif hang:
         kind = "hang"
-    text = f"did not return within {spent:.1f} s" if kind == "hang" else "its time was over"
+    text = f"did not return within {own:.1f} s" if kind == "hang" else "its time was over"
     left = f"; its reader (process {reader.pid}) cannot be killed and was left behind" if reader.end() is None else ""
     for family in reader.left:
         found.failed.setdefault(family, (kind, f"{text}{_at(reader)}{why}{left}"))
@@ -173,6 +192,7 @@ def _alone(family: str, names: list[str], seconds: float, stuck: float) -> Calla
             report.send("failed", [family, kind, one_reader.in_words(other)])
             report.send("done", family)
         else:
+            _room().make()
             _collect_all({family: names}, report)
 
     return work
@@ -206,6 +226,11 @@ def _collect(family: str, names: list[str], report: Any) -> None:
             report.send("fact", [f"{family}.{name}", fact])
         if not left:
             return
+
+
+def _room() -> Any:
+    """Return the module, which takes time to import that the readers do not have."""
+    return import_module("nodetune.onhost.room")
 
 
 def _library() -> bool:

@@ -14,6 +14,9 @@ LAST = "last.json"
 COUNT = "blind"
 """Counts the inconclusive runs since boot. It keeps its name: entries of every version write it."""
 
+UNCOUNTED = "uncounted"
+"""A folder with an empty file for each of these runs that the entry had no room to count."""
+
 WRITING = ".writing-"
 ABANDONED_SECONDS = 60.0
 
@@ -30,6 +33,23 @@ def prepare(run: str) -> None:
         os.makedirs(path, mode=0o755, exist_ok=True)
         if not trusted(os.lstat(path)):
             raise PermissionError(13, "others may write there", path)
+    try:
+        _count(run)
+    except (OSError, ValueError):
+        pass  # a later run may have the room
+
+
+def _count(run: str) -> None:
+    """Add the runs that the entry could not count. Raise OSError or ValueError."""
+    folder = os.path.join(run, UNCOUNTED)
+    marks = os.listdir(folder) if os.path.isdir(folder) else []
+    if not marks:
+        return
+    path = os.path.join(run, COUNT)
+    times, _, rest = read(path).partition("\n")[0].partition(" ") if os.path.exists(path) else ("0", "", "")
+    write(path, f"{int(times or 0) + len(marks)} {rest or 'times since boot'}\n")
+    for name in marks:
+        os.unlink(os.path.join(folder, name))
 
 
 def keep(run: str, job: str, record: str) -> None:

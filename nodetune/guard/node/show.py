@@ -26,7 +26,7 @@ def run(asked: Arguments, job: Job) -> int:  # noqa: ARG001  (every sub-command 
 
 def lines(folder: str) -> list[str]:
     beat = _text(os.path.join(folder, "heartbeat")).split(None, 2)
-    count = _text(os.path.join(folder, records.COUNT))
+    count = _text(os.path.join(folder, records.COUNT)).partition("\n")[0]
     return [
         f"last run: {_when(beat[0])}, job {beat[1]}, {beat[2]}" if len(beat) == 3 else "last run: none since boot",
         f"inconclusive: {count or 'never since boot'}",

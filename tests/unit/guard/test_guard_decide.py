@@ -83,6 +83,35 @@ def test_a_fault_of_a_sibling_is_told_and_does_not_count():
     assert found.healthy == (0, 2), "the next job of the other GPU looks again"
 
 
+DUE = {"gpu.recovery_action": each(["none", "drain and reset the GPU", "none"])}
+PROCESS = {"pid": 7, "used_memory": 1, "name": "python3", "uid": 1000}
+
+
+def running(*lists):
+    """Facts about programs on the GPUs: those that use them directly. MPS has none."""
+    mps = each([{"value": []}] * 3)
+    return {"gpu.compute_running_processes": each(list(lists)), "gpu.mps_compute_running_processes": mps}
+
+
+def test_a_gpu_due_for_a_reset_holds_its_jobs_on_an_idle_node():
+    found = decided({**DUE, **running([], [], [])}, gpus="1")
+    said = "nodetune: gpu-recovery-needed: GPU1: drain and reset the GPU, which no program uses now"
+    assert (found.verdict, found.reason) == ("fail", said)
+    assert decided({**DUE, **running([], [], [])}, gpus="0").verdict == "pass"
+
+
+@pytest.mark.parametrize("at", [0, 1])
+def test_a_gpu_due_for_a_reset_waits_for_programs_of_the_node(at):
+    lists = [[PROCESS] if gpu == at else [] for gpu in range(3)]
+    assert decided({**DUE, **running(*lists)}, gpus="1").verdict == "pass"
+
+
+def test_programs_that_cannot_be_read_hold_no_job():
+    found = decided({**DUE, **running([], {"unread": "NVML: Insufficient Permissions"}, [])}, gpus="1")
+    assert (found.verdict, found.unknown) == ("pass", ())
+    assert decided(DUE, gpus="1").verdict == "pass", "a policy of an earlier version does not have them read"
+
+
 def test_gpus_are_counted_as_gres_conf_lists_their_device_files():
     changes = {"gpu.minor_number": each([2, 1, 0]), "gpu.recovery_action": each(["reset the GPU", "none", "none"])}
     assert decided(changes, gpus="0", listed=(0, 1, 2)).verdict == "pass"

@@ -1,9 +1,12 @@
 """The script that Slurm calls, as a real script under both shells: nothing but a failing check with its record holds a job."""
 
+import contextlib
 import os
 import shutil
+import signal
 import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
@@ -257,3 +260,96 @@ def test_a_full_or_read_only_run_folder_holds_no_job(node, how):
 @needs_mount
 def test_without_proc_there_is_no_nonce_and_no_job_is_held(instead):
     assert instead(RECORD).call(before=in_namespace("mount -t tmpfs none /proc")).code == 0
+
+
+def limited(*words):
+    """A shell in between that sets limits and then runs what follows."""
+    return ("sh", "-c", f'{" && ".join(words)} && exec "$@"', "sh")
+
+
+def test_where_no_file_may_grow_the_run_is_counted(instead, shell):
+    node = instead("exit 9")
+    for times in (1, 2):
+        assert node.call(shell=shell, before=limited("ulimit -f 0")).code == 0
+        assert node.inconclusive() == times
+
+
+def test_the_next_run_with_room_counts_what_could_not_be(instead, shell):
+    node = instead("exit 9")
+    node.call(shell=shell)
+    node.call(shell=shell, before=limited("ulimit -f 0"))
+    node.write_entry()
+    node.call(shell=shell, gpus=None)
+    assert os.listdir(node.run_folder / "uncounted") == []
+    assert node.inconclusive() == 2
+
+
+@pytest.fixture
+def no_processes(tmp_path):
+    """A cgroup that has room for one process: the shell."""
+    root = next((Path(root) for root in ("/sys/fs/cgroup/pids", "/sys/fs/cgroup/unified") if os.path.isdir(root)), None)
+    folder = (root or Path("/sys/fs/cgroup")) / f"nodetune-{os.getpid()}-{time.monotonic_ns()}"
+    try:
+        folder.mkdir()
+        (folder / "pids.max").write_text("1")
+    except OSError:
+        pytest.skip("no cgroups for processes here")
+    yield limited(f"echo $$ > {folder}/cgroup.procs")
+    folder.rmdir()
+
+
+def test_where_no_process_can_be_started_the_run_is_counted(instead, shell, no_processes):
+    node = instead("exit 1")
+    node.run_folder.mkdir()
+    (node.run_folder / "uncounted").mkdir()
+    start = time.monotonic()
+    assert node.call(shell=shell, before=no_processes) == (0, "")
+    assert node.inconclusive() == 1
+    assert time.monotonic() - start < 10, "bash tries for 15 seconds"
+
+
+def full_pipe():
+    """Both ends of a pipe that takes nothing any more."""
+    ends = os.pipe()
+    os.set_blocking(ends[1], False)
+    with contextlib.suppress(BlockingIOError):
+        while True:
+            os.write(ends[1], b"x" * 4096)
+    os.set_blocking(ends[1], True)
+    return ends
+
+
+@pytest.mark.parametrize(("text", "off"), [("exit 9", False), ("exit 9", True), (None, False)])
+def test_a_full_pipe_holds_no_shell_and_no_program(instead, shell, text, off):
+    node = instead(text or "")
+    if text is None:
+        node.write_entry()
+        node.policy.unlink()
+    if off:
+        node.off.touch()
+    ends = full_pipe()
+    start = time.monotonic()
+    command = [*shell, node.prolog]
+    environment = node.environment(gpus=None)
+    done = subprocess.run(command, env=environment, stdout=ends[1], stderr=ends[1], timeout=60, check=False)
+    for end in ends:
+        os.close(end)
+    assert done.returncode == 0
+    assert time.monotonic() - start < 10
+    assert node.inconclusive() == (0 if off else 1)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGALRM, signal.SIGXCPU])
+def test_a_signal_to_the_shell_holds_no_job_and_is_counted(instead, shell, number):
+    node = instead('echo up > "$run/up"; until [ -e "$run/go" ]; do sleep 0.05; done')
+    ours = signal.signal(number, signal.SIG_DFL)  # a shell traps no signal that is ignored when it starts (nohup)
+    child = node.start(shell=shell)
+    signal.signal(number, ours)
+    while not (node.run_folder / "up").exists():
+        assert child.poll() is None
+        time.sleep(0.01)
+    os.kill(child.pid, number)
+    (node.run_folder / "go").touch()
+    child.communicate(timeout=install.LATEST)
+    assert child.returncode == 0
+    assert node.inconclusive() == 1

@@ -1,12 +1,17 @@
 """What an epilog compares, and which processes it may end."""
 
 import os
+import shutil
+import signal
 import subprocess
+import tempfile
+from pathlib import Path
 
 import pytest
 
 from nodetune.guard.node import epilog, leftover_processes
 from nodetune.guard.node.job import Job
+from tests.unit.guard.install import children_of
 
 NOBODY = 65534
 
@@ -49,10 +54,71 @@ def test_a_process_of_the_jobs_user_is_ended(left):
     assert process.wait(30) == -9
 
 
-@pytest.mark.parametrize(
-    ("owner", "uid", "started_by"), [(0, 0, "7"), (0, NOBODY, "7"), (NOBODY, None, "7"), (NOBODY, NOBODY, "8")]
-)
-def test_no_process_of_root_or_of_another_job_is_ended(left, owner, uid, started_by):
+@pytest.mark.parametrize(("owner", "uid", "started_by"), [(0, 0, "7"), (0, NOBODY, "7"), (NOBODY, None, "7")])
+def test_no_process_of_root_or_of_an_unknown_user_is_ended(left, owner, uid, started_by):
     process = left(owner, SLURM_JOB_ID=started_by)
     assert not leftover_processes.end(process.pid, Job({"SLURM_JOB_ID": "7"}), uid)
     assert process.poll() is None
+
+
+@pytest.fixture
+def stepd():
+    """stepd(name, code, user): a process called as the slurmstepd of a job's step is; it runs code and waits."""
+    if os.geteuid():
+        pytest.skip("starting processes of other users takes root")
+    started, folder = [], Path(tempfile.mkdtemp())
+    folder.chmod(0o755)  # tmp_path is for nobody else
+
+    def start(called, program="slurmstepd", code="", user=0):
+        path = shutil.copy("/bin/dash", folder / program)
+        words = [called, "-c", f"{code}\necho up; read line"]
+        pipe = subprocess.PIPE
+        started.append(subprocess.Popen(words, executable=path, stdin=pipe, stdout=pipe, user=user, text=True))
+        assert started[-1].stdout.readline() == "up\n"
+        return started[-1]
+
+    yield start
+    for each in started:
+        for child in children_of(each.pid):
+            os.kill(child, signal.SIGKILL)
+        each.kill()
+        each.communicate()
+    shutil.rmtree(folder)
+
+
+def test_a_variable_hides_no_process_of_the_jobs_user(left):
+    process = left(NOBODY, SLURM_JOB_ID="999999")
+    assert not leftover_processes._of_another_job({"pid": process.pid}, Job({"SLURM_JOB_ID": "7"}))
+    assert leftover_processes.end(process.pid, Job({"SLURM_JOB_ID": "7"}), NOBODY)
+
+
+def test_a_process_that_names_a_job_that_runs_here_is_spared(left, stepd):
+    process = left(NOBODY, SLURM_JOB_ID="8")
+    stepd("slurmstepd: [8.batch]")
+    assert not leftover_processes.end(process.pid, Job({"SLURM_JOB_ID": "7"}), NOBODY)
+    assert process.poll() is None
+
+
+@pytest.mark.parametrize(
+    ("program", "user", "job"), [("slurmstepd", 0, "8"), ("sleep", 0, ""), ("slurmstepd", NOBODY, "")]
+)
+def test_a_slurmstepd_is_roots_and_runs_slurms_program(stepd, program, user, job):
+    above = stepd("slurmstepd: [8.0]", program, "sleep 300 > /dev/null &", user)
+    (child,) = children_of(above.pid)
+    assert leftover_processes._job_of(child) == job
+
+
+@pytest.mark.parametrize(
+    ("cgroup", "job"),
+    [
+        ("0::/system.slice/slurmstepd.scope/job_8/step_0/user/task_0", "8"),
+        ("0::/system.slice/n01_slurmstepd.scope/job_8/step_batch", "8"),
+        ("4:memory:/slurm/uid_1000/job_8/step_0\n1:cpu:/", "8"),
+        ("0::/user.slice/user-1000.slice/user@1000.service/system.slice/slurmstepd.scope/job_8", None),
+        ("0::/system.slice/slurmstepd.scope/job_8/step_0/user/slurmstepd.scope/job_9/step_0", "8"),
+        ("0::/system.slice/foo.service/job_8", None),
+    ],
+)
+def test_a_job_has_a_cgroup_where_slurm_makes_it(cgroup, job):
+    found = leftover_processes.JOB.search(cgroup)
+    assert (found and found[1]) == job

@@ -2,9 +2,11 @@
 
 import os
 import secrets
+import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -47,7 +49,7 @@ def test_a_free_turn_is_taken_by_carrying_the_name(name):
 
 def test_one_that_stays_is_named_and_our_own_name_comes_back(name, carrier):
     before = one_reader.own_name()
-    pid, age, state = one_reader.take_turn(name, 0)
+    pid, age, state, _ = one_reader.take_turn(name, 0)
     assert pid == carrier.pid
     assert 0 <= age < 300
     assert state in "SR"
@@ -64,7 +66,7 @@ def test_what_is_a_rival_can_be_told_from_the_name(name, carrier):
     assert one_reader.take_turn("x", 0, is_rival=lambda other: other.startswith("no" + name)) is None
 
 
-def test_one_of_another_user_counts_only_where_it_is_to(name):
+def test_one_of_another_user_keeps_nobody_from_the_turn(name):
     if os.getuid() != 0:
         pytest.skip("becoming another user takes root")
     code = 'printf %s "$1" > /proc/$$/comm; echo up; exec 1>&-; read line'
@@ -72,11 +74,31 @@ def test_one_of_another_user_counts_only_where_it_is_to(name):
     process = subprocess.Popen(["/bin/sh", "-c", code, "sh", name], stdin=pipe, stdout=pipe, user=65534)
     assert process.stdout.readline() == b"up\n"
     try:
-        assert one_reader.take_turn(name, 0, anyone=True)[0] == process.pid
         assert one_reader.take_turn(name, 0) is None
     finally:
         process.kill()
         process.communicate()
+
+
+def test_a_program_that_runs_as_root_for_a_user_is_the_users(name):
+    if os.getuid() != 0:
+        pytest.skip("becoming another user takes root")
+    code = 'printf %s "$1" > /proc/$$/comm; echo up; exec 1>&-; read line'
+    pipe = subprocess.PIPE
+    folder = Path(f"/tmp/{name}")
+    folder.mkdir(mode=0o755)
+    program = shutil.copy("/bin/dash", folder / "sh")
+    os.chmod(program, 0o4755)
+    process = subprocess.Popen([program, "-p", "-c", code, "sh", name], stdin=pipe, stdout=pipe, user=65534)
+    try:
+        assert process.stdout.readline() == b"up\n"
+        status = Path(f"/proc/{process.pid}/status").read_text()
+        assert "\nUid:\t65534\t0\t" in status, "it runs as root"
+        assert one_reader.take_turn(name, 0) is None
+    finally:
+        process.kill()
+        process.communicate()
+        shutil.rmtree(folder)
 
 
 def test_one_stuck_in_the_kernel_is_not_waited_for(name):
@@ -91,10 +113,10 @@ def test_one_stuck_in_the_kernel_is_not_waited_for(name):
     try:
         assert process.stdout.readline() == b"up\n"
         end = time.monotonic() + 30
-        while "D" not in [state for _, _, state in one_reader.rivals(name.__eq__)]:
+        while "D" not in [each.state for each in one_reader.rivals(name.__eq__)]:
             assert time.monotonic() < end
         found = one_reader.take_turn(name, 300, stuck=0)
-        assert found[2] == "D"
+        assert found.state == "D"
         assert one_reader.is_stuck(found, 0)
         assert not one_reader.is_stuck(found, 300)
     finally:
