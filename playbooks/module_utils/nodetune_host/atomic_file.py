@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 
 
 def replace(path, content, mode, uid=None, gid=None):
@@ -44,6 +45,9 @@ def remove_empty_folders(folder, made):
     while made and (folder + "/").startswith(made + "/"):
         try:
             os.rmdir(folder)
+            sync_folder(os.path.dirname(folder))
+        except FileNotFoundError:
+            pass
         except OSError:
             return
         folder = os.path.dirname(folder)
@@ -69,9 +73,12 @@ def part_of(path):
 
 
 def tidy(path):
-    """Remove what a killed run left next to a file."""
+    """Remove what a killed run left next to a file, or next to a folder that it unpacked."""
+    part = part_of(path)
     try:
-        os.unlink(part_of(path))
+        os.unlink(part)
+    except IsADirectoryError:
+        shutil.rmtree(part, ignore_errors=True)
     except OSError:
         pass
 

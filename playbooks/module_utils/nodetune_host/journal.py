@@ -6,17 +6,23 @@
 {"group", "hook"}                                         a handler that will run after the changes of the group
 {"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
+
+Each line also has "sum", a checksum of the rest of it. The first edition wrote none.
 """
 
+import hashlib
 import json
 import os
 import re
 import time
 
-from . import atomic_file
-from .problem import StopError, why
+from . import atomic_file, pending
+from .problem import NoSpaceError, StopError, stopped, why
 
 HOME = "/var/lib/nodetune"
+IN_MEMORY = "/run/nodetune/journals"
+"""Where a rollback continues its journal when the disk is full. The controller has a copy, as of all journals."""
+
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 PRIVATE = 0o700
 """Journals have the content of configuration files: they are for root only."""
@@ -24,41 +30,68 @@ PRIVATE = 0o700
 LASTING = ("update-grub", "initramfs")
 """Handlers that a reboot does not replace."""
 
-PENDING = "owed.json"
-"""The pending handlers. This file and the keys "hook" and "hook_done" keep the names that hosts already have."""
+TORN = b"\0\0"
+"""What a power cut leaves of lines that were written and not synced. One null alone is a damaged byte."""
+
+SHAPES = (
+    {"run", "since", "machine", "boot"},
+    {"n", "group", "change", "checks", "before", "after"},
+    {"n", "ok"},
+    {"n", "done", "problem"},
+    {"group", "hook"},
+    {"hook_done"},
+    {"hook_done", "problem"},
+    {"ended"},
+)
+"""The entries of the edition that wrote no checksums."""
 
 
 class Journal:
-    """The journal of one run on this host. Nothing is created before the first entry."""
+    """The journal of one run on this host. Nothing is created before the first entry.
 
-    def __init__(self, run, home=""):
+    `spare` is where it continues when there is no space; without one, nothing more is changed then.
+    """
+
+    def __init__(self, run, home="", spare=""):
         if not RUN_NAME.match(run):
             raise StopError(f"{run[:100]!r} is no name of a run: letters, digits, dot, dash, underscore")
-        self.run, self.home = run, home or HOME
-        self.folder = os.path.join(self.home, "runs", run)
-        self.path = os.path.join(self.folder, "journal.jsonl")
+        self.run, self.home, self.spare = run, home or HOME, spare
         self.added = []
         self._handle = None
-        self._next = None
+        self._next = 0
+        self._lie_in(self.home)
+
+    def _lie_in(self, home):
+        self.folder = os.path.join(home, "runs", self.run)
+        self.path = os.path.join(self.folder, "journal.jsonl")
 
     def entries(self):
         """Return all entries; none if the run changed nothing here. A last line torn by a power cut is left out."""
-        return self._read()[0]
+        return self._read()[0] + (self._in_memory().entries() if self.spare else [])
+
+    def _in_memory(self):
+        return Journal(self.run, self.spare)
 
     def _read(self):
         """Return the complete entries, and how many bytes of the file they take."""
         try:
             with open(self.path, "rb") as opened:
-                lines = opened.read().split(b"\n")[:-1]
+                *lines, rest = opened.read().split(b"\n")
         except FileNotFoundError:
             return [], 0
         except OSError as error:
             raise StopError(f"{self.path} cannot be read: {why(error)}") from None
         parsed = [_parsed(line) for line in lines]
-        while parsed and parsed[-1] is None:
+        while parsed and parsed[-1] is None and TORN in lines[len(parsed) - 1]:
             parsed.pop()
+        if len(parsed) == len(lines) and _parsed(rest[:-1]):  # its last byte was the end of the line
+            parsed.append(None)
         if None in parsed:
-            raise StopError(f"{self.path} is damaged at line {parsed.index(None) + 1}: restore it or move it away")
+            line = parsed.index(None) + 1
+            raise StopError(
+                f"{self.path} is damaged at line {line}: restore it or move it away"
+                " (a rollback then uses the copy of the machine that ran nodetune)"
+            )
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
     def begin_change(self, group, change, checks, before, after):
@@ -78,9 +111,9 @@ class Journal:
         self._open()
         for handler in handlers:
             self._append({"group": group, "hook": handler})
-        pending = self._pending()
-        pending.update({handler["run"]: boot_id() for handler in handlers})
-        self._save_pending(pending)
+        found = self._pending()
+        found.update({handler["run"]: boot_id() for handler in handlers})
+        pending.save(found, self.home, self.spare)
 
     def is_pending(self, handler):
         """Return whether an earlier run ended between a change and this handler."""
@@ -95,9 +128,12 @@ class Journal:
 
     def drop_pending(self, handler):
         """Remove a pending handler: it was run, or nothing changed."""
-        pending = self._pending()
-        if pending.pop(handler["run"], None) is not None:
-            self._save_pending(pending)
+        found = self._pending()
+        if found.pop(handler["run"], None) is not None:
+            pending.save(found, self.home, self.spare)
+
+    def _pending(self):
+        return pending.load(self.home, self.spare)
 
     def end(self):
         """Mark the run as ended, if it changed anything."""
@@ -106,7 +142,15 @@ class Journal:
             self._append({"ended": int(time.time())}, safe=True)
 
     def _append(self, entry, safe=False):
-        data = json.dumps(entry, sort_keys=True).encode("ascii") + b"\n"
+        try:
+            self._write(entry, safe)
+        except NoSpaceError:
+            self._go_on_in_memory()
+            self._write(entry, safe)
+
+    def _write(self, entry, safe):
+        as_read = json.loads(json.dumps(entry))  # numbers that are keys come back as texts, and sort otherwise
+        data = json.dumps(dict(as_read, sum=_checksum(as_read)), sort_keys=True).encode("ascii") + b"\n"
         start = os.lseek(self._handle, 0, os.SEEK_END)
         try:
             left = data
@@ -116,47 +160,58 @@ class Journal:
                 os.fsync(self._handle)
         except OSError as error:
             os.ftruncate(self._handle, start)
-            more = "more " if start else ""
-            raise StopError(f"nothing {more}is changed: {self.path} cannot be written: {why(error)}") from None
+            raise stopped(self.path, error, "more " if start else "") from None
         self.added.append(entry)
 
     def _open(self):
         if self._handle is not None:
             return
+        try:
+            if self.spare and self._in_memory().entries():
+                raise NoSpaceError
+            self._start()
+        except NoSpaceError:
+            self._go_on_in_memory()
+
+    def _go_on_in_memory(self):
+        """Continue in the spare folder. To be called where NoSpaceError is handled: without such a folder it is raised."""
+        if not self.spare or self.folder.startswith(self.spare):
+            raise  # noqa: PLE0704
+        if self._handle is not None:
+            os.close(self._handle)
+        self._lie_in(self.spare)
+        self._start()
+
+    def _start(self):
         earlier, whole = self._read()
-        self._next = 1 + max((entry["n"] for entry in earlier if "n" in entry), default=-1)
+        self._next = max([self._next] + [entry["n"] + 1 for entry in earlier if "n" in entry])
         try:
             atomic_file.make_folders(self.folder, PRIVATE)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._handle, whole)
             atomic_file.sync_folder(self.folder)
         except OSError as error:
-            raise StopError(f"nothing is changed: {self.path} cannot be written: {why(error)}") from None
+            raise stopped(self.path, error) from None
         if not earlier:
             head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id()}
-            self._append(head, safe=True)
-
-    def _pending(self):
-        try:
-            with open(os.path.join(self.home, PENDING), "rb") as opened:
-                return json.loads(opened.read().decode("utf-8"))
-        except (OSError, ValueError):
-            return {}
-
-    def _save_pending(self, pending):
-        path = os.path.join(self.home, PENDING)
-        try:
-            atomic_file.replace(path, json.dumps(pending, sort_keys=True).encode("ascii"), 0o600)
-        except OSError as error:
-            raise StopError(f"nothing more is changed: {path} cannot be written: {why(error)}") from None
+            self._write(head, safe=True)
 
 
 def _parsed(line):
+    """Return the entry of a line; None if it is damaged."""
     try:
-        entry = json.loads(line.decode("utf-8"))
+        entry = json.loads(line.decode("ascii"))
     except ValueError:
         return None
-    return entry if isinstance(entry, dict) else None
+    if not isinstance(entry, dict):
+        return None
+    told = entry.pop("sum", None)
+    known = set(entry) in SHAPES if told is None else told == _checksum(entry)
+    return entry if known else None
+
+
+def _checksum(entry):
+    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode("ascii")).hexdigest()[:16]
 
 
 def runs(home=""):
@@ -175,6 +230,19 @@ def runs(home=""):
         if entries and "since" in entries[0]:
             found.append((entries[0]["since"], journal, entries))
     return [(journal, entries) for _, journal, entries in sorted(found, key=lambda one: one[0])]
+
+
+def remove_empty(home=""):
+    """Remove the journals of runs that were killed before their first entry."""
+    runs_folder = os.path.join(home or HOME, "runs")
+    for name in os.listdir(runs_folder) if os.path.isdir(runs_folder) else ():
+        path = os.path.join(runs_folder, name, "journal.jsonl")
+        try:
+            if os.path.isfile(path) and os.path.getsize(path) == 0:
+                os.unlink(path)
+            os.rmdir(os.path.dirname(path))
+        except OSError:
+            continue
 
 
 def never_ended(entries):

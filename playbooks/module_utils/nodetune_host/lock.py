@@ -56,7 +56,7 @@ class Lock:
         return True
 
     def holder(self):
-        """Return {"run", "controller", "since", "boot"} of the run that holds the lock, or {}."""
+        """Return {"run", "controller", "since", "heard", "boot"} of the run that holds the lock, or {}."""
         try:
             with open(self.path) as opened:
                 held = json.load(opened)
@@ -72,10 +72,11 @@ class Lock:
         The runs of `take_over` (names, with blanks between) are known to be over.
         """
         held = self.holder()
-        if held and held["run"] not in (self.run, *take_over.split()) and self._age() < STALE_SECONDS:
+        age = self._age(held) if held else 0.0
+        if held and held["run"] not in (self.run, *take_over.split()) and age < STALE_SECONDS:
             raise StopError(
                 f"run {held['run']} of {held['controller']} works on this host since {_clock(held['since'])}"
-                f" (last heard of {self._age():.0f} s ago): wait for it; if it has died, this ends by itself"
+                f" (last heard of {age:.0f} s ago): wait for it; if it has died, this ends by itself"
                 f" after {STALE_SECONDS // 60} minutes"
             )
         self._write({"run": self.run, "controller": controller, "since": time.time(), "boot": boot_id()})
@@ -91,7 +92,7 @@ class Lock:
             raise StopError(f"run {held['run']} of {held['controller']} has taken this host over since")
         if held.get("stopped"):
             raise StopError(f"not tried, after an earlier step: {held['stopped']}")
-        os.utime(self.path)
+        self._write(held)
 
     def stop(self, reason):
         """Let no later call of this run do anything here."""
@@ -110,14 +111,22 @@ class Lock:
         if self.holder().get("run") == self.run:
             os.unlink(self.path)
 
-    def _age(self):
-        return max(0.0, time.time() - os.stat(self.path).st_mtime)
+    def _age(self, held):
+        """Return the seconds since the run was last heard of. The first edition told it by the date of the file."""
+        if "heard" in held:
+            return since_boot() - held["heard"]
+        return abs(time.time() - os.stat(self.path).st_mtime)
 
     def _write(self, held):
         try:
-            atomic_file.replace(self.path, json.dumps(held).encode(), 0o600)
+            atomic_file.replace(self.path, json.dumps(dict(held, heard=since_boot())).encode(), 0o600)
         except OSError as error:
             raise StopError(f"{self.path} cannot be written: {why(error)}") from None
+
+
+def since_boot():
+    """Return the seconds since the boot, which nobody sets: a lock is of this boot, or none."""
+    return time.monotonic()
 
 
 def _clock(seconds):

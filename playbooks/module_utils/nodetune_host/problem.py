@@ -1,6 +1,7 @@
 """What may go wrong, in the two sizes that matter to a run."""
 
 import contextlib
+import errno
 
 
 class ChangeError(Exception):
@@ -9,6 +10,10 @@ class ChangeError(Exception):
 
 class StopError(Exception):
     """Nothing more may be done on this host. One line: what, where, why."""
+
+
+class NoSpaceError(StopError):
+    """There is no room on the disk for what has to be written down first."""
 
 
 class WaitError(StopError):
@@ -27,3 +32,9 @@ def reported(module, result=None):
 def why(error):
     """Return the reason of an OSError in lower case, without its number and path."""
     return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def stopped(path, error, more=""):
+    """Return the StopError for a journal that cannot be written."""
+    kind = NoSpaceError if error.errno in (errno.ENOSPC, errno.EDQUOT) else StopError
+    return kind(f"nothing {more}is changed: {path} cannot be written: {why(error)}")

@@ -9,7 +9,7 @@ from .handler import is_handler
 from .journal import Journal
 from .kinds import identity, label_of
 from .lock import Lock
-from .problem import StopError, WaitError
+from .problem import NoSpaceError, StopError, WaitError
 from .resources import link
 
 
@@ -23,6 +23,7 @@ def begin(run, controller, take_over, check_mode):
         found = interrupted(run)
         for dead in found:
             _close(dead["run"])
+        journal.remove_empty()
         return found
 
 
@@ -46,16 +47,25 @@ def _close(run):
     dead = Journal(run)
     for entry in journal.changes(dead.entries()):
         if "done" not in entry and "path" in entry["change"]:
-            atomic_file.tidy(os.path.realpath(entry["change"]["path"]))
-    dead.end()
+            _tidy(os.path.realpath(entry["change"]["path"]), entry)
+    with contextlib.suppress(NoSpaceError):  # then the next run tells of it again
+        dead.end()
+
+
+def _tidy(path, entry):
+    """Remove the half-written file, and the folders that were made for it or are to go with it, if they are empty."""
+    atomic_file.tidy(path)
+    for state in (entry["before"], entry["after"]):
+        made = state.get("folder") if isinstance(state, dict) else None
+        atomic_file.remove_empty_folders(os.path.dirname(path), made)
 
 
 @contextlib.contextmanager
-def _at_work(run, wanted):
+def _at_work(run, wanted, spare=""):
     """Hold the lock for this run, and check the host; a refusal also holds for later calls of the run."""
     with Lock(run) as lock:
         lock.keep()
-        own = Journal(run)
+        own = Journal(run, spare=spare)
         try:
             _check(lock, wanted)
             yield own
@@ -101,15 +111,26 @@ def dry_run(run, group, earlier, result):
 
 
 def revert(given, result, check_mode):
-    of = Journal(given["of"]).entries() or given["entries"]
+    of = _entries_of(given)
     wanted = _guard_for(given, of)
     if check_mode:
         guard.check(wanted)
         core.revert(of, DryRun(Journal(given["run"])), result, given["force"], given["timed"])
         return
-    with _at_work(given["run"], wanted) as own:
+    with _at_work(given["run"], wanted, journal.IN_MEMORY) as own:
         result.entries = own.added
         core.revert(of, Executor(own), result, given["force"], given["timed"])
+
+
+def _entries_of(given):
+    """Return the journal of the run that is rolled back: the host's own, or the controller's copy if that has more."""
+    own = Journal(given["of"], spare=journal.IN_MEMORY).entries()
+    found = own if len(own) >= len(given["entries"]) else given["entries"]
+    if any("withheld" in entry for entry in found):
+        raise StopError(
+            f"the journal of run {given['of']} is not whole here, and the copy lacks entries that held a password: nothing is undone"
+        )
+    return found
 
 
 def _guard_for(given, entries):
@@ -129,6 +150,6 @@ def end(run):
         if lock.holder().get("run") != run:
             return
         try:
-            Journal(run).end()
+            Journal(run, spare=journal.IN_MEMORY).end()
         finally:
             lock.release()

@@ -1,6 +1,7 @@
 """Frequency and idle states of CPUs, over planted files; the machines of tests/machines have a real cpufreq driver."""
 
 import json
+import shutil
 
 import pytest
 from nodetune_host.problem import ChangeError
@@ -97,7 +98,58 @@ def test_at_boot_everything_that_can_be_set_is_and_the_rest_is_told(tree, capsys
     file = tree / "cpu.conf"
     settings = {"boost": True, "epp": "performance", "governor": "performance", "idle_latency_us": 99}
     file.write_text(f"# by hand\n# settings: {json.dumps(settings)}\n")
-    assert cpu.main(str(file)) == 1
+    clock = Clock()
+    assert cpu.main(str(file), clock.now, clock.sleep) == 1
     assert capsys.readouterr().err.startswith("nodetune: epp: ")
     assert set(governors(tree)) == {"performance"}
     assert (tree / "cpufreq/boost").read_text() == "1"
+
+
+class Clock:
+    """Time that passes only while somebody sleeps; `then` maps a second to what happens in it."""
+
+    def __init__(self, then=None):
+        self.time, self.then = 0, then or {}
+
+    def now(self):
+        return self.time
+
+    def sleep(self, seconds):
+        self.time += seconds
+        self.then.get(self.time, lambda: None)()
+
+
+@pytest.fixture
+def governor_at_boot(tree):
+    """The settings file of a host whose driver of CPU frequencies is not there yet."""
+    shutil.rmtree(tree / "cpufreq")
+    file = tree / "cpu.conf"
+    file.write_text('# settings: {"governor": "performance"}\n')
+    return str(file)
+
+
+def driver(tree, *cpus):
+    return lambda: [write(tree / f"cpufreq/policy{cpu}/scaling_governor", "schedutil") for cpu in cpus]
+
+
+def test_at_boot_a_driver_that_comes_late_is_waited_for(tree, governor_at_boot, capsys):
+    clock = Clock({5: driver(tree, 0, 1), 6: driver(tree, 2, 3)})
+    assert cpu.main(governor_at_boot, clock.now, clock.sleep) == 0
+    assert set(governors(tree)) == {"performance"}
+    assert clock.time < 10
+    assert capsys.readouterr().err == ""
+
+
+def test_at_boot_a_driver_that_never_comes_is_told_in_time(governor_at_boot, capsys):
+    clock = Clock()
+    assert cpu.main(governor_at_boot, clock.now, clock.sleep) == 1
+    assert clock.time == cpu.LATE_SECONDS
+    assert capsys.readouterr().err == "nodetune: governor: cpufreq/policy*/scaling_governor: not on this host\n"
+
+
+def test_at_boot_nothing_is_waited_for_where_all_is_right(tree):
+    apply(change("governor", "performance"))
+    (tree / "cpu.conf").write_text('# settings: {"governor": "performance"}\n')
+    clock = Clock()
+    assert cpu.main(str(tree / "cpu.conf"), clock.now, clock.sleep) == 0
+    assert clock.time == 0

@@ -49,7 +49,7 @@ def tools(tmp_path, monkeypatch):
     return plant
 
 
-def test_what_is_right_already_is_left_alone_and_leaves_no_journal(do, home, tmp_path):
+def test_what_is_right_is_left_alone_and_leaves_no_journal(do, home, tmp_path):
     (tmp_path / "file").write_text("new\n")
     result = do([a_file(tmp_path / "file")], checks=["some-check"])
     assert not result.changed
@@ -87,7 +87,7 @@ def test_what_the_host_makes_of_a_value_is_read_back(do, tmp_path):
     do.back()
 
 
-def test_a_fault_of_nodetune_in_one_change_does_not_end_the_others(do, tmp_path):
+def test_a_fault_in_one_change_does_not_end_the_others(do, tmp_path):
     result = do([a_file(tmp_path / "a", mode="rw-r--r--"), a_file(tmp_path / "b")])
     assert "a fault in nodetune (file.py line" in result.problems[0]["message"]
     assert (tmp_path / "b").exists()
@@ -96,7 +96,7 @@ def test_a_fault_of_nodetune_in_one_change_does_not_end_the_others(do, tmp_path)
 @pytest.mark.parametrize(
     "bad", [{"change": "core"}, {"change": "../x"}, {"path": "/x"}, {"change": 1}, {"change": "file"}]
 )
-def test_an_unknown_or_incomplete_change_stops_before_anything_is_done(do, tmp_path, bad):
+def test_an_unknown_or_incomplete_change_stops_before_all_others(do, tmp_path, bad):
     with pytest.raises(StopError, match="change 2 "):
         do([a_file(tmp_path / "a"), bad])
     assert not (tmp_path / "a").exists()
@@ -135,7 +135,7 @@ def test_a_handler_lost_with_a_killed_run_is_run_by_the_next(do, home, tmp_path,
     assert tools.calls() == ["update-grub "]
 
 
-def test_a_reboot_replaces_a_lost_reload_but_not_a_boot_configuration(do, home, tmp_path, tools, monkeypatch):
+def test_a_reboot_replaces_a_lost_reload_but_no_boot_config(do, home, tmp_path, tools, monkeypatch):
     own = Journal("run-1", str(home))
     own.add_pending("group", [handler("update-grub"), handler("udev-reload")])
     monkeypatch.setattr(journal, "boot_id", lambda: "another boot")
@@ -143,14 +143,14 @@ def test_a_reboot_replaces_a_lost_reload_but_not_a_boot_configuration(do, home, 
     assert tools.calls() == ["update-grub "]
 
 
-def test_a_group_whose_change_failed_does_not_restart_anything_next_time(do, tmp_path, tools):
+def test_a_group_that_failed_restarts_nothing_next_time(do, tmp_path, tools):
     group = [a_value("/proc/self/cmdline", "not to be written"), handler("update-grub")]
     assert do(group).problems
     assert do(group, run="run-2").problems
     assert tools.calls() == []
 
 
-def test_a_dry_run_shows_what_the_run_then_does_and_writes_nothing(do, home, tmp_path, tools):
+def test_a_dry_run_shows_what_the_run_does_and_writes_nothing(do, home, tmp_path, tools):
     (tmp_path / "a").write_text("old\n")
     group = [
         a_file(tmp_path / "a", "first\n"),
@@ -195,7 +195,7 @@ def test_a_revert_can_be_reverted(do, tmp_path):
     assert (tmp_path / "a").read_text() == "new\n"
 
 
-def test_handlers_run_once_in_order_after_the_rollback_of_a_group(do, tmp_path, tools):
+def test_handlers_run_once_in_order_after_a_groups_rollback(do, tmp_path, tools):
     do([a_file(tmp_path / "a"), handler("udev-reload"), a_file(tmp_path / "b"), handler("update-grub")])
     before = len(tools.calls())
     do.back()
@@ -211,7 +211,7 @@ def test_the_dry_run_of_a_rollback_shows_what_the_rollback_does(do, home, tmp_pa
     assert (dry.diff, dry.done, dry.changed) == (real.diff, real.done, real.changed)
 
 
-def test_what_somebody_changed_since_is_refused_with_its_diff_unless_forced(do, tmp_path):
+def test_what_was_changed_since_is_refused_unless_forced(do, tmp_path):
     (tmp_path / "a").write_text("old\n")
     do([a_file(tmp_path / "a"), a_file(tmp_path / "b")])
     (tmp_path / "a").write_text("theirs\n")
@@ -254,7 +254,7 @@ def test_a_record_of_another_host_is_refused(do, home, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("torn", ['{"n": 1, "chan', "\0" * 21, '\0\0\0"ok": true}\n{"n'])
-def test_an_end_torn_by_a_power_cut_is_ignored_and_cut_off_by_the_next(do, home, tmp_path, torn):
+def test_an_end_torn_by_a_power_cut_is_ignored_and_cut_off(do, home, tmp_path, torn):
     """Nulls are what ext4 leaves of lines that were written and not synced."""
     do([a_file(tmp_path / "a")])
     path = home / "runs/run-1/journal.jsonl"
@@ -285,7 +285,7 @@ def test_a_name_of_a_run_that_is_no_file_name_is_refused(home, name):
         Journal(name, str(home))
 
 
-def test_a_journal_that_cannot_be_written_stops_before_anything_is_changed(home, tmp_path):
+def test_a_journal_that_cannot_be_written_stops_all_changes(home, tmp_path):
     """The limit on a file's size fails a write in its middle, as a full disk does."""
     (tmp_path / "a").write_text("old\n")
     code = f"""
@@ -401,7 +401,7 @@ class TestLock:
                 first.take("anna@head1")
                 first.keep()
 
-    def test_a_run_known_to_be_dead_is_taken_over_and_cannot_come_back(self, folder):
+    def test_a_dead_run_is_taken_over_and_cannot_come_back(self, folder):
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
         with lock.Lock("second", folder) as second:
@@ -409,20 +409,37 @@ class TestLock:
         with lock.Lock("first", folder) as first, pytest.raises(StopError, match="run second of anna@head1 has taken"):
             first.keep()
 
-    def test_a_run_that_was_not_heard_of_for_long_gives_way(self, folder):
+    @pytest.fixture
+    def long_later(self, monkeypatch):
+        """long_later() lets more time pass than a silent run has."""
+        return lambda: monkeypatch.setattr(lock, "since_boot", lambda: time.monotonic() + lock.STALE_SECONDS + 1)
+
+    @pytest.mark.parametrize("clock", [-10e6, 0, 10e6])
+    def test_a_run_not_heard_of_for_long_gives_way(self, folder, long_later, clock):
+        """Whatever the clock of the host was set to since."""
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
-            long_ago = time.time() - lock.STALE_SECONDS - 1
-            os.utime(first.path, (long_ago, long_ago))
+            os.utime(first.path, (time.time() + clock, time.time() + clock))
+        long_later()
         with lock.Lock("second", folder) as second:
             second.take("ben@head2")
             assert second.holder()["run"] == "second"
 
-    def test_a_long_run_that_is_heard_of_does_not_give_way(self, folder):
+    @pytest.mark.parametrize("seconds", [-lock.STALE_SECONDS - 1, lock.STALE_SECONDS + 1])
+    def test_a_lock_of_the_first_edition_gives_way_by_date(self, folder, seconds):
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
-            long_ago = time.time() - lock.STALE_SECONDS - 1
-            os.utime(first.path, (long_ago, long_ago))
+            held = first.holder()
+            del held["heard"]
+            Path(first.path).write_text(json.dumps(held))
+            os.utime(first.path, (time.time() + seconds, time.time() + seconds))
+        with lock.Lock("second", folder) as second:
+            second.take("ben@head2")
+
+    def test_a_long_run_that_is_heard_of_does_not_give_way(self, folder, long_later):
+        with lock.Lock("first", folder) as first:
+            first.take("anna@head1")
+            long_later()
             first.keep()
         with (
             lock.Lock("second", folder) as second,
@@ -458,7 +475,7 @@ class TestLock:
             assert first.holder() == {}
 
 
-def test_what_is_as_it_was_before_the_run_is_not_brought_back_step_by_step(do, tmp_path):
+def test_what_is_as_before_the_run_is_not_undone_step_by_step(do, tmp_path):
     """A run that wrote one file twice, rolled back once: a second rollback, forced or not, finds nothing to do."""
     path = tmp_path / "new" / "a.conf"
     do([{"change": "file", "path": str(path), "content": "one\n"}], group="first")

@@ -142,6 +142,16 @@ def test_new_cards_are_noticed_and_container_links_are_not(tree, monkeypatch):
             ours.recv(1)
 
 
+def test_gpus_that_are_opened_later_are_looked_for_unasked(tree, monkeypatch):
+    monkeypatch.setattr(irqs, "LINKS", str(tree.root / "net"))
+    tree.write("net/veth1/ifindex", "7")
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    with ours, theirs:
+        irqs.wait_for_card(ours, seconds=0.01)
+        theirs.send(event(7))
+        irqs.wait_for_card(ours, seconds=0.01)
+
+
 def test_the_kernel_tells_of_links_in_the_form_that_is_looked_for():
     code = (
         f"import socket, subprocess, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host.resources import irqs\n"

@@ -156,7 +156,8 @@ def test_a_link_that_is_not_there_is_named():
 
 def entry(number, before, after):
     change = {"change": "link", "link": "lo", "setting": "mtu", "value": after}
-    return {"n": number, "group": "net", "change": change, "before": {"mtu": before}, "after": {"mtu": after}}
+    states = {"before": {"mtu": before}, "after": {"mtu": after}}
+    return {"n": number, "group": "net", "change": change, "checks": [], **states}
 
 
 def journal_of_a_run(home, *entries):

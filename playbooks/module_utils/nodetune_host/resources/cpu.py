@@ -9,6 +9,7 @@ place of the star.
 import os
 import re
 import sys
+import time
 
 from .. import settings
 from ..problem import ChangeError, why
@@ -20,11 +21,19 @@ ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
 """While the governor is performance the kernel refuses every other energy preference: so that going there and coming
 back both work, the preference is written first, and last in a rollback."""
 
+LATE_SECONDS = 60
+"""How long the driver may be late at boot. One that comes later starts the unit again, by a udev rule."""
+AGAIN_SECONDS = 1
+
+
+class MissingError(ChangeError):
+    """This host does not have the setting, or not yet."""
+
 
 def read(change):
     found = {pattern: _folded(pattern) for pattern in _wanted(change)}
     if not any(found.values()):
-        raise ChangeError(f"{change['setting']}: {', '.join(found) or 'such idle states'}: not on this host")
+        raise MissingError(f"{change['setting']}: {', '.join(found) or 'such idle states'}: not on this host")
     return found
 
 
@@ -149,25 +158,41 @@ def _write(path, text):
 # --- at boot
 
 
-def main(path=SETTINGS_FILE):
-    problems = []
-    try:
-        found = settings.load(path)
-    except ChangeError as problem:
-        found, problems = {}, [problem]
-    for setting in ORDER:
-        if setting in found:
-            try:
-                _set({"change": "cpu", "setting": setting, "value": found[setting]})
-            except ChangeError as problem:
-                problems.append(problem)
+def main(path=SETTINGS_FILE, now=time.monotonic, sleep=time.sleep):
+    """Set what the file says until all is as it should be: a driver comes late, and its CPUs one after the other."""
+    end = now() + LATE_SECONDS
+    problems, unfinished = _set_all(path)
+    while unfinished and now() < end:
+        sleep(AGAIN_SECONDS)
+        problems, unfinished = _set_all(path)
     for problem in problems:
         print(f"nodetune: {problem}", file=sys.stderr)
     return 1 if problems else 0
 
 
+def _set_all(path):
+    """Return the problems, and whether another look is due: something is missing, or was just changed."""
+    problems, unfinished = [], False
+    try:
+        found = settings.load(path)
+    except ChangeError as problem:
+        return [problem], False
+    for setting in (each for each in ORDER if each in found):
+        try:
+            unfinished |= _set({"change": "cpu", "setting": setting, "value": found[setting]})
+        except ChangeError as problem:
+            problems.append(problem)
+            unfinished |= isinstance(problem, MissingError)
+    return problems, unfinished
+
+
 def _set(change):
-    put(change, wanted(change, read(change)))
+    """Return whether there was anything to change."""
+    before = read(change)
+    after = wanted(change, before)
+    if after != before:
+        put(change, after)
+    return after != before
 
 
 if __name__ == "__main__":

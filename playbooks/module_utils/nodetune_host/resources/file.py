@@ -110,7 +110,7 @@ def put(change, state):
             atomic_file.replace(path, content_of(state), int(state["mode"], 8), state["uid"], state["gid"])
     except OSError as error:
         verb = "removed" if state["content"] is None else "written"
-        raise ChangeError(f"{path} cannot be {verb}: {_why(error)}") from None
+        raise ChangeError(f"{path} cannot be {verb}: {_why(error)}{_needed(error, path, state)}") from None
 
 
 def _target(change):
@@ -145,3 +145,10 @@ def _why(error):
         errno.EBUSY: " (is it a mount point?)",
     }
     return why(error) + hints.get(error.errno, "")
+
+
+def _needed(error, path, state):
+    if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+        return ""
+    folder = os.path.dirname(path)
+    return f" (it needs {len(content_of(state))} bytes in {folder}: make room, then run this again)"

@@ -14,6 +14,7 @@ import socket
 import stat
 import struct
 import sys
+import time
 
 from ..problem import ChangeError, why
 
@@ -33,6 +34,8 @@ HEAD = struct.Struct("=IHHIIBBHi")
 """struct nlmsghdr and the begin of struct ifinfomsg; the last is the number of the link."""
 QUIET_SECONDS = 1
 """A card that comes up tells so several times."""
+LOOK_SECONDS = 300
+"""A GPU has interrupts once somebody opens it, and nothing tells of that."""
 
 
 def read(change):
@@ -196,7 +199,7 @@ def _text(path):
 
 
 def main():
-    """Place interrupts, and again whenever a card comes up: only then has it any. Never ends."""
+    """Place interrupts, and again whenever a card comes up, and from time to time: only then are there any. Never ends."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as events:
         events.bind((0, RTMGRP_LINK))
         place()
@@ -216,11 +219,14 @@ def place():
         print(f"nodetune: {problem}", file=sys.stderr, flush=True)
 
 
-def wait_for_card(events):
-    """Return when something happened to a link that is a device's, and nothing more came for a moment."""
-    seen = False
+def wait_for_card(events, seconds=LOOK_SECONDS):
+    """Return when something happened to a link that is a device's, and nothing more came for a moment; or in time."""
+    seen, end = False, time.monotonic() + seconds
     while True:
-        events.settimeout(QUIET_SECONDS if seen else None)
+        left = end - time.monotonic()
+        if left <= 0:
+            return
+        events.settimeout(min(left, QUIET_SECONDS) if seen else left)
         try:
             seen = _is_card(events.recv(65536)) or seen
         except socket.timeout:
