@@ -14,9 +14,8 @@ from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
 from nodetune.facts import gate
 from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
-from nodetune.foundation import bounded_file
+from nodetune.foundation import UserError, bounded_file
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.errors import UserError
 from nodetune.probe import layout
 
 SCHEMA = "nodetune.facts/1"

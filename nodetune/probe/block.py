@@ -9,7 +9,7 @@ import os
 import re
 import struct
 
-from . import read
+from . import read, udev_rules
 
 BLOCK = "/sys/block"
 NVME = "/sys/class/nvme"
@@ -35,6 +35,9 @@ def collect(names, step):
     yield "disks", read.value({name: _disk(name) for name in disks})
     for attribute, parse in (("scheduler", read.chosen), ("read_ahead_kb", int), ("nr_requests", int)):
         yield attribute, read.each({name: read.file_fact(_queue(name, attribute), parse) for name in disks})
+    if "scheduler_rule" in names:
+        step("udev's rules")
+        yield "scheduler_rule", read.each(_rules("scheduler", disks))
     step("software RAID")
     arrays = [name for name in read.names_in(BLOCK) if read.exists("{}/{}/md/array_state".format(BLOCK, name))]
     yield "raid", read.each({name: _raid(name) for name in arrays})
@@ -53,6 +56,15 @@ def collect(names, step):
 
 def _queue(disk, attribute):
     return "{}/{}/queue/{}".format(BLOCK, disk, attribute)
+
+
+def _rules(attribute, disks):
+    rules, found = udev_rules.rules(attribute), {}
+    for disk in disks:
+        now = read.chosen(read.text_or(_queue(disk, attribute)))
+        rotational = read.text_or(_queue(disk, "rotational")) == "1"
+        found[disk] = udev_rules.decides(rules, attribute, disk, rotational, now)
+    return found
 
 
 def _hidden(disk):

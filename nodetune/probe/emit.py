@@ -9,10 +9,10 @@ from nodetune.onhost.worker import write_all
 from . import layout, main
 
 
-def document(asked, seconds):
+def document(asked, seconds, most=0.0):
     """Probe and describe the probe itself."""
     start = time.time()
-    found = main.probe(asked, seconds)
+    found = main.probe(asked, seconds, most)
     found["about"] = {
         "time": int(start),
         "seconds": round(time.time() - start, 3),
@@ -22,8 +22,8 @@ def document(asked, seconds):
     return found
 
 
-def emit(asked, nonce, seconds):
+def emit(asked, nonce, seconds, most):
     """Probe, and write the answer to standard output."""
     sys.stdout.flush()
-    answer = layout.text(document(asked, seconds)).encode("ascii")
+    answer = layout.text(document(asked, seconds, most)).encode("ascii")
     write_all(1, b"\n" + protocol.encode(answer, nonce))

@@ -8,7 +8,8 @@ import errno
 import os
 import re
 
-from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, NO_PERMISSION, NOT_FOUND, decoded, explain
+from nodetune.onhost import room
+from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, OF_DRIVER, OF_GPU, decoded, explain
 from . import gpu_facts, nvlink, nvml, read
 from .gpu_facts import ON_OFF
 
@@ -24,6 +25,11 @@ def collect(names, step):
         library = nvml.load()
     except ImportError as problem:
         yield "nvml", read.unread("pynvml cannot be imported: {}".format(problem))
+        return
+    lacking = room.lacking()
+    if lacking:
+        for name in ("nvml", "nvml_status", "count", "driver_version"):
+            yield name, read.unread("NVML was not asked: " + lacking)
         return
     step("nvmlInit")
     try:
@@ -57,7 +63,7 @@ def _without_nvml(problem):
         fact = status = read.absent("no NVIDIA GPU on the PCI bus")
     else:
         fact = read.unread("NVML: " + explain(problem))
-        status = fact if problem.value == NO_PERMISSION else read.value(explain(problem))
+        status = read.value(explain(problem)) if problem.value in OF_DRIVER else fact
     return ("nvml", fact), ("nvml_status", status), ("count", fact), ("driver_version", fact)
 
 
@@ -131,7 +137,7 @@ def _open(library, count, step):
             devices.append(nvml.Device(library, name, library.nvmlDeviceGetHandleByIndex(index), step))
         except library.NVMLError as problem:
             text = explain(problem)
-            refused[name] = ("NVML: " + text, problem.value not in (NO_PERMISSION, NOT_FOUND))
+            refused[name] = ("NVML: " + text, problem.value in OF_GPU)
     return devices, refused
 
 

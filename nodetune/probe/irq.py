@@ -115,9 +115,15 @@ def _name(folder):
 
 
 def _placement(irqs, local):
+    """Return where the interrupts go.
+
+    A new mask moves an interrupt only when the next one comes. Until then the mask tells where it goes. One that came
+    since and is still elsewhere does not follow its mask.
+    """
     where, remote = set(), []
+    idle = {irq: _events(irq) for irq in irqs if not set(_effective(irq)) <= set(_allowed(irq))}
     for irq in irqs:
-        cpus = _effective(irq)
+        cpus = _allowed(irq) if irq in idle and _events(irq) == idle[irq] else _effective(irq)
         where.update(cpus)
         if local and local.isdisjoint(cpus) and not _managed(irq):
             remote.append(irq)
@@ -130,10 +136,22 @@ def _placement(irqs, local):
 
 
 def _effective(irq):
-    """Return the CPUs that the interrupt really goes to, or those that it may go to if the kernel does not say."""
-    folder = "/proc/irq/{}/".format(irq)
-    cpus = read.text_or(folder + "effective_affinity_list") or read.text(folder + "smp_affinity_list")
-    return [int(cpus)] if cpus.isdigit() else read.cpu_list(cpus)
+    """Return the CPUs where the interrupt is, or those that it may go to if the kernel does not say."""
+    cpus = read.text_or("/proc/irq/{}/effective_affinity_list".format(irq))
+    return _cpus(cpus) if cpus else _allowed(irq)
+
+
+def _allowed(irq):
+    return _cpus(read.text("/proc/irq/{}/smp_affinity_list".format(irq)))
+
+
+def _cpus(text):
+    return [int(text)] if text.isdigit() else read.cpu_list(text)
+
+
+def _events(irq):
+    counts = read.text_or("/sys/kernel/irq/{}/per_cpu_count".format(irq))
+    return sum(int(count) for count in counts.split(",") if count.strip().isdigit())
 
 
 def _managed(irq):
@@ -145,13 +163,12 @@ def _managed(irq):
 
 
 def _example(irq):
-    counts = read.text_or("/sys/kernel/irq/{}/per_cpu_count".format(irq))
     return {
         "irq": irq,
         "action": read.text_or("/sys/kernel/irq/{}/actions".format(irq)),
         "effective": read.fold_cpus(_effective(irq)),
         "allowed": read.text_or("/proc/irq/{}/smp_affinity_list".format(irq)),
-        "events": sum(int(count) for count in counts.split(",") if count.strip().isdigit()),
+        "events": _events(irq),
     }
 
 

@@ -4,10 +4,11 @@
 sshd passes on), and each running daemon that starts work. Bytes and counts as the kernel holds them; "unlimited".
 """
 
+import fnmatch
 import os
 import re
 
-from . import processes, read, services
+from . import limit_files, processes, read, services
 
 PROC_NAMES = {
     "memlock": "Max locked memory",
@@ -68,7 +69,7 @@ def _item(item, running, pam):
     if "unread" in running:
         return running
     subjects = {
-        name: known if "unread" in known else read.value(known[item])
+        name: known if "unread" in known else read.value(_with_file(name, item, known[item]))
         for name, known in running.items()
         if name != "sshd" and ("unread" in known or item in known)
     }
@@ -76,8 +77,17 @@ def _item(item, running, pam):
     return read.each(subjects)
 
 
+def _with_file(daemon, item, limit):
+    """Return the limit with the file that sets it in `source`, as far as one is known."""
+    file = limit_files.source(daemon, item, limit)
+    return dict(limit, source=", ".join(filter(None, (limit["source"], file))))
+
+
 def _login(item, sshd, pam):
-    """Return the limit of an ordinary user's session: PAM's lines over the limits that sshd passes on."""
+    """Return the limit of an ordinary user's session: PAM's lines over the limits that sshd passes on.
+
+    `in_the_way` says why a line for everyone in limits.d would not count.
+    """
     if "unread" in pam:
         return pam
     inherited = sshd.get(item)
@@ -85,13 +95,24 @@ def _login(item, sshd, pam):
     soft, hard = lines.get("soft"), lines.get("hard")
     if not (inherited or (soft and hard)):
         return read.absent("no limits.conf line sets it and no sshd runs to inherit from")
-    result = {
-        "soft": soft["value"] if soft else inherited["soft"],
-        "hard": hard["value"] if hard else inherited["hard"],
-        "source": "{file} line {line}".format(**(soft or hard)) if soft or hard else "inherited from sshd",
-    }
-    result["soft"] = min((result["soft"], result["hard"]), key=_size)
+    allowed = hard["value"] if hard else inherited["hard"]
+    wanted = soft["value"] if soft else inherited["soft"]
+    capped = _size(allowed) < _size(wanted)
+    line = (hard if capped else soft) or (None if capped else hard)
+    result = {"soft": allowed if capped else wanted, "hard": allowed, "source": _origin(item, inherited, line)}
+    first = max((side for side in (soft, hard) if side), key=lambda side: side["rank"], default=None)
+    if "off" in pam:
+        result["in_the_way"] = pam["off"]
+    elif first and first["rank"]:
+        result["in_the_way"] = "{file} line {line} is for {domain} and beats lines for everyone".format(**first)
     return read.value(result)
+
+
+def _origin(item, inherited, line):
+    if line:
+        return "{file} line {line}".format(**line)
+    file = limit_files.source("sshd", item, inherited)
+    return "inherited from sshd" + (": " + file if file else "")
 
 
 def _size(limit):
@@ -104,11 +125,37 @@ def _size(limit):
 def _pam():
     """Return {item: {"soft"/"hard": {"value", "file", "line"}}} that pam_limits sets for an ordinary user."""
     try:
+        if _sshd_setting("/etc/ssh/sshd_config", "usepam") == "no":
+            return {"off": "sshd_config says UsePAM no"}
         if not _uses_pam_limits("/etc/pam.d/sshd"):
-            return {}
+            return {"off": "/etc/pam.d/sshd does not run pam_limits for sessions"}
         return pam_winners(_pam_lines())
     except OSError as problem:
         return read.unread("{}: {}".format(problem.filename or "/etc/security", read.why(problem)))
+
+
+def _sshd_setting(path, key, depth=4):
+    """Return what sshd_config says for everyone, in lower case: the first line counts. None where no line can be read."""
+    for line in read.text_or(path).splitlines():
+        words = line.replace("=", " ").replace('"', "").lower().split() or [""]
+        if words[0] == "match":
+            return None
+        if words[0] == key and len(words) > 1:
+            return words[1]
+        included = line.split()[1:] if words[0] == "include" and depth else ()
+        for each in (file for pattern in included for file in _matching(pattern)):
+            found = _sshd_setting(each, key, depth - 1)
+            if found:
+                return found
+    return None
+
+
+def _matching(pattern):
+    folder, name = os.path.split(os.path.join("/etc/ssh", pattern))
+    try:
+        return [os.path.join(folder, each) for each in read.names_in(folder) if fnmatch.fnmatchcase(each, name)]
+    except OSError:
+        return []
 
 
 def _uses_pam_limits(path, depth=4):
@@ -153,7 +200,7 @@ def pam_winners(lines):
         for side in {"-": ("soft", "hard"), "soft": ("soft",), "hard": ("hard",)}.get(kind, ()):
             known = winners.setdefault(item, {})
             if side not in known or known[side]["rank"] <= rank:
-                known[side] = {"value": setting, "file": path, "line": number, "rank": rank}
+                known[side] = {"value": setting, "file": path, "line": number, "rank": rank, "domain": domain}
     return winners
 
 

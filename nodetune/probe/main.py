@@ -7,6 +7,8 @@ Collectors in ALONE may hang for good, so at most one of each kind exists on a h
 """
 
 import importlib
+import os
+import re
 import select
 import time
 
@@ -20,6 +22,8 @@ ALONE = ("bmc", "gpu", "mounts")
 FAMILY_SECONDS = 6.0
 ALONE_SECONDS = 15.0
 TOTAL_SECONDS = 20.0
+MOST_STRETCH = 4.0
+"""Times every deadline at most, however busy the host is: a driver that hangs must be told of in time."""
 MARK = "nodetune:"
 
 
@@ -76,13 +80,34 @@ def _wait_for_turn(family, report):
     return text.format(family, other[0], other[1])
 
 
-def probe(asked, seconds=TOTAL_SECONDS):
+def load_per_cpu(cpus=None):
+    """Return how many processes want each CPU, in the last minute or now; 0 where the host does not tell."""
+    found = re.match(r"([\d.]+) [\d.]+ [\d.]+ (\d+)/", read.text_or("/proc/loadavg"))
+    if not found:
+        return 0.0
+    waiting = max(float(found.group(1)), int(found.group(2)) - 1)  # without this process
+    return waiting / (cpus or os.cpu_count() or 1)
+
+
+def stretch(load):
+    """Return how many times longer all takes on a host with this load, within bounds."""
+    return min(max(1.0, load()), MOST_STRETCH)
+
+
+def total(seconds, most, longer):
+    """Return how long the whole probe may take: `seconds`, on a busy host up to `most`."""
+    return max(seconds, min(seconds * longer, most))
+
+
+def probe(asked, seconds=TOTAL_SECONDS, most=0.0, load=load_per_cpu):
     """Collect families → names asked for. Return the fact document's `facts`, `failed` and `stuck`.
 
-    More than the usual time stretches the deadlines of single families and commands alike.
+    More than the usual time stretches the deadlines of single families and commands alike, and so does a busy host,
+    where the whole may take up to `most` seconds.
     """
-    read.PATIENCE = max(1.0, seconds / TOTAL_SECONDS)
-    deadline = time.monotonic() + seconds
+    longer = stretch(load)
+    read.PATIENCE = max(1.0, seconds / TOTAL_SECONDS) * longer
+    deadline = time.monotonic() + total(seconds, most, longer)
     result = {"facts": {}, "failed": {}, "stuck": []}
     together = [family for family in sorted(asked) if family not in ALONE]
     workers = [Collector([family], asked, deadline) for family in sorted(asked) if family in ALONE]

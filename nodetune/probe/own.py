@@ -1,10 +1,12 @@
-"""What a fix must know of the files that it writes: `own.files`, and `own.links` for those that it hides.
+"""What a fix must know of the files that it writes: `own.files`, `own.programs`, and `own.links` for those that it hides.
 
 `own.files`: {path: text} of the files that nodetune keeps on this host, wherever their kind of setting lives.
+`own.programs`: {path: SHA-256} of what its units run, so that a plan can leave out the files that are there.
 `own.links`: for each link what udev knows it by, and the lines of the .link file that holds for it. Of .link files the
 first that matches holds alone, so one that comes first must repeat what the others say.
 """
 
+import hashlib
 import os
 import re
 
@@ -25,6 +27,8 @@ FOLDERS = (
 )
 DROP_INS = ("/etc/systemd", "/etc/systemd/system")
 """Folders whose folders NAME.d hold files that add to NAME."""
+PROGRAMS = "/usr/local/lib/nodetune"
+MOST_LEVELS = 4
 LARGEST = 65536
 MOST_FILES = 256
 
@@ -38,6 +42,9 @@ def collect(names, step):
     if "files" in names:
         step("nodetune's own files")
         yield "files", _files()
+    if "programs" in names:
+        step("nodetune's own programs")
+        yield "programs", _programs()
     if "links" in names:
         step("what .link files say")
         links = [name for name in read.names_in(CLASS) if read.exists("{}/{}/device".format(CLASS, name))]
@@ -60,6 +67,29 @@ def _candidates():
             if name.endswith(".d"):
                 drop_ins = os.path.join(folder, name)
                 yield from (os.path.join(drop_ins, each) for each in read.names_in(drop_ins) if NAME in each)
+
+
+def _programs():
+    try:
+        found = {path: _digest(path) for path in list(_below(PROGRAMS, MOST_LEVELS))[:MOST_FILES]}
+    except OSError as problem:
+        return read.unread("{}: {}".format(problem.filename or PROGRAMS, read.why(problem)))
+    return read.value(found)
+
+
+def _below(folder, levels):
+    """Yield the files of a folder and its folders, without what Python makes of them."""
+    for name in read.names_in(folder):
+        path = os.path.join(folder, name)
+        if _regular(path):
+            yield path
+        elif levels and name != "__pycache__" and os.path.isdir(read.ROOT + path):
+            for each in _below(path, levels - 1):
+                yield each
+
+
+def _digest(path):
+    return hashlib.sha256(read.raw(path, LARGEST).encode("utf-8")).hexdigest()
 
 
 def _regular(path):

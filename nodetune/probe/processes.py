@@ -1,6 +1,7 @@
-"""Daemons among the processes of this host, whoever started them. Several families ask."""
+"""Daemons among the processes of this host, in a unit or not. Several families ask."""
 
 import os
+import re
 
 from . import read
 
@@ -25,6 +26,10 @@ DAEMONS = (
 )
 """Daemons that are looked for among the processes, because they also run outside any unit (in containers, started manually)."""
 
+OF_ANYONE = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
+"""Daemons that users start as well. Any other has root's account or a system account, or it is only called so."""
+FIRST_USER = 1000
+
 _SEEN = {}
 
 
@@ -47,8 +52,20 @@ def _look():
             comm = read.text_or("/proc/{}/comm".format(entry))
             if comm in short:
                 name = comm if len(comm) < 15 else os.path.basename((cmdline(entry) or [comm])[0])
-                found.setdefault(name, []).append(int(entry))
-    return {name: sorted(pids) for name, pids in found.items() if name in DAEMONS}
+                if name in DAEMONS and _is_one(entry, name):
+                    found.setdefault(name, []).append(int(entry))
+    return {name: sorted(pids) for name, pids in found.items()}
+
+
+def _is_one(pid, name):
+    """Return whether a process is what it is called: by who started it (its real user), and by its program."""
+    try:
+        program = os.path.basename(os.readlink("{}/proc/{}/exe".format(read.ROOT, pid)))
+    except OSError:
+        program = name  # not for us to see
+    owner = re.search(r"^Uid:\s+(\d+)", read.text_or("/proc/{}/status".format(pid)), re.M)
+    trusted = name in OF_ANYONE or (owner and int(owner.group(1)) < FIRST_USER)
+    return bool(trusted and name in program)
 
 
 def daemon(pids):

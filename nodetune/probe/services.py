@@ -126,10 +126,14 @@ def running_services():
 def file_setting(config, key):
     """Return {value, file, line} of the last line that sets `key` in a systemd file and its drop-ins, or None."""
     main = [os.path.join(folder, config) for folder in CONFIG_FOLDERS if read.exists(os.path.join(folder, config))][:1]
+    drop_ins = read.first_that_wins([os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf")
+    return last_setting(main + drop_ins, key)
+
+
+def last_setting(paths, key):
+    """Return {value, file, line} of the last line of these files that sets `key`, or None."""
     best = None
-    for path in main + read.first_that_wins(
-        [os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf"
-    ):
+    for path in paths:
         for number, line in enumerate(read.text(path).splitlines(), 1):
             name, equals, setting = line.partition("=")
             if equals and name.strip() == key:

@@ -90,7 +90,9 @@ def test_a_controller_has_a_state_and_its_pci_address(controller, collect):
 
 def test_the_health_log_is_asked_for_only_by_name(controller, collect):
     controller()
-    assert "block.smart" not in collect("block", ["disks"])
+    facts = collect("block", ["disks"])
+    assert "block.disks" in facts
+    assert "block.smart" not in facts
 
 
 def test_a_drive_that_refuses_the_command_is_unread(controller, tree, collect):
@@ -139,3 +141,39 @@ def test_cufile_switches_are_read_past_comments(tree, collect):
 def test_a_host_without_cufile_has_no_settings(tree, collect):
     tree({"/etc/": None})
     assert "absent" in collect("block")["block.gds"]
+
+
+# --- udev rules
+
+RULES = "/etc/udev/rules.d/60-io.rules"
+TWO_DISKS = {
+    f"/sys/block/{name}/queue/{file}": text
+    for name, rotational in (("nvme0n1", "0"), ("sda", "1"))
+    for file, text in (("scheduler", "none [mq-deadline]"), ("rotational", rotational))
+}
+
+
+def rule(tree, collect, text, **more):
+    tree({**TWO_DISKS, RULES: text, **more})
+    return {
+        name: fact.get("value")
+        for name, fact in collect("block", ["scheduler_rule"])["block.scheduler_rule"]["each"].items()
+    }
+
+
+def test_the_rule_that_set_a_scheduler_is_named_for_its_disks(tree, collect):
+    text = '# fast\nACTION=="add|change", KERNEL=="nvme*n*", \\\n ATTR{queue/scheduler}="mq-deadline"\n'
+    found = rule(tree, collect, text)
+    assert found == {"nvme0n1": {"value": "mq-deadline", "file": RULES, "line": 2}, "sda": None}
+
+
+def test_the_last_rule_for_a_disk_decides(tree, collect):
+    kernel = 'KERNEL=="sd*|nvme*", ATTR{queue/rotational}=="0", ATTR{queue/scheduler}="mq-deadline"\n'
+    later = {"/usr/lib/udev/rules.d/70-b.rules": 'KERNEL=="nvme*", ATTR{queue/scheduler}="none"\n'}
+    assert rule(tree, collect, kernel) == {"nvme0n1": {"value": "mq-deadline", "file": RULES, "line": 1}, "sda": None}
+    assert rule(tree, collect, kernel, **later) == {"nvme0n1": None, "sda": None}
+
+
+def test_a_rule_that_only_udev_can_judge_is_not_named(tree, collect):
+    text = 'ENV{ID_MODEL}=="X", ATTR{queue/scheduler}="mq-deadline"\n'
+    assert rule(tree, collect, text) == {"nvme0n1": None, "sda": None}

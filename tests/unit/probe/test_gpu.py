@@ -1,5 +1,6 @@
 """NVML as the recording of a real node tells it, and what becomes of its errors."""
 
+import resource
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,9 @@ def test_wanted_zeros_are_values(nvml):
 def test_what_this_gpu_does_not_have_is_absent(nvml):
     facts = nvml()
     for name in ("numa_node_id", "retired_pages_pending", "fan_speed"):
-        assert all("absent" in one for one in facts[f"gpu.{name}"]["each"].values()), name
+        told = facts[f"gpu.{name}"]["each"].values()
+        assert told, name
+        assert all("absent" in one for one in told), name
 
 
 def test_nvlink_is_told_per_link_and_the_fabric_with_its_health(nvml):
@@ -127,6 +130,27 @@ def test_an_unloaded_driver_is_a_fault_only_where_there_is_a_gpu(nvml, tree):
     }
 
 
+@pytest.mark.parametrize("code", [10, 17, 20, 23, UNKNOWN])
+def test_an_error_that_the_asking_process_may_cause_blames_none(nvml, code):
+    assert "unread" in nvml(errors={"nvmlInit": code})["gpu.nvml_status"]
+
+
+@pytest.fixture
+def few_files():
+    """This process may open 250 files: fewer than NVML is given, and enough for what a worker of pytest has open."""
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (250, before[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+def test_nvml_is_not_asked_where_it_has_no_room(nvml, few_files):
+    """Without files to open, the NVML of an H200 counts no GPU, and says nothing of an error."""
+    facts = nvml()
+    assert facts["gpu.count"] == {"unread": "NVML was not asked: this process may open only 250 files"}
+    assert "unread" in facts["gpu.nvml_status"]
+
+
 def test_a_lost_gpu_costs_only_itself_and_is_not_asked_again(nvml):
     facts = nvml(errors={"nvmlDeviceGetEccMode GPU3": GPU_IS_LOST})
     assert "GPU is lost" in facts["gpu.ecc_mode"]["each"]["GPU3"]["unread"]
@@ -137,9 +161,11 @@ def test_a_lost_gpu_costs_only_itself_and_is_not_asked_again(nvml):
     assert asked[-1] == "nvmlDeviceGetEccMode GPU3"
 
 
-def test_a_gpu_without_a_handle_is_a_fault_unless_we_may_not_open_it(nvml):
-    facts = nvml(errors={"nvmlDeviceGetHandleByIndex GPU1": UNKNOWN, "nvmlDeviceGetHandleByIndex GPU2": NO_PERMISSION})
-    assert facts["gpu.access"]["each"]["GPU1"] == {"value": "NVML: Unknown Error"}
+def test_a_gpu_without_a_handle_is_a_fault_where_only_it_can_be(nvml):
+    errors = {"GPU0": GPU_IS_LOST, "GPU1": UNKNOWN, "GPU2": NO_PERMISSION}
+    facts = nvml(errors={f"nvmlDeviceGetHandleByIndex {gpu}": code for gpu, code in errors.items()})
+    assert facts["gpu.access"]["each"]["GPU0"] == {"value": "NVML: GPU is lost"}
+    assert "Unknown Error" in facts["gpu.access"]["each"]["GPU1"]["unread"]
     assert "unread" in facts["gpu.access"]["each"]["GPU2"]
     assert "unread" in facts["gpu.names"]["each"]["GPU1"]
     assert list(facts["gpu.names"]["each"]) == EIGHT
@@ -205,6 +231,7 @@ def test_a_call_is_named_before_it_is_made(monkeypatch, tree):
     replay = fake_pynvml.Replay(count=2, errors={"nvmlDeviceGetEccMode GPU1": GPU_IS_LOST})
     monkeypatch.setitem(sys.modules, "pynvml", fake_pynvml.module(replay))
     list(gpu.collect([], steps.append))
+    assert replay.calls
     assert set(replay.calls) <= set(steps)
 
 

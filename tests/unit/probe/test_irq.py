@@ -5,6 +5,8 @@ import time
 
 import pytest
 
+from nodetune.probe import read
+
 PCI = "/sys/bus/pci/devices"
 
 
@@ -81,6 +83,59 @@ def test_a_managed_interrupt_elsewhere_is_not_counted(tree, collect):
 def test_a_kernel_that_does_not_tell_the_effective_cpu_accuses_nobody(tree, collect):
     root = tree(device("0000:18:00.0", "0x020000", "mlx5_core", {10: 0}))
     (root / "proc/irq/10/effective_affinity_list").unlink()
+    assert devices(collect("irq"))["0000:18:00.0"]["remote"] == 0
+
+
+def queues(*queues, **more):
+    """A card near CPUs 64-127. Each queue: its mask, and the CPU where it is."""
+    files = device("0000:18:00.0", "0x020000", "mlx5_core", {10 + n: cpu for n, (_, cpu) in enumerate(queues)}, **more)
+    return {**files, **{f"/proc/irq/{10 + n}/smp_affinity_list": mask for n, (mask, _) in enumerate(queues)}}
+
+
+def test_an_idle_queue_is_where_its_new_mask_puts_it(tree, collect):
+    tree(queues(("64", 0), ("65", 0), ("66-67", 0), ("68", 0)))
+    card = devices(collect("irq"))["0000:18:00.0"]
+    assert (card["remote"], card["cpus"], card["cpu_count"]) == (0, "64-68", 5)
+
+
+def test_a_wrong_mask_counts_before_the_next_interrupt(tree, collect):
+    tree(queues(("3", 64), ("65", 65)))
+    card = devices(collect("irq"))["0000:18:00.0"]
+    assert (card["remote"], card["cpus"]) == (1, "3,65")
+    assert (card["examples"][0]["allowed"], card["examples"][0]["effective"]) == ("3", "64")
+
+
+def test_a_queue_that_may_go_anywhere_counts_where_it_is(tree, collect):
+    tree(queues(("0-127", 3), ("0-127", 64)))
+    assert devices(collect("irq"))["0000:18:00.0"]["remote"] == 1
+
+
+def test_a_queue_with_traffic_that_ignores_its_mask_is_remote(tree, collect, monkeypatch):
+    root = tree(queues(("64", 0)))
+    counter, counts = root / "sys/kernel/irq/10/per_cpu_count", iter(range(9))
+    text = read.text_or
+
+    def ticking(path, *rest):
+        if path.endswith("per_cpu_count"):
+            counter.write_text(f"{next(counts)},0\n")
+        return text(path, *rest)
+
+    monkeypatch.setattr(read, "text_or", ticking)
+    card = devices(collect("irq"))["0000:18:00.0"]
+    assert (card["remote"], card["cpus"]) == (1, "0")
+
+
+def test_a_queue_that_moves_while_it_is_read_is_where_it_went(tree, collect, monkeypatch):
+    root = tree(queues(("64", 0)))
+    text = read.text_or
+
+    def moving(path, *rest):
+        if path.endswith("per_cpu_count"):
+            (root / "sys/kernel/irq/10/per_cpu_count").write_text("1,1\n")
+            (root / "proc/irq/10/effective_affinity_list").write_text("64\n")
+        return text(path, *rest)
+
+    monkeypatch.setattr(read, "text_or", moving)
     assert devices(collect("irq"))["0000:18:00.0"]["remote"] == 0
 
 

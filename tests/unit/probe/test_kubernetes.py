@@ -16,6 +16,7 @@ reservedSystemCPUs: ''
 RUNNING = {
     "/proc/1/comm": "systemd",
     "/proc/7/comm": "kubelet",
+    "/proc/7/status": "Uid:\t0\t0\t0\t0\n",
     "/proc/7/cmdline": "/usr/bin/kubelet\0--config=/var/lib/kubelet/config.yaml\0",
 }
 
@@ -71,7 +72,14 @@ def test_a_configuration_that_may_not_be_read_is_unread(tree, collect):
 
 
 def test_k3s_is_a_kubelet_whose_settings_are_elsewhere(tree, collect):
-    tree({"/proc/1/comm": "systemd", "/proc/7/comm": "k3s", "/proc/7/cmdline": "/usr/local/bin/k3s\0agent\0"})
+    tree(
+        {
+            "/proc/1/comm": "systemd",
+            "/proc/7/comm": "k3s",
+            "/proc/7/status": "Uid:\t0\t0\t0\t0\n",
+            "/proc/7/cmdline": "/usr/local/bin/k3s\0agent\0",
+        }
+    )
     facts = collect("kubernetes")
     assert facts["kubernetes.present"] == {"value": True}
     assert "k3s" in facts["kubernetes.kubelet"]["absent"]

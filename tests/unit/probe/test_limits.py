@@ -18,8 +18,10 @@ Max realtime priority     0                    0
 HOST = {
     "/proc/1/comm": "systemd",
     "/proc/7/comm": "slurmd",
+    "/proc/7/status": "Uid:\t0\t0\t0\t0\n",
     "/proc/7/limits": LIMITS.replace("8388608              8388608", "unlimited            unlimited"),
     "/proc/9/comm": "sshd",
+    "/proc/9/status": "Uid:\t0\t0\t0\t0\n",
     "/proc/9/limits": LIMITS,
     "/etc/pam.d/sshd": "@include common-session\n",
     "/etc/pam.d/common-session": "session required pam_limits.so\n",
@@ -87,8 +89,74 @@ def test_a_soft_limit_ends_at_the_hard_one(tree, collect):
     assert sessions(collect("limits"), "core")["value"] == {
         "soft": 0,
         "hard": 0,
-        "source": "/etc/security/limits.conf line 1",
+        "source": "/etc/security/limits.conf line 2",
     }
+
+
+PAM_OFF = {**HOST, "/etc/pam.d/common-session": "#session required pam_limits.so\n"}
+SSHD = "/etc/ssh/sshd_config"
+EVERYONE = {"/etc/security/limits.conf": "* - memlock unlimited\n"}
+
+
+@pytest.mark.parametrize(
+    ("main", "included", "used"),
+    [
+        ("UsePAM no\n", "", False),
+        ("Include sshd_config.d/*.conf\nUsePAM yes\n", "usepam=no\n", False),
+        ("UsePAM yes\nInclude /etc/ssh/sshd_config.d/*.conf\n", "UsePAM no\n", True),
+        ("#UsePAM no\nMatch User x\n UsePAM no\n", "", True),
+    ],
+)
+def test_limits_of_pam_count_only_where_sshd_uses_pam(tree, collect, main, included, used):
+    tree({**HOST, **EVERYONE, SSHD: main, SSHD + ".d/50-a.conf": included})
+    found = sessions(collect("limits"), "memlock")["value"]
+    assert (found["soft"] == "unlimited") == used
+    assert used or found["in_the_way"] == "sshd_config says UsePAM no"
+
+
+SYSTEM_CONF = "/etc/systemd/system.conf.d/10-site.conf"
+
+
+def test_what_sshd_passes_on_names_the_file_that_gave_it(tree, collect):
+    tree({**PAM_OFF, SYSTEM_CONF: "[Manager]\nDefaultLimitMEMLOCK=8M\n"})
+    found = sessions(collect("limits"), "memlock")["value"]
+    assert found["source"] == f"inherited from sshd: {SYSTEM_CONF} line 2"
+    assert found["in_the_way"] == "/etc/pam.d/sshd does not run pam_limits for sessions"
+
+
+def test_a_unit_beats_the_default_and_its_last_line_decides(tree, collect):
+    unit = "/etc/systemd/system/ssh.service.d/"
+    tree(
+        {
+            **HOST,
+            SYSTEM_CONF: "[Manager]\nDefaultLimitNOFILE=9\n",
+            "/usr/lib/systemd/system/ssh.service": "[Service]\nLimitNOFILE=7\n",
+            unit + "a.conf": "[Service]\nLimitNOFILE=1K:512K\n",
+        }
+    )
+    assert sessions(collect("limits"), "nofile")["value"]["source"] == f"inherited from sshd: {unit}a.conf line 2"
+
+
+def test_a_file_that_a_daemon_does_not_follow_is_not_its_source(tree, collect):
+    path = "/etc/systemd/system/slurmd.service.d/z.conf"
+    tree({**HOST, path: "[Service]\nLimitMEMLOCK=64K\nLimitNOFILE=\n"})
+    found = collect("limits")
+    assert (
+        found["limits.memlock"]["each"]["slurmd"]["value"]["source"] == f"process 7, not as {path} line 2 sets it (64K)"
+    )
+    assert found["limits.nofile"]["each"]["slurmd"]["value"]["source"] == "process 7"
+
+
+def test_the_hard_line_is_named_where_it_caps_the_soft_one(tree, collect):
+    tree({**HOST, "/etc/security/limits.conf": "* soft memlock unlimited\n* hard memlock 64\n"})
+    found = sessions(collect("limits"), "memlock")["value"]
+    assert (found["soft"], found["source"]) == (65536, "/etc/security/limits.conf line 2")
+
+
+def test_a_range_of_users_is_in_the_way_of_lines_for_everyone(tree, collect):
+    tree({**HOST, "/etc/security/limits.conf": "1000: - nofile 4096\n"})
+    reason = "/etc/security/limits.conf line 1 is for 1000: and beats lines for everyone"
+    assert sessions(collect("limits"), "nofile")["value"]["in_the_way"] == reason
 
 
 def test_lines_count_only_where_ssh_sessions_run_pam_limits(tree, collect):
@@ -99,7 +167,8 @@ def test_lines_count_only_where_ssh_sessions_run_pam_limits(tree, collect):
             "/etc/security/limits.conf": "* - memlock unlimited\n",
         }
     )
-    assert sessions(collect("limits"), "memlock")["value"]["source"] == "inherited from sshd"
+    found = sessions(collect("limits"), "memlock")["value"]
+    assert (found["source"], "pam_limits" in found["in_the_way"]) == ("inherited from sshd", True)
 
 
 def test_without_sshd_and_lines_a_session_is_absent(tree, collect):

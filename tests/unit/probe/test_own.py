@@ -1,5 +1,7 @@
 """What is found of our own files, and of the .link files that ours hide."""
 
+import hashlib
+
 import pytest
 
 NIC = "/sys/devices/pci0000:17/0000:17:01.0/0000:18:00.0"
@@ -83,3 +85,25 @@ def test_a_link_that_udev_does_not_know_is_absent(link):
 
 def test_a_link_file_that_is_gone_is_unread(link):
     assert DEFAULT in link(KNOWN, {})["eth0"]["unread"]
+
+
+def test_programs_are_known_by_their_digests(tree, collect):
+    there = "/usr/local/lib/nodetune/cpu"
+    tree(
+        {
+            f"{there}/nodetune_host/__init__.py": "",
+            f"{there}/nodetune_host/resources/cpu.py": "x = 1\n",
+            f"{there}/nodetune_host/__pycache__/cpu.pyc": "made by Python",
+        }
+    )
+    assert collect("own", ["programs"])["own.programs"] == {
+        "value": {
+            f"{there}/nodetune_host/__init__.py": hashlib.sha256(b"").hexdigest(),
+            f"{there}/nodetune_host/resources/cpu.py": hashlib.sha256(b"x = 1\n").hexdigest(),
+        }
+    }
+
+
+def test_a_host_without_programs_has_none(tree, collect):
+    tree({"/etc/hostname": "gpu1\n"})
+    assert collect("own", ["programs"]) == {"own.programs": {"value": {}}}

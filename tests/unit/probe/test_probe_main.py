@@ -1,6 +1,7 @@
 """The probe's supervisor: no collector can hang it, take the others with it, or pile up readers."""
 
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -163,3 +164,61 @@ def test_children_hold_nothing_open_that_a_login_would_wait_for(tmp_path):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert time.monotonic() - start < 10, "communicate() returned while the stuck child lives"
     os.kill(int(done.stdout), signal.SIGKILL)
+
+
+def slow_but_alive(seconds):
+    """A collector that takes this long, as one does that waits for a CPU."""
+
+    def collect(names, step):
+        select.select([], [], [], seconds)
+        yield "fact", {"value": 1}
+
+    return collect
+
+
+@pytest.mark.parametrize(("load", "known"), [(0.3, False), (1.0, False), (8.0, True), (1e9, True)])
+def test_a_busy_host_gives_its_collectors_more_time(family, monkeypatch, load, known):
+    monkeypatch.setattr(main, "FAMILY_SECONDS", 0.5)
+    family("aaa", slow_but_alive(1.2))
+    found = main.probe({"aaa": []}, 20, load=lambda: load)
+    assert ("aaa.fact" in found["facts"]) is known, found
+
+
+def test_a_hang_on_a_busy_host_ends_in_bounded_time(family, monkeypatch, tmp_path):
+    monkeypatch.setattr(main, "FAMILY_SECONDS", 0.1)
+    os.mkfifo(tmp_path / "pipe")
+    family("aaa", blocked_reading_a_pipe(tmp_path / "pipe"))
+    start = time.monotonic()
+    found = main.probe({"aaa": []}, 20, load=lambda: 1e9)
+    assert found["failed"]["aaa"].startswith("did not return within ")
+    assert time.monotonic() - start < 15
+
+
+@pytest.mark.parametrize(
+    ("seconds", "most", "load", "total"),
+    [(20, 30, 1, 20), (20, 30, 1.2, 24), (20, 30, 4, 30), (20, 300, 1e9, 80), (20, 0, 4, 20), (10, 5, 4, 10)],
+)
+def test_the_whole_probe_stretches_within_what_it_is_given(seconds, most, load, total):
+    assert main.total(seconds, most, main.stretch(lambda: load)) == pytest.approx(total)
+
+
+@pytest.mark.parametrize(
+    ("text", "cpus", "load"),
+    [
+        ("8.00 1.00 1.00 2/300 77", 4, 2.0),
+        ("0.10 1.00 1.00 13/300 77", 4, 3.0),
+        ("0.10 0.10 0.10 1/300 77", 4, 0.025),
+        ("", 4, 0.0),
+        ("nonsense", 4, 0.0),
+    ],
+)
+def test_load_is_what_waits_for_each_cpu(monkeypatch, tmp_path, text, cpus, load):
+    monkeypatch.setattr(main.read, "ROOT", str(tmp_path))
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/loadavg").write_text(text)
+    assert main.load_per_cpu(cpus) == pytest.approx(load)
+
+
+def test_a_host_that_does_not_tell_its_load_is_not_busy(monkeypatch, tmp_path):
+    monkeypatch.setattr(main.read, "ROOT", str(tmp_path))
+    assert main.load_per_cpu(4) == 0

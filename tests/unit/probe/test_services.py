@@ -131,12 +131,45 @@ def test_daemons_are_found_by_name_and_long_names_by_their_command(tree):
         {
             "/proc/1/comm": "systemd",
             "/proc/40/comm": "slurmd",
+            "/proc/40/status": "Uid:\t0\t0\t0\t0\n",
             "/proc/41/comm": "slurmstepd",
+            "/proc/41/status": "Uid:\t0\t0\t0\t0\n",
             "/proc/42/comm": "nvidia-cuda-mps",
+            "/proc/42/status": "Uid:\t0\t0\t0\t0\n",
             "/proc/42/cmdline": "/usr/bin/nvidia-cuda-mps-control\0-d\0",
         }
     )
     assert processes.running() == {"slurmd": [40], "nvidia-cuda-mps-control": [42]}
+
+
+@pytest.mark.parametrize(
+    ("uid", "program", "found"),
+    [
+        (0, "/usr/bin/kubelet", True),
+        (998, "/usr/bin/kubelet", True),
+        (1000, "/usr/bin/kubelet", False),
+        (0, "/bin/sh", False),
+    ],
+)
+def test_a_daemon_is_told_by_its_owner_and_its_program(tree, uid, program, found):
+    """The real user counts: a setuid program of anyone's has root as its effective user."""
+    status = f"Name:\tkubelet\nUid:\t{uid}\t0\t0\t0\n"
+    tree(
+        {
+            "/proc/1/comm": "systemd",
+            "/proc/40/comm": "kubelet",
+            "/proc/40/status": status,
+            "/proc/40/exe": f"-> {program}",
+        }
+    )
+    assert processes.running() == ({"kubelet": [40]} if found else {})
+
+
+def test_users_start_mps_as_well(tree):
+    words = "/usr/bin/nvidia-cuda-mps-control\0-d\0"
+    own = {"comm": "nvidia-cuda-mps", "status": "Uid:\t1000\t1000\t1000\t1000\n", "cmdline": words}
+    tree({"/proc/1/comm": "systemd", **{f"/proc/42/{name}": text for name, text in own.items()}})
+    assert processes.running() == {"nvidia-cuda-mps-control": [42]}
 
 
 def test_hidden_processes_are_unread_and_not_none(tree, collect):

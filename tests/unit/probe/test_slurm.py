@@ -20,6 +20,7 @@ FILES = {
     "/proc/1/comm": "systemd",
     "/usr/lib/systemd/system/slurmd.service": "",
     "/proc/7/comm": "slurmd",
+    "/proc/7/status": "Uid:\t0\t0\t0\t0\n",
     "/proc/7/cmdline": "/usr/sbin/slurmd\0-D\0-N\0gpu002\0",
     "/etc/slurm/slurm.conf": CONF,
     "/etc/slurm/common/alpha.conf": "TaskPlugin=task/affinity\n",
@@ -71,7 +72,14 @@ def test_slurmd_may_have_been_told_another_file(tree, collect):
 
 
 def test_a_configless_slurmd_left_its_files_under_run(tree, collect):
-    tree({"/proc/1/comm": "systemd", "/proc/7/comm": "slurmd", "/run/slurm/conf/slurm.conf": "Epilog=/e\n"})
+    tree(
+        {
+            "/proc/1/comm": "systemd",
+            "/proc/7/comm": "slurmd",
+            "/proc/7/status": "Uid:\t0\t0\t0\t0\n",
+            "/run/slurm/conf/slurm.conf": "Epilog=/e\n",
+        }
+    )
     assert collect("slurm")["slurm.config"]["value"]["file"] == "/run/slurm/conf/slurm.conf"
 
 

@@ -1,0 +1,60 @@
+"""Which file of systemd gives a daemon its limits: its unit's LimitX=, else DefaultLimitX= of the manager."""
+
+import os
+import re
+
+from . import read, services
+
+UNITS = {
+    "sshd": ("ssh.service", "sshd.service"),
+    "slurmd": ("slurmd.service",),
+    "containerd": ("containerd.service",),
+    "dockerd": ("docker.service",),
+    "crio": ("crio.service",),
+    "kubelet": ("kubelet.service",),
+}
+"""Daemon → the names of the unit that runs it."""
+
+FACTORS = "KMGTPE"
+
+
+def source(daemon, item, limit):
+    """Return which file sets a limit {"soft", "hard"} of a daemon; empty if none does or they cannot be read.
+
+    A file that says something else does not decide: the text says that it differs.
+    """
+    key = "Limit" + item.upper()
+    try:
+        found = _unit_setting(UNITS[daemon], key) or services.file_setting("system.conf", "Default" + key)
+    except OSError:
+        return ""
+    if not found:
+        return ""
+    place = "{file} line {line}".format(**found)
+    return (
+        place
+        if parse(found["value"]) == (limit["soft"], limit["hard"])
+        else "not as {} sets it ({})".format(place, found["value"])
+    )
+
+
+def _unit_setting(names, key):
+    """Return {value, file, line} of the last line of a unit and its drop-ins that sets `key`; None after an empty one."""
+    paths = [os.path.join(folder, name) for folder in read.UNIT_FOLDERS for name in names]
+    main = [path for path in paths if read.exists(path)][:1]
+    found = services.last_setting(main + read.first_that_wins([path + ".d" for path in paths], ".conf"), key)
+    return found if found and found["value"] else None
+
+
+def parse(text):
+    """Parse systemd's `8M`, `1024:infinity` into (soft, hard); None if it is neither."""
+    first, _, second = text.partition(":")
+    sides = [_side(each.strip()) for each in (first, second or first)]
+    return None if None in sides else tuple(sides)
+
+
+def _side(text):
+    found = re.match(r"(\d+)([{}]?)$".format(FACTORS), text)
+    if text == "infinity":
+        return "unlimited"
+    return int(found.group(1)) * 1024 ** (" " + FACTORS).index(found.group(2) or " ") if found else None

@@ -1,0 +1,72 @@
+"""Which udev rule sets an attribute of a disk's queue."""
+
+import fnmatch
+import re
+
+from . import read
+
+FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.d")
+FOLDERS += ("/usr/lib/udev/rules.d", "/lib/udev/rules.d")
+PART = re.compile(r'([A-Z_]+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|=)\s*"([^"]*)"')
+PASSING = ("ACTION", "SUBSYSTEM")
+"""Matches that every disk passes when it appears."""
+
+
+def rules(attribute):
+    """Return (file, line, {(key, operator): text}) of the rules that set ATTR{queue/ATTRIBUTE}, in udev's order."""
+    found, key = [], ("ATTR{queue/" + attribute + "}", "=")
+    for path in read.first_that_wins(FOLDERS, ".rules"):
+        for number, line in _lines(read.text_or(path)):
+            parts = {(name, "=" if sign == ":=" else sign): text for name, sign, text in PART.findall(line)}
+            if key in parts:
+                found.append((path, number, parts))
+    return found
+
+
+def _lines(content):
+    """Yield (number of the first line, text) of each rule: a backslash at its end continues a line."""
+    whole, first = "", 0
+    for number, line in enumerate(content.splitlines(), 1):
+        first = first if whole else number
+        whole += line.strip()
+        if whole.endswith("\\"):
+            whole = whole[:-1] + " "
+            continue
+        if not whole.startswith("#"):
+            yield first, whole
+        whole = ""
+
+
+def decides(found, attribute, disk, rotational, now):
+    """Return the rule that set what is there now: the last one for this disk, if that is its value; else absent.
+
+    A rule with a match that only udev can judge is not named, and neither is any rule before it.
+    """
+    ours = [(path, number, parts) for path, number, parts in found if _covers(parts, disk, rotational) is not False]
+    if not ours:
+        return read.absent("no udev rule sets it")
+    path, number, parts = ours[-1]
+    text = parts["ATTR{queue/" + attribute + "}", "="]
+    if text != now or not _covers(parts, disk, rotational):
+        return read.absent("no udev rule is known to have set it")
+    return read.value({"value": text, "file": path, "line": number})
+
+
+def _covers(parts, disk, rotational):
+    """Return whether a rule is for this disk; None if that is not known."""
+    known = True
+    for (key, sign), text in parts.items():
+        if sign not in ("==", "!="):
+            continue
+        if key == "KERNEL":
+            same = any(fnmatch.fnmatchcase(disk, each) for each in text.split("|"))
+        elif key == "ATTR{queue/rotational}":
+            same = text == str(int(rotational))
+        elif key in PASSING:
+            continue
+        else:
+            known = None
+            continue
+        if same != (sign == "=="):
+            return False
+    return known
