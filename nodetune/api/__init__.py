@@ -13,7 +13,7 @@ from nodetune.api.conditions import (
     VIRTUAL,
 )
 from nodetune.api.facts_view import FactAbsentError, FactsView
-from nodetune.api.model import Absent, Check, Each, Fact, Observe, Ref, Unread, Value, When
+from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
 from nodetune.api.remedies import (
     block_queue,
@@ -49,6 +49,7 @@ __all__ = [
     "Absent",
     "AtLeast",
     "AtMost",
+    "Cause",
     "Check",
     "Each",
     "Empty",

@@ -122,6 +122,10 @@ Observe = Callable[[Any], Any]
 """facts view → a value, or a dict of subject → value (see audit.View)."""
 
 
+Cause = Callable[[Any, tuple[str, ...]], str]
+"""(facts view, failing subjects) → what made the value what it is, such as a file; empty if that is not known."""
+
+
 @dataclass(frozen=True)
 class Check:
     """One fault that a host can have. `id`, `area` and `doc` come from the file that holds it.
@@ -129,6 +133,9 @@ class Check:
     What is judged is the fact named `fact`, or what `observe` computes from the facts in `needs`.
     `accept` judges it; `set` is what a fix would write (a value, or a Ref to a fact).
     `absent` says what it means when the thing is not there: skip, pass or fail.
+    `cause` adds to a finding what made the value what it is, from the same `needs`. `ceiling` names a kernel parameter's
+    fact that caps what the fix can reach: while `accept` refuses its value, no fix is planned. `part_of` names a check of
+    the same cause: where both fail, its finding reports this one too.
     """
 
     accept: Any
@@ -136,6 +143,9 @@ class Check:
     remedy: Remedy
     fact: str | None = None
     observe: Observe | None = None
+    cause: Cause | None = None
+    ceiling: str = ""
+    part_of: str = ""
     needs: tuple[str, ...] = ()
     set: Any = None
     applies: tuple[When, ...] = ()
@@ -184,7 +194,7 @@ class Finding:
 
     `subjects` maps each failing (or unreadable) subject to what was observed there; `odd` names those that
     differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
-    boot would lose.
+    boot would lose. `part_of` names the failing check whose finding reports this one too.
     """
 
     check: str
@@ -200,6 +210,7 @@ class Finding:
     fix: Fix | None = None
     manual: str = ""
     gates: bool = False
+    part_of: str = ""
 
 
 @dataclass(frozen=True)
@@ -237,3 +248,7 @@ class HostResult:
 
     def failing(self) -> Iterator[Finding]:
         return (found for found in self.findings if found.status == "fail")
+
+    def causes(self) -> Iterator[Finding]:
+        """Return the failing findings without those that another one reports too."""
+        return (found for found in self.failing() if not found.part_of)

@@ -93,7 +93,8 @@ def cpufreq(attribute: str) -> Remedy:
 
 def irq_affinity() -> Remedy:
     """Place interrupts on the CPUs local to their device, again at each boot."""
-    return Remedy("irq_affinity", "interrupts", file="/etc/systemd/system/nodetune-irq.service")
+    service = "service restart"  # irqbalance restarts, or is stopped where it cannot be told to leave interrupts alone
+    return Remedy("irq_affinity", "interrupts", disruption=service, file="/etc/systemd/system/nodetune-irq.service")
 
 
 def swap_off() -> Remedy:
@@ -124,10 +125,9 @@ def docker_daemon(key: str) -> Remedy:
 
 
 def gpu(setting: str, disruption: str = "none") -> Remedy:
-    """Change a setting of GPUs through NVML; a systemd unit restores it at boot."""
-    return Remedy(
-        "gpu", setting, disruption=disruption, file="/etc/systemd/system/nodetune-gpu.service", per_subject=True
-    )
+    """Change a setting of GPUs through NVML; a systemd unit restores it at boot. ECC is kept by the GPU itself."""
+    file = "" if setting == "ecc_mode" else "/etc/systemd/system/nodetune-gpu.service"
+    return Remedy("gpu", setting, disruption=disruption, file=file, per_subject=True)
 
 
 def manual(steps: str) -> Remedy:

@@ -10,12 +10,12 @@ from pathlib import Path
 
 from nodetune.api.model import Finding, HostFacts, HostResult, Waiver
 from nodetune.audit import evaluate, fleet
+from nodetune.audit.one_cause import OneCause
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing
-from nodetune.foundation import text
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target
 
@@ -29,17 +29,17 @@ class Auditor:
     def __init__(self, choice: Selection, today: str = "") -> None:
         self._choice = choice
         self._today = today or _today()
-        self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[evaluate.Prepared]]] = {}
+        self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[evaluate.Prepared], OneCause]] = {}
 
-    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], str]:
-        """Return the profile of a host, its prepared checks, and why it is this profile."""
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], OneCause, str]:
+        """Return the profile of a host, its prepared checks, what joins findings, and why it is this profile."""
         given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
         names, reason = profile.matching(facts, given)
         if names not in self._resolved:
             chosen = profile.resolve(names, self._choice.site)
-            wanted = (check for check in chosen.checks if self._choice.wants(check))
+            wanted = [check for check in chosen.checks if self._choice.wants(check)]
             ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
-            self._resolved[names] = chosen, ready
+            self._resolved[names] = chosen, ready, OneCause(wanted)
         return *self._resolved[names], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
@@ -75,11 +75,16 @@ class Auditor:
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """Judge the facts of one host."""
-        chosen, ready, reason = self._profile_of(facts)
+        chosen, ready, causes, reason = self._profile_of(facts)
         findings = evaluate.audit(ready, facts)
         waived = _waived(findings, chosen.waivers, facts.host, self._today)
         return HostResult(
-            facts.host, "ok", findings=waived, profile=chosen.name, profile_reason=reason, seconds=seconds
+            facts.host,
+            "ok",
+            findings=causes.joined(waived),
+            profile=chosen.name,
+            profile_reason=reason,
+            seconds=seconds,
         )
 
     def audit(self, probed: HostResult) -> HostResult:

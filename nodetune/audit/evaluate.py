@@ -9,6 +9,7 @@ from nodetune.api import predicates
 from nodetune.api.derived import lookup, raw_needs
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError, value_of
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
+from nodetune.audit import boot_units
 from nodetune.facts.memo import FORMS, ResultCache
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.stats import agreed
@@ -16,16 +17,24 @@ from nodetune.foundation.stats import agreed
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
 """What the verdicts over several subjects come to: the first of these that any subject has."""
 
+MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
+"""What a fact of an unexpected shape may raise."""
+
+LOADED = ("sysctl", "sysfs")
+"""Remedies whose files a command may load at any time, as anybody may write another value."""
+
+
 LONGEST = 4000
 """Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
 
 
 def declared(check: Check) -> set[str]:
     """Return every fact name that judging the check may need."""
-    names = {*check.needs, *predicates.refs(check.accept), *predicates.refs(check.set)}
+    names = {*check.needs, *boot_units.needs(check), *predicates.refs(check.accept), *predicates.refs(check.set)}
     for when in check.applies:
         names |= {when.fact} | predicates.refs(when.accept)
-    return names | {name for name in (check.fact, check.remedy.persisted) if name}
+    ceiling = (check.ceiling, f"persisted.{check.ceiling}") if check.ceiling else ()
+    return names | {name for name in (check.fact, check.remedy.persisted, *ceiling) if name}
 
 
 def required_facts(checks: Iterable[Check]) -> set[str]:
@@ -91,7 +100,7 @@ class Prepared:
             return self._absent(view, str(absent))
         except FactUnreadError as unread:
             return self._finding("unknown", reason=str(unread))
-        except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError) as problem:
+        except MALFORMED as problem:
             # A host may send any shape of data; what a check cannot make sense of is no verdict, and no traceback.
             return self._finding(
                 "unknown", reason=f"the facts have an unexpected shape: {plain_text.plain(repr(problem), 120)}"
@@ -145,7 +154,7 @@ class Prepared:
     def _judge_value(self, view: FactsView, value: Any) -> Finding:
         accept, wanted = self._accept_for(view)
         if not accept.test(value):
-            return self._failing(view, self._show(value), wanted, reason=self._who_decides(view))
+            return self._failing(view, self._show(value), wanted, reason=self._why(view, value))
         lost = self._lost_at_boot(view, accept)
         if lost:
             return self._failing(view, f"{self._show(value)} now", wanted, reason=lost)
@@ -161,7 +170,8 @@ class Prepared:
         observed = plain_text.folded(chosen)
         if status == "fail":
             odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
-            return self._failing(view, observed, wanted, subjects=chosen, peers=len(of), odd=odd)
+            why = self._why(view, subjects=tuple(chosen))
+            return self._failing(view, observed, wanted, reason=why, subjects=chosen, peers=len(of), odd=odd)
         if status == "pass":
             return self._finding("pass", observed=observed, wanted=wanted, peers=len(of))
         return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
@@ -215,11 +225,36 @@ class Prepared:
             return ""
         return f"no file keeps it: the next boot starts from {self._show(default)}"
 
-    def _who_decides(self, view: FactsView) -> str:
-        persisted = self._persisted(view)
-        if persisted is None or isinstance(persisted, Unread):
+    def _why(self, view: FactsView, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
+        """Return what made the value what it is, as far as that is known."""
+        return "; ".join(filter(None, (self._who_decides(view, value), self._cause(view, subjects), self._cap(view))))
+
+    def _cause(self, view: FactsView, subjects: tuple[str, ...]) -> str:
+        """Return the cause that the check knows. A fact that it cannot make sense of costs the cause, not the verdict."""
+        try:
+            return self.check.cause(view, subjects) if self.check.cause else ""
+        except (FactAbsentError, FactUnreadError, *MALFORMED):
             return ""
-        return f"set by {_place(persisted)} ({self._show(persisted['value'])})"
+
+    def _cap(self, view: FactsView) -> str:
+        """Return which kernel parameter keeps the fix from reaching an accepted value; empty if none does."""
+        value = view.readable(self.check.ceiling) if self.check.ceiling else None
+        if type(value) is not int or self._accept_for(view)[0].test(value):
+            return ""
+        name = self.check.ceiling.removeprefix("sysctl.")
+        placed = view.readable(f"persisted.{self.check.ceiling}") or {}
+        return f"{name} = {value} caps it" + (f", set by {_place(placed)}" if placed.get("value") == value else "")
+
+    def _who_decides(self, view: FactsView, value: Any) -> str:
+        """Return which file sets the value now. A file with another value does not: the next boot sets that one."""
+        persisted = self._persisted(view)
+        if value is None or persisted is None or isinstance(persisted, Unread):
+            return ""
+        shown = self._show(persisted["value"])
+        if persisted["value"] == value:
+            return f"set by {_place(persisted)} ({shown})"
+        why = "; changed at run time, or that file is not loaded yet" if self.check.remedy.kind in LOADED else ""
+        return f"the next boot sets {shown}: {_place(persisted)}{why}"
 
     def _show(self, value: Any) -> str:
         return plain_text.value(value, self.check.unit)
@@ -232,11 +267,14 @@ class Prepared:
 
     def _failing(self, view: FactsView, observed: str, wanted: str, **more: Any) -> Finding:
         remedy, fix = self.check.remedy, None
+        more["reason"] = more.get("reason") or boot_units.why_not_set(self.check, view)
         value = self._value_to_set(view)
         if remedy.kind != "manual" and value is not None:
             subjects = tuple(more.get("subjects", ())) if remedy.per_subject else ()
             where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
-            fix = Fix(*where, subjects, self.check.unit, remedy.params)
+            cap, top = self._cap(view), self.check.ceiling.removeprefix("sysctl.")
+            ceiling = {"ceiling": {"sysctl": top, "reason": cap}} if cap else {}
+            fix = Fix(*where, subjects, self.check.unit, {**remedy.params, **ceiling})
         return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
 
     def _value_to_set(self, view: FactsView) -> Any:

@@ -1,15 +1,47 @@
-"""What a check's docstring teaches, taken apart by its fixed headings."""
+"""What a check's docstring teaches, taken apart by its fixed headings, and what it wants and writes, in words."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import Any
 
 from nodetune.api import predicates
 from nodetune.api.model import Check, disruption_name
 from nodetune.foundation import text
 
-HEADINGS = ("Why it matters", "Confirm manually", "Side effects of the fix", "Sources")
+HEADINGS = (
+    "Why it matters",
+    "Healthy exception",
+    "Does not gate",
+    "Confirm manually",
+    "Side effects of the fix",
+    "Sources",
+)
+OPTIONAL = ("Healthy exception", "Does not gate")
+"""Critical and high checks have the first: what looks like the fault and is none. Critical ones that hold no job say why."""
+
+FORMULAS = {
+    "cpu.count": "the number of CPUs",
+    "derived.min_free_kbytes": "1/2048 of RAM, 132 MiB to 1 GiB",
+    "derived.min_free_kbytes_ceiling": "5 % of RAM",
+    "derived.pid_max": "1024 for each CPU, 32768 or more",
+    "derived.tcp_buffer_bytes": "2 ms of the fastest link's traffic, 16 to 256 MiB",
+    "derived.tcp_rmem": "the first two as they are, then 2 ms of the fastest link's traffic, 16 to 256 MiB",
+    "derived.tcp_wmem": "the first two as they are, then 2 ms of the fastest link's traffic, 16 to 256 MiB",
+    "gpu.count": "the number of GPUs",
+    "gpu.default_applications_clock.sm": "the default of the board",
+    "gpu.driver_version": "the version of the loaded driver",
+    "gpu.ecc_mode": "the mode in force",
+    "gpu.max_pcie_link_generation": "the highest of GPU and slot",
+    "gpu.mig_mode": "the mode in force",
+    "gpu.power_management_default_limit": "the default of the board",
+    "gpu.power_management_limit": "the limit that is set",
+    "kernel.next": "the kernel of the next boot",
+    "kernel.nvidia_module_version": "the version of the loaded module",
+    "net.local_cpus": "the number of CPUs near the card",
+}
+"""A fact that a wanted value comes from → how it is worked out, as a person would say it."""
 
 
 @dataclass(frozen=True)
@@ -29,17 +61,35 @@ def explain(check: Check) -> Explanation:
 
 
 def wanted(check: Check) -> str:
-    """Describe what the check accepts; name values that are computed from facts."""
+    """Describe what the check accepts; say how values are worked out that come from facts."""
     if check.accept is None:
         return "left untouched"
-    named = predicates.resolve(check.accept, lambda name: f"({name.rpartition('.')[2].replace('_', ' ')})")
-    return predicates.as_predicate(named).describe(lambda value: text.value(value, check.unit))
+    worded = predicates.resolve(check.accept, formula)
+    return predicates.as_predicate(worded).describe(lambda value: text.value(value, check.unit))
+
+
+def formula(fact: str) -> str:
+    """Say how a value that comes from a fact is worked out."""
+    return FORMULAS.get(fact, f"the host's {fact}")
 
 
 def fix(check: Check) -> str:
-    """Describe the fix in one line."""
+    """Describe the fix in one line, with what it writes."""
     remedy = check.remedy
     if remedy.kind == "manual":
         return remedy.steps or "nothing to set"
+    if check.set is None:
+        return f"{remedy.kind.replace('_', ' ')} {remedy.target}: left untouched"
     where = f", persisted in {remedy.file}" if remedy.file else ""
-    return f"{remedy.kind.replace('_', ' ')} {remedy.target}{where} (disruption: {disruption_name(remedy.disruption)})"
+    disruption = f"disruption: {disruption_name(remedy.disruption)}"
+    return f"{remedy.kind.replace('_', ' ')} {remedy.target} = {_written(check)}{where} ({disruption})"
+
+
+def _written(check: Check) -> str:
+    """Return what a fix writes: as in the file, with its unit; a formula where it comes from facts."""
+    value: Any = predicates.resolve(check.set, formula)
+    if predicates.refs(check.set):
+        return f"({value})"
+    shown = text.setting(value, check.unit)
+    written = text.setting(value)
+    return written if shown == written or isinstance(value, bool) else f"{written} ({shown})"

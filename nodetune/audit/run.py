@@ -14,6 +14,8 @@ from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote import payload, pool
 
 PROBE_SECONDS = 20.0
+BUSY_SHARE = 0.75
+"""The share of a host's time that its probe may take if the host is busy. The rest is for the login and the answer."""
 
 
 def collect(
@@ -32,7 +34,7 @@ def collect(
 
 def _script(asked: Mapping[str, list[str]], reach: ConnectionOptions) -> tuple[bytes, str]:
     given = reach.options.seconds
-    return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given))
+    return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given), given * BUSY_SHARE)
 
 
 def probe_hosts(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
@@ -13,8 +12,9 @@ from nodetune import checks
 from nodetune.api import derived, predicates
 from nodetune.api.model import Check
 from nodetune.audit import evaluate, fleet
-from nodetune.config import profile
+from nodetune.config import intent, profile
 from nodetune.facts import document
+from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
 
 ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
@@ -64,6 +64,8 @@ class Selection:
         """Return the facts to collect: for the candidates, and for choosing the profile."""
         overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
+        if not self.profiles:
+            chosen_by |= set(intent.NEEDS)
         changed = set().union(
             *(
                 predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))
@@ -98,7 +100,7 @@ def comparing(choice: Selection, by: str = fleet.GPU, reference: str | None = No
 def _known(pattern: str, names: Iterable[str]) -> None:
     """Raise FileError if a pattern matches no id or area."""
     if not _matches(names, [pattern]):
-        near = get_close_matches(pattern, list(names), 3)
+        near = text.near(pattern, names)
         hint = f"did you mean {' or '.join(near)}? List all with" if near else "list them with"
         raise FileError(f"no check matches {pattern}: {hint}: nodetune checks")
 

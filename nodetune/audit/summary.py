@@ -16,7 +16,7 @@ Frozen: other people's scripts depend on them. The highest that holds wins."""
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts over all hosts. `failing` and `unknown` are by severity."""
+    """Counts over all hosts. `failing` and `unknown` are by severity; of findings of one cause, `failing` counts one."""
 
     hosts: int = 0
     reached: int = 0
@@ -36,7 +36,7 @@ def summarise(results: Iterable[HostResult]) -> Summary:
         reached += result.state == "ok"
         for found in result.findings:
             statuses[found.status] += 1
-            if found.status == "fail":
+            if found.status == "fail" and not found.part_of:
                 failing[found.severity] += 1
             elif found.status == "unknown":
                 unknown[found.severity] += 1

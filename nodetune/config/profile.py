@@ -17,6 +17,7 @@ from nodetune.api import derived, predicates
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Check, HostFacts, Waiver, When
 from nodetune.checks import fleet_comparisons
+from nodetune.config import intent
 from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
 FOLDER = paths.bundled("config/profiles")
 PROBE = Path(__file__).parents[1] / "probe"
-INTENT = "training"
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,15 @@ def _predicate(file: LocatedYaml, data: Any, *path: Any) -> predicates.Predicate
     try:
         found = predicates.from_data(data)
     except ValueError as problem:
-        file.fail(str(problem), *path)
+        file.fail(f"{problem}{_counts_in(*path)}", *path)
     for name in predicates.refs(found):
         _known_fact(file, name, *path)
     return found
+
+
+def _counts_in(key: str, check_id: Any, *_: Any) -> str:
+    unit = checks.load(check_id).unit if key == "checks" and check_id in checks.catalogue() else ""
+    return f"; this check counts in {unit}" if unit else ""
 
 
 def _known_fact(file: LocatedYaml, name: str, *path: Any) -> None:
@@ -165,11 +170,30 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         file.fail(yaml_lines.unknown(check_id, known, "check") + " (list them: nodetune checks)", *at)
     if given is None or isinstance(given, bool):
         return given
-    changed = dict(given)
+    changed = _in_units_of(file, check_id, given, at)
     if given.get("accept") is not None:
-        changed["accept"] = _predicate(file, given["accept"], *at, "accept")
+        changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
     if "set" in given:
-        changed["set"] = _value(file, given["set"], *at, "set")
+        changed["set"] = _value(file, changed["set"], *at, "set")
+    return changed
+
+
+def _in_units_of(file: LocatedYaml, check_id: str, given: Mapping[str, Any], at: tuple[Any, ...]) -> dict[str, Any]:
+    """Return an override whose quantities (256MiB) are numbers in the unit of the check."""
+    changed = dict(given)
+    if Path(file.file).parent == FOLDER:  # our own profiles count in the units of the checks
+        return changed
+    from nodetune.config import quantities
+
+    for key in ("accept", "set"):
+        if quantities.has_quantity(given.get(key)) and check_id in checks.catalogue():
+            check = checks.load(check_id)
+            if key == "set" and isinstance(check.set, str):  # the file of this setting has units of its own
+                continue
+            try:
+                changed[key] = quantities.converted(given[key], check.unit)
+            except ValueError as problem:
+                file.fail(f"{key}: {problem}", *at, key)
     return changed
 
 
@@ -183,11 +207,14 @@ def _value(file: LocatedYaml, given: Any, *path: Any) -> Any:
 def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
     """Return the stack for a host, and the reason in words.
 
-    The stack is base, the given profiles (by default the default intent), and the profiles whose conditions the facts
+    The stack is base, the given profiles (by default what the host is for), and the profiles whose conditions the facts
     meet. Raise FileError for a name that does not exist.
     """
-    asked = tuple(given) or (INTENT,)
-    chosen, reasons = list(named(asked)), ["as told"] if given else []
+    asked, why = tuple(given), "as told"
+    if not asked:
+        purpose, why = intent.of(facts)
+        asked = (purpose,)
+    chosen, reasons = list(named(asked)), [why]
     for name, overlay in shipped().items():
         reason = name not in chosen and overlay.when and _met(overlay.when, facts)
         if reason:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Mapping
 from functools import cache
@@ -38,6 +39,18 @@ def drivers() -> Mapping[str, Any]:
     """Return minimum versions, security fixes and the end of life of driver branches."""
     found: Mapping[str, Any] = _load("drivers")
     return found
+
+
+LASTS = datetime.timedelta(days=180)
+"""For so long a table of driver versions is taken as new: NVIDIA publishes a bulletin every few months."""
+
+
+def aged(today: datetime.date) -> str:
+    """Return a sentence about the age of the table of driver versions; empty while it is new."""
+    since: datetime.date = drivers()["as_of"]
+    if today - since <= LASTS:
+        return ""
+    return f"driver versions are judged by a table of {since}: newer security bulletins are not in it; upgrade nodetune"
 
 
 def version(text: str) -> tuple[int, ...]:

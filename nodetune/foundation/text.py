@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -28,7 +30,11 @@ def size(number: int) -> str:
         if abs(amount) < 1024 or unit == _BINARY[-1]:
             break
         amount /= 1024
-    return f"{amount:.3g} {unit}".strip() if unit else f"{number} bytes"
+    return f"{_three_digits(amount)} {unit}" if unit else f"{number} bytes"
+
+
+def _three_digits(amount: float) -> str:
+    return f"{amount:.0f}" if abs(amount) >= 999.5 else f"{amount:.3g}"
 
 
 def _as_bytes(number: Any) -> str:
@@ -62,7 +68,23 @@ def value(item: Any, unit: str = "") -> str:
 def _number(item: float, unit: str) -> str:
     if unit in _UNITS:
         return _UNITS[unit](item)
-    return f"{item:g} {unit}".strip() if isinstance(item, float) else f"{item} {unit}".strip()
+    return f"{_plain_number(item)} {unit}".strip()
+
+
+def _plain_number(item: float) -> str:
+    """Return a number without an exponent where it is large."""
+    if isinstance(item, float) and abs(item) < 1e15:
+        return f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
+    return str(item)
+
+
+def setting(item: Any, unit: str = "") -> str:
+    """Return what a fix sets: a structure or several numbers as in their file, anything else as `value` does."""
+    if isinstance(item, Mapping):
+        return plain(json.dumps(item))
+    if isinstance(item, list | tuple):
+        return " ".join(value(each) for each in item)
+    return value(item, unit)
 
 
 def folded(seen: Mapping[str, str]) -> str:
@@ -96,6 +118,13 @@ def _run(stem: str, first: int | None, last: int | None) -> str:
     if first is None:
         return stem
     return f"{stem}{first}" if first == last else f"{stem}{first}-{last}"
+
+
+def near(word: str, names: Iterable[str], most: int = 3) -> list[str]:
+    """Return the names that a user may have meant: those that contain the word, else those that look like it."""
+    known = list(names)
+    within = [name for name in known if word and word in name]
+    return sorted(within, key=lambda name: (len(name), name))[:most] or get_close_matches(word, known, most)
 
 
 def count(number: int, word: str) -> str:

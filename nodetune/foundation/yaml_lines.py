@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import yaml
 
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 
 
 class FileError(UserError):

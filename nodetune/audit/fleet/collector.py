@@ -12,7 +12,7 @@ from nodetune.api.model import FleetFinding, HostFacts
 from nodetune.audit.fleet.cohorts import GPU, Grouping, Key
 from nodetune.checks.fleet_comparisons import Comparison, every
 from nodetune.facts.memo import ResultCache
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 
 if TYPE_CHECKING:
     from nodetune.audit.fleet.observations import Entry

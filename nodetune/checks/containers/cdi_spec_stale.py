@@ -3,6 +3,7 @@
 Why it matters: The CDI specification lists the driver's files by name. A driver update replaces these files. Every
 container that requests a GPU then fails to start (failed to fulfil mount request) until the specification is
 regenerated.
+Healthy exception: A specification that names no driver version cannot be compared.
 Confirm manually: grep -o 'libcuda.so.[0-9.]*' /etc/cdi/nvidia.yaml | sort -u; cat /proc/driver/nvidia/version
 Side effects of the fix: None. Running containers keep the files that they have.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html

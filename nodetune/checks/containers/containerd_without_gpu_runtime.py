@@ -2,6 +2,7 @@
 
 Why it matters: containerd has neither a runtime called nvidia nor a CDI specification of the GPUs. The device plugin
 itself then finds no GPU. Pods that request a GPU never start.
+Healthy exception: Pods that get their GPUs through CDI need no runtime called nvidia.
 Confirm manually: containerd config dump | grep -A3 -i nvidia; ls /etc/cdi /run/cdi
 Side effects of the fix: containerd restarts. Running containers continue.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html

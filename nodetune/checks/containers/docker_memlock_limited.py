@@ -35,5 +35,6 @@ CHECK = Check(
     applies=(RDMA,),
     unit="bytes",
     remedy=docker_daemon("default-ulimits"),
+    part_of="memlock-limited",
     severity="medium",
 )

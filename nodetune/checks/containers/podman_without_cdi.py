@@ -1,7 +1,7 @@
 """podman has no CDI specification for the GPUs.
 
 Why it matters: podman provides GPUs through CDI only (--device nvidia.com/gpu=all). Without a specification, such a
-container does not start. If nobody runs GPU containers with podman on this host, waive this finding.
+container does not start. Where there is another engine, podman is judged not to run GPU containers: distributions install it by default.
 Confirm manually: nvidia-ctk cdi list
 Side effects of the fix: None.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/cdi-support.html
@@ -11,8 +11,8 @@ from nodetune.api import CONTAINERS, GPU_ON_PCI, Check, Empty, FactAbsentError, 
 
 
 def observe(facts: FactsView) -> str:
-    if "podman" not in facts["containers.engines"] or facts.get("containers.toolkit") is None:
-        raise FactAbsentError("podman or the NVIDIA Container Toolkit is not installed")
+    if set(facts["containers.engines"]) != {"podman"} or facts.get("containers.toolkit") is None:
+        raise FactAbsentError("podman is not the only engine, or the NVIDIA Container Toolkit is not installed")
     return "" if facts["containers.cdi"] else "no specification"
 
 

@@ -3,6 +3,7 @@
 Why it matters: The scheduler cannot give offline cores to any job. CPU lists written for a full node (rank bindings,
 Slurm's gres.conf, interrupt affinities) name CPUs that are not there. EPYC hosts with 256 threads or more come up with
 255 CPUs when the IOMMU is off: interrupts for CPUs above 254 need x2APIC, and x2APIC needs the IOMMU.
+Healthy exception: The second threads of the cores are offline where SMT is off.
 Confirm manually: lscpu | grep -iE 'on-line|off-line'
 Side effects of the fix: None for running work. Slurm reports the node's full CPU count again after slurmd restarts.
 Sources: https://docs.kernel.org/core-api/cpu_hotplug.html ;

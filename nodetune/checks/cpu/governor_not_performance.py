@@ -3,6 +3,7 @@
 Why it matters: Other governors raise the clock only after a CPU has been busy for a while. The threads that feed GPUs
 (launching kernels, NCCL proxies, data loaders) work in short bursts. They therefore run at a low clock while a GPU
 waits for them. One slow rank delays all other ranks of a job.
+Healthy exception: A virtual machine without frequency control has no governor.
 Confirm manually: cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor | sort | uniq -c
 Side effects of the fix: CPUs use more power when idle or lightly loaded. power-profiles-daemon, tuned or a BMC policy
 may change the governor back: let only one of them control it. With intel_pstate or amd-pstate in active mode, the

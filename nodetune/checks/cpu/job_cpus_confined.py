@@ -3,6 +3,8 @@
 Why it matters: AllowedCPUs= on system.slice keeps daemons off the cores of jobs, unless jobs run in that slice too.
 With control groups v2, Slurm puts every job under system.slice/slurmstepd.scope, and Docker puts containers there. A
 slice confined to four cores then gives a whole training job four cores. Kubernetes pods have their own slice.
+Healthy exception: Daemons may be confined to a few CPUs where no job runs in system.slice: Kubernetes pods have their
+own slice.
 Confirm manually: cat /sys/fs/cgroup/system.slice/cpuset.cpus.effective; systemctl show -p AllowedCPUs system.slice
 Side effects of the fix: System daemons may run on every CPU again until they are confined one by one.
 Sources: https://slurm.schedmd.com/cgroup_v2.html ;

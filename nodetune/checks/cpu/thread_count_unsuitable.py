@@ -22,18 +22,20 @@ MANY_CORES = 8
 
 def observe(facts: FactsView) -> Any:
     """Return the problem of each thread count setting."""
-    share = facts["cpu.cores"] // len(facts["pci.gpus"])
+    cores, gpus = facts["cpu.cores"], len(facts["pci.gpus"])
+    share = cores // gpus
+    there = f"with {share} cores per GPU" if share else f"with {cores} cores for {gpus} GPUs"
     settings = facts["cpu.thread_settings"].items()
-    return {name: _problem(text, share) for name, text in settings if name.endswith("_THREADS")} or []
+    return {name: _problem(text, share, there) for name, text in settings if name.endswith("_THREADS")} or []
 
 
-def _problem(text: str, share: int) -> Any:
+def _problem(text: str, share: int, there: str) -> Any:
     number = re.match(r"\d{1,6}\b", text)
     if number is None:
-        return f"{text} (all CPUs), with {share} cores per GPU" if "nproc" in text else []
+        return f"{text} (all CPUs), {there}" if "nproc" in text else []
     threads = int(number[0])
-    if threads > share or (threads == 1 and share >= MANY_CORES):
-        return f"{threads}, with {share} cores per GPU"
+    if threads > max(share, 1) or (threads == 1 and share >= MANY_CORES):
+        return f"{threads}, {there}"
     return []
 
 

@@ -11,8 +11,9 @@ Sources: https://docs.nvidia.com/certification-programs/nvidia-certified-configu
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, manual
 
 
-def observe(facts: FactsView) -> int:
-    return int(facts["cpu.cores"] // len(facts["pci.gpus"]))
+def observe(facts: FactsView) -> float:
+    share: float = facts["cpu.cores"] / len(facts["pci.gpus"])
+    return int(share) if share >= 1 else round(share, 2)
 
 
 CHECK = Check(

@@ -2,6 +2,7 @@
 
 Why it matters: GPUs behind the fan reach their thermal limit and slow down. Every synchronous job runs at the speed of
 its slowest GPU.
+Healthy exception: A place without a fan has no reading.
 Confirm manually: ipmitool sdr type Fan
 Side effects of the fix: Most fans can be replaced while the machine runs. Do it quickly: the other fans cannot
 compensate for long.

@@ -3,6 +3,7 @@
 Why it matters: Data-centre GPUs map all of their memory (BAR1: 128 GiB on an H100, 256 GiB on an H200). If the firmware
 assigns no addresses above 4 GiB, the window shrinks to 256 MiB or nothing. GPUDirect RDMA and Storage can then map only
 a small part at a time, or fall back to copies through host memory. The driver may refuse the GPU.
+Healthy exception: A T4 and GeForce cards show 256 MiB by design.
 Confirm manually: lspci -vv -s BDF | grep Region; nvidia-smi -q -d MEMORY | grep -A1 BAR1
 Side effects of the fix: The change needs a reboot into the firmware setup. Very old devices may not get addresses.
 Sources: https://rocm.docs.amd.com/en/latest/how-to/system-optimization/mi300x.html (above 4G decoding) ;

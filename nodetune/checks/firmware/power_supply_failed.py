@@ -2,6 +2,7 @@
 
 Why it matters: Eight-GPU machines need several power supplies at full load. With one missing, the machine at best loses
 redundancy. At worst the board slows the GPUs (power brake), or the machine stops under the next full-load job.
+Healthy exception: A place without a power supply has no reading.
 Confirm manually: ipmitool sdr type "Power Supply"
 Side effects of the fix: None. Power supplies can be replaced while the machine runs.
 Sources: https://github.com/ipmitool/ipmitool ;

@@ -1,6 +1,8 @@
-"""Find GPUs whose SM clock a setting limits, for two checks."""
+"""Find GPUs whose clocks a setting limits, and what is a decision for all GPUs of a host."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from nodetune.api import FactsView
 
@@ -11,7 +13,9 @@ NEEDS = (
     "gpu.applications_clock.sm",
     "gpu.default_applications_clock.sm",
 )
+MEMORY_NEEDS = ("gpu.performance_state", "gpu.clock_info.memory", "gpu.max_clock_info.memory")
 ALIKE = 0.98
+MEMORY_TOLERANCE = 0.99
 
 
 def held_down(facts: FactsView) -> dict[str, str]:
@@ -31,3 +35,19 @@ def is_decision(facts: FactsView, held: dict[str, str]) -> bool:
     """Return whether all of several GPUs are held at the same clock: somebody wants it so."""
     clocks = [facts["gpu.clock_info.sm"][name] for name in held]
     return len(held) > 1 and all(held.values()) and min(clocks) >= max(clocks) * ALIKE
+
+
+def judged_memory_clocks(facts: FactsView) -> dict[str, int]:
+    """Return the memory clocks of the GPUs in the highest performance state."""
+    states, most = facts["gpu.performance_state"], facts["gpu.max_clock_info.memory"]
+    clocks: dict[str, int] = facts["gpu.clock_info.memory"]
+    return {name: clock for name, clock in clocks.items() if states.get(name) == 0 and name in most}
+
+
+def below_alike(clocks: Mapping[str, int], most: Mapping[str, int], tolerance: float = 1.0) -> dict[str, str]:
+    """Return GPU → its clock, if all of several GPUs have one clock below `most`: somebody wants it so."""
+    known = {name: clock for name, clock in clocks.items() if name in most}
+    low = len(known) > 1 and all(clock < most[name] * tolerance for name, clock in known.items())
+    if not low or min(known.values()) < max(known.values()) * ALIKE:
+        return {}
+    return {name: f"{clock} of {most[name]} MHz" for name, clock in known.items()}

@@ -46,16 +46,16 @@ SUSPECT = {
 """Xids that often come from a link or memory that begins to fail, and sometimes only from a program."""
 
 
-def by_gpu(events: Iterable[Mapping[str, Any]], meanings: Mapping[int, str]) -> dict[str, list[str]]:
+def by_gpu(events: Iterable[Mapping[str, Any]], described: Mapping[int, str]) -> dict[str, list[str]]:
     """Return GPU address → one text per kind of Xid logged there: `Xid 79 GPU has fallen off the bus (2 times)`."""
     counted: dict[str, dict[int, int]] = {}
     for event in events:
-        if event["xid"] in meanings:
+        if event["xid"] in described:
             counts = counted.setdefault(event["bdf"], {})
             counts[event["xid"]] = counts.get(event["xid"], 0) + 1
     return {
         bdf: [
-            f"Xid {xid} {meanings[xid]}" + (f" ({count} times)" if count > 1 else "") for xid, count in counts.items()
+            f"Xid {xid} {described[xid]}" + (f" ({count} times)" if count > 1 else "") for xid, count in counts.items()
         ]
         for bdf, counts in counted.items()
     }

@@ -2,6 +2,7 @@
 
 Why it matters: NVLink-C2C is the path from the GPU to the host. Without it, all transfers use a narrow PCIe link, and
 coherent memory is not available.
+Healthy exception: Only superchips have NVLink-C2C.
 Confirm manually: nvidia-smi -q | grep -i c2c
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

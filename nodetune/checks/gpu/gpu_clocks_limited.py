@@ -1,4 +1,4 @@
-"""A clock setting limits the SM clocks of all GPUs alike.
+"""A clock setting limits the clocks of all GPUs alike.
 
 Why it matters: All GPUs of the host are held at one clock below their maximum. Sites do this on purpose, for energy or
 for even results. The check reports it to explain slower results and changes nothing.
@@ -9,19 +9,41 @@ https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._clock_setting import NEEDS, held_down, is_decision
+from nodetune.checks.gpu._clock_setting import (
+    MEMORY_NEEDS,
+    MEMORY_TOLERANCE,
+    NEEDS,
+    below_alike,
+    held_down,
+    is_decision,
+    judged_memory_clocks,
+)
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     held = held_down(facts)
-    return held if is_decision(facts, held) else dict.fromkeys(held, "")
+    if is_decision(facts, held):
+        return held
+    setting = facts.readable("gpu.applications_clock.sm", {})
+    applications = below_alike(setting, facts.readable("gpu.default_applications_clock.sm", {}))
+    return applications or _memory(facts) or dict.fromkeys(held, "")
+
+
+def _memory(facts: FactsView) -> dict[str, str]:
+    """Return the memory clock of each GPU, if all have one below the maximum."""
+    if any(facts.readable(name) is None for name in MEMORY_NEEDS):
+        return {}
+    clocks = below_alike(judged_memory_clocks(facts), facts["gpu.max_clock_info.memory"], MEMORY_TOLERANCE)
+    return {name: f"memory {clock}" for name, clock in clocks.items()}
 
 
 CHECK = Check(
-    needs=NEEDS,
+    needs=(*NEEDS, *MEMORY_NEEDS),
     observe=observe,
     accept=Empty("no common limit"),
     applies=(GPU,),
-    remedy=manual("If this is not intended: nvidia-smi -rgc, and look for what locks the clocks at boot."),
+    remedy=manual(
+        "If this is not intended: nvidia-smi -rgc (memory: -rmc), and look for what locks the clocks at boot."
+    ),
     severity="info",
 )

@@ -3,6 +3,8 @@
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. By default the check expects
 at least one GPU. A site file sets the number that its hosts have (accept: 8). Where the platform tells the number,
 gpus-fewer-than-platform compares with it.
+Healthy exception: A host without an NVIDIA GPU on the PCI bus has none to count.
+Does not gate: Slurm itself takes out of service a node with fewer GPUs than gres.conf lists.
 Confirm manually: nvidia-smi -L | wc -l
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

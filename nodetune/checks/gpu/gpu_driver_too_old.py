@@ -2,6 +2,7 @@
 
 Why it matters: NVIDIA publishes a minimum driver version for some models, and for MIG on each model. With an older
 driver, the GPU may work only in part, or the driver may refuse MIG instances.
+Healthy exception: No minimum is published for some models.
 Confirm manually: nvidia-smi --query-gpu=name,driver_version --format=csv
 Side effects of the fix: A new driver requires all GPU programs to end, and usually a reboot. Fabric Manager must move
 to the same version.

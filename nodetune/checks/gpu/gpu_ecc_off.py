@@ -2,6 +2,8 @@
 
 Why it matters: Without ECC, a bit flip reaches results and checkpoints without a trace. The check ignores GPUs whose
 factory default is off (workstation and GeForce cards).
+Healthy exception: Workstation and GeForce cards leave the factory with ECC off.
+Does not gate: Jobs run, and a site may have decided so.
 Confirm manually: nvidia-smi --query-gpu=index,ecc.mode.current,ecc.mode.pending --format=csv
 Side effects of the fix: Takes effect with the next GPU reset or reboot. On GDDR cards about 6 % of memory and some
 bandwidth go to ECC.

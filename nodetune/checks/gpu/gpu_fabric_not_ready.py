@@ -3,28 +3,38 @@
 Why it matters: On NVSwitch systems from Hopper on, CUDA does not start before the fabric is ready, and programs end
 with error 802 (system not yet initialized). The usual cause is a Fabric Manager that is not running or whose version
 differs from the driver's.
+Healthy exception: For some minutes after a boot, Fabric Manager may still be registering the GPUs.
+Does not gate: One reading does not tell a fabric that is stuck from GPUs that were reset a moment ago, as some sites
+do after each job. A status other than success is also seen on machines that work.
 Confirm manually: nvidia-smi -q | grep -A3 '    Fabric'
 Side effects of the fix: Starting Fabric Manager does not disturb a node whose GPUs cannot be used anyway.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html ;
-https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/33
+https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/33 ;
+https://github.com/meta-pytorch/torchcomms/pull/936 (another status on machines that work)
 """
 
 from nodetune.api import GPU, Check, Equals, Fact, FactsView, Unread, manual
 from nodetune.checks.gpu._each import each
 
+BOOT_SECONDS = 300
+"""After a boot, in which the driver and Fabric Manager may still be at work."""
+
 
 def observe(facts: FactsView) -> Fact:
-    return each(facts, "gpu.fabric", _state)
+    booting = facts.readable("host.uptime_s", BOOT_SECONDS) < BOOT_SECONDS
+    return each(facts, "gpu.fabric", lambda fabric: _state(fabric, booting))
 
 
-def _state(fabric: dict[str, str]) -> str | Unread:
+def _state(fabric: dict[str, str], booting: bool) -> str | Unread:
+    if fabric["state"] == "in_progress" and booting:
+        return Unread("the host has just booted, and the driver is registering the GPU: audit again in a few minutes")
     if fabric["state"] == "not_started":
         return Unread("the driver has not started to register the GPU: it is unclear whether this board needs a fabric")
     return f"{fabric['state']}, {fabric['status']}"
 
 
 CHECK = Check(
-    needs=("gpu.fabric",),
+    needs=("gpu.fabric", "host.uptime_s"),
     observe=observe,
     accept=Equals("completed, success"),
     applies=(GPU,),

@@ -2,6 +2,7 @@
 
 Why it matters: The fabric runs at reduced bandwidth, is rerouting, has lost its manager or is misconfigured.
 Collectives slow down or fail although every link looks up.
+Healthy exception: Drivers that do not report an aspect of the fabric's health leave it out.
 Confirm manually: nvidia-smi -q | grep -A12 '    Fabric'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlFabricDefs.html

@@ -2,6 +2,8 @@
 
 Why it matters: A process that outlived its job takes GPU memory and time from the next job. Audits also run on busy
 nodes, so the check applies only where a profile requires an idle host (after draining, in an epilog).
+Healthy exception: The check is off in every profile, because GPUs of a node with jobs are in use. A GPU may also list
+no processes at all.
 Confirm manually: nvidia-smi --query-compute-apps=pid,name,used_memory --format=csv
 Side effects of the fix: Ending a process loses its work.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

@@ -2,6 +2,7 @@
 
 Why it matters: NVML counts the GPU but cannot reach it. Every program that uses it fails or hangs, and tools that read
 all GPUs may hang with it.
+Healthy exception: A GPU that may not be read (no permission) is not lost.
 Confirm manually: nvidia-smi
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

@@ -2,24 +2,25 @@
 
 Why it matters: Memory bandwidth falls with the memory clock, and most training and inference kernels depend on it. The
 usual cause is a locked memory clock; a deferred lock survives reboots. The check judges only GPUs in the highest
-performance state. It tolerates one per cent: NVML reports 5000 of 5001 MHz on a healthy T4.
+performance state. It tolerates one per cent: NVML reports 5000 of 5001 MHz on a healthy T4. If
+all GPUs of the host have the same clock, that is a decision: see gpu-clocks-limited.
 Confirm manually: nvidia-smi --query-gpu=index,pstate,clocks.mem,clocks.max.mem --format=csv
 Side effects of the fix: None known. A deferred lock ends with the next GPU reset.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
-from nodetune.api import GPU, Check, Empty, FactsView, gpu
-
-TOLERANCE = 0.99
+from nodetune.api import GPU, Check, Empty, FactAbsentError, FactsView, gpu
+from nodetune.checks.gpu._clock_setting import MEMORY_TOLERANCE, below_alike, judged_memory_clocks
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    states, most = facts["gpu.performance_state"], facts["gpu.max_clock_info.memory"]
+    clocks, most = judged_memory_clocks(facts), facts["gpu.max_clock_info.memory"]
+    if below_alike(clocks, most, MEMORY_TOLERANCE):
+        raise FactAbsentError("one memory clock on all GPUs: a decision")
     return {
-        name: f"{clock} of {most[name]} MHz" if clock < most[name] * TOLERANCE else ""
-        for name, clock in facts["gpu.clock_info.memory"].items()
-        if states.get(name) == 0 and name in most
+        name: f"{clock} of {most[name]} MHz" if clock < most[name] * MEMORY_TOLERANCE else ""
+        for name, clock in clocks.items()
     }
 
 

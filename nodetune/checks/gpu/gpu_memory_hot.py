@@ -2,6 +2,7 @@
 
 Why it matters: HBM that is too hot is refreshed more often, and then the GPU slows down. Over time, heat causes more
 bad rows.
+Healthy exception: Many cards report no temperature of their memory.
 Confirm manually: nvidia-smi -q -d TEMPERATURE | grep -i memory
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

@@ -2,6 +2,7 @@
 
 Why it matters: The GPU gave up part of its memory after errors, or it is not the expected model. Jobs sized for the
 model run out of memory. A tolerance of two per cent covers the memory that drivers reserve.
+Healthy exception: A vGPU has only a part of the memory of its model.
 Confirm manually: nvidia-smi --query-gpu=index,name,memory.total --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html ;

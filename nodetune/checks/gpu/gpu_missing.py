@@ -2,6 +2,8 @@
 
 Why it matters: The driver has given up the GPU: it did not initialise, or it failed while the host was running. Jobs
 get fewer GPUs than the scheduler promised, and NCCL jobs that use the whole node do not start.
+Healthy exception: A GPU may be passed through to a virtual machine, be excluded from the driver on purpose, or be a
+virtual function of a vGPU host.
 Confirm manually: nvidia-smi -L; lspci -d 10de: -nn | grep -E '0300|0302'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

@@ -2,6 +2,7 @@
 
 Why it matters: Volta and Turing retire a bad page only when the driver attaches to the GPU again. Until then, the
 driver can still give the page to programs.
+Healthy exception: Ampere and newer GPUs remap rows and retire no pages.
 Confirm manually: nvidia-smi -q -d PAGE_RETIREMENT
 Side effects of the fix: Ends every program on the GPU.
 Sources: https://docs.nvidia.com/deploy/dynamic-page-retirement/visibility.html ;

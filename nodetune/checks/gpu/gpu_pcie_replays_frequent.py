@@ -2,6 +2,7 @@
 
 Why it matters: A replay means that a packet was damaged by a marginal slot, riser or cable. Replays cost bandwidth and
 tend to end with the GPU off the bus. The check judges the average since boot, so a recent burst can stay hidden.
+Healthy exception: A few replays since boot are normal.
 Confirm manually: nvidia-smi --query-gpu=index,pcie.link.gen.current -q | grep -i replay
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/datacenter/dcgm/latest/user-guide/feature-overview.html ;

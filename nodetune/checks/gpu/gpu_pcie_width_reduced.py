@@ -3,6 +3,7 @@
 Why it matters: Copies to and from the host, NICs and storage lose bandwidth in proportion. SXM boards must have all
 lanes. Other cards are compared with their peers, because servers wire some slots with fewer lanes. No card counts that
 has all the lanes of its slot.
+Healthy exception: A card in a slot with four lanes uses all of them.
 Confirm manually: nvidia-smi --query-gpu=index,pcie.link.width.current,pcie.link.width.max --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html ;
@@ -13,7 +14,7 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import BARE_METAL, GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._siblings import highest
+from nodetune.checks.gpu._peers import highest
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -22,14 +23,24 @@ def observe(facts: FactsView) -> dict[str, str]:
         facts["gpu.max_pcie_link_width"],
         facts["gpu.pci_device_id"],
     )
-    found, peers, slots = {}, highest(widths, models), _slots(facts)
-    for name, width in widths.items():
+    found, peers, slots, seen = {}, highest(widths, models), _slots(facts), _of_kernel(facts)
+    for name, of_nvml in widths.items():
+        width = min(of_nvml, seen.get(name, of_nvml))
         model = data.gpu(models.get(name, ""))
         if model.get("c2c"):
             continue
         wanted = max(peers[name], most.get(name, 0) if model.get("nvlinks") else 0)
-        found[name] = f"x{width} of x{wanted}" if width < min(wanted, slots.get(name, wanted)) else ""
+        reduced = f"x{width} of x{wanted}" if width < min(wanted, slots.get(name, wanted)) else ""
+        differ = f" (NVML: x{of_nvml}, the kernel: x{seen[name]})" if seen.get(name, of_nvml) != of_nvml else ""
+        found[name] = reduced + differ if reduced else ""
     return found
+
+
+def _of_kernel(facts: FactsView) -> dict[str, int]:
+    """Return the lanes of each GPU's link as the kernel tells them (sysfs): NVML may say otherwise."""
+    devices, addresses = facts.readable("pci.devices", {}), facts.readable("gpu.bdf", {})
+    found = {name: devices.get(bdf, {}).get("link_width") for name, bdf in addresses.items()}
+    return {name: width for name, width in found.items() if width}
 
 
 def _slots(facts: FactsView) -> dict[str, int]:

@@ -8,7 +8,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._siblings import outliers
+from nodetune.checks.gpu._peers import outliers
 from nodetune.foundation import text
 
 

@@ -1,18 +1,21 @@
 """A GPU is to be drained and reset at the next idle moment.
 
-Why it matters: The driver contained a fault: part of the GPU is out of use until a reset, and the rest works. New work
-may run. The action means: let the work on the GPU end, start no more there, then reset it.
+Why it matters: The driver contained a fault: part of the GPU is out of use until a reset, and the rest works. The
+action means: let the programs on the GPU end, start no new work there, then reset it. Once no program computes on a GPU
+of the node, gpu-recovery-needed reports it and keeps jobs away.
 Confirm manually: nvidia-smi -q | grep -i 'recovery action'
 Side effects of the fix: A GPU reset ends every program on the GPU.
-Sources: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html ;
-https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html (GPU Recovery Action) ;
+https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html
 """
 
 from nodetune.api import GPU, Check, Equals, Not, manual
+from nodetune.checks.gpu import _recovery
 
 CHECK = Check(
-    fact="gpu.recovery_action",
-    accept=Not(Equals("drain and reset the GPU")),
+    needs=_recovery.NEEDS,
+    observe=_recovery.observe,
+    accept=Not(Equals(_recovery.DUE)),
     applies=(GPU,),
     remedy=manual(
         "When the node is idle: drain it and reset the GPU (nvidia-smi -r -i INDEX; all GPUs together on NVSwitch "

@@ -2,6 +2,7 @@
 
 Why it matters: The GPU cannot remap the next bad row in such a bank. It works now, but it is one error away from a
 failed remapping.
+Healthy exception: A bank that has used some of its spare rows can remap more.
 Confirm manually: nvidia-smi -q | grep -A6 'Remap Availability'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/structnvmlRowRemapperHistogramValues__t.html ;

@@ -2,6 +2,7 @@
 
 Why it matters: The spare rows of a bank are used up, or the repair was refused. Uncorrectable errors at that location
 will come back. This flag is NVIDIA's own sign that the GPU qualifies for replacement.
+Healthy exception: A GPU that remapped rows, or will do so at the next reset, repairs itself as designed.
 Confirm manually: nvidia-smi --query-remapped-rows=gpu_bus_id,remapped_rows.failure --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-response-flags.html ;

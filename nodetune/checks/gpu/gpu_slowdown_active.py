@@ -2,6 +2,7 @@
 
 Why it matters: Heat, or a signal from the power supply, cuts the clocks by half or more. Every job that uses this GPU
 runs at its pace. A power cap at full load is normal and not counted.
+Healthy exception: A power cap at full load, and low clocks of an idle GPU, are normal.
 Confirm manually: nvidia-smi -q -d PERFORMANCE
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

@@ -2,6 +2,7 @@
 
 Why it matters: The GPU keeps this flag across resets and reboots: its SRAM errors are past the threshold of NVIDIA's
 field diagnostic. SRAM cannot be remapped, so the part is due for replacement.
+Healthy exception: Older GPUs and drivers do not report this.
 Confirm manually: nvidia-smi -q -d ECC | grep -i threshold
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/structnvmlEccSramErrorStatus__v1__t.html ;

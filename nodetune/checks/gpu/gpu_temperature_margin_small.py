@@ -2,6 +2,7 @@
 
 Why it matters: The next warm hour or heavier kernel makes the GPU throttle, and the whole job with it. Newer GPUs
 report the margin. For older ones, the margin is the maximum operating temperature minus the current temperature.
+Healthy exception: A GPU may report a large margin although its temperature is near an older limit.
 Confirm manually: nvidia-smi -q -d TEMPERATURE
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html

@@ -3,9 +3,15 @@
 Why it matters: These Xids come from the GPU, its memory, its firmware or its link to the host, never from a program
 alone. The check counts those since the GPU's last recovery or the last driver load. It ignores Xids of programs (13,
 31, 43, 45), and an ECC error (48) that the GPU contained (94 and no 95).
+Healthy exception: The GPU contained the error (Xid 94 and no 95), a program caused the Xid, or the GPU has recovered
+since.
+Does not gate: The kernel log tells what happened, not how the GPU is now. Older drivers log no reset, so a repaired
+GPU would be held until the driver is loaded again. What such a fault leaves behind gates: gpu-lost and gpu-missing
+after Xid 79, gpu-recovery-needed after Xid 95.
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
-Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
+https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not tell a reset) ; https://github.com/scitix/sichek/pull/121
 """
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual

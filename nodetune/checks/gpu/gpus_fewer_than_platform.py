@@ -3,6 +3,9 @@
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. Some platforms tell how many
 there should be: boards with NVSwitches and HGX B200 and B300 have eight, GB200 and GB300 trays four, and some clouds
 name the machine type. A virtual machine may have a part of a board: there only a whole set of switches counts.
+Healthy exception: A virtual machine may have a part of a board.
+Does not gate: The GPUs that are left work, and a site may use them until the repair. Slurm itself takes out of service
+a node with fewer GPUs than gres.conf lists.
 Confirm manually: lspci -d 10de: -nn; cat /sys/class/dmi/id/product_name
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html (baseboards, full passthrough) ;

@@ -2,6 +2,7 @@
 
 Why it matters: All links of these GPUs lead to switches, yet the driver refuses peer access. NCCL falls back to PCIe
 or host memory and loses most of its bandwidth.
+Healthy exception: GPUs in MIG mode have no peer access.
 Confirm manually: nvidia-smi topo -p2p n
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

@@ -3,6 +3,7 @@
 Why it matters: NVML is the interface to the NVIDIA driver. Without it no CUDA program starts, and nothing about the
 GPUs can be read. The driver is not loaded, or its libraries and its kernel module have different versions. The usual
 cause is a package update under a loaded driver.
+Healthy exception: A host whose GPUs are all passed through to virtual machines needs no NVIDIA driver.
 Confirm manually: nvidia-smi
 Side effects of the fix: Reloading the driver or rebooting ends every GPU job on the host.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;

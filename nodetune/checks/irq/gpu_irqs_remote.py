@@ -3,7 +3,8 @@
 Why it matters: Where programs block instead of polling, the driver learns of finished work and of faults through
 interrupts. If a far node takes them, each wake-up of a waiting thread crosses the link between the sockets. GPUs raise
 few interrupts, so this affects latency more than throughput.
-Confirm manually: for i in /sys/bus/pci/devices/BDF/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
+Confirm manually: for i in /sys/bus/pci/devices/BDF/msi_irqs/*; do grep . /proc/irq/${i##*/}/*_affinity_list; done
+(an idle interrupt stays on its old CPU until it next comes: then its smp_affinity_list counts)
 Side effects of the fix: irqbalance moves interrupts again unless it is stopped or configured to leave these alone.
 Sources: https://docs.kernel.org/core-api/irq/irq-affinity.html ;
 https://github.com/Irqbalance/irqbalance

@@ -3,7 +3,8 @@
 Why it matters: The CPU that takes the interrupt reads the card's descriptors and packets. From another node, each of
 these reads crosses the link between the sockets. This costs latency and bandwidth in every socket-based transfer:
 storage over TCP, NCCL without RDMA, checkpoints. RDMA traffic itself raises few interrupts.
-Confirm manually: for i in /sys/class/net/eth0/device/msi_irqs/*; do cat /proc/irq/${i##*/}/effective_affinity_list; done
+Confirm manually: for i in /sys/class/net/eth0/device/msi_irqs/*; do grep . /proc/irq/${i##*/}/*_affinity_list; done
+(an idle interrupt stays on its old CPU until it next comes: then its smp_affinity_list counts)
 Side effects of the fix: irqbalance moves interrupts again unless it is stopped or configured to leave these alone.
 Changing the number of channels, or taking the link down and up, creates new interrupts with the default affinity.
 Sources: https://docs.kernel.org/core-api/irq/irq-affinity.html ;

@@ -3,6 +3,9 @@
 Why it matters: Every new CUDA program fails ("Driver/library version mismatch") while running programs continue.
 Usually an unattended update replaced the libraries under a loaded driver. Fabric Manager and IMEX must have the
 driver's version as well.
+Healthy exception: A host whose driver is in a container has no libraries of its own.
+Does not gate: If the driver refuses NVML, nvml-not-answering gates. Another library on disk may be one that jobs do
+not load.
 Confirm manually: cat /sys/module/nvidia/version; nvidia-smi --version
 Side effects of the fix: All GPU programs end, because the driver is reloaded or the node reboots.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceEnumvs.html (NVML_ERROR_LIB_RM_VERSION_MISMATCH) ;

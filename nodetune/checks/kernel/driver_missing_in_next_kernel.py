@@ -2,6 +2,7 @@
 
 Why it matters: A new kernel was installed, but the driver was not built or packaged for it. After a reboot the node has
 no GPUs. Common causes are missing kernel headers, a failed DKMS build, or a metapackage that lags behind.
+Healthy exception: A host whose driver is in a container has no module of its own to lose.
 Confirm manually: dkms status; find /lib/modules -name 'nvidia.ko*'
 Side effects of the fix: None before the reboot.
 Sources: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/ ; https://github.com/dell/dkms

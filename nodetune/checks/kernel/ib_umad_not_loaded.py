@@ -3,6 +3,7 @@
 Why it matters: On these boards Fabric Manager and the NVLink Subnet Manager (nvlsm) reach the NVSwitches through
 InfiniBand management devices, which this module provides. Without it the check that precedes Fabric Manager's start
 fails, and CUDA does not start (error 802). Some distributions keep the module in an extra package.
+Healthy exception: The module may be built into the kernel: Fabric Manager runs.
 Confirm manually: lsmod | grep ib_umad; ls /dev/infiniband/umad*; systemctl status nvidia-fabricmanager
 Side effects of the fix: None.
 Sources: https://github.com/spectrocloud/CanvOS/pull/700 ;

@@ -3,6 +3,8 @@
 Why it matters: nouveau claims the GPUs before the NVIDIA driver can, and CUDA does not run on it. The NVIDIA driver
 then fails to load or finds only some of the GPUs. What counts is the driver that each GPU is bound to: nouveau may be
 loaded for nothing, or drive a display card of a host whose other GPUs the NVIDIA driver has.
+Healthy exception: nouveau may drive a display card of a host whose other GPUs the NVIDIA driver has, or be loaded for
+nothing.
 Confirm manually: lspci -nnk -d 10de: | grep -A3 -E '03(00|02)'
 Side effects of the fix: The node reboots. A display on nouveau uses the NVIDIA driver or the BMC afterwards.
 Sources: https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/

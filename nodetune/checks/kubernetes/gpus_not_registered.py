@@ -2,6 +2,7 @@
 
 Why it matters: Pods that request nvidia.com/gpu stay pending, or the node runs at reduced capacity. Either the device
 plugin is not running, or it found a GPU unhealthy.
+Healthy exception: With MIG, the plugin may offer slices under the name of whole GPUs.
 Confirm manually: kubectl get node NODE -o jsonpath='{.status.allocatable}'; ls /var/lib/kubelet/device-plugins
 Side effects of the fix: Restarting the device plugin does not affect running pods.
 Sources: https://github.com/NVIDIA/k8s-device-plugin ;

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from nodetune.api import Absent, Each, Fact, FactsView, Unread, Value
+from nodetune.api import Absent, Cause, Each, Fact, FactsView, Unread, Value
 
 SESSIONS = "login sessions"
 PASSED_ON = ("slurmd", "containerd", "crio", SESSIONS)
@@ -13,6 +14,9 @@ PASSED_ON = ("slurmd", "containerd", "crio", SESSIONS)
 RAISED_BY_ITSELF = ("containerd", "crio")
 """Go programs raise their own soft limit of open files but start children with the old one: the hard limit counts."""
 
+
+PROCESS = re.compile(r"^process \d+(, )?")
+"""Its number differs from host to host and tells nobody anything."""
 
 WORK = ("kubernetes.present", "slurm.present")
 
@@ -30,6 +34,23 @@ def limits_for(
     if not isinstance(fact, Each):
         return fact
     return {name: _side(one, side) for name, one in fact.of.items() if name in subjects}
+
+
+def cause(item: str) -> Cause:
+    """Tell which file or process gave the failing subjects their limit, where that says more than a process number."""
+
+    def tell(facts: FactsView, subjects: tuple[str, ...]) -> str:
+        fact = facts.fact(f"limits.{item}")
+        given = {name: fact.of[name] for name in subjects} if isinstance(fact, Each) else {}
+        told = {name: _origin(one.value) for name, one in given.items() if isinstance(one, Value)}
+        return "; ".join(f"{name}: {text}" for name, text in told.items() if text)
+
+    return tell
+
+
+def _origin(limit: dict[str, Any]) -> str:
+    source = PROCESS.sub("", str(limit.get("source", "")))
+    return "; ".join(filter(None, (source, limit.get("in_the_way", ""))))
 
 
 def _side(fact: Value | Absent | Unread, side: str) -> Value | Absent | Unread:

@@ -11,7 +11,7 @@ Sources: https://man7.org/linux/man-pages/man5/core.5.html
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtMost, Check, Fact, FactAbsentError, FactsView, limit
-from nodetune.checks.limits._sides import limits_for
+from nodetune.checks.limits._sides import cause, limits_for
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:
@@ -23,6 +23,7 @@ def observe(facts: FactsView) -> Fact | dict[str, Any]:
 CHECK = Check(
     needs=("limits.core", "sysctl.kernel.core_pattern"),
     observe=observe,
+    cause=cause("core"),
     accept=AtMost(16 << 30),
     set=0,
     applies=(GPU_ON_PCI,),

@@ -11,7 +11,7 @@ https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, limit
-from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, limits_for, logins
+from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, cause, limits_for, logins
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:
@@ -26,6 +26,8 @@ def observe(facts: FactsView) -> Fact | dict[str, Any]:
 CHECK = Check(
     needs=("limits.nofile", *WORK),
     observe=observe,
+    cause=cause("nofile"),
+    ceiling="sysctl.fs.nr_open",
     accept=AtLeast(131072),
     set=1048576,
     applies=(GPU_ON_PCI,),

@@ -11,6 +11,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, Value, limit
+from nodetune.checks.limits import _sides
 from nodetune.checks.limits._sides import limits_for
 
 
@@ -23,9 +24,18 @@ def observe(facts: FactsView) -> Fact | dict[str, Any]:
     return {name: Value(kernel_limit) if one == Value("unlimited") else one for name, one in found.items()}
 
 
+def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
+    """Name what set the limits that are numbers. An unlimited one is as low as the kernel's own: see `ceiling`."""
+    given = limits_for(facts, "nproc")
+    numbers = tuple(name for name in subjects if isinstance(given, dict) and given[name] != Value("unlimited"))
+    return _sides.cause("nproc")(facts, numbers)
+
+
 CHECK = Check(
     needs=("limits.nproc", "sysctl.kernel.threads-max"),
     observe=observe,
+    cause=cause,
+    ceiling="sysctl.kernel.threads-max",
     accept=AtLeast(65536),
     set="unlimited",
     applies=(GPU_ON_PCI,),

@@ -3,6 +3,7 @@
 Why it matters: Ranks on one node exchange data through /dev/shm (NCCL), and data loaders pass batches in it. When it is
 full, NCCL fails with "failed to extend /dev/shm/nccl-..." and PyTorch workers die with a bus error. The kernel's
 default is half of the memory. A container's default is 64 MiB.
+Healthy exception: Half of the memory is enough on a small host.
 Confirm manually: df -h /dev/shm
 Side effects of the fix: Memory is used only as files are written there, but the kernel cannot reclaim it then.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;

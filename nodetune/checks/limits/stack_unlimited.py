@@ -13,7 +13,7 @@ https://man7.org/linux/man-pages/man3/pthread_create.3.html
 from typing import Any
 
 from nodetune.api import Check, Equals, Fact, FactsView, Not, limit
-from nodetune.checks.limits._sides import PASSED_ON, limits_for
+from nodetune.checks.limits._sides import PASSED_ON, cause, limits_for
 from nodetune.checks.slurm._settings import comes_from_submitter
 
 
@@ -27,6 +27,7 @@ def observe(facts: FactsView) -> Fact | dict[str, Any]:
 CHECK = Check(
     needs=("limits.stack", "slurm.config"),
     observe=observe,
+    cause=cause("stack"),
     accept=Not(Equals("unlimited")),
     set=8388608,
     unit="bytes",

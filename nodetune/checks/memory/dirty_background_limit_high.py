@@ -8,6 +8,8 @@ Side effects of the fix: Short-lived temporary files reach the disk more often.
 Sources: https://docs.kernel.org/admin-guide/sysctl/vm.html#dirty-background-bytes
 """
 
+from dataclasses import replace
+
 from nodetune.api import AtMost, Check, sysctl
 from nodetune.checks.memory import _dirty
 
@@ -18,6 +20,7 @@ CHECK = Check(
     set=2 << 30,
     unit="bytes",
     applies=(_dirty.LARGE,),
-    remedy=sysctl("vm.dirty_background_bytes"),
-    severity="low",
+    remedy=replace(sysctl("vm.dirty_background_bytes"), disruption="idle node"),  # programs that write now are held up
+    part_of="dirty-limit-high",
+    severity="info",
 )

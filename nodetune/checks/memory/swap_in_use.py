@@ -9,6 +9,7 @@ Sources: https://docs.kernel.org/filesystems/proc.html (VmSwap, SwapFree)
 """
 
 from nodetune.api import AtMost, Check, FactsView, manual
+from nodetune.checks.memory._swap import devices
 
 
 def used(facts: FactsView) -> int:
@@ -19,7 +20,8 @@ def used(facts: FactsView) -> int:
 
 CHECK = Check(
     observe=used,
-    needs=("memory.swap_total_kb", "memory.swap_free_kb"),
+    needs=("memory.swap_total_kb", "memory.swap_free_kb", "memory.swaps"),
+    cause=devices,
     accept=AtMost(256 << 10),
     unit="KiB",
     remedy=manual(

@@ -12,9 +12,12 @@ https://kubernetes.io/docs/concepts/architecture/nodes/#swap-memory
 """
 
 from nodetune.api import AtMost, Check, swap_off
+from nodetune.checks.memory._swap import devices
 
 CHECK = Check(
     fact="memory.swap_total_kb",
+    needs=("memory.swaps",),
+    cause=devices,
     accept=AtMost(8 << 20),
     set=0,
     unit="KiB",

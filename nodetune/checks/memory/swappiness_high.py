@@ -17,5 +17,6 @@ CHECK = Check(
     set=10,
     applies=(When("memory.swaps", Not(Empty()), "no swap space is configured"),),
     remedy=sysctl("vm.swappiness", boot_default=60),
+    part_of="swap-large",
     severity="low",
 )

@@ -2,6 +2,7 @@
 
 Why it matters: The requested mode is not in effect. The GPU changes its mode at the next reset or reboot, at an
 unplanned time. On Ampere the mode is stored in the GPU and persists.
+Healthy exception: Some GPUs cannot be divided.
 Confirm manually: nvidia-smi --query-gpu=index,mig.mode.current,mig.mode.pending --format=csv
 Side effects of the fix: A GPU reset ends every program on the GPU.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;

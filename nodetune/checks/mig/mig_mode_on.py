@@ -3,6 +3,7 @@
 Why it matters: A GPU in MIG mode runs nothing outside its instances, and instances have no peer access over NVLink.
 Multi-GPU training does not work on such a GPU. A GPU that has instances was divided on purpose: only one without
 counts. Where no GPU should be divided, say so in the site file: mig-mode-on: {accept: {equals: disabled}}.
+Healthy exception: A GPU that has instances was divided on purpose.
 Confirm manually: nvidia-smi --query-gpu=index,mig.mode.current --format=csv
 Side effects of the fix: All instances are destroyed. The GPU must be idle (Ampere also resets it).
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;

@@ -2,6 +2,7 @@
 
 Why it matters: MIG mode is on but no instance exists, usually after a reboot or a reset: instances do not survive
 either. Programs find no GPU at all.
+Healthy exception: A GPU outside MIG mode has no instances.
 Confirm manually: nvidia-smi -L
 Side effects of the fix: None. The GPU cannot be in use.
 Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started-with-mig.html ;

@@ -3,6 +3,7 @@
 Why it matters: An nccl.conf can set any variable, and every process that loads NCCL reads it, including root's. Whoever
 may write the file controls the jobs of others (plugins are libraries to load). NCCL silently skips a file that users
 cannot read.
+Healthy exception: A file in a home directory may be readable by its owner alone.
 Confirm manually: ls -l /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: Settings from a file that was unreadable take effect for all jobs.
 Sources: https://github.com/NVIDIA/nccl (src/misc/param.cc) ;

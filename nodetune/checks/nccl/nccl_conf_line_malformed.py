@@ -3,6 +3,7 @@
 Why it matters: NCCL splits a line at the first = and trims nothing. Blanks, quotes, an export or a comment at the end
 of the line become part of the name or of the value. The setting is silently lost, although the administrator expects it
 in every job of the node.
+Healthy exception: A value may begin with =, which means an exact name.
 Confirm manually: cat -A /etc/nccl.conf
 Side effects of the fix: The setting takes effect for every program that loads NCCL from then on. Make sure that it is
 still wanted.

@@ -3,6 +3,7 @@
 Why it matters: A rendezvous address or a host identity shared by all jobs breaks or mixes them. Each job overwrites a
 dump file. CUDA_LAUNCH_BLOCKING serialises every kernel launch. A fixed CUDA_VISIBLE_DEVICES conflicts with the one that
 the scheduler sets.
+Healthy exception: Settings that suit every job may be set for the node.
 Confirm manually: grep -rnE "NCCL_(COMM_ID|HOSTID|TOPO_DUMP_FILE|GRAPH_DUMP_FILE)|CUDA_(LAUNCH_BLOCKING|VISIBLE_DEVICES)" /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: None, except for the one job that needs the setting: set it there.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;

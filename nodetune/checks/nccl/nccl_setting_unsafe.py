@@ -3,6 +3,7 @@
 Why it matters: Skipping the flush after a GPUDirect receive, or forcing the LL128 protocol on hardware that does not
 support it, can corrupt data without any error. An infinite InfiniBand timeout turns a dead link into a job that hangs
 forever. Ignoring disabled peer-to-peer access hides a broken node.
+Healthy exception: Ruling LL128 out and a finite timeout are safe.
 Confirm manually: grep -rnE "FLUSH_DISABLE|NCCL_PROTO|NCCL_IB_TIMEOUT|NCCL_IGNORE_DISABLED_P2P" /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: A node that ran only because of the setting may fail at start-up, where its fault becomes
 visible.

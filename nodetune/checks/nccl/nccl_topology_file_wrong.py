@@ -4,6 +4,7 @@ Why it matters: Virtual machines need a topology file, because their PCI tree do
 other. With a missing or unreadable file, NCCL uses that flat tree. A file from another machine type silently halves the
 bandwidth. On bare metal NCCL reads the real tree, and any file becomes wrong after the next hardware change at the
 latest.
+Healthy exception: A virtual machine needs such a file.
 Confirm manually: ls -l "$(sed -n 's/^NCCL_TOPO_FILE=//p' /etc/nccl.conf)"; xmllint --noout FILE
 Side effects of the fix: NCCL computes different rings for new jobs. Run a bandwidth test.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-topo-file ;

@@ -40,6 +40,10 @@ def share(part: float, whole: float) -> str:
     return f"{part:,.0f} of {whole:,.0f}"
 
 
+DROPS_LEAST, DROPS_LIMIT = 1000, 1e-5
+"""Fewer packets lost since boot, or a smaller share of all, need no larger queue."""
+
+
 def lost_share(counter: str, least: int, limit: float, words: str) -> Observe:
     """Observe links whose `counter` is at least `least` and above `limit` of all frames that arrived."""
 

@@ -21,5 +21,6 @@ CHECK = Check(
     accept=Equals(2),
     set=2,
     remedy=sysctl("net.ipv4.conf.all.arp_announce"),
+    part_of="arp-answered-by-any-link",
     severity="medium",
 )

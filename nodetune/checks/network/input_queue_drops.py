@@ -8,14 +8,12 @@ Sources: https://docs.kernel.org/networking/scaling.html ; https://fasterdata.es
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import share
-
-LIMIT = 1e-5
+from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, share
 
 
 def observe(facts: FactsView) -> str:
     packets = facts["tcp.softnet"]
-    if packets["dropped"] < 1000 or packets["dropped"] <= LIMIT * packets["processed"]:
+    if packets["dropped"] < DROPS_LEAST or packets["dropped"] <= DROPS_LIMIT * packets["processed"]:
         return ""
     return share(packets["dropped"], packets["processed"]) + " packets dropped"
 

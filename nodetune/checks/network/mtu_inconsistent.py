@@ -2,7 +2,8 @@
 
 Why it matters: Hosts with different frame sizes on one network exchange small messages and hang on large ones. If one
 link of eight has another MTU than its peers, it usually lost its configuration; several links with another one have
-another role. Peers are links of one kind or of one subnet. roce-mtu-small reports links of RoCE whose MTU is too small.
+another role. Peers are links of one kind or of one subnet. Of two or three RoCE links of one kind, all are reported.
+roce-mtu-small reports links of RoCE whose MTU is too small.
 Confirm manually: grep . /sys/class/net/*/mtu
 Side effects of the fix: The link goes down for a moment; the switch port must carry frames of that size.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
@@ -11,16 +12,21 @@ https://www.rfc-editor.org/rfc/rfc894
 
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.network._links import Links, groups, in_use
-from nodetune.checks.rdma._ports import ROCE_MTU, for_gpus
+from nodetune.checks.rdma._ports import ROCE_MTU, Ports, for_gpus
+from nodetune.checks.rdma._ports import groups as same_ports
 from nodetune.foundation.stats import agreed
 
 MOST_NAMED = 8
 """MTUs of one subnet."""
 
+MOST_UNLIKE = 3
+"""Links of one kind of which none can be called odd."""
+
 
 def observe(facts: FactsView) -> dict[str, str]:
     links = in_use(facts["net.links"])
-    roce = {port["netdev"] for port in for_gpus(facts.readable("rdma.ports", {}), "Ethernet").values()}
+    ports = for_gpus(facts.readable("rdma.ports", {}), "Ethernet")
+    roce = {port["netdev"] for port in ports.values()}
     small_roce = {name for name, link in links.items() if name in roce and link["mtu"] < ROCE_MTU}
     subnets = [{name: links[name] for name in names if name in links} for names in facts["net.subnets"].values()]
     problems = dict.fromkeys(links, "")
@@ -31,6 +37,8 @@ def observe(facts: FactsView) -> dict[str, str]:
             problems.update({name: f"MTU {link['mtu']}, its subnet has {seen}" for name, link in group.items()})
     for group in groups(links, "driver", "speed_mbps", "master"):
         problems.update(_odd(group))
+    for group in _fabric(links, roce - small_roce, ports):
+        problems.update(_unlike(group))
     return {name: problem for name, problem in problems.items() if name not in small_roce}
 
 
@@ -39,6 +47,23 @@ def _odd(group: Links) -> dict[str, str]:
     usual = agreed(link["mtu"] for link in group.values())
     odd = {name: link["mtu"] for name, link in group.items() if usual and link["mtu"] != usual}
     return {name: f"MTU {mtu}, its peers have {usual}" for name, mtu in odd.items() if len(odd) == 1}
+
+
+def _fabric(links: Links, names: set[str], ports: Ports) -> list[Links]:
+    """Return the network links of RDMA ports that should be alike."""
+    mine = names & set(links)
+    ours = {name: port for name, port in ports.items() if port["netdev"] in mine}
+    alike = same_ports(ours) if len(ours) > 1 else ()
+    return [{port["netdev"]: links[port["netdev"]] for port in group.values()} for group in alike]
+
+
+def _unlike(group: Links) -> dict[str, str]:
+    """Return all of two or three links with unlike MTUs: too few to say which one is wrong."""
+    mtus = {link["mtu"] for link in group.values()}
+    if len(group) > MOST_UNLIKE or len(mtus) < 2:
+        return {}
+    told = {name: [f"{other} has {link['mtu']}" for other, link in group.items() if other != name] for name in group}
+    return {name: f"MTU {group[name]['mtu']}, {' and '.join(others)}" for name, others in told.items()}
 
 
 CHECK = Check(

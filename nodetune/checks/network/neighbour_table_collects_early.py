@@ -17,5 +17,6 @@ CHECK = Check(
     unit="entries",
     applies=(RDMA,),
     remedy=sysctl("net.ipv4.neigh.default.gc_thresh2", boot_default=512),
-    severity="low",
+    part_of="neighbour-table-small",
+    severity="info",
 )

@@ -17,5 +17,5 @@ CHECK = Check(
     unit="entries",
     applies=(RDMA,),
     remedy=sysctl("net.ipv4.neigh.default.gc_thresh3", boot_default=1024),
-    severity="low",
+    severity="info",
 )

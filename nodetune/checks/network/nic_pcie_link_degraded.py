@@ -3,6 +3,7 @@
 Why it matters: The link is slower or narrower than card and slot support. A 400 Gb/s card needs 16 lanes at 32 GT/s.
 Bad contacts, risers and poor signals make the link train at half or a quarter of that. Nothing else reports it: the
 port still shows its full rate.
+Healthy exception: A card in an older slot uses all that the slot supports.
 Confirm manually: lspci -vv -s BDF | grep -E 'LnkCap:|LnkSta:'
 Side effects of the fix: Reseating needs the machine off.
 Sources: https://docs.kernel.org/PCI/sysfs-pci.html ;

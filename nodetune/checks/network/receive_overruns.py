@@ -8,11 +8,11 @@ Sources: https://docs.kernel.org/networking/statistics.html ; https://docs.kerne
 """
 
 from nodetune.api import Check, Empty, manual
-from nodetune.checks.network._links import lost_share
+from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, lost_share
 
 CHECK = Check(
     needs=("net.links", "net.statistics"),
-    observe=lost_share("rx_missed_errors", least=1000, limit=1e-5, words="packets missed"),
+    observe=lost_share("rx_missed_errors", least=DROPS_LEAST, limit=DROPS_LIMIT, words="packets missed"),
     accept=Empty("no more than one packet in 100000 since boot"),
     remedy=manual(
         "ethtool -G LINK rx MAXIMUM (see ethtool -g LINK), as many queues as local CPUs (ethtool -L), interrupts on "

@@ -16,5 +16,6 @@ CHECK = Check(
     set=Ref("derived.tcp_buffer_bytes"),
     unit="bytes",
     remedy=sysctl("net.core.rmem_max"),
+    part_of="tcp-rmem-below-bandwidth",
     severity="low",
 )

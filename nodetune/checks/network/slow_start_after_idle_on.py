@@ -16,5 +16,5 @@ CHECK = Check(
     accept=Equals(0),
     set=0,
     remedy=sysctl("net.ipv4.tcp_slow_start_after_idle"),
-    severity="low",
+    severity="info",
 )

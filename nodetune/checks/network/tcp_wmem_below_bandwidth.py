@@ -19,5 +19,6 @@ CHECK = Check(
     set=Ref("derived.tcp_wmem"),
     unit="bytes",
     remedy=sysctl("net.ipv4.tcp_wmem"),
+    part_of="tcp-rmem-below-bandwidth",
     severity="low",
 )

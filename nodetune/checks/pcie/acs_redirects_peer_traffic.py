@@ -4,6 +4,7 @@ Why it matters: With ReqRedir or CmpltRedir set on a switch's downstream ports, 
 neighbours below the switch (GPU, NIC, NVMe) goes to the root complex and back instead of straight across. NVIDIA names
 the symptoms: peer-to-peer is reported as working, but is slow, hangs or delivers wrong data. Linux sets these bits at
 boot whenever an IOMMU is on. The check ignores ports of the root complex: their traffic is there already.
+Healthy exception: Ports of the root complex, and of switches without GPUs, may redirect.
 Confirm manually: lspci -vvv | grep -E '^[0-9a-f]|ACSCtl'
 Side effects of the fix: Devices below the switch are no longer isolated from one another: never do this on a host that
 passes devices to virtual machines (the check does not apply there). IOMMU groups become larger at the next boot.

@@ -3,6 +3,7 @@
 Why it matters: Each one is a lost or broken transaction that the link could not repair: a timeout, a malformed or
 poisoned packet, a link that went down. The driver resets the device, or the job dies. The check ignores unsupported
 requests alone: drivers cause them while they probe a device. The counters start at boot.
+Healthy exception: Drivers cause unsupported requests while they probe a device.
 Confirm manually: grep . /sys/bus/pci/devices/BDF/aer_dev_fatal /sys/bus/pci/devices/BDF/aer_dev_nonfatal | grep -v ' 0$'
 Side effects of the fix: Reseating or replacing needs the machine off.
 Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-bus-pci-devices-aer ;

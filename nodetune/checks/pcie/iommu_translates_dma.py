@@ -4,6 +4,7 @@ Why it matters: In translating mode (DMA, DMA-FQ), each mapping of a GPU, NIC or
 and invalidations. The platform may refuse or detour peer-to-peer traffic between GPU and NIC, and GPUDirect Storage is
 not guaranteed to work. Pass-through (identity) avoids that cost and keeps the IOMMU on, which interrupts of more than
 255 CPUs need.
+Healthy exception: A device of a virtual machine has a translated domain of its own.
 Confirm manually: cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
 Side effects of the fix: Drivers' devices are no longer confined to their own buffers; devices passed to virtual
 machines still are. Needs a reboot.

@@ -2,6 +2,9 @@
 
 Why it matters: The configuration space of the device reads as all ones: it has fallen off the bus or lost power. For a
 GPU, the driver logs Xid 79. Programs that use the device hang or die, and commands that query it may hang too.
+Healthy exception: SR-IOV has a virtual function answer its vendor and device number with ones.
+Does not gate: For a GPU, the driver tells it more surely: gpu-lost and gpu-missing gate. A device that is being reset
+reads as all ones for a moment, too, and not every job needs every card and drive.
 Confirm manually: lspci -s BDF -x | head -2   (rev ff, ff ff ff ff)
 Side effects of the fix: A power cycle ends everything that runs on the node.
 Sources: https://docs.nvidia.com/deploy/xid-errors/index.html ; https://docs.kernel.org/PCI/pci-error-recovery.html
@@ -11,11 +14,17 @@ from nodetune.api import Check, Empty, FactsView, manual
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    return {bdf: "" if answers else "does not answer" for bdf, answers in facts["pci.answers"].items()}
+    """Leave out virtual functions: SR-IOV has them answer their vendor and device number with ones."""
+    devices = facts.readable("pci.devices", {})
+    return {
+        bdf: "" if answers else "does not answer"
+        for bdf, answers in facts["pci.answers"].items()
+        if not devices.get(bdf, {}).get("virtual_function")
+    }
 
 
 CHECK = Check(
-    needs=("pci.answers",),
+    needs=("pci.answers", "pci.devices"),
     observe=observe,
     accept=Empty("an answer"),
     remedy=manual(

@@ -4,6 +4,8 @@ Why it matters: For GPUDirect RDMA, the driver must give the RDMA stack access t
 5.12 or newer and NVIDIA's open kernel modules) or through the nvidia_peermem module. With neither, NCCL copies
 everything through host memory, at a fraction of the bandwidth and without an error. Where dma-buf works,
 nvidia_peermem is not needed.
+Healthy exception: A management card that can do RoCE is not meant for GPU traffic.
+Does not gate: Jobs run with less bandwidth, and jobs on one node do not need it.
 Confirm manually: lsmod | grep peermem; uname -r; modinfo -F license nvidia (open modules: Dual MIT/GPL)
 Side effects of the fix: Load it after the RDMA drivers; a new RDMA driver package needs the NVIDIA driver rebuilt.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html ;

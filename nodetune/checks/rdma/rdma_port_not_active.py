@@ -4,6 +4,9 @@ Why it matters: NCCL uses only ports in state ACTIVE and does not report the oth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
 means that the link is up but no subnet manager has configured it. An Ethernet port that is down counts only if most ports
 of its kind are up: the rest often have no cable on purpose.
+Healthy exception: A card for storage may have no cable on purpose.
+Does not gate: Jobs on one node need no network, NCCL uses the ports that are left, and a port may have no cable on
+purpose.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
 Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;

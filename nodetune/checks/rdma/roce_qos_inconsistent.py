@@ -3,6 +3,7 @@
 Why it matters: Under load, a port loses packets if its class differs from its peers', or if no priority with flow
 control serves its class. Bandwidth then collapses at scale only. The class is the DSCP value in the upper six bits of
 the traffic class. The card maps it to a priority, and PFC must be on for that priority.
+Healthy exception: Ports may all do without a class and without flow control.
 Confirm manually: grep . /sys/class/infiniband/*/tc/1/traffic_class; dcb pfc show dev eth0; dcb app show dev eth0
 Side effects of the fix: The link may restart; settings that differ from the switches' make pause storms.
 Sources: https://github.com/NVIDIA/doroce-linux ; https://docs.nvidia.com/networking/display/MLNXOFEDv451010/Flow+Control

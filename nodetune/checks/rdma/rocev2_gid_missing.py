@@ -3,6 +3,7 @@
 Why it matters: RoCE v2 uses UDP from one of the port's GIDs, which the kernel makes from the IP addresses of its
 network link. Without one, NCCL finds no usable GID, and connections fail or stay on one switch. The index of the GID
 differs from host to host. From 2.21 on, NCCL finds it itself, and NCCL_IB_GID_INDEX should stay unset.
+Healthy exception: With Kubernetes, the virtual functions in pods have the addresses.
 Confirm manually: show_gids; grep -H . /sys/class/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null
 Side effects of the fix: An address on the link may add a route; keep the data networks separate from management.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;

@@ -42,5 +42,5 @@ CHECK = Check(
     accept=Empty("only services that this node needs"),
     applies=(GPU_ON_PCI,),
     remedy=manual("For each service that this site does not use: systemctl disable --now NAME"),
-    severity="low",
+    severity="info",
 )

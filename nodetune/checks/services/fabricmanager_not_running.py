@@ -3,6 +3,8 @@
 Why it matters: Fabric Manager configures the switches between the GPUs. Without it, CUDA refuses to start on every GPU
 (error 802, system not yet initialized), or the fabric stays incomplete and NCCL falls back to PCIe. A virtual machine
 that has the NVSwitches runs Fabric Manager itself (full passthrough).
+Healthy exception: A driver container brings its own Fabric Manager.
+Does not gate: A restart of the service looks the same for a moment.
 Confirm manually: systemctl status nvidia-fabricmanager; nvidia-smi -q | grep -A2 Fabric
 Side effects of the fix: Starting it needs idle GPUs; restarting it can end running CUDA programs.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html ;

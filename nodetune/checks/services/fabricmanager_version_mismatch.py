@@ -2,6 +2,8 @@
 
 Why it matters: Fabric Manager works only with a driver of exactly its own version; otherwise it exits at start. The
 usual cause is an update of only one of the two packages. The node then breaks at the next boot.
+Healthy exception: A host without NVSwitches does not use the Fabric Manager that is installed.
+Does not gate: The fabric that runs now works until the next boot.
 Confirm manually: nv-fabricmanager --version; cat /proc/driver/nvidia/version
 Side effects of the fix: Needs idle GPUs: the driver or Fabric Manager is replaced and restarted.
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html

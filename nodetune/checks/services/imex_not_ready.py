@@ -4,6 +4,7 @@ Why it matters: On GB200 and GB300 racks, GPUs of different nodes share memory t
 needs a channel device that its user may write. Without either, NCCL ends with CUDA error 800 (operation not permitted)
 or does not use NVLink between nodes. Kubernetes' DRA driver and Slurm make a channel for each job, and may start the
 service with it: there the check judges only a service that is enabled or has failed.
+Healthy exception: Slurm may start the service with each job.
 Confirm manually: nvidia-imex-ctl -N; ls -l /dev/nvidia-caps-imex-channels
 Side effects of the fix: Restarting IMEX ends jobs that share memory across nodes.
 Sources: https://docs.nvidia.com/multi-node-nvlink-systems/imex-guide/cmdservice.html ;

@@ -3,6 +3,7 @@
 Why it matters: ext4 counts the damage that it finds and keeps the count until the next repair. After the first error,
 the kernel may already refuse to write (errors=remount-ro), and several kernels since 2024 do not show that in the
 mount options.
+Healthy exception: Some file systems keep no count.
 Confirm manually: grep . /sys/fs/ext4/*/errors_count; dmesg | grep -i ext4-fs error
 Side effects of the fix: The repair needs the file system unmounted, for / a reboot; damaged files may be lost.
 Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-fs-ext4 ; https://man7.org/linux/man-pages/man8/e2fsck.8.html ;

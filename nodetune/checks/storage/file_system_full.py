@@ -2,6 +2,7 @@
 
 Why it matters: Daemons fail in odd ways when / or /var is full. Slurm drains the node or loses job states, containers
 do not start, and logs stop.
+Healthy exception: Scratch space may be full.
 Confirm manually: df -h / /tmp /var /run; df -i /
 Side effects of the fix: Whatever is deleted is gone.
 Sources: https://man7.org/linux/man-pages/man1/df.1.html

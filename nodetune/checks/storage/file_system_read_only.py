@@ -3,6 +3,8 @@
 Why it matters: The kernel stops writing when it finds damage. Programs then fail at their first write, often long
 after, with a message that names another cause. The check ignores mounts that are read-only on purpose. Some kernels do
 not show this state of ext4 at all: see also file-system-errors-recorded.
+Healthy exception: A file system may be mounted read-only on purpose.
+Does not gate: The check covers all local file systems, and a job may use none of them.
 Confirm manually: grep ' / ' /proc/self/mountinfo; dmesg | grep -iE 'remount|i/o error|ext4-fs error|xfs.*shutdown'
 Side effects of the fix: The check of the file system needs it unmounted, for / a reboot; damaged files may be lost.
 Sources: https://docs.kernel.org/admin-guide/ext4.html (errors=) ; https://man7.org/linux/man-pages/man8/fsck.8.html

@@ -2,16 +2,27 @@
 
 Why it matters: Since Linux 5.4, NFS mounts start with 128 KiB; before, 15 times the read size was usual. Each stream
 then waits for the server after every few requests. Azure recommends 15 MiB for large files.
+Homes and programs are small files, for which the kernel's default is right: their mounts are not judged.
 Confirm manually: mountpoint -d /PLACE; cat /sys/class/bdi/MAJOR:MINOR/read_ahead_kb
 Side effects of the fix: Random reads of small records fetch more than they use.
 Sources: https://learn.microsoft.com/en-us/azure/storage/files/nfs-performance ;
 https://man7.org/linux/man-pages/man5/nfsrahead.5.html
 """
 
-from nodetune.api import AtLeast, Check, manual
+from nodetune.api import AtLeast, Check, Each, Fact, FactsView, manual
+from nodetune.checks.storage._places import streams
+
+READ_AHEAD = "mounts.nfs_read_ahead_kb"
+
+
+def observe(facts: FactsView) -> Fact:
+    fact = facts.fact(READ_AHEAD)
+    return Each({place: one for place, one in fact.of.items() if streams(place)}) if isinstance(fact, Each) else fact
+
 
 CHECK = Check(
-    fact="mounts.nfs_read_ahead_kb",
+    needs=(READ_AHEAD,),
+    observe=observe,
     accept=AtLeast(4096),
     unit="KiB",
     remedy=manual(

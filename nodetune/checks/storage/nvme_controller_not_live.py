@@ -2,6 +2,7 @@
 
 Why it matters: A controller that is resetting, connecting or dead delays every read and write, or fails it. File
 systems on it hang or turn read-only.
+Healthy exception: Some kernels report no state.
 Confirm manually: grep . /sys/class/nvme/nvme*/state
 Side effects of the fix: Resetting a controller fails the requests that wait for it.
 Sources: https://docs.kernel.org/nvme/index.html ; https://github.com/linux-nvme/nvme-cli

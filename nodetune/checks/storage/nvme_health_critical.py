@@ -2,6 +2,7 @@
 
 Why it matters: The drive itself reports that its spare blocks run out, that it is unreliable, too hot or read-only, or
 that its power-loss protection has failed. Data on it is at risk, and it may stop in the middle of a job.
+Healthy exception: The virtual drives of a cloud report no spare blocks.
 Confirm manually: nvme smart-log /dev/nvme0   (critical_warning, available_spare)
 Side effects of the fix: Replacement loses its data unless it is copied or mirrored.
 Sources: https://nvmexpress.org/specifications/ (log page 02h) ; https://github.com/linux-nvme/nvme-cli

@@ -1,6 +1,7 @@
 """A software RAID array is degraded.
 
 Why it matters: One more failure loses the data. Meanwhile reads, and later the rebuild, are slow.
+Healthy exception: RAID 0 has no redundancy to lose, and an array may be under its regular check.
 Confirm manually: cat /proc/mdstat
 Side effects of the fix: The rebuild takes disk bandwidth from jobs for hours.
 Sources: https://docs.kernel.org/admin-guide/md.html ; https://raid.wiki.kernel.org/index.php/Replacing_a_failed_drive

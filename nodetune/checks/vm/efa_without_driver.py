@@ -2,6 +2,7 @@
 
 Why it matters: Without the efa driver, libfabric does not find the adapter. NCCL silently uses plain TCP on the primary
 interface, at a fraction of the bandwidth between instances.
+Healthy exception: Other Amazon devices do not need this driver.
 Confirm manually: lspci -nnk -d 1d0f: ; fi_info -p efa
 Side effects of the fix: None for running jobs.
 Sources: https://docs.aws.amazon.com/AWSEC2/latest/UserGuide/efa-start-nccl.html ; https://github.com/amzn/amzn-drivers

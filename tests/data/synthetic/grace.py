@@ -146,7 +146,7 @@ def _software(host, name):
         **{
             "slurm.conf": f"ClusterName=example\n{SLURM_TUNED}\n{node}",
             "gres.conf": "AutoDetect=nvml",
-            "cgroup.conf": "ConstrainCores=yes\nConstrainDevices=yes",
+            "cgroup.conf": "ConstrainCores=yes\nConstrainRAMSpace=yes\nConstrainDevices=yes",
         },
     )
     for tool in ("slurmd", "modinfo"):

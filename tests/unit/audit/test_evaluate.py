@@ -8,7 +8,7 @@ import pytest
 from nodetune.api.facts_view import FactUndeclaredError
 from nodetune.api.model import Check, Ref, When
 from nodetune.api.predicates import AtLeast, Equals
-from nodetune.api.remedies import manual, sysctl
+from nodetune.api.remedies import cpufreq, irq_affinity, kernel_arg, manual, sysctl
 from nodetune.audit import evaluate
 from nodetune.facts import document
 
@@ -41,6 +41,52 @@ def test_a_wrong_value_fails_with_its_fix():
     finding = judge(CHECK, a__b={"value": 1}, **{PERSISTED: {"absent": ""}})
     assert (finding.status, finding.observed, finding.wanted) == ("fail", "1", "0")
     assert (finding.fix.kind, finding.fix.target, finding.fix.value) == ("sysctl", "a.b", 0)
+
+
+def test_a_wrong_value_names_the_file_that_sets_it():
+    finding = judge(CHECK, a__b={"value": 1}, **{PERSISTED: kept(1)})
+    assert finding.reason == "set by /etc/sysctl.d/a.conf line 3 (1)"
+
+
+@pytest.mark.parametrize("later", [0, 7])
+def test_a_file_with_another_value_did_not_set_it(later):
+    finding = judge(CHECK, a__b={"value": 1}, **{PERSISTED: kept(later)})
+    assert "set by" not in finding.reason
+    assert finding.reason.startswith(f"the next boot sets {later}: /etc/sysctl.d/a.conf line 3; ")
+    assert "changed at run time" in finding.reason
+
+
+def test_a_running_kernel_keeps_its_arguments_until_the_boot():
+    check = replace(CHECK, fact="cmdline.running.x", accept=Equals("0"), set="0", remedy=kernel_arg("x"))
+    boot = {"value": {"value": "0", "file": "/boot/grub/grub.cfg"}}
+    finding = judge(check, **{"cmdline.running.x": {"value": "1"}, "cmdline.installed.x": boot})
+    assert finding.reason == "the next boot sets 0: /boot/grub/grub.cfg"
+
+
+def test_a_check_may_name_the_cause_of_its_failing_subjects():
+    check = replace(CHECK, cause=lambda facts, subjects: f"because of {facts['a.c']} on {', '.join(subjects)}")
+    check = replace(check, needs=("a.c",), remedy=manual("look"), set=None)
+    each = {"each": {"GPU0": {"value": 1}, "GPU1": {"value": 0}}}
+    assert judge(check, a__b=each, a__c={"value": "x"}).reason == "because of x on GPU0"
+    for unknown in ({"unread": "denied"}, {"absent": "none"}):
+        finding = judge(check, a__b=each, a__c=unknown)
+        assert (finding.status, finding.reason) == ("fail", "")
+
+
+def test_a_cause_of_odd_facts_costs_no_verdict():
+    check = replace(CHECK, needs=("a.c",), cause=lambda facts, _: facts["a.c"]["x"]["y"])
+    assert judge(check, a__b={"value": 1}, a__c={"value": 7}).status == "fail"
+
+
+def test_a_ceiling_that_is_too_low_is_named_and_goes_with_the_fix():
+    check = replace(CHECK, accept=AtLeast(9), set=20, ceiling="sysctl.top")
+    facts = {"sysctl.top": {"value": 5}, "persisted.sysctl.top": {"absent": "none"}}
+    finding = judge(check, a__b={"value": 1}, **facts)
+    assert finding.reason == "top = 5 caps it"
+    assert finding.fix.params["ceiling"] == {"sysctl": "top", "reason": "top = 5 caps it"}
+    named = {**facts, "persisted.sysctl.top": {"value": {"value": 5, "file": "/etc/sysctl.d/a.conf", "line": 3}}}
+    assert judge(check, a__b={"value": 1}, **named).reason.endswith("set by /etc/sysctl.d/a.conf line 3")
+    assert "ceiling" not in judge(check, a__b={"value": 1}, **{**facts, "sysctl.top": {"value": 9}}).fix.params
 
 
 def test_a_value_overwritten_at_boot_fails_and_names_the_file():
@@ -224,3 +270,55 @@ def test_a_check_that_fails_over_facts_has_no_verdict_and_says_why(problem):
     finding = judge(check, a__b={"value": 0})
     assert finding.status == "unknown"
     assert finding.reason == f"the facts have an unexpected shape: {problem('odd')!r}"
+
+
+GOVERNOR = replace(CHECK, remedy=cpufreq("governor"), accept=Equals("performance"), set="performance")
+WRONG = {"each": {"cpu0-7": {"value": "schedutil"}}}
+UNIT = {"load": "loaded", "active": "active", "sub": "exited", "enabled": "enabled"}
+
+
+def at_boot(active, settings='{"governor": "performance"}'):
+    conf = (
+        {"absent": "no such file"}
+        if settings is None
+        else {"value": f"# Written by nodetune\n# settings: {settings}\n"}
+    )
+    return {"services.nodetune-cpu": {"value": {**UNIT, "active": active}}, "file./etc/nodetune/cpu.conf": conf}
+
+
+@pytest.mark.parametrize(
+    ("active", "reason"),
+    [
+        ("failed", "nodetune-cpu.service, which sets it at boot, has failed: journalctl -b -u nodetune-cpu.service"),
+        (
+            "activating",
+            "nodetune-cpu.service, which sets it at boot, is still starting: systemctl status nodetune-cpu.service",
+        ),
+        ("active", ""),
+    ],
+)
+def test_a_boot_unit_that_did_not_do_its_work_is_the_reason(active, reason):
+    finding = judge(GOVERNOR, a__b=WRONG, **at_boot(active))
+    assert (finding.status, finding.reason) == ("fail", reason)
+    assert finding.fix is not None
+
+
+@pytest.mark.parametrize("settings", [None, "{}", '{"boost": true}', "[]", "{", '{"governor"'])
+def test_a_failed_boot_unit_that_sets_something_else_is_no_reason(settings):
+    assert judge(GOVERNOR, a__b=WRONG, **at_boot("failed", settings)).reason == ""
+
+
+@pytest.mark.parametrize("unit", [{"absent": "not installed"}, {"unread": "timed out"}, {"value": ["odd"]}])
+def test_a_boot_unit_that_is_not_known_is_no_reason(unit):
+    facts = {**at_boot("failed"), "services.nodetune-cpu": unit}
+    assert (judge(GOVERNOR, a__b=WRONG, **facts).status, judge(GOVERNOR, a__b=WRONG, **facts).reason) == ("fail", "")
+
+
+def test_the_unit_that_keeps_interrupts_has_no_settings_file():
+    check = replace(CHECK, remedy=irq_affinity(), set="local")
+    unit = {"services.nodetune-irq": {"value": {**UNIT, "active": "failed"}}}
+    assert "nodetune-irq.service" in judge(check, a__b={"value": 1}, **unit).reason
+
+
+def test_a_check_that_sets_nothing_asks_for_no_boot_unit():
+    assert evaluate.declared(replace(GOVERNOR, set=None)) == {"a.b"}

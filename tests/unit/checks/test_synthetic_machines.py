@@ -74,7 +74,7 @@ def test_a_healthy_machine_has_no_findings():
         ("grace-gb200", ["numa-balancing-on", "rdma-port-not-active"]),
         (
             "pcie-8xl40s",
-            ["gpus-not-registered", "roce-qos-inconsistent", "arp-answered-by-any-link", "gpu-reset-due"],
+            ["gpus-not-registered", "roce-qos-inconsistent", "arp-answered-by-any-link", "gpu-recovery-needed"],
         ),
     ],
 )

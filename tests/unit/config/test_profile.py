@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from nodetune.api.model import Finding, Waiver
-from nodetune.api.predicates import AtMost, Equals
+from nodetune.api.predicates import AtLeast, AtMost, Equals, Within
 from nodetune.config import profile, waivers
 from nodetune.facts import document
 from nodetune.foundation import paths
@@ -54,8 +54,42 @@ def test_an_empty_override_leaves_the_setting_untouched(tmp_path):
     assert resolved(tmp_path, "checks:\n  numa-balancing-on:\n")["numa-balancing-on"].accept is None
 
 
+@pytest.mark.parametrize(
+    ("check", "text", "accept", "value"),
+    [
+        ("min-free-kbytes-low", "{accept: {at_least: 256MiB}, set: 0.5 GiB}", AtLeast(262144), 524288),
+        ("dirty-limit-high", "{accept: {at_most: 16GiB}, set: 4 GB}", AtMost(16 << 30), 4 * 10**9),
+        ("read-ahead-small", "{accept: {within: [1MiB, 16MiB]}}", Within([1024, 16384]), 4096),
+        ("tcp-rmem-below-bandwidth", "{set: [4096, 131072, 64MiB]}", None, [4096, 131072, 64 << 20]),
+        ("deep-idle-allowed", "{accept: {at_most: 0.2ms}, set: 50us}", AtMost(200), 50),
+        ("docker-shm-small", "{accept: {at_least: 2GiB}, set: 32g}", AtLeast(2 << 30), "32g"),
+        ("memlock-limited", "{accept: unlimited, set: unlimited}", Equals("unlimited"), "unlimited"),
+    ],
+)
+def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, value):
+    found = resolved(tmp_path, f"checks:\n  {check}: {text}\n")[check]
+    assert found.set == value
+    assert accept is None or found.accept == accept
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is no quantity here: write a number of KiB, or .* 256MiB"),
+        ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
+        ("{accept: {at_least: lots}}", "at_least wants a number, found 'lots'; this check counts in KiB"),
+        ("{set: 12 parsecs}", "set: '12 parsecs' is no quantity here: write a number of KiB"),
+    ],
+)
+def test_a_quantity_that_does_not_fit_names_the_unit(tmp_path, text, says):
+    with pytest.raises(FileError, match=f"line 2: {says}"):
+        resolved(tmp_path, f"checks:\n  min-free-kbytes-low: {text}\n")
+
+
 def test_off_takes_a_check_out(tmp_path):
-    assert "numa-balancing-on" not in resolved(tmp_path, "checks:\n  numa-balancing-on: off\n")
+    left = resolved(tmp_path, "checks:\n  numa-balancing-on: off\n")
+    assert "swappiness-high" in left
+    assert "numa-balancing-on" not in left
 
 
 def test_a_later_overlay_wins(tmp_path):
@@ -178,6 +212,24 @@ def test_the_facts_choose_the_overlays_and_say_why():
     assert names[:2] == ("base", "training")
     assert "vm" in names
     assert "vm: a virtual machine" in reason
+
+
+@pytest.mark.parametrize(
+    ("slurm", "units", "profile_name", "because"),
+    [
+        (True, ["vllm@llama.service"], "training", "training: Slurm runs jobs here"),
+        (False, ["ssh.service", "vllm@llama.service"], "inference", "inference: vllm@llama.service runs here"),
+        (False, ["tritonserver.service"], "inference", "inference: tritonserver.service runs here"),
+        (False, ["ssh.service", "kubelet.service"], "training", "judged as training: -p inference for serving"),
+    ],
+)
+def test_what_runs_on_a_host_tells_what_it_is_for(slurm, units, profile_name, because):
+    seen = facts(slurm__present={"value": slurm}, services__running={"value": units})
+    assert profile.matching(seen) == (("base", profile_name), because)
+
+
+def test_a_guessed_intent_is_called_a_guess():
+    assert profile.matching(facts())[1] == "judged as training: -p inference for serving"
 
 
 def test_facts_that_cannot_be_read_choose_nothing():

@@ -13,8 +13,7 @@ from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing
 from nodetune.facts import document as facts_document
 from nodetune.facts.saved import Saved
-from nodetune.foundation import parallel, paths
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, parallel, paths
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="works in one process elsewhere")
 

@@ -1,0 +1,44 @@
+"""Whether a unit of nodetune that sets a value at each boot is why it is wrong. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+from nodetune.api.facts_view import FactsView
+from nodetune.api.model import Check
+
+UNIT = re.compile(r"/etc/systemd/system/(nodetune-(\w+))\.service")
+FAULTS = {
+    "failed": "has failed: journalctl -b -u {}.service",
+    "activating": "is still starting: systemctl status {}.service",
+}
+
+
+def needs(check: Check) -> tuple[str, ...]:
+    """Return the facts about nodetune's unit that sets it again at boot: its state, and what it sets (nodetune-irq: all)."""
+    found = UNIT.fullmatch(check.remedy.file)
+    if found is None or check.set is None:
+        return ()
+    return (f"services.{found[1]}", *([f"file./etc/nodetune/{found[2]}.conf"] if found[2] != "irq" else []))
+
+
+def why_not_set(check: Check, view: FactsView) -> str:
+    """Return that the unit did not do its work; empty if it did, if there is none, or if that is not known."""
+    state, *settings = needs(check) or ("",)
+    unit = view.readable(state) if state else None
+    fault = FAULTS.get(str(unit.get("active")), "") if isinstance(unit, dict) else ""
+    if not fault or not all(check.remedy.target in _settings(str(view.readable(name))) for name in settings):
+        return ""
+    name = state.removeprefix("services.")
+    return f"{name}.service, which sets it at boot, {fault.format(name)}"
+
+
+def _settings(text: str) -> dict[str, Any]:
+    """Return what one of nodetune's files holds as data."""
+    try:
+        found = json.loads("".join(re.findall(r"^# settings: (.*)$", text, re.MULTILINE)[:1]) or "{}")
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

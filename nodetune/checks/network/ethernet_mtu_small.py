@@ -1,0 +1,38 @@
+"""A fast Ethernet link uses frames of 1500 bytes.
+
+Why it matters: At 100 Gb/s, frames of 1500 bytes are eight million packets a second. The CPU handles six times the
+packets and interrupts that it would with 9000 bytes, and storage over TCP and NCCL's socket transport slow down. The
+link of the default route is not judged, because routers and the Internet expect 1500. roce-mtu-small judges RoCE.
+Confirm manually: grep . /sys/class/net/*/mtu
+Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree.
+Sources: https://fasterdata.es.net/network-tuning/mtu-issues/ ;
+https://learn.microsoft.com/en-us/azure/virtual-network/how-to-virtual-machine-mtu
+"""
+
+from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, manual
+from nodetune.checks.network._links import fast
+from nodetune.checks.rdma._ports import for_gpus
+
+FAST_MBPS = 100_000
+LARGER_THAN_USUAL = 1501
+
+
+def observe(facts: FactsView) -> dict[str, int]:
+    routed = facts.get("net.default_interface", "")
+    roce = {port["netdev"] for port in for_gpus(facts.get("rdma.ports", {}), "Ethernet").values()}
+    links = fast(facts["net.links"], FAST_MBPS)
+    own = {name: link for name, link in links.items() if name not in roce and routed not in (name, link["master"])}
+    return {name: link["mtu"] for name, link in own.items()}
+
+
+CHECK = Check(
+    needs=("net.links", "net.default_interface", "rdma.ports"),
+    observe=observe,
+    accept=AtLeast(LARGER_THAN_USUAL),
+    applies=(BARE_METAL,),
+    remedy=manual(
+        "Make sure that the switches and all hosts of the network carry 9000 bytes. Then set the MTU where the link is "
+        "configured: netplan or systemd-networkd MTUBytes=9000, or nmcli con mod NAME 802-3-ethernet.mtu 9000."
+    ),
+    severity="low",
+)

@@ -1,0 +1,49 @@
+"""A GPU server as Ubuntu 24.04 leaves it: few findings that count, those first that cost most."""
+
+from pathlib import Path
+
+import pytest
+
+from nodetune.api.model import Absent, HostFacts, HostResult, Value
+from nodetune.audit import summary
+from nodetune.audit.auditor import Auditor
+from nodetune.audit.selection import Selection
+from nodetune.facts import document
+from nodetune.report.text.findings import grouped
+
+SYNTHETIC = Path(__file__).parents[2] / "data" / "synthetic"
+HEALTHY = ("gpu", "rdma", "pci", "nccl", "bmc", "xid", "block", "numa", "net", "slurm", "kubernetes")
+"""Parts of the untuned machine that have planted faults come from the healthy one."""
+HEALTHY_ALONE = ("services.fabricmanager_version", "services.time_sync", "services.nvidia-fabricmanager", "gpu.nvml")
+MOST = 10
+
+
+@pytest.fixture(scope="module")
+def result():
+    healthy, plain = (document.load(SYNTHETIC / f"hgx-h200-{name}.json") for name in ("tuned", "untuned"))
+    mended = {
+        name: fact for name, fact in healthy.facts.items() if name.partition(".")[0] in HEALTHY or name in HEALTHY_ALONE
+    }
+    alone = {name: Absent("no Slurm") for name in healthy.facts if name.startswith("slurm.")}
+    facts = {**plain.facts, **mended, **alone, "slurm.present": Value(value=False)}
+    facts["gpu.persistence_mode"] = plain.facts["gpu.persistence_mode"]
+    kept = {"value": 1048576, "file": "/usr/lib/sysctl.d/10-map-count.conf", "line": 3}
+    facts |= {"sysctl.vm.max_map_count": Value(1048576), "persisted.sysctl.vm.max_map_count": Value(kept)}
+    host = HostFacts("default", facts, healthy.about)
+    return Auditor(Selection()).audit(HostResult("default", "ok", facts=host))
+
+
+def test_a_default_server_has_at_most_ten_findings_to_act_on(result):
+    found = [each for each in result.causes() if each.severity in summary.at_least("medium")]
+    assert 0 < len(found) <= MOST, [each.check for each in found]
+
+
+def test_what_costs_most_on_a_default_server_comes_first(result):
+    first = [group.check for group in grouped([result])][:3]
+    assert sorted(first) == ["governor-not-performance", "gpu-persistence-mode-off", "memlock-limited"]
+
+
+def test_small_matters_of_a_default_server_are_info(result):
+    lesser = {each.check: each.severity for each in result.causes()}
+    for check in ("dirty-limit-high", "slow-start-after-idle-on", "neighbour-table-small"):
+        assert lesser[check] == "info"
