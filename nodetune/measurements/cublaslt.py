@@ -82,10 +82,12 @@ def _load(path, driver_version):
     problems = []
     for each in [path] if path else libs.found(names, WHEELS):
         try:
-            return ctypes.CDLL(each), each
+            return libs.load(each), each
         except OSError as problem:
             problems.append(str(problem))
     if path:
         raise reporting.MeasurementError("{} cannot be loaded: {}".format(path, problems[0]))
+    if any(libs.distrust(each) for each in libs.found(names, WHEELS)):
+        raise reporting.MeasurementError("cuBLASLt cannot be loaded: {}".format("; ".join(problems)))
     text = "no cuBLASLt ({}) on this host: it comes with CUDA (libcublas-13-0, libcublas-12-…) or PyTorch, or name its path"
     raise reporting.SkipError(text.format(" or ".join(names)))

@@ -76,6 +76,11 @@ class Seen:
     def partitioned(self):
         return bool((self.ask("nvmlDeviceGetMigMode") or [0])[0])
 
+    def free_memory(self):
+        """Return the free bytes, or None."""
+        found = self.ask("nvmlDeviceGetMemoryInfo")
+        return int(found.free) if found else None
+
     def users(self):
         """Describe the other processes that compute here: `: used by process 71 (python3, 120 GiB)`."""
         found = [each for each in self.ask("nvmlDeviceGetComputeRunningProcesses") or [] if each.pid != os.getpid()]

@@ -1,8 +1,12 @@
 """Where CUDA's libraries may be on a host: the linker's own folders, CUDA's, and the wheels of the Pythons there."""
 
+import ctypes
 import glob
 import os
 import shutil
+import stat
+
+from nodetune.onhost import command
 
 CUDA_FOLDERS = (
     "/usr/local/cuda*/lib64",
@@ -15,6 +19,53 @@ CUDA_FOLDERS = (
 )
 PREFIXES = ("/usr", "/usr/local", "/opt/*", "/opt/*/.venv", "/opt/*/venv", "/opt/*/*", "/root/.venv")
 """Where Pythons are installed to."""
+
+LDCONFIG = ("/sbin/ldconfig", "-p")
+
+
+def load(name):
+    """Load a library: a path, or a name for the linker. Raise OSError, also for one that root must not trust."""
+    reason = distrust(name)
+    if reason:
+        raise OSError(reason)
+    return ctypes.CDLL(name)
+
+
+def distrust(name):
+    """Say why root must not load a library: somebody else may have put it there. Empty where there is no reason."""
+    places = [name] if "/" in name else _of_linker(name)
+    for place in places if os.geteuid() == 0 else ():
+        for path in (os.path.abspath(place), os.path.realpath(place)):
+            loose = _open_to_all(path)
+            if loose:
+                return "{} is not loaded as root: anyone can write {} (chmod o-w {})".format(place, loose, loose)
+    return ""
+
+
+def _of_linker(name):
+    """Return the files that the linker may take for a name."""
+    paths = os.environ.get("LD_LIBRARY_PATH")
+    places = [os.path.join(folder or ".", name) for folder in paths.split(":")] if paths else []
+    try:
+        rows = command.run(list(LDCONFIG), 10).splitlines()
+    except command.CommandError:  # musl has none
+        rows = []
+    places += [row.rpartition(" => ")[2] for row in rows if row.split()[:1] == [name]]
+    return [place for place in places if os.path.exists(place)]
+
+
+def _open_to_all(path):
+    """Return the file or the folder above it that any user can write, or "". In a sticky one the owner counts."""
+    owner = None
+    while os.path.lexists(path):
+        about = os.lstat(path)
+        kept = stat.S_ISDIR(about.st_mode) and about.st_mode & stat.S_ISVTX and owner == 0
+        if about.st_mode & stat.S_IWOTH and not kept and not stat.S_ISLNK(about.st_mode):
+            return path
+        if path == "/":
+            break
+        owner, path = about.st_uid, os.path.dirname(path)
+    return ""
 
 
 def found(names, wheels):

@@ -198,11 +198,9 @@ def deadline_of(name):
 def wait_for_turn(run):
     """Take the one place that a host has for measuring; several of the same run share it. Return why not, or None."""
     name = (MARK + run)[: one_reader.LONGEST_NAME]
-    rival = one_reader.take_turn(
-        name, TURN_SECONDS, is_rival=lambda other: other.startswith(MARK) and other != name, anyone=True
-    )
+    rival = one_reader.take_turn(name, TURN_SECONDS, is_rival=lambda other: other.startswith(MARK) and other != name)
     if rival:
-        return "another verify is running on this host (process {}): wait for it, or end it".format(rival[0])
+        return "another verify is running on this host (process {}): wait for it, or end it".format(rival.pid)
     return None
 
 

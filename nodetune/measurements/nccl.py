@@ -9,7 +9,10 @@ NET/IB, NET/Socket), the kind of link, the network adapters, GPUDirect RDMA, NVL
 
 The environment stays as it is (NCCL_* variables, /etc/nccl.conf), but for NCCL_DEBUG*.
 
-Manually: all_reduce_perf -b 64M -e 4G -f 4 -g 8 -n 20, of https://github.com/NVIDIA/nccl-tests
+Manually: all_reduce_perf -b 64M -e 16G -f 4 -g 8 -n 20, of https://github.com/NVIDIA/nccl-tests
+
+Two buffers of the largest size and NCCL's own must fit into the free memory of every GPU: sizes that do not are left out.
+Smaller sizes come first, so that where links are slow and the time is short, the largest are the ones that are missing.
 
 Options: collectives, sizes (bytes), in_place (true, false; both where left out), dtype (float32, bfloat16), gpus (numbers),
 repeats, iterations, warmup, check, nccl (file or folder of libnccl.so.2), nccl_tests (a folder with the programs: these
@@ -18,20 +21,24 @@ measure instead, on one node).
 
 import time
 
-from . import nccl_ops, nccl_rank, nccl_results, nccl_team
+from . import cuda, nccl_ops, nccl_rank, nccl_results, nccl_team
 from . import report as reporting
 
 SECONDS = 120.0
 SCOPE = "collective"
 ORDER = 100
 SUITES = {
-    "quick": {"options": {"collectives": ["all_reduce"], "sizes": [536870912, 2147483648]}},  # 512 MiB, 2 GiB
+    # 0.5, 2 and 16 GiB
+    "quick": {"options": {"collectives": ["all_reduce"], "sizes": [536870912, 2147483648, 17179869184]}},
     "full": {"seconds": 240},
     "nccl": {"seconds": 240},
 }
 TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}}
 SIZE_MATTERS = True
-SIZES = (64 << 20, 256 << 20, 1 << 30, 4 << 30)
+SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
+ASIDE = 4 << 30
+"""Bytes of a GPU's memory that NCCL, CUDA and what checks the data have for themselves."""
+
 MOST_REPEATS = 50
 RESERVE = 4.0
 """Seconds before the deadline in which no case begins, so that what is measured is also told."""
@@ -55,11 +62,13 @@ def measure(options, report):
         return
     here = look_around(asked, report)
     chosen = chosen_gpus(options.get("gpus"), here["gpus"])
-    places = meet({"gpus": len(chosen), "nccl": here["nccl"]}, report)
+    free = least(here["free"][name] for name in chosen)
+    places = meet({"gpus": len(chosen), "nccl": here["nccl"], "free": free}, report)
     ranks = sum(place["gpus"] for place in places)
     if ranks < 2:
         raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
     first = sum(place["gpus"] for place in places[: report.self])
+    asked["sizes"] = fitting(asked["sizes"], least(place["free"] for place in places), 2, report)
     cases = list(planned(asked, ranks))
     jobs = [dict(asked, rank=first + n, ranks=ranks, gpu=gpu, cases=cases) for n, gpu in enumerate(chosen)]
     conditions = {"nccl": here["nccl"], "library": here["library"], "gpus": ranks, "nodes": len(places)}
@@ -98,12 +107,28 @@ def checked(options):
 
 def planned(asked, ranks):
     """Yield the cases in their order, which is the same on every host."""
-    for name in asked["collectives"]:
-        for size in asked["sizes"]:
+    for size in sorted(asked["sizes"]):
+        for name in asked["collectives"]:
             for in_place in (False, True):
                 counted = nccl_ops.counted(name, size, ranks)
                 if counted and (not in_place or name in nccl_ops.IN_PLACE) and asked["in_place"] in (None, in_place):
                     yield {"name": name, "size": counted, "in_place": in_place}
+
+
+def least(free):
+    """Return the fewest free bytes of some GPUs; None where not one of them tells."""
+    known = [each for each in free if each is not None]
+    return min(known) if known else None
+
+
+def fitting(sizes, free, buffers, report):
+    """Return the sizes of which so many buffers fit into the free memory, or the smallest one, which then fails."""
+    fit = [size for size in sizes if free is None or buffers * size + ASIDE <= free] or [min(sizes)]
+    left_out = [cuda.in_words(size) for size in sorted(set(sizes) - set(fit))]
+    if left_out:
+        text = "{} left out: {} buffers of that size do not fit into {} of free memory"
+        report.note(text.format(", ".join(left_out), buffers, cuda.in_words(free)))
+    return fit
 
 
 def chosen_gpus(wanted, there):

@@ -125,12 +125,12 @@ def load(path=None):
     problems = []
     for each in [_file(path)] if path else candidates():
         try:
-            handle = ctypes.CDLL(each)
+            handle = libs.load(each)
         except OSError as problem:
             problems.append(str(problem))
             continue
         return Library(handle, _mapped() or each)
-    if path or len(problems) > 1:
+    if path or len(problems) > 1 or libs.distrust(LIBRARY):
         raise reporting.MeasurementError("NCCL cannot be loaded: {}".format("; ".join(problems)))
     advice = "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or say where it is: --nccl PATH"
     raise reporting.SkipError("no {} on this host: {}".format(LIBRARY, advice))

@@ -57,10 +57,11 @@ def look_around(options, out):
     seen = gpus.known(tell)
     devices = [seen.get(gpus.bdf(gpu.bdf)) or gpus.Seen("GPU{}".format(gpu.device)) for gpu in
                cuda_gpu.devices(cuda.Driver(options.get("libcuda")))]  # fmt: skip
-    names = sorted((each.name for each in devices if not each.partitioned()), key=lambda name: int(name[3:]))
+    free = {each.name: each.free_memory() for each in devices if not each.partitioned()}
+    names = sorted(free, key=lambda name: int(name[3:]))
     if not names:
         raise reporting.SkipError("MIG is on: NCCL does not work between MIG instances")
-    tell.say("found", {"gpus": names, "nccl": nccl.version, "library": nccl.path})
+    tell.say("found", {"gpus": names, "nccl": nccl.version, "library": nccl.path, "free": free})
 
 
 def take_part(job, out, given):
@@ -105,6 +106,8 @@ class Rank:
         self._log = log
         self.type = {"float32": nccl_api.FLOAT32, "bfloat16": nccl_api.BFLOAT16}[self.kind]
         self.communicator = None
+        self._pace = 0.0
+        """Seconds a byte of the last case."""
 
     def prepare(self):
         """Take the GPU and its memory. Raise MeasurementError."""
@@ -130,8 +133,9 @@ class Rank:
     # One case
 
     def case(self, case):
-        """Check it, then time it. None where the time is over on any host."""
-        over = time.monotonic() > self.job["until"]
+        """Check it, then time it. None where the time is over on any host, or would be before the case is done."""
+        start = time.monotonic()
+        over = start + self._pace * case["size"] > self.job["until"]
         if self.agree([float(over)])[0]:
             return None
         once = self._calls(case)
@@ -143,6 +147,7 @@ class Rank:
         self._timed(once, iterations)  # the first repeat after a change of size is slower than those after it
         times = [self._timed(once, iterations) / iterations for _ in range(self.job["repeats"])]
         agreed = self.agree(times + [float(wrong)])
+        self._pace = (time.monotonic() - start) / case["size"]
         return self._found(case, [each / self.ranks for each in agreed[:-1]], iterations, wrong, int(agreed[-1]))
 
     def _found(self, case, times, iterations, wrong, wrong_everywhere):

@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 
-from . import gpus, nccl_log, nccl_ops, nccl_results, tool
+from . import gpus, nccl, nccl_log, nccl_ops, nccl_results, tool
 from . import report as reporting
 
 TYPES = {"float32": "float", "bfloat16": "bfloat16"}
@@ -20,7 +20,8 @@ def run(asked, options, report):
     """Record what each program gives. `asked`: the options of the nccl measurement with their defaults."""
     if len(report.hosts) > 1:
         raise reporting.SkipError("nccl-tests between nodes need MPI: measure them without --nccl-tests")
-    there = known(report)
+    free = known(report)
+    there = list(free)
     chosen = there if options.get("gpus") is None else ["GPU{}".format(each) for each in options["gpus"]]
     if not there:
         raise reporting.SkipError("NVML sees no whole GPU on this host")
@@ -32,18 +33,27 @@ def run(asked, options, report):
         folder = asked["nccl"] if os.path.isdir(asked["nccl"]) else os.path.dirname(asked["nccl"])
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))
     subject = "{} GPUs".format(len(chosen)) if chosen == there else "+".join(chosen)
+    buffers = 3 if asked["check"] else 2  # a smallest size that does not fit is measured beyond the end of its buffers
+    sizes = nccl.fitting(asked["sizes"], nccl.least(free.get(name) for name in chosen), buffers, report)
     for name in asked["collectives"]:
         program = os.path.join(asked["nccl_tests"], name + "_perf")
         with gpus.apart(report, subject, name):
             if not os.access(program, os.X_OK):
                 raise reporting.SkipError("no program {}".format(program))
-            _one(program, name, dict(asked, repeats=options.get("repeats") or 1), subject, len(chosen), report)
+            _one(
+                program,
+                name,
+                dict(asked, sizes=sizes, repeats=options.get("repeats") or 1),
+                subject,
+                len(chosen),
+                report,
+            )
 
 
 def known(report):
-    """Return the GPUs of this host that are not partitioned."""
-    whole = [seen.name for seen in gpus.known(report).values() if not seen.partitioned()]
-    return sorted(whole, key=lambda name: int(name[3:]))
+    """Return {GPU: free bytes} of the GPUs of this host that are not partitioned, in order."""
+    whole = [seen for seen in gpus.known(report).values() if not seen.partitioned()]
+    return {seen.name: seen.free_memory() for seen in sorted(whole, key=lambda seen: int(seen.name[3:]))}
 
 
 def _one(program, name, asked, subject, count, report):

@@ -21,6 +21,8 @@ from . import tool
 SIOCGIFADDR = 0x8915
 START_SECONDS = 30.0
 DOOR_SECONDS = 2.0
+MOST_WAYS = MOST_PORTS = 256
+MOST_GBITS = 1e6
 ANYWHERE = "192.0.2.1"
 """An address that nobody has (RFC 5737): it is reached, if at all, by the default route."""
 
@@ -81,7 +83,7 @@ def _ask(report, number, server, at_once, ask):
     try:
         known = report.hear("server {} {}".format(number, report.self), report.left() - 1, server)
         report.step("measuring with {}".format(there))
-        if "failed" in known:
+        if isinstance(known, dict) and "failed" in known:
             report.failed("{}: {}".format(there, known["failed"]), subject)
         else:
             ask(here, there, known, at_once)
@@ -126,16 +128,47 @@ def way_to(known, there):
     The first of its addresses may not be one that others reach: a virtual machine's own network, a container bridge
     that has the same address on every host. Addresses that this host has too come last.
     """
-    if not known["door"]:
-        return known["ways"][0]
+    ways, door = _offered(known, there)
+    if not door:
+        return ways[0]
     own = {each for _, each in addresses()}
-    for address, gbits in sorted(known["ways"], key=lambda way: way[0] in own):
-        if _answers(address, known["door"]):
+    for address, gbits in sorted(ways, key=lambda way: way[0] in own):
+        if _answers(address, door):
             return address, gbits
-    tried = ", ".join(address for address, _ in known["ways"])
+    tried = ", ".join(address for address, _ in ways)
     raise reporting.MeasurementError(
         "{} answers under none of its addresses ({}): look for a firewall".format(there, tried)
     )
+
+
+def _offered(known, there):
+    """Return ([(address, Gb/s)], door) of what another host says, as command lines take it. Raise MeasurementError."""
+    known = known if isinstance(known, dict) else {}
+    ways, door = known.get("ways"), known.get("door")
+    if not isinstance(ways, list) or not 0 < len(ways) <= MOST_WAYS:
+        raise reporting.MeasurementError("{}: it offers no address".format(there))
+    found = [_way(each, there) for each in ways]
+    return found, ports_of([door], there)[0] if door is not None else None
+
+
+def _way(given, there):
+    address, gbits = given if isinstance(given, list) and len(given) == 2 else (given, None)
+    try:
+        found = str(ipaddress.ip_address(address if isinstance(address, str) else ""))  # it takes numbers too
+    except ValueError:
+        raise reporting.MeasurementError("{}: it offers {}, which is no address".format(there, repr(address)[:100]))
+    known = type(gbits) in (int, float) and 0 < gbits < MOST_GBITS
+    return found, gbits if known else None
+
+
+def ports_of(given, there):
+    """Return TCP ports that another host says, each a number. Raise MeasurementError."""
+    if not isinstance(given, list) or not 0 < len(given) <= MOST_PORTS:
+        raise reporting.MeasurementError("{}: it offers no ports".format(there))
+    for port in given:
+        if type(port) is not int or not 0 < port < 1 << 16:
+            raise reporting.MeasurementError("{}: it offers {}, which is no port".format(there, repr(port)[:100]))
+    return given
 
 
 def _answers(address, port):

@@ -136,14 +136,16 @@ def _ask(program, options, report, pair):
     here, there, known, at_once = pair
     own = ports(options)
     address, _ = pairs.way_to(known, there)
+    offered = known.get("ports") if isinstance(known.get("ports"), dict) else {}
     for name in sorted(own):
         subject = "{} {}→{}".format(name, here, there)
-        other = known["ports"].get(name)
-        if other is None:
+        other = offered.get(name)
+        if not isinstance(other, dict):
             report.skip("{} has no active port {}".format(there, name), subject)
             continue
         try:
-            samples = [_run(program, options, name, address, port) for port in other["ports"]]
+            free = pairs.ports_of(other.get("ports"), there)
+            samples = [_run(program, options, name, address, port) for port in free]
         except reporting.MeasurementError as problem:
             report.failed(str(problem), subject)
             continue

@@ -70,7 +70,8 @@ def _ask(program, options, report, pair):
     interface = pairs.interface_to(address)
     about = {"link": gbits, "interface": interface, "mtu": _mtu(interface), "pairs_at_once": at_once}
     about.update(address=address, network=options.get("network"))
-    ends = [(address, port) for port in known["ports"][: _processes(options, gbits)]]
+    ports = pairs.ports_of(known.get("ports"), there)
+    ends = [(address, port) for port in ports[: _processes(options, gbits)]]
     for reverse, subject in ((False, "{}→{}".format(here, there)), (True, "{}→{}".format(there, here))):
         try:
             samples, more = _measure(program, options, ends, reverse)

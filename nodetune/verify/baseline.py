@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import stats, text
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, stats, text
 from nodetune.verify import catalogue, figures, peers, reference
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.machine import Machine

@@ -30,6 +30,7 @@ class Measurement:
     tolerance: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     suspect: str = "{subject}"
     size_matters: bool = False
+    sizes: tuple[int, ...] = ()
     all_pairs_seconds: float | None = None
 
     def item(self, suite: str) -> dict[str, Any]:

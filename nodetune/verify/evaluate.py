@@ -80,14 +80,21 @@ def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, others
     expected = _decisive(figure, machine, baseline, others)
     if expected:
         return Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected, limit)
-    shipped, gates = reference.shipped(figure, machine, limit)
-    if shipped and gates:
+    shipped, entry = reference.shipped(figure, machine, limit) or (None, None)
+    if shipped and entry and entry.decides(shipped.met_by(figure)):
         return Verdict(figure, PASS if shipped.met_by(figure) else SHORT, shipped, limit)
     agreeing = next((each for each in others if each[0].majority), None)
     if agreeing:
         return Verdict(figure, PASS, peers.expectation(*agreeing), limit)
-    reason = "the shipped figure does not gate" if shipped else "no baseline, too few peers, no shipped figure"
-    return Verdict(figure, UNKNOWN, shipped, limit, reason=reason)
+    return Verdict(figure, UNKNOWN, shipped, limit, reason=_unproven(entry))
+
+
+def _unproven(entry: reference.Entry | None) -> str:
+    if entry is None:
+        return "no baseline, too few peers, no shipped figure"
+    if not entry.gates:
+        return "the shipped figure does not gate"
+    return "no baseline, too few peers; the shipped floor is so loose that a figure above it proves nothing"
 
 
 def _decisive(

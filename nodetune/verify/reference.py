@@ -22,7 +22,8 @@ class Entry:
 
     `size_from`: bytes; bus bandwidth does not fall with size, so a floor holds from its size on. `at_least` in `unit`;
     `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the first
-    known name of `of_stated` times the factor say the same. `gates` False: shown only.
+    known name of `of_stated` times the factor say the same. `proves` False: so loose that below it something is wrong, and
+    above it nothing is known. `gates` False: shown only.
     """
 
     measurement: str
@@ -37,12 +38,12 @@ class Entry:
     nvls: bool | None = None
     nccl: str = ""
     size_from: int = 0
-    statistic: str = ""
     local: bool | None = None
     at_least: float | None = None
     measured: float | None = None
     of_limit: float | None = None
     of_stated: tuple[str, ...] = ()
+    proves: bool = True
     gates: bool = True
     note: str = ""
     file: str = ""
@@ -73,13 +74,17 @@ class Entry:
             (gpus if self.gpus is None else self.gpus, gpus),
             (self.nvls if self.nvls is not None else about.get("nvls"), about.get("nvls")),
             (self.nccl or None, figures.minor(str(about.get("nccl"))) if self.nccl else None),
-            (self.statistic, "" if about.get("statistic") in (None, "median") else about.get("statistic")),
+            ("median", about.get("statistic") or "median"),
             (self.local if self.local is not None else about.get("local"), about.get("local")),
             (self.nodes, about.get("nodes", 1)),
         )
         enough = _number(gpus) >= self.gpus_from and _number(size) >= self.size_from
         made_for = not self.gpu or machine.model in self.gpu
         return made_for and enough and all(mine == theirs for mine, theirs in wanted)
+
+    def decides(self, met: bool) -> bool:
+        """Return whether it makes the verdict on a figure that meets its bound, or does not."""
+        return self.gates and (self.proves or not met)
 
 
 def _number(found: Any) -> float:
@@ -110,18 +115,20 @@ def _entries(name: str) -> Iterator[Entry]:
         yield Entry(**{**merged, **{key: tuple(merged.get(key, ())) for key in ("gpu", "of_stated")}})
 
 
-def shipped(figure: Figure, machine: Machine, limit: Limit | None) -> tuple[Expectation | None, bool]:
-    """Return the shipped figure for such a case, and whether it gates. Of several, the strictest counts.
+def shipped(figure: Figure, machine: Machine, limit: Limit | None) -> tuple[Expectation, Entry] | None:
+    """Return the shipped figure for such a case. Of several, the strictest of those that prove most.
 
     If the same source has a figure for several sizes, the nearest size below is the strictest.
     """
     found = [(entry, entry.bound(figure, limit)) for entry in entries() if entry.fits(figure, machine)]
     known = [(entry, bound) for entry, bound in found if bound is not None]
     if not known:
-        return None, False
-    entry, bound = max(known, key=lambda item: (item[0].gates, bool(item[0].gpu), figure.sign * item[1]))
+        return None
+    entry, bound = max(
+        known, key=lambda each: (each[0].gates, each[0].proves, bool(each[0].gpu), figure.sign * each[1])
+    )
     because = "; ".join(text for text in (entry.derivation, entry.note) if text)
-    return Expectation("shipped", bound, entry.source, entry.measured, because), entry.gates
+    return Expectation("shipped", bound, entry.source, entry.measured, because), entry
 
 
 @cache

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.measurements.report import ENDED
 from nodetune.remote import payload
 from nodetune.remote.live_pool import Ended, LivePool
 from nodetune.verify import catalogue, figures
 
 ENDING_SECONDS = 12.0
 """On top of each measurement's deadline: what a killed process may take to be gone."""
+
+LONGEST_MESSAGE = 1 << 20
+"""Of what a host tells the others, as JSON. A real one has a thousandth of that."""
+
+DEEPEST_MESSAGE = 12
+LAST_NUMBER = 10_000
+LONGEST_TOPIC = 200
+TOO_LARGE = "what it told the other hosts is too large or nested too deeply"
 
 Plan = Mapping[str, Any]
 
@@ -106,10 +116,35 @@ def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]
     if isinstance(event, Ended):
         return [{"gone": plan["group"]["self"]}]
     told = event.get("tell")
-    if not isinstance(told, dict) or not isinstance(told.get("number"), int) or not isinstance(told.get("topic"), str):
+    if not isinstance(told, dict) or not _is_number(told.get("number")) or not _is_topic(told.get("topic")):
         return []
     message = {"number": told["number"], "topic": told["topic"], "data": told.get("data")}
+    if not _is_bounded(message["data"]):
+        message = {**message, "topic": ENDED, "data": TOO_LARGE}
     return [{"told": {**message, "from": plan["group"]["self"]}}]
+
+
+def _is_number(given: Any) -> bool:
+    return type(given) is int and 0 <= given < LAST_NUMBER
+
+
+def _is_topic(given: Any) -> bool:
+    return isinstance(given, str) and len(given) <= LONGEST_TOPIC
+
+
+def _is_bounded(data: Any) -> bool:
+    """Tell whether other hosts may get it: what it takes to write and to read it must not end their work."""
+    level = [data]
+    for _ in range(DEEPEST_MESSAGE):
+        level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]
+    try:
+        return not level and len(json.dumps(data)) <= LONGEST_MESSAGE
+    except ValueError:  # a number of more digits than Python writes
+        return False
+
+
+def _parts(data: Mapping[str, Any] | Sequence[Any]) -> Iterable[Any]:
+    return data.values() if isinstance(data, Mapping) else data
 
 
 def safe(event: Mapping[str, Any], plan: Plan) -> list[dict[str, Any]]:

@@ -133,6 +133,7 @@ def test_the_clock_is_measured_or_it_is_said_why_not():
 def test_the_load_is_gone_afterwards():
     with clock.Load(sorted(os.sched_getaffinity(0))) as load:
         pids = list(load._pids)
+        assert pids
         assert all(os.path.exists(f"/proc/{pid}") for pid in pids)
     assert not any(os.path.exists(f"/proc/{pid}") for pid in pids)
 

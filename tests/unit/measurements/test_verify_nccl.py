@@ -21,10 +21,13 @@ class Heard:
     hosts, self = ["localhost"], 0
 
     def __init__(self):
-        self.records, self.failures, self.skips = [], [], []
+        self.records, self.failures, self.skips, self.notes = [], [], [], []
 
     def step(self, text):
         pass
+
+    def note(self, text):
+        self.notes.append(text)
 
     def left(self):
         return 60.0
@@ -162,6 +165,38 @@ def test_cases_cover_each_collective_and_size_in_and_out_of_place():
     asked = nccl.checked({"collectives": ["all_reduce", "alltoall"], "sizes": [1 << 20]})
     cases = [(case["name"], case["in_place"]) for case in nccl.planned(asked, 8)]
     assert cases == [("all_reduce", False), ("all_reduce", True), ("alltoall", False)]
+
+
+def test_the_largest_sizes_of_all_collectives_come_last():
+    cases = list(nccl.planned(nccl.checked({"sizes": [4 << 30, 1 << 20]}), 8))
+    assert [case["size"] for case in cases] == [1 << 20] * 8 + [4 << 30] * 8
+
+
+GIB = 1 << 30
+
+
+@pytest.mark.parametrize(
+    ("free", "most"), [(139 * GIB, 16), (79 * GIB, 16), (39 * GIB, 16), (22 * GIB, 4), (15 * GIB, 4), (None, 16)]
+)
+def test_sizes_that_do_not_fit_into_memory_are_left_out(free, most):
+    heard = Heard()
+    assert nccl.fitting([GIB, 4 * GIB, 16 * GIB], free, 2, heard)[-1] == most * GIB
+    assert bool(heard.notes) is (most < 16)
+
+
+def test_a_left_out_size_is_named_with_the_memory():
+    heard = Heard()
+    assert nccl.fitting([4 * GIB, 16 * GIB], 22 * GIB, 2, heard) == [4 * GIB]
+    assert heard.notes == ["16 GiB left out: 2 buffers of that size do not fit into 22 GiB of free memory"]
+
+
+def test_the_smallest_size_is_tried_where_none_fits():
+    assert nccl.fitting([4 * GIB, 16 * GIB], GIB, 2, Heard()) == [4 * GIB]
+
+
+def test_the_gpu_with_the_least_memory_decides():
+    assert nccl.least([None, 5, 3]) == 3
+    assert nccl.least([None]) is None
 
 
 @pytest.mark.parametrize(
@@ -375,7 +410,7 @@ def eight_gpus(monkeypatch):
     """nccl_tests with the GPUs of such a node, and an environment that it may change."""
     for name in ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"):
         monkeypatch.setenv(name, os.environ.get(name, ""))
-    monkeypatch.setattr(nccl_tests, "known", lambda report: [f"GPU{number}" for number in range(8)])
+    monkeypatch.setattr(nccl_tests, "known", lambda report: {f"GPU{number}": 139 << 30 for number in range(8)})
 
 
 def by_program(tmp_path, **options):
@@ -410,6 +445,14 @@ def test_the_json_of_nccl_tests_becomes_the_same_kind_of_records(tmp_path, eight
         )
     given = (tmp_path / "arguments").read_text()
     assert f"-b {1 << 30} -e {4 << 30} -f 2 -g 8 -n 20 -w 2 -c 1 -d float -J /proc/self/fd/" in given
+
+
+def test_nccl_tests_gets_no_size_beyond_memory(tmp_path, eight_gpus, monkeypatch):
+    program(tmp_path, "all_reduce", RECORDINGS / "nccl-tests-all_reduce.txt")
+    monkeypatch.setattr(nccl_tests, "known", lambda report: {"GPU0": 39 << 30, "GPU1": 39 << 30})
+    heard = by_program(tmp_path, sizes=[1 << 30, 4 << 30, 16 << 30])
+    assert f"-b {1 << 30} -e {4 << 30} -f 4" in (tmp_path / "arguments").read_text()
+    assert heard.notes == ["16 GiB left out: 3 buffers of that size do not fit into 39 GiB of free memory"]
 
 
 def test_without_json_the_table_is_read(tmp_path, eight_gpus):

@@ -279,3 +279,56 @@ def test_a_host_without_the_tool_costs_the_other_pairs_nothing(measure, tmp_path
     assert found["h2 h0"]["samples"] == [1.0]
     assert found["h2→h1"]["skip"].startswith("h1: no-such-tool is not installed")
     assert found[""]["skip"].startswith("no-such-tool is not installed")
+
+
+ANSWERS = {
+    "an option": {"ways": [["--logfile=/tmp/x", 1]], "door": None},
+    "a name": {"ways": [["evil.example", 1]], "door": None},
+    "a number": {"ways": [[5, 1]], "door": None},
+    "no ways": {"ways": [], "door": None},
+    "ways that are none": {"ways": 7, "door": None},
+    "a door that is none": {"ways": [["127.0.0.1", 1]], "door": "-x"},
+    "a port out of range": {"ways": [["127.0.0.1", 1]], "door": 1 << 20},
+    "no answer": "x",
+}
+
+
+@pytest.mark.parametrize("known", ANSWERS.values(), ids=list(ANSWERS))
+def test_a_partner_with_an_address_that_is_none_is_named(known):
+    with pytest.raises(reporting.MeasurementError, match="there: "):
+        pairs.way_to(known, "there")
+
+
+@pytest.mark.parametrize("gbits", ["x", True, float("nan"), float("inf"), -1, 10**400, [1]])
+def test_a_partners_link_speed_that_is_none_is_not_known(gbits):
+    assert pairs.way_to({"ways": [["127.0.0.1", gbits]], "door": None}, "there") == ("127.0.0.1", None)
+
+
+def test_a_partners_address_is_written_anew():
+    assert pairs.way_to({"ways": [["127.0.0.1", 25]], "door": None}, "there") == ("127.0.0.1", 25)
+
+
+@pytest.mark.parametrize("ports", ["x", ["--logfile"], [0], [True], [1.5], [65536], [], list(range(1, 1000)), None])
+def test_a_partners_ports_that_are_none_are_refused(ports):
+    with pytest.raises(reporting.MeasurementError, match="there: "):
+        pairs.ports_of(ports, "there")
+
+
+def test_nothing_of_a_partner_becomes_an_option(tmp_path, monkeypatch):
+    """The program is real; it writes down what it is started with."""
+    seen = tmp_path / "seen"
+    program = tmp_path / "iperf3"
+    program.write_text(f'#!/bin/sh\necho "$@" >> {seen}\n')
+    program.chmod(0o755)
+    monkeypatch.setattr(tool, "need", lambda *_: str(program))
+    here, there = os.pipe()
+    hostile = {"ways": [["127.0.0.1", 1]], "door": None, "ports": ["--logfile=/tmp/x"]}
+    message = {"from": 0, "topic": "server 0 1", "data": hostile}
+    os.write(there, json.dumps(message).encode() + b"\n")
+    out, into = os.pipe()
+    tcp.measure({}, reporting.Report("tcp", into, here, {"hosts": ["a", "b"], "self": 1}))
+    records = os.read(out, 1 << 16).decode()
+    for handle in (here, there, out, into):
+        os.close(handle)
+    assert "which is no port" in records
+    assert not seen.exists()

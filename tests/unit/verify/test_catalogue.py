@@ -35,7 +35,7 @@ def test_a_suite_lists_its_measurements_in_order_with_options():
         {"name": "gpu_p2p", "options": {"both": False}},
         {"name": "gpu_latency", "options": {}},
         {"name": "gemm", "options": {}},
-        {"name": "nccl", "options": {"collectives": ["all_reduce"], "sizes": [512 << 20, 2 << 30]}},
+        {"name": "nccl", "options": {"collectives": ["all_reduce"], "sizes": [512 << 20, 2 << 30, 16 << 30]}},
     ]
     assert tuple(item["name"] for item in shipped_first("full")) == FIRST
     assert shipped_first("nccl") == [{"name": "nccl", "options": {}, "seconds": 240}]

@@ -52,7 +52,7 @@ def measured(tmp_path_factory):
 @TURN
 def test_this_machine_is_measured_and_the_result_keeps_its_schema(measured):
     folder, done = measured
-    assert done.stderr == ""
+    assert done.stderr == "written to site.json\nwritten to a.json\n"
     assert done.returncode == 0
     document = json.loads((folder / "a.json").read_text())
     schema = json.loads(paths.bundled("documents/schemas").joinpath("verify.json").read_text())

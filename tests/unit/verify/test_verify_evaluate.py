@@ -115,11 +115,13 @@ def test_a_host_whose_gpus_are_all_slow_stands_apart_from_like_hosts():
     assert "4 other like hosts" in short[0].expected.provenance
 
 
-def test_hosts_of_another_kind_are_no_siblings():
+def test_hosts_of_another_kind_are_no_peers():
     hosts = {"a": 54.0, "b": 54.0, "c": 54.0, "d": 54.0, "old": 20.0}
     found = [each for host, value in hosts.items() for each in gpus(value, host=host)]
     machines = {host: replace(L4, cpu=host if host == "old" else "") for host in hosts}
-    assert not any(each.status == SHORT for each in judge(found, machines))
+    judged = judge(found, machines)
+    assert judged
+    assert not any(each.status == SHORT for each in judged)
 
 
 def test_a_baseline_decides_before_anything_else(tmp_path):

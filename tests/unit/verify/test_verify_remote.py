@@ -95,6 +95,7 @@ def test_hosts_of_a_group_hear_each_other(plant):
 def test_a_group_runs_together_whatever_the_forks(plant):
     plant(meets=MEETS)
     found = run("abc", "meets", asked=reach(forks=1))
+    assert set(found) == set("abc")
     assert all("samples" in records(events)[0] for events in found.values())
 
 

@@ -64,6 +64,15 @@ def test_a_sound_node_is_a_line_a_kind_of_figure():
     assert f"save as the baseline: {proposed}" in text
 
 
+def test_a_floor_that_proves_nothing_stands_in_parentheses():
+    proof = proof_of()
+    loose = tuple(replace(each, status="unknown") for each in proof.verdicts if each.expected)
+    text = printed(replace(proof, verdicts=loose))
+    assert re.search(r"unknown +gpu_copy h2d +8 GPUs .*\(≥ 50.3\) shipped", text)
+    assert "in parentheses: a figure that proves nothing here" in text
+    assert "parentheses" not in printed(proof)
+
+
 def test_the_baseline_that_is_proposed_is_of_what_was_measured():
     wanted = Wanted(only=("nccl", "tcp"), suite="full", network="10.1.0.0/16", nccl="/sw/my nccl", env={"A": "1 2"})
     proposed = "nodetune verify -i prod --only nccl --only tcp --nccl '/sw/my nccl' --network 10.1.0.0/16 --env 'A=1 2'"
@@ -115,6 +124,7 @@ def test_what_fell_short_comes_first_with_suspect_and_command():
 @pytest.mark.parametrize("width", [80, 100, 120, 200])
 def test_nothing_is_wider_than_the_screen(width):
     text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}), width=width)
+    assert "GPU2" in text
     copied = [line for line in text.splitlines() if line.strip().startswith("next")]
     assert all(len(line.rstrip()) <= width for line in text.splitlines() if line not in copied)
     assert "…" not in text, "nothing is cut off"

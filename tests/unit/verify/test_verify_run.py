@@ -234,7 +234,7 @@ def test_a_measurement_of_a_suite_has_the_options_that_it_has_there():
     sizes = {
         suite: options({"measurements": Wanted(suite, only=("nccl",)).items}, "nccl") for suite in ("quick", "full")
     }
-    assert sizes["quick"]["sizes"] == [512 << 20, 2 << 30]
+    assert sizes["quick"]["sizes"] == [512 << 20, 2 << 30, 16 << 30]
     assert "sizes" not in sizes["full"]
 
 

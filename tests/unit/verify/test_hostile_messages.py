@@ -1,0 +1,36 @@
+"""What a host tells the others of its group passes through the controller: bounded, and never at another host's cost."""
+
+import pytest
+
+from nodetune.measurements import report as reporting
+from nodetune.onhost import protocol
+from nodetune.verify import remote
+
+PLAN = {"group": {"hosts": ["a", "b"], "self": 0}}
+
+
+def deep(depth):
+    found = "x"
+    for _ in range(depth):
+        found = [found]
+    return found
+
+
+def test_a_message_passes_as_it_is():
+    told = {"number": 0, "topic": "t", "data": {"ways": [["10.0.0.1", 1.5]], "x": "y" * 100_000}}
+    assert remote.relayed({"tell": told}, PLAN) == [{"told": {**told, "from": 0}}]
+
+
+@pytest.mark.parametrize("data", [deep(50), deep(5000), "x" * 3_000_000, [0] * 500_000, {"x": 10**5000}])
+def test_a_message_that_is_too_large_or_deep_ends_its_sender_for_the_others(data):
+    ((told,),) = (remote.relayed({"tell": {"number": 0, "topic": "t", "data": data}}, PLAN),)
+    assert told["told"]["topic"] == reporting.ENDED
+    assert "too large" in told["told"]["data"]
+    assert len(protocol.encode_event(told, "x")) < 1000
+
+
+@pytest.mark.parametrize(
+    "tell", [5, {"number": True, "topic": "t"}, {"number": 1 << 70, "topic": "t"}, {"number": 0, "topic": "t" * 9000}]
+)
+def test_a_message_that_is_none_is_dropped(tell):
+    assert remote.relayed({"tell": tell}, PLAN) == []
