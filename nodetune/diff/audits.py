@@ -7,8 +7,7 @@ from typing import Any
 
 from nodetune.api.model import SEVERITIES
 from nodetune.diff.result import CHANGED, GONE, NEW, UNREAD, Change, Diff
-from nodetune.foundation import text
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, text
 
 
 class DocumentError(UserError):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 from nodetune.hosts import nodeset
 
 _PART = re.compile(r"(?:[^,\[\]]|\[[^\]]*\]?|\])+")

@@ -116,7 +116,7 @@ def _agreeing(file: LocatedYaml, name: str, found: Versions) -> Versions:
         return found
     for package, version in mismatched(found).items():
         file.fail(
-            f"{package} is {version} but the driver is {found.driver}; both need the same version: run "
+            f"{package} is {version} and the driver {found.driver}; both need the same version: run "
             "nodetune lock again, or wait until the repository has both",
             *("systems", name, "packages", package),
         )

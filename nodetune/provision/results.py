@@ -13,7 +13,10 @@ from nodetune.provision.record import DONE, NOTHING, Results, StageResult, faile
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible import Outcome
 from nodetune.verify.model import FAILED as NOT_MEASURED
+from nodetune.verify.model import UNKNOWN
 from nodetune.verify.run import HostVerification, exit_code
+
+MOST_NAMED = 8
 
 
 def unreached(problem: UnreachableError) -> StageResult:
@@ -95,4 +98,12 @@ def proved(proof: HostVerification) -> StageResult:
     if code:
         missing = [f"{each.measurement}: {each.reason}" for each in proof.unmeasured if each.status == NOT_MEASURED]
         return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
-    return StageResult(DONE, f"{len(proof.verdicts)} figures")
+    return StageResult(DONE, f"{len(proof.verdicts)} figures{unproven([proof])}")
+
+
+def unproven(proofs: Sequence[HostVerification]) -> str:
+    """Return `, 3 of them without a reference: nccl all_reduce, …`: nobody knows whether these are as they should be."""
+    found = [each.figure for proof in proofs for each in proof.verdicts if each.status == UNKNOWN]
+    names = list(dict.fromkeys(" ".join(dict.fromkeys((each.measurement, each.metric))) for each in found))
+    more = " …" if len(names) > MOST_NAMED else ""
+    return f", {len(found)} of them without a reference: {', '.join(names[:MOST_NAMED])}{more}" if found else ""

@@ -156,7 +156,7 @@ class Steps:
         """Apply the profile, with its reboot."""
         given = self.given
         results = list(audit_run.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
-        plans = [rollout.prepare(each, given.options) for each in auditor.by_name(results)]
+        plans = [rollout.prepare(each, given.options, given.choice.added) for each in auditor.by_name(results)]
         self._run.save("before", documents_audit.audit(replace(each, facts=None) for each in results))
         rolling = rollout.Rollout(
             given.targets, given.choice, given.reach, given.options, self._run, self._tools.on_event
@@ -206,19 +206,27 @@ class Steps:
         return Wanted("quick", nccl=library, runs=runs_of)
 
     def baseline(self, hosts: Sequence[str]) -> Results:
-        """Save the figures as the site's baseline, once: later hosts are compared with them."""
+        """Save the figures as the site's baseline, once: later hosts are compared with them.
+
+        Only what was compared with something: a person decides that a figure is good which nothing proves.
+        """
         path = self.given.site.baseline
         if path is None:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file names no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
         proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
-        document = documents_verify.kept(proofs)
-        if not document["figures"]:
+        document = documents_verify.kept(proofs, unproven=False)
+        if not any(each.verdicts for each in proofs):
             return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
+        if not document["figures"]:
+            good = f"if the hardware is good: nodetune verify --save-baseline {path}"
+            why = f"{path} is not written, because no figure has a reference; {good}"
+            return dict.fromkeys(hosts, StageResult(LEFT_OUT, why))
         path.parent.mkdir(parents=True, exist_ok=True)
         atomic_file.write(path, documents_audit.text(document))
-        return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}"))
+        left = "; figures without a reference are not in it" if provision_results.unproven(proofs) else ""
+        return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}{left}"))
 
     # guard, join
 

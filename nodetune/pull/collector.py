@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nodetune import __version__
-from nodetune.foundation import templates
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, templates
 from nodetune.remote import payload
 
 DEPOSIT = Path(__file__).parent / "deposit.py"

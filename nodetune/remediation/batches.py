@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 
 
 class BatchError(UserError):

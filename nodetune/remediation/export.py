@@ -20,9 +20,8 @@ from typing import Any
 
 import yaml
 
-from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import UserError, atomic_file, paths
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.errors import UserError
 from nodetune.hosts import nodeset
 from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.builders._own import merge

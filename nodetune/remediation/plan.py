@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nodetune.api.model import DISRUPTIONS, Finding, HostResult, disruption_name, fix_of
+from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import builders
 from nodetune.remediation.builders import FREE, PlannedChange
+
+CODE = "/usr/local/lib/nodetune/"
+"""What nodetune's units run: it holds no setting."""
 
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
@@ -40,12 +43,30 @@ class HostPlan:
         return replace(self, result=replace(self.result, facts=None))
 
 
-def plan(result: HostResult, max_disruption: str = DISRUPTIONS[-1], in_the_way: str = "") -> HostPlan:
-    """Plan one host. `in_the_way` says why running work must not be disturbed there now (empty: nothing is)."""
+def plan(
+    result: HostResult, max_disruption: str = DISRUPTIONS[-1], in_the_way: str = "", site: Iterable[Check] = ()
+) -> HostPlan:
+    """Plan one host. `in_the_way` says why running work must not be disturbed there now (empty: nothing is).
+
+    `site` are the checks of the site file: what they set on the host before stays there.
+    """
+    return safely(result, lambda facts: _plan(result, facts, (max_disruption, in_the_way), site))
+
+
+def safely(result: HostResult, make: Callable[[HostFacts], HostPlan]) -> HostPlan:
+    """Return the plan that `make` makes of a host's facts; where it fails, one of a host with bad facts."""
     if result.facts is None:
         return HostPlan(result)
-    chosen, left = select(fixable(result), max_disruption, in_the_way)
-    changes, unbuilt = builders.build(chosen, result.facts)
+    try:
+        return make(result.facts)
+    except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
+        message = f"its facts cannot be planned for: {plain_text.plain(repr(problem), 200)}"
+        return HostPlan(replace(result, state="bad facts", message=message, facts=None, findings=()))
+
+
+def _plan(result: HostResult, facts: HostFacts, limits: tuple[str, str], site: Iterable[Check]) -> HostPlan:
+    chosen, left = select(fixable(result), *limits)
+    changes, unbuilt = builders.build(chosen, facts, site)
     cannot = {found.check for found, _ in unbuilt}
     findings = tuple(found for found in chosen if found.check not in cannot)
     return HostPlan(result, findings, (*left, *unbuilt), tuple(changes))
@@ -87,13 +108,29 @@ def steps(plans: Iterable[HostPlan]) -> list[tuple[str, Finding, str]]:
 
 
 def after(found: Finding) -> str:
-    """Return what a fix sets: a structure as in its file, anything else in readable form."""
+    """Return what a fix sets."""
     fix = fix_of(found)
-    return (
-        plain_text.plain(json.dumps(fix.value))
-        if isinstance(fix.value, Mapping)
-        else plain_text.value(fix.value, fix.unit)
-    )
+    return plain_text.setting(fix.value, fix.unit)
+
+
+def kept_in(plan: HostPlan, found: Finding) -> list[str]:
+    """Return what keeps a planned fix beyond the next boot: files and masked units, else enabled ones."""
+    own = [(change, set(change.get("checks", each.checks))) for each in plan.changes for change in each.changes]
+    mine = [change for change, checks in own if found.check in checks]
+    if any(change["change"] == "bootarg" for change in mine):
+        return ["grubby"]
+    written = [str(change["path"]) for change in mine if change["change"] in ("file", "edit")]
+    files = list(dict.fromkeys(path for path in written if not path.startswith(CODE)))
+    units = {str(change["unit"]): change["enabled"] for change in mine if change["change"] == "unit"}
+    masked = [unit for unit, state in units.items() if state == "masked"]
+    return [*files, *masked] or [unit for unit, state in units.items() if state == "enabled"]
+
+
+def step_words(found: Finding) -> tuple[str, str]:
+    """Return what a fix changes, as (before, after). A value that is right and only lost at the next boot stays."""
+    value = after(found)
+    lost_at_boot = found.observed == f"{value} now"
+    return found.observed, f"{value} at every boot" if lost_at_boot else value
 
 
 def manual_steps(results: Iterable[HostResult]) -> dict[str, tuple[Finding, list[str]]]:

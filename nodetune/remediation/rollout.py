@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api.model import HostResult
+from nodetune.api.model import Check, HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import run as audit_run
 from nodetune.hosts.target import ConnectionOptions, Target
@@ -26,16 +26,18 @@ if TYPE_CHECKING:
     from nodetune.verify.before_after import BeforeAfter
 
 
-def prepare(result: HostResult, options: ApplyOptions) -> HostPlan:
-    """Decide what to do on one host. Pure."""
-    if result.facts is None:
-        return HostPlan(result)
-    if result.facts.about.get("uid"):
+def prepare(result: HostResult, options: ApplyOptions, site: Iterable[Check] = ()) -> HostPlan:
+    """Decide what to do on one host, with the checks of the site file. Pure."""
+    return planning.safely(result, lambda facts: _prepare(result, facts, options, site))
+
+
+def _prepare(result: HostResult, facts: HostFacts, options: ApplyOptions, site: Iterable[Check]) -> HostPlan:
+    if facts.about.get("uid"):
         why = "changing a host takes root: log in as root, or use --become (-b)"
         return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
     # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
-    waits = "" if options.drain and gpu_users.in_slurm(result.facts) else gpu_users.busy(result.facts)
-    return planning.plan(result, options.max_disruption, waits)
+    waits = "" if options.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
+    return planning.plan(result, options.max_disruption, waits, site)
 
 
 def left_out(plans: Iterable[HostPlan]) -> list[StepOutcome]:
@@ -172,7 +174,7 @@ def _not_applied(plans: Iterable[HostPlan], why: str) -> list[StepOutcome]:
     return [StepOutcome.of(plan.host, found, NOT_APPLIED, why) for plan in plans for found in plan.findings]
 
 
-def rehearse(
+def dry_run(
     plans: Sequence[HostPlan], targets: Iterable[Target], reach: ConnectionOptions, on_event: OnEvent
 ) -> dict[str, Outcome]:
     """Run Ansible in check mode over everything that an apply would do; write, lock and drain nothing."""

@@ -22,7 +22,7 @@ ALWAYS = ("read", "main", "emit")
 NONCE = b"<nonce of this run>"
 """Stands for it in a script that is kept; base64 has no such signs."""
 
-EMIT = "from nodetune.probe import emit\nemit.emit(ASKED, NONCE, SECONDS)\n"
+EMIT = "from nodetune.probe import emit\nemit.emit(ASKED, NONCE, SECONDS, {most!r})\n"
 
 # Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
 _HEAD = """import sys, zlib, base64
@@ -107,10 +107,12 @@ def _imports(folder: Path, module: str) -> tuple[Module, ...]:
     )
 
 
-def script(asked: Mapping[str, list[str]], seconds: float) -> tuple[bytes, str]:
-    """Return the script to pipe to `python3 -I -S -`, and the nonce in its answer."""
+def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
+    """Return the script to pipe to `python3 -I -S -`, and the nonce in its answer. A busy host has up to `most` seconds."""
     nonce = secrets.token_hex(8)
-    return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT).replace(NONCE, nonce.encode("ascii")), nonce
+    return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most)).replace(
+        NONCE, nonce.encode("ascii")
+    ), nonce
 
 
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same

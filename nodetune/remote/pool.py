@@ -65,7 +65,8 @@ def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, l
 
     def read() -> HostFacts:
         try:
-            return _by(document.from_data(local.facts(asked, min(life.seconds, 20.0)), target.name), "local")
+            found = local.facts(asked, min(life.seconds, 20.0), life.seconds)
+            return _by(document.from_data(found, target.name), "local")
         except document.FactsError as problem:
             raise UnreachableError("bad answer", str(problem)) from None
 

@@ -15,7 +15,7 @@ from nodetune.hosts.inventory import reader
 from nodetune.hosts.patterns import InventoryError
 from nodetune.hosts.target import ConnectionOptions, Target
 
-__all__ = ["InventoryError", "selected", "targets"]
+__all__ = ["InventoryError", "find", "known", "selected", "targets"]
 
 _HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(?:%\w+)?)(?::(\d{1,5}))?")
 
@@ -37,9 +37,9 @@ def targets(spec: str | None, limit: str | None = None) -> list[Target]:
     if spec is None:
         found = [this_host()]
     else:
-        path = _path(spec)
+        path = find(spec)
         if path:
-            found, groups = reader.read(path, by_name="/" not in spec)
+            found, groups = reader.read(path, spec)
         else:
             found = _named(spec)
     if limit is None:
@@ -52,7 +52,7 @@ def this_host() -> Target:
     return Target(socket.gethostname(), connection="local", python=sys.executable or "python3")
 
 
-def _path(spec: str) -> Path | None:
+def find(spec: str) -> Path | None:
     """Return the inventory file or folder that `spec` names, or None if it names hosts."""
     if not spec.strip():
         raise InventoryError("--inventory is empty: give a name, a path or host names")
@@ -64,14 +64,18 @@ def _path(spec: str) -> Path | None:
             for name in (spec, f"{spec}.yml", f"{spec}.yaml", f"{spec}.ini"):
                 if (folder / name).exists():
                     return folder / name
-    if "/" in spec or re.search(r"\.(ya?ml|ini|json|toml)$", spec):
-        known = sorted(
-            {each.name for folder in _folders() for each in folder.iterdir() if not each.name.startswith(".")}
-        )
+    if "/" in spec or reader.ENDING.search(spec):
+        there = known()
         raise InventoryError(
-            f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(known) if known else ''}"
+            f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(there) if there else ''}"
         )
     return None
+
+
+def known() -> list[str]:
+    """Return the names of the inventories in inventories/, as `-i` takes them."""
+    names = {reader.ENDING.sub("", each.name) for folder in _folders() for each in folder.iterdir()}
+    return sorted(name for name in names if name[0] != "." and name not in ("group_vars", "host_vars"))
 
 
 def _folders() -> list[Path]:

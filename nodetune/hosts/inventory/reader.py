@@ -9,6 +9,7 @@ no file changes that decides the answer, cache.py has it.
 from __future__ import annotations
 
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -24,21 +25,28 @@ from nodetune.hosts.target import Target
 Groups = dict[str, list[str]]
 
 
-def read(path: Path, *, by_name: bool = False) -> tuple[list[Target], Groups]:
+ENDING = re.compile(r"\.(ya?ml|ini|json|toml)$")
+"""What ends the name of a file, and not of a host."""
+
+
+def read(path: Path, typed: str = "/") -> tuple[list[Target], Groups]:
     """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
 
-    `by_name`: the user gave no path. A program in the current folder that is called like a host must not run then.
+    `typed` is what the user gave. Where that is no path, a program in the current folder that is called like a host must
+    not run, and a file of another user that is called like a host is not read.
     """
-    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, by_name)))
+    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed)))
     return [_target(each) for each in answer["hosts"]], answer["groups"]
 
 
-def _ask(path: Path, by_name: bool) -> programs.Answer:
+def _ask(path: Path, typed: str) -> programs.Answer:
     own = [each for each in cache.files(path) if _is_program(each)]
-    if own and by_name:
-        name = programs.short(own[0])
-        written = name if "/" in name else f"./{name}"
-        raise InventoryError(f"{name} is a program: to run it as an inventory, write -i {written}")
+    if own and "/" not in typed:
+        raise InventoryError(
+            f"{programs.short(own[0])} is a program: to run it as an inventory, write -i {_typed(own[0])}"
+        )
+    if "/" not in typed and not ENDING.search(typed):  # its variables may call programs
+        _refuse_foreign(path)
     for each in own:
         why = ownership.writable_by_others(each)
         if why:
@@ -46,6 +54,22 @@ def _ask(path: Path, by_name: bool) -> programs.Answer:
     with _settings() as settings:
         answer = programs.ask(path, own, settings)
     return {**answer, "fixed": False} if settings and "hosts" in answer else answer
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise InventoryError for an inventory of somebody else that has the name of a host."""
+    why = next(filter(None, map(ownership.writable_by_others, cache.files(path))), "")
+    if why:
+        name = programs.short(path)
+        raise InventoryError(
+            f"{name} is not read by its name ({why}): to use it as an inventory, write -i {_typed(path)}"
+        )
+
+
+def _typed(path: Path) -> str:
+    """Return a path as a user must type it, so that it is no name."""
+    name = programs.short(path)
+    return name if "/" in name else f"./{name}"
 
 
 def _is_program(path: Path) -> bool:

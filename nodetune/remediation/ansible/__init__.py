@@ -1,7 +1,7 @@
 """Running a playbook on hosts: every command that changes hosts, or asks them by Ansible, does it by `play`.
 
 Nothing of Ansible stays: it runs (`runner`) in a folder of its own (`workspace`) under a `supervisor`, with an
-inventory made for it (`reach`), and its events come out as plain values (`reading`), which `recorder` keeps.
+inventory made for it (`inventory`), and its `events` come out as plain values, which the record of the run keeps.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from typing import Any
 from nodetune.hosts.target import SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.ansible.recorder import Recorder
 from nodetune.remediation.runs import Run, past
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
@@ -27,6 +26,9 @@ FORKS = 16
 SECONDS = 3600.0
 DRY_RUN = "dry-run"
 """The name of a run in check mode, which has no record."""
+
+KEPT = ("host", "task", "item", "status", "changed", "seconds", "message")
+"""What the record keeps of each event, in addition to its journal entries and differences."""
 
 OnEvent = Callable[[Event], None]
 
@@ -75,8 +77,24 @@ def play(
         options.connection,
         ["--diff", *(["--check"] if options.check else []), "--forks", str(forks)],
         options.seconds * math.ceil(len(targets) / forks),
-        Recorder(run, on_event) if run else on_event,
+        recorded(run, on_event) if run else on_event,
     )
+
+
+def recorded(run: Run, on_event: OnEvent) -> OnEvent:
+    """Return what keeps each event in the record of the run, then passes it on."""
+
+    def keep(event: Event) -> None:
+        entries, diffs = objects(event.result.get("entries")), objects(event.result.get("diff"))
+        if entries:
+            run.add_entries(event.host, entries)
+        if diffs:
+            run.add_diffs(event.host, diffs)
+        if event.status != "started":
+            run.add_event({name: getattr(event, name) for name in KEPT})
+        on_event(event)
+
+    return keep
 
 
 def _variables(

@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 LONGEST_READ = 20_000
+LAST_READ = 1_000
+"""What is read of a text: its beginning and its end."""
 
 ERRORS = {
+    r"nodetune: too much output: cut off": "too much output: cut off",
     r"requires a minimum of Python[^\n\"]*": (
         "python there is too old ({0}): install a newer python3, or name one with ansible_python_interpreter"
     ),
@@ -60,3 +63,4 @@ def _texts(result: Mapping[str, Any]) -> Iterator[str]:
     for name in ("msg", "module_stderr", "module_stdout", "stderr", "exception"):
         if isinstance(result.get(name), str):
             yield result[name][:LONGEST_READ]
+            yield result[name][LONGEST_READ:][-LAST_READ:]

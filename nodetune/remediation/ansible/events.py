@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,8 +12,21 @@ from nodetune.foundation import text as plain_text
 from nodetune.remediation.ansible.errors import telling
 
 MOST_SAID = 40
+MOST_KEPT = 64 << 20
+"""Bytes of all results of one host, roughly. A host with eight GPUs has a twentieth of that to say."""
+
+DEEPEST = 50
+REPORTED = ("problems", "done", "refused")
+"""Members of a result that hold objects with a `label`, a `message` and `checks`."""
+
 OURS = ("invocation", "ansible_loop_var", "ansible_index_var", "results", "ansible_facts", "warnings", "deprecations")
 """Members of a result that Ansible adds, and that repeat what is known."""
+
+FOR_PEOPLE = ("problems", "refused", "diff", "done", "waits", "busy", "msg", "interrupted")
+"""Members of a result that are shown or recorded as texts; others are read by programs."""
+
+WITHHELD = {"withheld": "it contains a password"}
+"""Stands for a journal entry that is not recorded; the host has it."""
 
 _STATUS = {"ok": "ok", "failed": "failed", "unreachable": "unreachable", "skipped": "skipped", "start": "started"}
 
@@ -48,13 +62,21 @@ class Outcome:
 
     def gathered(self, member: str) -> list[dict[str, Any]]:
         """Return what the modules returned under a name (entries, diff, problems, done), in order, only objects."""
-        return [each for event in self.results for each in objects(event.result.get(member))]
+        found = [each for event in self.results for each in objects(event.result.get(member))]
+        return [_reported(each) for each in found] if member in REPORTED else found
 
 
 def objects(given: Any) -> list[dict[str, Any]]:
     """Return the objects in a list that a host sent, or the one that it sent instead of a list."""
     found = given if isinstance(given, list) else [given]
     return [each for each in found if isinstance(each, dict)]
+
+
+def _reported(given: dict[str, Any]) -> dict[str, Any]:
+    """Return what a host reports with texts where texts are expected."""
+    texts = {name: str(given.get(name) or "") for name in ("label", "message")}
+    checks = given.get("checks")
+    return {**given, **texts, "checks": [str(each) for each in checks] if isinstance(checks, list) else []}
 
 
 class Reader:
@@ -69,6 +91,8 @@ class Reader:
         self._results: dict[str, list[Event]] = {alias: [] for alias in names}
         self._last: dict[str, Event] = {}
         self._trouble: dict[str, Event] = {}
+        self._refused: dict[str, str] = {}
+        self._kept: dict[str, int] = dict.fromkeys(names, 0)
         self._stats: Mapping[str, Any] | None = None
         self._said: list[str] = []
 
@@ -98,6 +122,9 @@ class Reader:
         label = result.get("_ansible_item_label", "")
         login_command = self._login_command.get(alias, "") if status == "unreachable" else ""
         message = telling(result, login_command) if status in ("failed", "unreachable") else ""
+        refused = self._refuse(alias, result)
+        if refused:
+            status, message, result = "failed", refused, {}
         return Event(
             host=self._names[alias],
             task=plain_text.plain(about.get("task") or "", 100),
@@ -106,8 +133,19 @@ class Reader:
             changed=result.get("changed") is True,
             seconds=_seconds(about.get("duration")),
             message=self.shown(message),
-            result=_own(result),
+            result=self._without_secrets(_own(result)),
         )
+
+    def _refuse(self, alias: str, result: Mapping[str, Any]) -> str:
+        """Return why nothing more is taken from a host: one result that is too deep, or all of them that are too much."""
+        weight = _weight(result)
+        self._kept[alias] += weight or 0
+        if weight is None:
+            self._refused.setdefault(alias, "its answer is nested too deeply")
+        elif self._kept[alias] > MOST_KEPT:
+            why = f"too much output: all its answers are more than {plain_text.size(MOST_KEPT)}"
+            self._refused.setdefault(alias, why)
+        return self._refused.get(alias, "")
 
     def _keep(self, alias: str, event: Event, ignored: bool) -> Event:
         self._last[alias] = event
@@ -126,6 +164,28 @@ class Reader:
         for secret in self._secrets:
             text = text.replace(secret, "(password)")
         return plain_text.plain(" ".join(text.split()), longest)
+
+    def _without_secrets(self, result: dict[str, Any]) -> dict[str, Any]:
+        """Take known passwords out of a result. What a rollback may write back is left out, not altered."""
+        if not self._secrets:
+            return result
+        cleaned = {name: self._cleaned(result[name]) for name in FOR_PEOPLE if name in result}
+        if "entries" in result:
+            cleaned["entries"] = [WITHHELD if self._tells(each) else each for each in objects(result["entries"])]
+        return {**result, **cleaned}
+
+    def _cleaned(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: each if name == "checks" else self._cleaned(each) for name, each in value.items()}
+        if isinstance(value, list):
+            return [self._cleaned(each) for each in value]
+        for secret in self._secrets if isinstance(value, str) else ():
+            value = value.replace(secret, "(password)")
+        return value
+
+    def _tells(self, entry: Any) -> bool:
+        text = json.dumps(entry, ensure_ascii=False)
+        return any(json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret in self._secrets)
 
     def ending(self) -> str:
         """Return Ansible's last message, for a play that ended early."""
@@ -149,6 +209,8 @@ class Reader:
             return "interrupted", f"{stopped or f'Ansible ended early: {self.ending()}'}{self._where(alias)}"
         if _counted(self._stats, "dark", alias):
             return "unreachable", trouble.message if trouble else "the connection was lost"
+        if alias in self._refused:
+            return "failed", self._refused[alias]
         if _counted(self._stats, "failures", alias):
             return "failed", trouble.message if trouble else "a task failed"
         if not _counted(self._stats, "processed", alias):
@@ -165,6 +227,22 @@ class Reader:
 def _counted(stats: Mapping[str, Any], what: str, alias: str) -> bool:
     hosts = stats.get(what)
     return isinstance(hosts, dict) and bool(hosts.get(alias))
+
+
+def _weight(given: Any) -> int | None:
+    """Return roughly the bytes that JSON data takes in memory; None where it is nested deeper than DEEPEST."""
+    weight, level = 0, [given]
+    for _ in range(DEEPEST):
+        weight += sum(len(each) if isinstance(each, str) else _EACH for each in level)
+        level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]
+    return None if level else weight
+
+
+_EACH = 64
+
+
+def _parts(data: Any) -> Any:
+    return (part for pair in data.items() for part in pair) if isinstance(data, dict) else data
 
 
 def _seconds(duration: Any) -> float:

@@ -97,7 +97,7 @@ class PlayInventory:
             return {"ansible_connection": "local"}
         _check(target)
         told = {
-            "ansible_connection": "ssh",
+            "ansible_connection": "nodetune_ssh",
             "ansible_host": target.address or target.name,
             "ansible_port": target.port,
             "ansible_user": target.user,

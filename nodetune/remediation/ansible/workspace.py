@@ -80,6 +80,7 @@ class Workspace:
             "LIBRARY": str(playbooks / "library"),
             "MODULE_UTILS": f"{playbooks / 'module_utils'}:{self.folder / 'module_utils'}",
             "CALLBACK_PLUGINS": callbacks,
+            "CONNECTION_PLUGINS": str(playbooks / "connection"),
             "STDOUT_CALLBACK": "awx_display",
             "HOST_KEY_CHECKING": "True",
             "PIPELINING": "True",

@@ -9,15 +9,17 @@ are the same bytes.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from itertools import groupby
 from typing import Any
 
+from nodetune import checks
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
-from nodetune.api.model import DISRUPTIONS, Fact, Finding, Fix, HostFacts, Unread, Value, fix_of
+from nodetune.api.model import DISRUPTIONS, NOT_COLLECTED, Check, Fact, Finding, Fix, HostFacts, Unread, Value, fix_of
 from nodetune.foundation import text as plain_text
 
 NEEDS = ("host.os", "own.files")
@@ -37,14 +39,19 @@ class UnfixableError(Exception):
 
 
 class HostView(FactsView):
-    """What a builder sees of a host: all its facts, and what earlier changes of the plan leave there. It takes notes."""
+    """What a builder sees of a host: all its facts, and what earlier changes of the plan leave there. It takes notes.
 
-    def __init__(self, facts: HostFacts, findings: Iterable[Finding] = ()) -> None:
+    `site` are the checks of a site file.
+    """
+
+    def __init__(self, facts: HostFacts, findings: Iterable[Finding] = (), site: Iterable[Check] = ()) -> None:
         super().__init__(facts, (), lookup)
         self.name = facts.host
         self.notes: list[str] = []
         self._findings = tuple(findings)
+        self._site = tuple(site)
         self._own = dict(_own_files(facts))
+        self._found = dict(self._own)
 
     def fact(self, name: str) -> Fact:
         return self._lookup(self._host, name)
@@ -61,15 +68,37 @@ class HostView(FactsView):
         """Return the text of one of nodetune's files as it is on the host, or as an earlier change leaves it."""
         return self._own.get(path, "")
 
+    def targets(self, kind: str) -> set[str]:
+        """Return what fixes of this kind may set on any host: nothing else is kept of nodetune's files there."""
+        remedies = [check.remedy for check in (*checks.load_all(), *self._site)]
+        wanted = {fix.target for fix in map(fix_of, self._findings) if fix.kind == kind}
+        return wanted | {remedy.target for remedy in remedies if remedy.kind == kind}
+
     def wrote(self, changes: Iterable[Mapping[str, Any]]) -> None:
         """Remember what is written, for what comes after it."""
         for change in changes:
             if change["change"] == "file":
                 self._own[change["path"]] = change["content"] or ""
 
+    def is_as_wanted(self, change: Mapping[str, Any]) -> bool:
+        """Return whether the facts show a file or a unit as a change would leave it: the change has nothing to do."""
+        if change["change"] == "unit":
+            unit = str(change["unit"])
+            known = self.readable(f"services.{unit.removesuffix('.service')}") or {}
+            return known.get("enabled") == change["enabled"] and change["active"] is None
+        if change["change"] != "file" or change["content"] is None:
+            return False
+        path, content = change["path"], change["content"]
+        programs = self.readable("own.programs") or {}
+        return self._found.get(path) == content or programs.get(path) == _digest(content)
+
     def checks(self, fix: Fix) -> list[str]:
         """Return the checks that want this fix, for `checks` of a change."""
         return [found.check for found in self._findings if found.fix == fix]
+
+    def sets_sysctl(self, name: str) -> bool:
+        """Return whether this plan sets the kernel parameter too."""
+        return any(fix_of(found).kind == "sysctl" and fix_of(found).target == name for found in self._findings)
 
     def note(self, text: str) -> None:
         """Add something that the plan must say: a foreign file that still wins, a daemon that loses control."""
@@ -77,12 +106,16 @@ class HostView(FactsView):
             self.notes.append(text)
 
 
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()
+
+
 def _own_files(facts: HostFacts) -> Mapping[str, str]:
     """Return the fact own.files; empty if saved facts do not have it. Raise FactUnreadError if it is unread."""
     fact = facts.get("own.files")
     if isinstance(fact, Value) and isinstance(fact.value, Mapping):
         return {str(path): str(text) for path, text in fact.value.items()}
-    if isinstance(fact, Unread) and "own" in facts.about.get("failed", {}):
+    if isinstance(fact, Unread) and fact.reason != NOT_COLLECTED:
         raise FactUnreadError(f"nodetune's own files on the host: {fact.reason}")
     return {}
 
@@ -93,6 +126,7 @@ class PlannedChange:
 
     `name` is unique in a host's plan, `checks` are those that it fixes, and `changes` are as nodetune_change takes them.
     `guard` says what the host must be like when it comes to it; `notes` are what the plan has to say about it.
+    `idle` are the numbers of the changes that have nothing to do, as far as the facts show.
     """
 
     name: str
@@ -101,6 +135,12 @@ class PlannedChange:
     changes: tuple[Mapping[str, Any], ...]
     guard: Mapping[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    idle: frozenset[int] = frozenset()
+
+    @property
+    def busy(self) -> list[Mapping[str, Any]]:
+        """The changes that have something to do: what a plan shows."""
+        return [change for number, change in enumerate(self.changes) if number not in self.idle]
 
     def data(self) -> dict[str, Any]:
         """Return the data for nodetune_change."""
@@ -124,13 +164,15 @@ def needs(kinds: Iterable[str]) -> set[str]:
     return set(NEEDS).union(*(getattr(module, "NEEDS", ()) for module in modules))
 
 
-def build(findings: Sequence[Finding], facts: HostFacts) -> tuple[list[PlannedChange], Unbuilt]:
+def build(
+    findings: Sequence[Finding], facts: HostFacts, site: Iterable[Check] = ()
+) -> tuple[list[PlannedChange], Unbuilt]:
     """Return the changes that fix these findings of one host, least disruptive first, and the unfixable findings."""
     chosen = sorted(
         findings, key=lambda found: (DISRUPTIONS.index(_group_of(found)[0]), _group_of(found)[1], found.check)
     )
     try:
-        host = HostView(facts, chosen)
+        host = HostView(facts, chosen, site)
     except FactUnreadError as problem:
         return [], [(found, str(problem)) for found in chosen]
     made: list[PlannedChange] = []
@@ -184,22 +226,32 @@ def _planned(name: str, findings: list[Finding], host: HostView, unbuilt: Unbuil
         unbuilt += [(found, reason) for found in buildable]
     if not made:
         return None
+    idle = frozenset(number for number, change in enumerate(made) if host.is_as_wanted(change))
     host.wrote(made)
     disruption = wanted[0].disruption
     guard = {} if disruption in FREE else {"gpu_idle": True}
     checks = tuple(found.check for found in buildable)
-    return PlannedChange(name, disruption, checks, tuple(made), guard, tuple(host.notes))
+    return PlannedChange(name, disruption, checks, tuple(made), guard, tuple(host.notes), idle)
 
 
 def _attempt(fixes: list[Fix], host: HostView) -> tuple[list[dict[str, Any]], str]:
     """Return the changes of fixes of one kind, or the reason why there are none."""
     try:
+        _require_ceilings(fixes, host)
         return (_builder(fixes[0].kind).changes(fixes, host) if fixes else []), ""
     except (UnfixableError, FactAbsentError, FactUnreadError) as problem:
         return [], plain_text.plain(problem)
-    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as problem:
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as problem:
         # A host may send any shape of data, as in nodetune.audit: no changes then, and no traceback.
         return [], f"the facts have an unexpected shape: {plain_text.plain(repr(problem), 120)}"
+
+
+def _require_ceilings(fixes: list[Fix], host: HostView) -> None:
+    """Raise UnfixableError for a fix that a kernel parameter keeps from its end, unless this plan sets that too."""
+    for fix in fixes:
+        ceiling = fix.params.get("ceiling")
+        if ceiling and not host.sets_sysctl(ceiling["sysctl"]):
+            raise UnfixableError(f"{ceiling['reason']}: raise {ceiling['sysctl']} first, then plan again")
 
 
 def _builder(kind: str) -> Any:

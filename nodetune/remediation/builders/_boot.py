@@ -12,8 +12,9 @@ from typing import Any
 
 from nodetune.foundation import paths
 from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import own_file, render
+from nodetune.remediation.builders._own import Allowed, own_file, render
 
+NEEDS = ("own.programs",)
 FOLDER = "/usr/local/lib/nodetune"
 PACKAGE = "nodetune_host"
 COMMON = ("__init__", "problem", "resources/__init__")
@@ -30,28 +31,40 @@ def folder(name: str) -> str:
 
 
 def changes(
-    name: str, modules: Sequence[str], more: Mapping[str, str] | None = None, *, started: bool = False
+    name: str,
+    modules: Sequence[str],
+    more: Mapping[str, str] | None = None,
+    *,
+    started: bool = False,
+    late: bool = False,
 ) -> list[dict[str, Any]]:
     """Return the changes that install and enable nodetune-NAME.service (templates/NAME.service.j2) with these modules.
 
     `more` is further source: file name → text. `started`: the unit runs from now on, and restarts for newer code.
+    `late`: it needs a driver that may come after it, so udev starts it with the driver (templates/NAME.rules.j2).
     """
     sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*COMMON, *modules)} | dict(more or {})
     return [
         *(_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
         _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, folder=folder(name))),
+        *([_file(rules(name), render(f"{name}.rules.j2", {}))] if late else []),
         {"change": "unit", "unit": unit(name), "enabled": "enabled", "active": "started" if started else None},
         *([{"change": "run", "run": f"restart {unit(name)}"}] if started else []),
     ]
+
+
+def rules(name: str) -> str:
+    """Return where the udev rule of one unit is. udev reads changed rules by itself."""
+    return f"/etc/udev/rules.d/99-zz-nodetune-{name}.rules"
 
 
 def settings_file(name: str) -> str:
     return f"/etc/nodetune/{name}.conf"
 
 
-def settings(host: HostView, name: str, new: Mapping[str, Any]) -> dict[str, Any]:
+def settings(host: HostView, name: str, new: Mapping[str, Any], allowed: Allowed) -> dict[str, Any]:
     """Return the change that adds to what nodetune-NAME.service sets at boot."""
-    return own_file(host, settings_file(name), f"{name}.conf.j2", new)
+    return own_file(host, settings_file(name), f"{name}.conf.j2", new, allowed)
 
 
 def _file(path: str, text: str, mode: str = "0644") -> dict[str, Any]:

@@ -6,9 +6,12 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import own_file
+from nodetune.remediation.builders._own import Allowed, own_file, plain_line
 
 SUFFIXES = (".service", ".slice", ".socket", ".scope", ".timer", ".mount", ".swap", ".target")
+
+LIMITS = {"system.conf": ("Manager", "DefaultLimit")}
+VALUE = r"[\w:., /-]*"
 
 
 def path_of(unit: str) -> str:
@@ -19,7 +22,21 @@ def path_of(unit: str) -> str:
 
 def change(host: HostView, unit: str, sections: Mapping[str, Mapping[str, str]]) -> dict[str, Any]:
     """Return the change that adds settings (section → key → text) to nodetune's drop-in of a unit."""
-    return own_file(host, path_of(unit), "dropin.conf.j2", sections)
+    return own_file(host, path_of(unit), "dropin.conf.j2", sections, _allowed(host, unit))
+
+
+def _allowed(host: HostView, unit: str) -> Allowed:
+    """Allow the limits of a unit or of all, and the keys that checks set for this one."""
+    known = {tuple(name.split(" ")) for name in host.targets("systemd_dropin")}
+
+    def of_unit(keys: tuple[str, ...], value: Any) -> bool:
+        if len(keys) != 2 or not plain_line(value, VALUE):
+            return False
+        section, key = LIMITS.get(unit, ("Service", "Limit"))
+        limit = keys[0] == section and plain_line(keys[1], rf"{key}[A-Z]+")
+        return limit or (unit, f"[{keys[0]}]", keys[1]) in known
+
+    return of_unit
 
 
 def handlers(units: Iterable[str]) -> list[dict[str, Any]]:

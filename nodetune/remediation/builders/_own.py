@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
 from nodetune.foundation import templates
+from nodetune.foundation import text as plain_text
 from nodetune.foundation.templates import SETTINGS
 from nodetune.remediation.builders import HostView, UnfixableError
 
@@ -18,7 +19,7 @@ def read_settings(text: str) -> dict[str, Any]:
         if line.startswith(SETTINGS):
             try:
                 found = json.loads(line.removeprefix(SETTINGS))
-            except ValueError:
+            except (ValueError, RecursionError):
                 return {}
             return found if isinstance(found, dict) else {}
     return {}
@@ -29,10 +30,50 @@ def render(template: str, settings: Mapping[str, Any], **more: Any) -> str:
     return templates.render(template, settings=settings, **more)
 
 
-def own_file(host: HostView, path: str, template: str, settings: Mapping[str, Any], **more: Any) -> dict[str, Any]:
-    """Return the change that adds these settings to one of nodetune's files."""
-    merged = merge(read_settings(host.own(path)), settings)
+Allowed = Callable[[tuple[str, ...], Any], bool]
+"""Whether a file of nodetune's may hold this value under these keys: what the host says that it holds is only a claim."""
+
+DEEPEST = 4
+
+
+def own_file(
+    host: HostView, path: str, template: str, settings: Mapping[str, Any], allowed: Allowed, **more: Any
+) -> dict[str, Any]:
+    """Return the change that adds these settings to one of nodetune's files. Raise UnfixableError as `kept` does."""
+    merged = merge(kept(host, path, allowed), settings)
     return {"change": "file", "path": path, "content": render(template, merged, **more), "mode": "0644"}
+
+
+def kept(host: HostView, path: str, allowed: Allowed) -> dict[str, Any]:
+    """Return what one of nodetune's files sets on the host. Raise UnfixableError for what nodetune did not write there."""
+    found = read_settings(host.own(path))
+    for keys, value in _leaves(found):
+        if not allowed(keys, value):
+            name, what = (plain_text.plain(" ".join(each), 100) for each in (keys, [json.dumps(value)]))
+            raise UnfixableError(
+                f"{path} on the host sets {name} to {what}, which no check sets: give --site with the check that does, "
+                "or remove the file there, and plan again"
+            )
+    return found
+
+
+def _leaves(found: Any, keys: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Yield each value with the keys that lead to it."""
+    if isinstance(found, Mapping) and len(keys) < DEEPEST and (found or not keys):
+        for key, each in found.items():
+            yield from _leaves(each, (*keys, key))
+    else:
+        yield keys, found
+
+
+def plain_line(value: Any, shape: str = r".*") -> bool:
+    """Tell whether a value of an own file is a text of this shape, on one line."""
+    return isinstance(value, str) and value.isprintable() and bool(re.fullmatch(shape, value, re.ASCII))
+
+
+def among(known: Collection[str], shape: str = r".*") -> Allowed:
+    """Allow plain lines of a shape, each under one of the known keys."""
+    return lambda keys, value: len(keys) == 1 and keys[0] in known and plain_line(value, shape)
 
 
 def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:

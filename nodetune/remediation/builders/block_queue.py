@@ -11,7 +11,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import named, own_file, text_of
+from nodetune.remediation.builders._own import Allowed, named, own_file, plain_line, text_of
 
 PATH = "/etc/udev/rules.d/99-zz-nodetune-block.rules"
 PATTERNS = (
@@ -20,20 +20,36 @@ PATTERNS = (
     (r"(md|dm-|zram|rbd|nbd|mmcblk|loop|pmem)\d+", r"\1*"),
 )
 
+ALIKE = r"nvme\*n\*|(sd|vd|xvd|hd|md|dm-|zram|rbd|nbd|mmcblk|loop|pmem)\*"
+"""What `pattern` makes of names."""
+
+VALUE = r"[\w.,-]+"
+
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     made: list[dict[str, Any]] = []
     settings: dict[str, dict[str, str]] = {}
     for fix in fixes:
         attribute, value = named(fix.target, "attribute", r"\w+"), text_of(fix.value)
-        named(value, "value of a queue", r"[\w.,-]+")
+        named(value, "value of a queue", VALUE)
         for disk in fix.subjects:
             settings.setdefault(attribute, {})[pattern(disk)] = value
             path = f"/sys/block/{named(disk, 'disk')}/queue/{attribute}"
             made.append({"change": "value", "path": path, "value": value, "checks": host.checks(fix)})
         alike = ", ".join(sorted({pattern(disk) for disk in fix.subjects}))
         host.note(f"{attribute} = {value} holds from the next boot on for all disks named {alike}: {PATH}.")
-    return [own_file(host, PATH, "block.rules.j2", settings), *made, {"change": "run", "run": "udev-reload"}]
+    file = own_file(host, PATH, "block.rules.j2", settings, _allowed(host))
+    return [file, *made, {"change": "run", "run": "udev-reload"}]
+
+
+def _allowed(host: HostView) -> Allowed:
+    """Allow the attributes that checks set, for disks that `pattern` names."""
+    known = host.targets("block_queue")
+
+    def of_disks(keys: tuple[str, ...], value: Any) -> bool:
+        return len(keys) == 2 and keys[0] in known and plain_line(keys[1], ALIKE) and plain_line(value, VALUE)
+
+    return of_disks
 
 
 def pattern(disk: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError, _boot
+from nodetune.remediation.builders._own import plain_line
 
 OWNERS = {
     "ondemand": "disabled",
@@ -17,10 +18,14 @@ OWNERS = {
 }
 """Services that set the governor or the energy preference themselves: what becomes of them where they are on."""
 
-NEEDS = ("services.tuned", "services.tuned_profile", *(f"services.{name}" for name in OWNERS))
+SERVICES = ("nodetune-cpu", "tuned", "tuned_profile", *OWNERS)
+NEEDS = (*_boot.NEEDS, *(f"services.{name}" for name in SERVICES))
 
 ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
 """As in module_utils: the governor performance refuses every other energy preference, also in a rollback of both."""
+
+KINDS = {"epp": str, "governor": str, "boost": bool, "max_perf_pct": int, "idle_latency_us": int}
+WORD = r"[\w-]+"
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
@@ -30,17 +35,20 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     ordered = sorted(fixes, key=lambda fix: ORDER.index(fix.target))
     return [
         *_hand_over(host),
-        _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}),
-        *_boot.changes("cpu", ["resources/cpu", "settings"]),
+        _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}, _allowed),
+        *_boot.changes("cpu", ["resources/cpu", "settings"], late=True),
         *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
     ]
 
 
+def _allowed(keys: tuple[str, ...], value: Any) -> bool:
+    return len(keys) == 1 and type(value) is KINDS.get(keys[0]) and (type(value) is not str or plain_line(value, WORD))
+
+
 def _check(fix: Fix) -> None:
-    kinds = {"epp": str, "governor": str, "boost": bool, "max_perf_pct": int, "idle_latency_us": int}
-    if fix.target not in kinds:
+    if fix.target not in KINDS:
         raise UnfixableError(f"nodetune sets no {fix.target} of CPUs: it sets {', '.join(ORDER)}")
-    if type(fix.value) is not kinds[fix.target]:
+    if type(fix.value) is not KINDS[fix.target]:
         raise UnfixableError(f"{fix.target} cannot be {fix.value!r}: fix the site file")
 
 

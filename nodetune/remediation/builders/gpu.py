@@ -16,9 +16,9 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError, _boot
-from nodetune.remediation.builders._own import named, own_file
+from nodetune.remediation.builders._own import named, own_file, plain_line
 
-NEEDS = ("services.nvidia-persistenced", "gpu.uuid")
+NEEDS = (*_boot.NEEDS, "services.nodetune-gpu", "services.nvidia-persistenced", "gpu.uuid")
 
 ORDER = (
     "persistence_mode",
@@ -46,14 +46,16 @@ COMMAND = re.compile(r"/[\w ./:=-]+")
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     at_boot: dict[str, dict[str, Any]] = {}
     now: list[dict[str, Any]] = []
+    checks: list[str] = []
     for fix in sorted(fixes, key=lambda fix: _place(fix.target)):
         gpus, value = _gpus(fix, host), _value(fix)
         if fix.target == "persistence_mode" and _daemon(host):
-            now += _by_daemon(host)
+            now += [change | {"checks": host.checks(fix)} for change in _by_daemon(host)]
         elif fix.target != "ecc_mode":
             _keep(at_boot, fix.target, gpus, value)
+            checks += host.checks(fix)
         now.append({"change": "gpu", "setting": fix.target, "gpus": gpus, "value": value, "checks": host.checks(fix)})
-    return [*_boot_changes(at_boot, host), *now]
+    return [*(change | {"checks": checks} for change in _boot_changes(at_boot, host)), *now]
 
 
 def _place(setting: str) -> int:
@@ -104,7 +106,24 @@ def _keep(at_boot: dict[str, dict[str, Any]], setting: str, gpus: list[int], val
 def _boot_changes(at_boot: dict[str, dict[str, Any]], host: HostView) -> list[dict[str, Any]]:
     if not at_boot:
         return []
-    return [_boot.settings(host, "gpu", at_boot), *_boot.changes("gpu", MODULES, {"pynvml.py": _pynvml()})]
+    return [
+        _boot.settings(host, "gpu", at_boot, _allowed),
+        *_boot.changes("gpu", MODULES, {"pynvml.py": _pynvml()}, late=True),
+    ]
+
+
+def _allowed(keys: tuple[str, ...], value: Any) -> bool:
+    if value == {}:
+        return len(keys) == 1 and keys[0] in ORDER
+    if len(keys) != 2 or keys[0] not in ORDER or not plain_line(keys[1], r"\d{1,4}"):
+        return False
+    if keys[0] == "mig_devices":
+        return isinstance(value, list) and all(isinstance(pair, list) and _of_pair(pair) for pair in value)
+    return type(value) is int or plain_line(value, r"\w+") or _two_clocks(value)
+
+
+def _of_pair(pair: list[Any]) -> bool:
+    return len(pair) == 2 and _of_profile(*pair)
 
 
 @cache
@@ -135,4 +154,8 @@ def _by_daemon(host: HostView) -> list[dict[str, Any]]:
     if not COMMAND.fullmatch(command):
         raise UnfixableError(f"the command line of {DAEMON}.service is not plain: remove {OFF} manually")
     host.note(f"{DAEMON} runs with {OFF}: a drop-in changes that from its next start on.")
-    return [own_file(host, DROP_IN, "gpu-persistenced.conf.j2", {"ExecStart": command}), start]
+    return [own_file(host, DROP_IN, "gpu-persistenced.conf.j2", {"ExecStart": command}, _command), start]
+
+
+def _command(keys: tuple[str, ...], value: Any) -> bool:
+    return keys == ("ExecStart",) and isinstance(value, str) and bool(COMMAND.fullmatch(value))

@@ -16,7 +16,7 @@ from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError, _boot
 from nodetune.remediation.builders._own import render
 
-NEEDS = ("services.irqbalance", "irq.irqbalance", "irq.static_affinity")
+NEEDS = (*_boot.NEEDS, "services.nodetune-irq", "services.irqbalance", "irq.irqbalance", "irq.static_affinity")
 
 POLICY = f"{_boot.folder('irq')}/irqbalance-policy"
 OPTION = f"--policyscript={POLICY}"

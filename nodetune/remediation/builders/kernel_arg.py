@@ -7,7 +7,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import named, own_file, text_of
+from nodetune.remediation.builders._own import among, named, own_file, text_of
 
 PATH = "/etc/default/grub.d/zz-nodetune.cfg"
 NEEDS = ("cmdline.installed", "host.container")
@@ -26,7 +26,8 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             for fix in fixes
         ]
     _require_grub(host, " ".join(argument(*each) for each in settings.items()))
-    return [own_file(host, PATH, "grub.cfg.j2", settings), {"change": "run", "run": "update-grub"}]
+    file = own_file(host, PATH, "grub.cfg.j2", settings, among(host.targets("kernel_arg"), SAFE))
+    return [file, {"change": "run", "run": "update-grub"}]
 
 
 def argument(name: str, value: str) -> str:

@@ -6,6 +6,7 @@ memory in KiB.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
@@ -30,24 +31,36 @@ LOWERED = ("core", "stack")
 FOR_ALL_SERVICES = ("memlock",)
 """Items that systemd's default gives as well, so that what starts without PAM and our drop-ins has them."""
 
-NEEDS = (*(f"limits.{item}" for item in ITEMS), *(f"services.{unit}" for unit in UNITS.values()))
+NEEDS = ("sysctl.fs.nr_open", *(f"limits.{item}" for item in ITEMS), *(f"services.{unit}" for unit in UNITS.values()))
 Sections = Mapping[str, Mapping[str, str]]
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     sessions: dict[str, Any] = {}
     units: dict[str, Sections] = {}
+    checks: dict[str, list[str]] = {}
     for fix in fixes:
         if fix.target not in ITEMS:
             raise UnfixableError(f"the limit {fix.target} is not one of {', '.join(ITEMS)}")
-        reached = [subject for subject in fix.subjects if _add(fix, subject, host, sessions, units)]
+        mine: dict[str, Sections] = {}
+        problems = {subject: _add(fix, subject, host, sessions, mine) for subject in fix.subjects}
+        reached = [subject for subject, problem in problems.items() if not problem]
         if not reached:
-            raise UnfixableError(
-                f"nothing here starts {', '.join(fix.subjects)} in a known way: raise its limit manually"
-            )
-    files = [own_file(host, PATH, "limits.conf.j2", sessions, in_kib=IN_KIB)] if sessions else []
-    drop_ins = [_dropin.change(host, unit, sections) for unit, sections in units.items()]
-    return [*files, *drop_ins, *_in_order(_dropin.handlers(sorted(units)))]
+            raise UnfixableError(" ".join(problems.values()))
+        for problem in filter(None, problems.values()):
+            host.note(problem)
+        units = dict(merge(units, mine))
+        for place in (*mine, *([SESSIONS] if SESSIONS in reached else [])):
+            checks.setdefault(place, []).extend(host.checks(fix))
+    files = {SESSIONS: own_file(host, PATH, "limits.conf.j2", sessions, _allowed, in_kib=IN_KIB)} if sessions else {}
+    files |= {unit: _dropin.change(host, unit, sections) for unit, sections in units.items()}
+    tagged = [change | {"checks": checks[place]} for place, change in files.items()]
+    return [*tagged, *_in_order(_dropin.handlers(sorted(units)))]
+
+
+def _allowed(keys: tuple[str, ...], value: Any) -> bool:
+    known = len(keys) == 2 and keys[0] in ITEMS and keys[1] in ("soft", "hard")
+    return known and (value == "unlimited" or (type(value) is int and 0 <= value < 1 << 64))
 
 
 def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -57,24 +70,49 @@ def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return sorted(left, key=lambda handler: not str(handler["run"]).startswith("daemon-"))
 
 
-def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units: dict[str, Sections]) -> bool:
-    """Note what is to be set for one subject. False where nobody knows what starts it."""
+def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units: dict[str, Sections]) -> str:
+    """Note what is to be set for one subject. Return what keeps a file of nodetune's from having effect there."""
     item, now = fix.target, _now(host, fix.target, subject)
-    soft = fix.value if fix.value == "unlimited" else int(fix.value)
+    problem = _in_the_way(item, subject, now, host)
+    if problem:
+        return problem
+    soft = _below_ceiling(item, fix.value if fix.value == "unlimited" else int(fix.value), host)
     hard = _hard(item, soft, now.get("hard"))
+    if subject != SESSIONS:
+        _set(units, f"{UNITS.get(subject, subject)}.service", "Service", _key(item), _of_systemd(soft, hard))
+        return ""
+    sessions[item] = {"soft": soft} if hard == now.get("hard", hard) else {"soft": soft, "hard": hard}
+    if item in FOR_ALL_SERVICES:
+        _set(units, "system.conf", "Manager", f"Default{_key(item)}", _of_systemd(soft, hard))
+    _say_who_else_sets(item, str(now.get("source", "")), host)
+    return ""
+
+
+def _in_the_way(item: str, subject: str, now: Mapping[str, Any], host: HostView) -> str:
+    """Return why a file of nodetune's would not change the limit of a subject; empty if nothing is known."""
     if subject == SESSIONS:
-        sessions[item] = {"soft": soft} if hard == now.get("hard", hard) else {"soft": soft, "hard": hard}
-        if item in FOR_ALL_SERVICES:
-            _set(units, "system.conf", "Manager", f"Default{_key(item)}", _of_systemd(soft, hard))
-        _say_who_else_sets(item, str(now.get("source", "")), host)
-        return True
+        reason = now.get("in_the_way")
+        return (
+            f"{subject}: {reason}. {PATH} has no effect there: correct that first, then plan again." if reason else ""
+        )
     name = UNITS.get(subject, subject)
     unit = host.get(f"services.{name}")
     if not unit or unit["active"] != "active":
-        host.note(f"{subject} is not run by {name}.service: raise {_key(item)} of the unit that runs it.")
-        return False
-    _set(units, f"{name}.service", "Service", _key(item), _of_systemd(soft, hard))
-    return True
+        return f"{subject} is not run by {name}.service: raise {_key(item)} of the unit that runs it."
+    ours = PurePosixPath(_dropin.path_of(f"{name}.service"))
+    later = re.search(r"/etc/systemd/system/[\w.@-]+\.service\.d/([\w.@-]+) line \d+", str(now.get("source", "")))
+    if later and later.group(1) > ours.name:
+        return f"{later.group(0)} sets {_key(item)} of {subject} and is read after {ours}: it wins. Take that line out."
+    return ""
+
+
+def _below_ceiling(item: str, value: int | str, host: HostView) -> int | str:
+    """Return what may be set: above fs.nr_open, logins and services fail."""
+    ceiling = host.readable("sysctl.fs.nr_open") if item == "nofile" else None
+    if value == "unlimited" or type(ceiling) is not int or int(value) <= ceiling or host.sets_sysctl("fs.nr_open"):
+        return value
+    host.note(f"fs.nr_open = {ceiling} caps open files: {ceiling} is set, not {value}.")
+    return ceiling
 
 
 def _now(host: HostView, item: str, subject: str) -> Mapping[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import named, own_file
+from nodetune.remediation.builders._own import among, named, own_file
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
@@ -15,6 +15,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     for fix in fixes:
         name = named(fix.target, "module", r"[\w-]+")
         path = f"/etc/modules-load.d/nodetune-{name}.conf"
-        made.append(own_file(host, path, "modules-load.conf.j2", {name: "loaded"}) | {"checks": host.checks(fix)})
+        change = own_file(host, path, "modules-load.conf.j2", {name: "loaded"}, among([name], "loaded"))
+        made.append(change | {"checks": host.checks(fix)})
         made.append({"change": "module", "name": name, "loaded": True, "checks": host.checks(fix)})
     return made

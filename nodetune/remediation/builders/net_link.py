@@ -11,7 +11,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import named, read_settings, render, text_of
+from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of
 
 CONFIRM_SECONDS = 120
 """How long a changed link waits for the controller's word that it still answers, before it goes back by itself."""
@@ -56,9 +56,9 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
 def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, Any]:
     """Return the .link file: what matches the link, what applied until now, and our settings last in [Link]."""
     path = f"/etc/systemd/network/{OURS}{link}.link"
-    kept = read_settings(host.own(path))
-    match, sections = kept.get("match") or _match(link, host), kept.get("sections") or _sections(link, host)
-    whole = {"match": match, "sections": sections, "set": {**kept.get("set", {}), **settings}}
+    ours = kept(host, path, _allowed)
+    match, sections = ours.get("match") or _match(link, host), ours.get("sections") or _sections(link, host)
+    whole = {"match": match, "sections": sections, "set": {**ours.get("set", {}), **settings}}
     return {"change": "file", "path": path, "content": render("link.j2", whole), "mode": "0644"}
 
 
@@ -89,7 +89,34 @@ def _sections(link: str, host: HostView) -> Lines:
         return SYSTEMDS_DEFAULT
     if not file.endswith("/99-default.link"):
         host.note(f"{file} holds for {link}: its lines are repeated in {OURS}{link}.link, which hides it from then on.")
-    return [[_word(name), [[_word(key), text_of(value)] for key, value in lines]] for name, lines in known["sections"]]
+    return _lines(known["sections"])
+
+
+def _allowed(keys: tuple[str, ...], value: Any) -> bool:
+    if keys == ("sections",):
+        return _are_lines(value)
+    if keys[:1] == ("match",):
+        return keys[1:] in (("Path",), ("PermanentMACAddress",)) and plain_line(value, r"[\w.:@+-]+")
+    known = {key for names in KEYS.values() for key in names}
+    return keys[:1] == ("set",) and (value == {} or (keys[1] in known and plain_line(value, r"\w+")))
+
+
+def _are_lines(given: Any) -> bool:
+    try:
+        return bool(_lines(given) == given)
+    except (UnfixableError, TypeError, ValueError):
+        return False
+
+
+def _lines(sections: Any) -> Lines:
+    """Return the sections with their lines. Raise UnfixableError if they say more than a .link file does."""
+    return [[_section(name), [[_word(key), text_of(value)] for key, value in lines]] for name, lines in sections]
+
+
+def _section(name: str) -> str:
+    if name == "Match":
+        raise UnfixableError("the .link file of the host has a second section [Match]: set it manually")
+    return _word(name)
 
 
 def _word(text: str) -> str:

@@ -8,8 +8,8 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.probe.sysctl import path_of
-from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import named, own_file, text_of
+from nodetune.remediation.builders import HostView, modprobe
+from nodetune.remediation.builders._own import Allowed, among, named, own_file, text_of
 
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
 """systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""
@@ -27,14 +27,23 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         settings |= {twin(name): None, name: value} if twin(name) else {name: value}
         made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
         _say_who_else_sets(name, value, host)
-    return [own_file(host, PATH, "sysctl.conf.j2", settings), *_of_late_modules(settings, host), *made]
+    late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
+    modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
+    return [own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)), *modules, *made]
 
 
 def _of_late_modules(settings: Mapping[str, str | None], host: HostView) -> list[dict[str, Any]]:
     """Return module options for parameters whose module may load after sysctl.d was read."""
     options = {name.removeprefix("sunrpc."): value for name, value in settings.items() if name.endswith(SLOTS)}
     path = "/etc/modprobe.d/nodetune-sunrpc.conf"
-    return [own_file(host, path, "modprobe.conf.j2", {"options": {"sunrpc": options}})] if options else []
+    more = {"options": {"sunrpc": options}}
+    return [own_file(host, path, "modprobe.conf.j2", more, modprobe.allowed("sunrpc"))] if options else []
+
+
+def _allowed(host: HostView) -> Allowed:
+    """Allow the parameters that checks set, and those that are cleared with them."""
+    known = host.targets("sysctl")
+    return among(known | {twin(name) for name in known})
 
 
 def twin(name: str) -> str:

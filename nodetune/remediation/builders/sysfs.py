@@ -8,7 +8,7 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.remediation.builders import HostView
-from nodetune.remediation.builders._own import named, own_file, text_of
+from nodetune.remediation.builders._own import among, named, own_file, text_of
 
 PATH = "/etc/tmpfiles.d/00-nodetune.conf"
 """Of lines for one path the one in the file that sorts first counts."""
@@ -25,4 +25,5 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         file = str(found.get("file", ""))
         if file and PurePosixPath(file).name < PurePosixPath(PATH).name:
             host.note(f"{file} line {found['line']} sets {path} before {PATH} and wins at boot: take that line out.")
-    return [own_file(host, PATH, "tmpfiles.conf.j2", settings), *made]
+    change = own_file(host, PATH, "tmpfiles.conf.j2", settings, among(host.targets("sysfs")))
+    return [change, *made]

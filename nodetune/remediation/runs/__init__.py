@@ -148,9 +148,9 @@ class Run:
     def add_event(self, event: Mapping[str, Any]) -> None:
         files.append(self.folder / "events.jsonl", files.as_lines([{"time": _now(), **event}]))
 
-    def finish(self, code: int) -> None:
-        """Record the end of the run, with the exit code of the command."""
-        self._write_about({**self.about, "ended": _now(), "exit": code})
+    def finish(self, code: int, **more: Any) -> None:
+        """Record the end of the run, with the exit code of the command. A rollback says with `undone` where it is whole."""
+        self._write_about({**self.about, "ended": _now(), "exit": code, **more})
 
     def document(self, name: str) -> Any:
         """Return run.json or one of DOCUMENTS, or None. Raise RunError."""

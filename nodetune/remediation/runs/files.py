@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.facts import document
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 
 
 class RunError(UserError):

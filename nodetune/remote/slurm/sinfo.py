@@ -8,8 +8,8 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.errors import UserError
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import UnreachableError
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import UnreachableError
+from nodetune.hosts.target import SessionOptions, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import framing, pipes
 
@@ -27,6 +27,8 @@ URGED_SECONDS = 5.0
 CHUNK = 1 << 16
 KEPT_ERRORS = 16 << 10
 LONGEST_REST = 1 << 16
+MOST_BYTES = SessionOptions().most_said
+"""Of all that one task prints."""
 
 OPTIONS = (
     *("--label", "--input=all", "--output=all"),
@@ -63,6 +65,7 @@ class SrunStep:
         """The node of each task, in their order; None while nobody knows."""
         self.to_send = b""
         self._decoders: defaultdict[int, Any] = defaultdict(lambda: protocol.Decoder(nonce, read))
+        self._heard: defaultdict[int, int] = defaultdict(int)
         self._rest = b""
         self._errors = b""
         self._error_rest = ""
@@ -161,6 +164,10 @@ class SrunStep:
 
     def _line(self, number: int, line: bytes) -> Told:
         """Whatever else a task prints is of the node's task prolog, or of Slurm itself."""
+        self._heard[number] += len(line)
+        if self._heard[number] > MOST_BYTES:
+            yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MOST_BYTES)}")
+            return
         try:
             for found in framing.feed(self._decoders[number], line):
                 self.begun(number)

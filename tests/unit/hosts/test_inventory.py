@@ -336,6 +336,25 @@ def test_a_program_that_others_can_write_is_not_run(write, tmp_path, change, why
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.parametrize("place", ["gpu001", "inventories/gpu001.yml"])
+def test_a_name_finds_no_inventory_that_others_can_write(write, tmp_path, place):
+    """Variables of an inventory may call programs: a host name must not make root read one of somebody's."""
+    lookup = f"{{{{ lookup('pipe', 'touch {tmp_path}/ran; echo 1.2.3.4') }}}}"
+    write(place, f'all: {{hosts: {{a: {{ansible_host: "{lookup}"}}}}}}\n')
+    (tmp_path / place).chmod(0o666)
+    written = place if "/" in place else f"./{place}"
+    told = refused("gpu001")
+    assert "every user can write" in told
+    assert told.endswith(f"to use it as an inventory, write -i {written}")
+    assert not (tmp_path / "ran").exists()
+    assert names(written) == ["a"]
+
+
+def test_a_file_named_with_its_ending_is_meant(write, tmp_path):
+    write("hosts.ini", "a\n", 0o666)
+    assert names("hosts.ini") == ["a"]
+
+
 @as_root
 def test_the_user_who_called_sudo_may_own_the_program(write, tmp_path, monkeypatch):
     write("dynamic", f"#!/bin/sh\n{ONE}", 0o755)

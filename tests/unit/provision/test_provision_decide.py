@@ -102,7 +102,9 @@ def test_fabric_manager_follows_nvswitches_and_nvlsm_blackwell(wish):
 
 def test_nccl_of_a_path_comes_from_no_package(tmp_path):
     wish = site(tmp_path, SITE + "  nccl: {path: /sw/nccl}\n")
-    assert "nccl" not in decide.wanted(bare(), wish).parts
+    parts = decide.wanted(bare(), wish).parts
+    assert "driver" in parts
+    assert "nccl" not in parts
 
 
 # Left alone

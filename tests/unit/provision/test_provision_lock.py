@@ -48,7 +48,7 @@ def test_a_lock_with_packages_that_differ_from_the_driver_is_refused(tmp_path, p
     path.write_text(HEAD + f'      libnccl2: "2.28-1"\n      {package}: "3:580.95.05-1.el9"\n')
     with pytest.raises(FileError) as told:
         locks.read(path)
-    assert str(told.value).startswith(f"{path} line 7: {package} is 3:580.95.05-1.el9 but the driver is 580.159.04")
+    assert str(told.value).startswith(f"{path} line 7: {package} is 3:580.95.05-1.el9 and the driver 580.159.04")
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_what_a_hostile_host_says_never_reaches_the_file(told):
 
 
 def test_versions_that_cannot_be_had_together_are_not_locked():
-    with pytest.raises(FileError, match="nvidia-fabricmanager is 580.95.05-1 but the driver is 580.159.04"):
+    with pytest.raises(FileError, match="nvidia-fabricmanager is 580.95.05-1 and the driver 580.159.04"):
         locks.check(locked(**{"nvidia-fabricmanager": "580.95.05-1"}), "debian-12-x86_64")
 
 

@@ -242,24 +242,22 @@ def test_a_package_that_no_repository_has_is_named(site, playbook):
 # installing
 
 
-def test_a_rehearsal_tells_all_steps_and_a_run_then_takes_them_once(site):
+def test_a_dry_run_tells_the_steps_that_a_run_then_takes_once(site):
     before = site.files()
-    rehearsed = site.provision(check=True)
-    assert (rehearsed["state"], rehearsed["message"]) == ("ok", "")
-    assert site.files() == before, "a rehearsal changes nothing"
+    dry_run = site.provision(check=True)
+    assert (dry_run["state"], dry_run["message"]) == ("ok", "")
+    assert site.files() == before, "a dry run changes nothing"
     came = site.cell.play("provision", without_units(site))
     assert (came["state"], came["message"]) == ("ok", "")
     plugin = {"python3-dnf-plugin-versionlock"}
-    assert [step for step in steps(came) if step[0] not in plugin] == [
-        s for s in steps(rehearsed) if s[0] not in plugin
-    ]
+    assert [step for step in steps(came) if step[0] not in plugin] == [s for s in steps(dry_run) if s[0] not in plugin]
     found = site.installed()
     assert found["nvidia-driver-cuda"].startswith(OLD)
     assert found["nvidia-fabricmanager"] == f"{OLD}-1"
     again = site.cell.play("provision", without_units(site))
     assert (again["state"], changed(again)) == ("ok", [])
-    rehearsed = site.cell.play("provision", without_units(site), check=True)
-    assert (rehearsed["state"], changed(rehearsed)) == ("ok", [])
+    dry_run = site.cell.play("provision", without_units(site), check=True)
+    assert (dry_run["state"], changed(dry_run)) == ("ok", [])
 
 
 def without_units(site, **more):

@@ -133,7 +133,7 @@ def test_hosts_that_wait_for_their_turn_have_time_too(monkeypatch):
     assert [seconds for _, _, seconds in started.given] == [100, 300, 900, 300]
 
 
-def test_a_rehearsal_has_a_name_and_a_hosts_own_variables_win(monkeypatch):
+def test_a_dry_run_has_a_name_and_a_hosts_own_variables_win(monkeypatch):
     started = Started(monkeypatch)
     given = {"here": {"nodetune_run": "an earlier one", "x": 1}}
     ansible.play("revert", [HERE, Target("there")], given, PlayOptions(check=True))

@@ -268,6 +268,59 @@ def test_a_daemon_that_no_unit_runs_is_told_of_and_the_rest_is_done():
     assert refused(facts, step(remedies.limit("nofile"), 1048576, ("containerd",)))
 
 
+PAM_OFF = {"soft": 65536, "hard": 65536, "source": "inherited from sshd", "in_the_way": "no pam_limits"}
+
+
+def test_sessions_that_no_file_reaches_are_refused_with_the_reason():
+    given = step(remedies.limit("memlock"), "unlimited", (SESSIONS,))
+    why = refused(limits("memlock", (SESSIONS,), PAM_OFF), given)
+    assert why.startswith("login sessions: no pam_limits. /etc/security/limits.d/zz-nodetune.conf has no effect")
+
+
+def test_services_are_set_where_sessions_cannot_be_and_it_is_told():
+    subjects = ("slurmd", SESSIONS)
+    given = step(remedies.limit("memlock"), "unlimited", subjects)
+    facts = limits("memlock", subjects, PAM_OFF)
+    assert list(files(built(facts, given))) == ["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
+    assert "no pam_limits" in notes(facts, given)
+
+
+def test_a_drop_in_that_is_read_later_is_named_and_nothing_written():
+    later = "/etc/systemd/system/slurmd.service.d/zzz.conf line 2"
+    now = {"soft": 1024, "hard": 1024, "source": f"process 7, {later}"}
+    given = step(remedies.limit("nofile"), 1048576, ("slurmd",))
+    assert refused(limits("nofile", ("slurmd",), now), given).startswith(later)
+    earlier = {**now, "source": now["source"].replace("zzz", "10-a")}
+    assert files(built(limits("nofile", ("slurmd",), earlier), given))
+
+
+def capped(check="a-check"):
+    given = step(remedies.limit("nofile"), 1048576, (SESSIONS,), check)
+    params = {"ceiling": {"sysctl": "fs.nr_open", "reason": "fs.nr_open = 9 caps it"}}
+    return replace(given, fix=replace(given.fix, params=params))
+
+
+def test_a_fix_below_a_ceiling_waits_for_the_kernel_parameter():
+    facts = limits("nofile", (SESSIONS,))
+    assert refused(facts, capped()) == "fs.nr_open = 9 caps it: raise fs.nr_open first, then plan again"
+
+
+def test_a_plan_that_raises_the_ceiling_fixes_both():
+    raised = step(remedies.sysctl("fs.nr_open"), 1048576, check="b")
+    facts = limits("nofile", (SESSIONS,))
+    facts = replace(facts, facts={**facts.facts, "sysctl.fs.nr_open": Value(9)})
+    written = files(built(facts, capped(), raised))
+    assert "* soft nofile 1048576" in written["/etc/security/limits.d/zz-nodetune.conf"]
+
+
+def test_open_files_are_never_set_above_what_the_kernel_allows():
+    facts = limits("nofile", (SESSIONS,))
+    facts = replace(facts, facts={**facts.facts, "sysctl.fs.nr_open": Value(200000)})
+    given = step(remedies.limit("nofile"), 1048576, (SESSIONS,))
+    assert "* soft nofile 200000" in files(built(facts, given))["/etc/security/limits.d/zz-nodetune.conf"]
+    assert "fs.nr_open = 200000 caps open files" in notes(facts, given)
+
+
 # --- units and modules
 
 

@@ -52,7 +52,13 @@ def test_a_setting_is_made_now_and_at_boot_by_the_same_code():
     assert "def nvmlInit(" in written["/usr/local/lib/nodetune/gpu/pynvml.py"]
     assert "Environment=PYTHONPATH=/usr/local/lib/nodetune/gpu" in written["/etc/systemd/system/nodetune-gpu.service"]
     assert of_kind(changes, "unit") == [
-        {"change": "unit", "unit": "nodetune-gpu.service", "enabled": "enabled", "active": None}
+        {
+            "change": "unit",
+            "unit": "nodetune-gpu.service",
+            "enabled": "enabled",
+            "active": None,
+            "checks": ["compute_mode-wrong"],
+        }
     ]
 
 

@@ -2,6 +2,7 @@
 
 import io
 import json
+from dataclasses import replace
 
 import jsonschema
 import pytest
@@ -150,7 +151,9 @@ def test_every_file_is_shown_whole_where_that_is_wanted():
 
 def test_a_host_cannot_move_the_cursor_through_a_plan():
     evil = finding("x", remedies.sysctl("kernel.core_pattern"), "\x1b[2J")
-    assert "\x1b" not in shown([plan.plan(result("a", evil))], files=True)
+    text = shown([plan.plan(result("a", evil))], files=True)
+    assert r"\x1b[2J" in text
+    assert "\x1b" not in text
 
 
 # --- for programs
@@ -175,3 +178,76 @@ def test_a_rhel_host_keeps_kernel_arguments_by_grubby():
     like = Value({"id": "rocky", "like": ["rhel"], "version": "9", "name": ""})
     iommu = finding("iommu", remedies.kernel_arg("iommu"), "pt")
     assert "persisted in grubby" in shown([plan.plan(result("a", iommu, **{"host.os": like}))])
+
+
+# --- which file keeps it
+
+ACTIVE = Value({"active": "active", "enabled": "enabled", "exec": "/usr/bin/nvidia-persistenced --verbose"})
+GPUS = {"gpu.uuid": Each({"GPU0": Value("GPU-1")})}
+
+
+def of_gpu(setting, value):
+    return replace(finding(f"gpu-{setting}", remedies.gpu(setting), value), subjects={"GPU0": "off"})
+
+
+def kept(*given, **more):
+    found = plan.plan(result("a", *given, **more))
+    assert found.left_out == ()
+    return {each.check: plan.kept_in(found, each) for each in found.findings}
+
+
+def test_the_daemon_keeps_persistence_and_no_unit_of_ours():
+    both = of_gpu("persistence_mode", "enabled"), of_gpu("compute_mode", "default")
+    found = kept(*both, **GPUS, **{"services.nvidia-persistenced": ACTIVE})
+    assert found["gpu-persistence_mode"] == ["nvidia-persistenced.service"]
+    assert "/etc/systemd/system/nodetune-gpu.service" in found["gpu-compute_mode"]
+    assert "/etc/nodetune/gpu.conf" in found["gpu-compute_mode"]
+
+
+def test_the_gpu_itself_keeps_ecc_and_no_file():
+    found = plan.plan(result("a", of_gpu("ecc_mode", "enabled"), **GPUS))
+    assert plan.kept_in(found, found.findings[0]) == []
+    assert "persisted in" not in shown([found])
+
+
+def test_swap_of_a_unit_is_kept_off_by_its_mask():
+    swaps = {"memory.swaps": Value({"/dev/zram0": {"type": "partition", "size_kb": 1, "used_kb": 0}})}
+    found = kept(finding("swap", remedies.swap_off(), 0), **swaps)
+    assert {"/etc/fstab", "dev-zram0.swap", "systemd-zram-setup@zram0.service"} <= set(found["swap"])
+
+
+LIMIT_FILE = "/etc/security/limits.d/zz-nodetune.conf"
+CONTAINERD_FILE = "/etc/systemd/system/containerd.service.d/zz-nodetune.conf"
+
+
+def of_limit(item, value, *subjects):
+    made = finding(item, remedies.limit(item), value)
+    return replace(made, fix=replace(made.fix, subjects=subjects))
+
+
+def limits_of(*subjects):
+    return Each(dict.fromkeys(subjects, Value({"soft": 1024, "hard": 1024, "source": "process 7"})))
+
+
+LIMITS = {
+    "limits.nofile": limits_of("containerd"),
+    "limits.nproc": limits_of("login sessions"),
+    "services.containerd": ACTIVE,
+}
+
+
+def test_a_limit_names_the_files_of_its_own_subjects():
+    given = of_limit("nofile", 1048576, "containerd"), of_limit("nproc", "unlimited", "login sessions")
+    assert kept(*given, **LIMITS) == {"nofile": [CONTAINERD_FILE], "nproc": [LIMIT_FILE]}
+    both = of_limit("nofile", 1048576, "containerd", "login sessions")
+    assert kept(both, **LIMITS) == {"nofile": [LIMIT_FILE, CONTAINERD_FILE]}
+
+
+def test_a_plan_document_names_the_files_that_are_written():
+    given = of_limit("nofile", 1048576, "containerd"), of_limit("nproc", "unlimited", "login sessions")
+    made = audit.plan([plan.plan(result("a", *given, **LIMITS))])
+    jsonschema.validate(made, json.loads(paths.bundled("documents/schemas").joinpath("plan.json").read_text()))
+    assert {step["check"]: (step["file"], step["files"]) for step in made["steps"]} == {
+        "nofile": (CONTAINERD_FILE, [CONTAINERD_FILE]),
+        "nproc": (LIMIT_FILE, [LIMIT_FILE]),
+    }

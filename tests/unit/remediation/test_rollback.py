@@ -1,5 +1,6 @@
 """What a rollback is guarded by and what it comes to; what Ansible says is given by the test."""
 
+import errno
 import io
 
 import pytest
@@ -80,7 +81,7 @@ REFUSED = Outcome(
 )
 def test_the_highest_exit_code_that_holds_wins(outcomes, code):
     told = {outcome.host: outcome for outcome in outcomes}
-    assert _rollback._shown(told, io.StringIO(), "text", None) == code
+    assert _rollback._shown(told, io.StringIO(), "text", []) == code
 
 
 def test_hosts_gone_from_the_inventory_are_named_as_failures(tmp_path, sent, monkeypatch, capsys):
@@ -98,3 +99,22 @@ def test_hosts_gone_from_the_inventory_are_named_as_failures(tmp_path, sent, mon
 
 def main(words):
     return group.main(words, prog_name="nodetune", standalone_mode=False)
+
+
+class Full(io.StringIO):
+    """Output that goes to a full disk."""
+
+    def write(self, _text):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_output_that_is_cut_off_does_not_change_the_exit(tmp_path, sent, monkeypatch):
+    hosts = tmp_path / "hosts.yml"
+    hosts.write_text("all: {hosts: {gpu1: {}}}\n")
+    run = runs.Run.create("apply", {}, ["gpu1"], str(hosts), tmp_path / "runs")
+    run.finish(0)
+    monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "runs"))
+    monkeypatch.setattr("sys.stdout", Full())
+    with pytest.raises(OSError, match="No space left"):
+        main(["rollback", run.id, "--yes"])
+    assert runs.find("last").about["exit"] == OK

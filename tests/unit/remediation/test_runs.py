@@ -16,6 +16,7 @@ from nodetune.api.model import HostFacts, Value
 from nodetune.cli.main import group
 from nodetune.facts import document as facts_document
 from nodetune.remediation import runs
+from nodetune.remediation.ansible import events, recorded
 from nodetune.remediation.runs import Run, RunError
 from nodetune.remediation.runs.diffs import unified
 from tests.support.documents import valid
@@ -340,3 +341,24 @@ def test_a_torn_record_of_a_provision_is_shown_as_far_as_it_goes(root, nasty):
     shown = CliRunner().invoke(group, ["runs", "show", run.id, "--runs", str(root)])
     assert shown.exit_code == 0
     assert "\x1b" not in shown.output
+
+
+def test_a_password_that_a_host_echoes_is_not_recorded(tmp_path):
+    """It comes in what modules return: problems, differences, journal entries."""
+    run = runs.Run.create("apply", {}, ["gpu1"], None, tmp_path)
+    reader, record = events.Reader({"h0": "gpu1"}, ('hunter2 "x',)), recorded(run, lambda _event: None)
+    said = 'sudo: hunter2 "x'
+    result = {
+        "problems": [{"checks": ["a-check"], "label": "x", "message": said}],
+        "diff": [{"before": said + "\n", "after": "new\n", "before_header": "/x"}],
+        "entries": [{"n": 0, "before": {"/x": said}}, {"n": 0, "ok": True}],
+        "versions": {"driver": "1"},
+    }
+    raw = {"event": "runner_on_ok", "event_data": {"host": "h0", "task": "Change", "res": result}}
+    event = reader.read(raw)
+    record(event)
+    kept = "".join(path.read_text() for path in run.folder.rglob("*") if path.is_file())
+    assert "hunter2" not in kept
+    assert "hunter2" not in str(event.result)
+    assert event.result["problems"][0] == {"checks": ["a-check"], "label": "x", "message": "sudo: (password)"}
+    assert [sorted(entry) for entry in run.entries("gpu1")] == [["withheld"], ["n", "ok"]]

@@ -1,0 +1,73 @@
+"""Which runs stand: they changed hosts, and no later rollback undid that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from nodetune.remediation import runs
+from nodetune.remediation.runs import Run, RunError
+
+ROLLBACK = "rollback"
+NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
+"""Members of a change that say what it acts on, the most telling first."""
+
+
+def last(root: Path | None) -> tuple[Run, list[str]]:
+    """Return the newest run that stands, and the hosts where it does. Raise RunError."""
+    found = next(standing(runs.listing(root)), None)
+    if found is None:
+        raise RunError("nothing to roll back: no recorded run has changed anything that still stands (nodetune runs)")
+    return found
+
+
+def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
+    """Return all runs that stand on any of these hosts, newest first, each with those of the hosts."""
+    wanted = set(hosts)
+    found = ((run, [host for host in where if host in wanted]) for run, where in standing(runs.listing(root)))
+    return [(run, where) for run, where in found if where]
+
+
+def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
+    """Yield each run that stands with the hosts where it does. A record that cannot be read is passed over."""
+    undone: dict[str, set[str]] = {}
+    for run in newest_first:
+        rolled_back = undone.get(run.id, set())
+        try:
+            if run.about.get("command") == ROLLBACK:
+                undone.setdefault(_of(run), set()).update(set(_undone(run)) - rolled_back)
+                continue
+            left = [host for host in run.about["hosts"] if host not in rolled_back and _changed(run, host)]
+        except RunError:
+            continue
+        if left:
+            yield run, left
+
+
+def labels(run: Run, host: str) -> list[str]:
+    """Return what a run changed on a host, as its journal names it."""
+    changes = [entry["change"] for entry in run.entries(host) if isinstance(entry.get("change"), dict)]
+    return list(dict.fromkeys(_label(change) for change in changes))
+
+
+def _label(change: Mapping[str, Any]) -> str:
+    return next((str(change[name]) for name in NAMES if change.get(name)), str(change.get("change")))
+
+
+def _of(rollback: Run) -> str:
+    options = rollback.about.get("options")
+    return str(options.get("of")) if isinstance(options, dict) else ""
+
+
+def _undone(rollback: Run) -> list[str]:
+    """Return the hosts where a rollback left nothing over. Before 0.2.0 only the exit code told."""
+    recorded = rollback.about.get("undone")
+    if isinstance(recorded, list):
+        return [str(host) for host in recorded]
+    return list(rollback.about["hosts"]) if rollback.about.get("exit") == 0 else []
+
+
+def _changed(run: Run, host: str) -> bool:
+    """Return whether a run changed something on a host. Of a run that was killed not every entry arrived."""
+    return run.state() != runs.DONE or any("change" in entry for entry in run.entries(host))

@@ -1,0 +1,191 @@
+"""Which run `rollback last` means, what it asks, and what `rollback --all` undoes. What Ansible says is given."""
+
+import io
+import json
+
+import pytest
+
+from nodetune.audit.summary import NOT_REACHED, OK
+from nodetune.cli.main import group
+from nodetune.foundation import UserError
+from nodetune.remediation import rollback, runs
+from nodetune.remediation.ansible import Event, Outcome
+from tests.support.documents import valid
+
+ENTRY = {"n": 0, "group": "sysctl", "change": {"change": "value", "path": "/proc/sys/vm/swappiness"}, "after": "1"}
+
+
+@pytest.fixture
+def root(tmp_path, monkeypatch):
+    """A folder of records whose ids are in the order in which they were made."""
+    numbers = iter(range(1, 100))
+
+    def folder(home):
+        there = home / f"20261123-0000{next(numbers):02}-0000"
+        there.mkdir(parents=True)
+        return there
+
+    monkeypatch.setattr(runs, "_new_folder", folder)
+    return tmp_path / "runs"
+
+
+def record(root, command="apply", hosts=("gpu1",), changed=True, ended=True):
+    """One run that changed something on its hosts, or nothing."""
+    run = runs.Run.create(command, {}, hosts, ",".join(hosts) + ",", root)
+    for name in hosts if changed else ():
+        run.add_entries(name, [ENTRY])
+    if ended:
+        run.finish(OK)
+    return run
+
+
+class Plays:
+    """Plays instead of Ansible's. `seen`: the runs that were rolled back, with hosts; `refused`: hosts that keep all."""
+
+    def __init__(self):
+        self.seen, self.dry, self.refused, self.changes = [], [], set(), True
+
+    def play(self, _name, targets, variables, options, *_):
+        for target in targets:
+            (self.dry if options.check else self.seen).append((variables[target.name]["nodetune_of"], target.name))
+        return {target.name: Outcome(target.name, results=(self._said(target.name),)) for target in targets}
+
+    def _said(self, host):
+        if host in self.refused:
+            told = {"refused": [{"label": "vm.swappiness", "message": "changed since", "checks": [], "diff": {}}]}
+        else:
+            told = {"done": [{"label": "vm.swappiness", "changed": self.changes, "checks": []}]}
+        return Event(host, "Revert", result=told)
+
+
+@pytest.fixture
+def plays(monkeypatch):
+    found = Plays()
+    monkeypatch.setattr(rollback.ansible, "play", found.play)
+    return found
+
+
+def cli(root, *words):
+    return group.main(["rollback", *words, "--runs", str(root)], prog_name="nodetune", standalone_mode=False)
+
+
+@pytest.fixture
+def typed(monkeypatch):
+    """What a person types at the question; the questions are noted."""
+    asked = []
+
+    def answer(text):
+        monkeypatch.setattr("sys.stdin", type("Terminal", (io.StringIO,), {"isatty": lambda _: True})(text))
+        return asked
+
+    return answer
+
+
+def test_last_twice_undoes_two_runs(root, plays):
+    first, second = record(root), record(root)
+    assert cli(root, "last", "--yes") == OK
+    assert cli(root, "last", "--yes") == OK
+    assert [of for of, _ in plays.seen] == [second.id, first.id]
+    with pytest.raises(UserError, match="nothing to roll back"):
+        cli(root, "last", "--yes")
+
+
+def test_a_run_that_changed_nothing_is_not_the_last(root, plays):
+    first = record(root)
+    record(root, changed=False)
+    cli(root, "last", "--yes")
+    assert plays.seen == [(first.id, "gpu1")]
+
+
+def test_a_run_that_was_killed_may_have_changed_something(root, plays):
+    record(root)
+    killed = record(root, changed=False, ended=False)
+    about = json.loads((killed.folder / "run.json").read_text())
+    about["controller"]["start"] = "1"
+    (killed.folder / "run.json").write_text(json.dumps(about))
+    cli(root, "last", "--yes")
+    assert plays.seen == [(killed.id, "gpu1")]
+
+
+def test_a_rollback_undone_makes_its_run_stand_again(root, plays):
+    first = record(root)
+    cli(root, "last", "--yes")
+    cli(root, runs.listing(root)[0].id, "--yes")
+    cli(root, "last", "--yes")
+    assert plays.seen[-1] == (first.id, "gpu1")
+
+
+def test_a_host_that_kept_its_changes_is_still_to_roll_back(root, plays):
+    both = record(root, hosts=("gpu1", "gpu2"))
+    plays.refused.add("gpu2")
+    assert cli(root, "last", "--yes") == NOT_REACHED
+    plays.refused.clear()
+    cli(root, "last", "--yes")
+    assert plays.seen == [(both.id, "gpu1"), (both.id, "gpu2"), (both.id, "gpu2")]
+
+
+def test_all_undoes_what_stands_on_a_host_newest_first(root, plays, capsys):
+    first = record(root, hosts=("gpu1", "gpu2"))
+    record(root, hosts=("gpu2",))
+    third = record(root)
+    assert cli(root, "--all", "gpu1", "--yes") == OK
+    assert plays.seen == [(third.id, "gpu1"), (first.id, "gpu1")]
+    assert "2 changes undone" in capsys.readouterr().out
+    with pytest.raises(UserError, match=r"nothing to roll back on gpu1"):
+        cli(root, "--all", "gpu1", "--yes")
+
+
+def test_all_names_the_hosts_that_have_runs(root, plays):
+    record(root, hosts=("gpu1", "gpu2"))
+    with pytest.raises(UserError, match=r"nothing to roll back on gpu9.*gpu\[1-2\]"):
+        cli(root, "--all", "gpu9", "--yes")
+
+
+def test_all_as_data_is_one_document(root, plays, capsys):
+    first, second = record(root), record(root)
+    assert cli(root, "--all", "gpu1", "--yes", "--format", "json") == OK
+    document = valid("rollback", capsys.readouterr().out)
+    assert [each["name"] for each in document["hosts"]] == ["gpu1"]
+    assert document["runs"] == [run.id for run in reversed(runs.listing(root)) if run.id not in (first.id, second.id)]
+
+
+def test_a_dry_run_of_all_lists_the_runs(root, plays, capsys):
+    first, second = record(root), record(root)
+    assert cli(root, "--all", "gpu1", "--dry-run") == OK
+    text = capsys.readouterr().out
+    assert text.index(second.id) < text.index(first.id)
+    assert "/proc/sys/vm/swappiness" in text
+    assert plays.seen == []
+
+
+@pytest.mark.parametrize("words", [[], ["last", "--all", "gpu1"]])
+def test_a_rollback_is_of_one_run_or_of_all(root, words):
+    with pytest.raises(Exception, match="RUN or --all"):
+        cli(root, *words)
+
+
+def test_the_question_shows_what_would_be_undone(root, plays, typed, capsys):
+    run = record(root)
+    typed("n\n")
+    assert cli(root, "last") == OK
+    told = capsys.readouterr().err
+    assert told.index("undone: vm.swappiness") < told.index(f"Roll back run {run.id} (apply")
+    assert "Nothing was changed" in told
+    assert plays.seen == []
+    assert len(runs.listing(root)) == 1
+
+
+def test_where_nothing_would_be_undone_nobody_is_asked(root, plays, typed, capsys):
+    run = record(root)
+    plays.changes = False
+    typed("")
+    assert cli(root, run.id) == OK
+    assert "0 changes" in capsys.readouterr().out
+    assert plays.seen == []
+
+
+def test_without_a_terminal_nothing_is_asked_of_the_hosts(root, plays):
+    record(root)
+    with pytest.raises(Exception, match="--yes"):
+        cli(root, "last")
+    assert plays.dry == []
