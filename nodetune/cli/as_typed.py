@@ -20,14 +20,23 @@ def text(
 def words(
     reach: ConnectionOptions, facts_path: Path | None = None, profiles: Iterable[str] = (), site: Path | None = None
 ) -> list[str]:
-    """Return the options that select hosts and profile."""
-    found = ["--transport", "slurm"] if reach.transport == "slurm" else []
+    """Return the options that select hosts and profile, and the way to the hosts."""
+    found = ["--transport", reach.transport] if reach.transport != "auto" and not facts_path else []
     if facts_path:
         bundled = facts_path.parent == paths.bundled("facts/recorded")
         found += ["--facts", facts_path.stem if bundled else str(facts_path)]
     found += ["-i", reach.inventory] if reach.inventory else []
     found += ["-l", reach.limit] if reach.limit else []
-    found += ["-b"] if reach.become else []
-    for name in profiles:
-        found += ["-p", name]
+    found += ["-u", reach.user] if reach.user else []
+    found += ["-b" if reach.become_password is None else "-K"] if reach.become else []
+    return [*found, *_judged(profiles, site)]
+
+
+def judged(profiles: Iterable[str] = (), site: Path | None = None) -> str:
+    """Return the options that select profile and site file, quoted for a shell."""
+    return shlex.join(_judged(profiles, site))
+
+
+def _judged(profiles: Iterable[str], site: Path | None) -> list[str]:
+    found = [word for name in profiles for word in ("-p", name)]
     return [*found, "--site", str(site)] if site else found

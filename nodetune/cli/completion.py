@@ -7,7 +7,6 @@ import re
 import signal
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout, suppress
-from pathlib import Path
 from typing import Any
 
 import click
@@ -73,11 +72,9 @@ def _machines(_context: click.Context) -> list[str]:
 
 
 def _inventories(_context: click.Context) -> list[str]:
-    from nodetune.foundation import paths
+    from nodetune.hosts import inventory
 
-    folders = (folder for folder in (Path("inventories"), paths.shared("inventories")) if folder.is_dir())
-    names = {re.sub(r"\.(ya?ml|ini)$", "", path.name) for folder in folders for path in folder.iterdir()}
-    return sorted(name for name in names if name[0] != "." and name not in ("group_vars", "host_vars"))
+    return inventory.known()
 
 
 def _runs(context: click.Context) -> list[str]:

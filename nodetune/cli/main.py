@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -13,7 +14,7 @@ import click
 
 from nodetune import __version__
 from nodetune.cli import renamed
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError
 
 COMMANDS = Path(__file__).parent / "commands"
 USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -35,6 +36,17 @@ class Lazy(click.Group):
             return None
         command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command. Raise click.UsageError with the names that may be meant."""
+        word = args[0]
+        if not word.startswith("-") and word not in (*renamed.COMMANDS, *self.list_commands(ctx)):
+            close = get_close_matches(word, self.list_commands(ctx), 2)
+            hint = f"did you mean {' or '.join(close)}?" if close else "list them with: nodetune --help"
+            raise click.UsageError(f"no command is called {word!r}: {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
         """Return the command that was called `old`."""

@@ -11,9 +11,9 @@ import click
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
-from nodetune.cli import renamed
+from nodetune.cli import outputs, renamed
 from nodetune.config import profile
-from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions, SessionOptions
 from nodetune.report import MAKERS
 
@@ -164,16 +164,9 @@ fail_on = click.option(
     show_default=True,
     help="Exit with 1 on findings of this severity or higher.",
 )
-output_format = click.option(
-    "--format", "output_format", type=click.Choice(["text", "json"]), default="text", show_default=True
-)
-audit_format = click.option(
-    "--format",
-    "output_format",
-    type=click.Choice(list(MAKERS)),
-    default="text",
-    show_default=True,
-)
+output_format = outputs.format_option(["text", "json"])
+audit_format = outputs.format_option(list(MAKERS))
+output = outputs.output
 previous = renamed.option(
     "--previous",
     was="--since",
@@ -191,22 +184,6 @@ measurements = renamed.option(
 )
 
 
-def _writable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Check that the file can be written before any host is contacted. Raise OSError."""
-    if path:
-        atomic_file.check(path)
-    return path
-
-
-output = click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    callback=_writable,
-    metavar="FILE",
-    help="Write to this file instead of standard output.",
-)
-
 runs_folder = click.option(
     "--runs",
     "runs_folder",
@@ -215,24 +192,18 @@ runs_folder = click.option(
     help="Folder of run records. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
 )
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
-reboot_wait = click.option(
-    "--reboot-wait",
-    type=click.FloatRange(0.5, 1440),
-    default=30,
-    show_default=True,
-    metavar="MINUTES",
-    help="Maximum time for a reboot.",
-)
+
+
+def _minutes(word: str, least: float, most: float, default: float, text: str) -> Callable[[F], F]:
+    return click.option(
+        word, type=click.FloatRange(least, most), default=default, show_default=True, metavar="MINUTES", help=text
+    )
+
+
+reboot_wait = _minutes("--reboot-wait", 0.5, 1440, 30, "Maximum time for a reboot.")
+drain_wait = _minutes("--drain-wait", 0, 10080, 60, "Maximum time to wait for jobs.")
 drain = click.option(
     "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
-)
-drain_wait = click.option(
-    "--drain-wait",
-    type=click.FloatRange(0, 10080),
-    default=60,
-    show_default=True,
-    metavar="MINUTES",
-    help="Maximum time to wait for jobs.",
 )
 assume_drained = click.option(
     "--assume-drained",

@@ -50,7 +50,7 @@ def applied(
     }
 
 
-def rehearsed(
+def dry_run(
     diffs: Mapping[str, Sequence[str]],
     problems: Mapping[str, Sequence[Mapping[str, Any]]],
     failed: Mapping[str, str],
@@ -64,8 +64,11 @@ def rehearsed(
     return {**head(DRY_RUN_SCHEMA), "hosts": hosts, "not_reached": not_reached(results)}
 
 
-def rolled_back(run: str | None, outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
-    """Return for each host what was undone, what was left alone because someone changed it, and the problems."""
+def rolled_back(made: Sequence[str], outcomes: Mapping[str, Outcome]) -> dict[str, Any]:
+    """Return for each host what was undone, what was left alone because someone changed it, and the problems.
+
+    `made` are the rollbacks that were recorded; none in a dry run.
+    """
     hosts = [
         {
             "name": host,
@@ -77,7 +80,7 @@ def rolled_back(run: str | None, outcomes: Mapping[str, Outcome]) -> dict[str, A
         }
         for host, each in outcomes.items()
     ]
-    return {**head(ROLLBACK_SCHEMA), "run": run, "hosts": hosts}
+    return {**head(ROLLBACK_SCHEMA), "run": made[-1] if made else None, "runs": list(made), "hosts": hosts}
 
 
 def _before_after(verified: BeforeAfterResult | None) -> dict[str, Any] | None:

@@ -98,14 +98,14 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
 
     Equal changes of several hosts appear once; each step that is left out has the reason.
     """
-    results = [each.result for each in plans]
+    results, by_host = [each.result for each in plans], {each.host: each for each in plans}
     return {
         **head(PLAN_SCHEMA),
         "by_hand": manual(results),
         "not_reached": not_reached(results),
         "steps": [
             {"host": host, "check": found.check, "before": found.observed, "after": planning.after(found)}
-            | {**_fix(fix_of(found)), "unfixable": why}
+            | {**_fix(fix_of(found)), **_files(by_host[host], found, why), "unfixable": why}
             for host, found, why in planning.steps(plans)
         ],
         "work": [
@@ -113,6 +113,12 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
             for changes, hosts in planning.alike(plans)
         ],
     }
+
+
+def _files(host: HostPlan, found: Finding, left_out: str) -> dict[str, Any]:
+    """Return the files that keep a planned fix; `file` is the first."""
+    files = [] if left_out else planning.kept_in(host, found)
+    return {"files": files} | ({} if left_out else {"file": files[0] if files else ""})
 
 
 def manual(results: Iterable[HostResult]) -> list[dict[str, Any]]:
@@ -162,6 +168,8 @@ def _finding(found: Finding) -> dict[str, Any]:
         "odd": list(found.odd),
         "manual": found.manual,
     }
+    if found.part_of:
+        data["part_of"] = found.part_of
     among = {"fleet": _among(found)} if isinstance(found, FleetFinding) else {}
     return {**data, "fix": _fix(found.fix) if found.fix else None, **among}
 

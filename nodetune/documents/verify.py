@@ -8,11 +8,20 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.documents.audit import head
-from nodetune.foundation import text
-from nodetune.foundation.errors import UserError
+from nodetune.foundation import UserError, text
 from nodetune.verify import baseline, diagnosis, figures
 from nodetune.verify.compare import LEVEL, FigureChange
-from nodetune.verify.model import STATUSES, Expectation, Figure, Limit, Unmeasured, Verdict, VerifyFinding
+from nodetune.verify.model import (
+    PASS,
+    STATUSES,
+    UNKNOWN,
+    Expectation,
+    Figure,
+    Limit,
+    Unmeasured,
+    Verdict,
+    VerifyFinding,
+)
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import Wanted
 
@@ -108,9 +117,13 @@ def _finding(found: VerifyFinding) -> dict[str, Any]:
     return {"status": found.status, "title": found.title, "subjects": list(found.subjects), "next": found.next}
 
 
-def kept(proofs: Iterable[HostVerification]) -> dict[str, Any]:
-    """Return the document of a baseline: all figures measured here that are not below a target."""
-    every = [(proof.machine, each.figure) for proof in proofs for each in proof.verdicts if each.status != "short"]
+def kept(proofs: Iterable[HostVerification], unproven: bool = True) -> dict[str, Any]:
+    """Return the document of a baseline: all figures measured here that are not below a target.
+
+    `unproven`: whether also those that were compared with nothing.
+    """
+    good = (PASS, UNKNOWN) if unproven else (PASS,)
+    every = [(proof.machine, each.figure) for proof in proofs for each in proof.verdicts if each.status in good]
     return {**head(baseline.SCHEMA), "figures": baseline.document(every)}
 
 

@@ -18,7 +18,10 @@ Write = Callable[[Sequence[HostResult], TextIO], None]
 
 @dataclass(frozen=True)
 class About:
-    """What reports say along with the results: checks by id, options that select the hosts, threshold, other files."""
+    """What reports say along with the results: checks by id, options that select the hosts, threshold, other files.
+
+    `judged` are the options that select the profile and the site file, which `nodetune explain` takes too.
+    """
 
     checks: Mapping[str, Check]
     asked: str
@@ -26,6 +29,7 @@ class About:
     previous: Path | None = None
     measurements: tuple[Path, ...] = ()
     by_host: bool = False
+    judged: str = ""
 
 
 def area(found: Finding, checks: Mapping[str, Check]) -> str:
@@ -37,7 +41,7 @@ def area(found: Finding, checks: Mapping[str, Check]) -> str:
 def _text(about: About) -> Write:
     from nodetune.report.text import audit
 
-    return partial(audit.write, asked=about.asked, by_host=about.by_host)
+    return partial(audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged)
 
 
 def _json(_about: About) -> Write:

@@ -15,10 +15,10 @@ from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed
 from nodetune.cli.commands import _run
+from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
 from nodetune.foundation import text
-from nodetune.hosts import inventory
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
@@ -73,8 +73,8 @@ class Work:
 def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions) -> Work:
     """Audit the hosts, and decide what to do on each."""
     wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
-    targets = inventory.selected(reach)
-    plans = [rollout.prepare(result, apply_options) for result in _run.with_facts(targets, wide, reach)]
+    targets = selected_hosts(reach)
+    plans = [rollout.prepare(result, apply_options, wide.added) for result in _run.with_facts(targets, wide, reach)]
     return Work(targets, wide, reach, apply_options.max_disruption, plans)
 
 
@@ -86,18 +86,19 @@ def print_plan(stream: TextIO, work: Work) -> None:
     text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
 
 
-def rehearse(work: Work, stream: TextIO, output_format: str) -> int:
+def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     """Run a dry run."""
     with progress(len(work.busy)) as tell:
-        outcomes = rollout.rehearse(work.plans, work.targets, work.reach, tell)
+        outcomes = rollout.dry_run(work.plans, work.targets, work.reach, tell)
     diffs, problems = text_apply.diffs_of(outcomes), text_apply.problems_of(outcomes)
     failed = text_apply.failures_of(outcomes)
     if output_format == "json":
-        stream.write(audit.text(documents_apply.rehearsed(diffs, problems, failed, work.results)))
+        stream.write(audit.text(documents_apply.dry_run(diffs, problems, failed, work.results)))
     else:
         print_plan(stream, work)
         text_apply.print_diffs(stream, diffs, len(work.plans) == 1)
         text_apply.print_problems(stream, problems, failed, len(work.plans) == 1)
+        text_apply.print_dry_run(stream, diffs, sum(map(len, problems.values())) + len(failed))
     if failed or any(problems.values()):
         return NOT_REACHED
     return INCOMPLETE if work.not_reached else OK
@@ -188,13 +189,18 @@ def print_json(stream: TextIO, work: Work, told: ApplyReport) -> None:
     stream.write(audit.text(document))
 
 
-def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal; elsewhere --yes is required. Raise click.UsageError, click.Abort."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
+def need_terminal(yes: bool) -> None:
+    """Raise click.UsageError where nobody can be asked."""
+    if not yes and not sys.stdin.isatty():
         raise click.UsageError("confirmation needs a terminal: use --yes (after --dry-run)")
-    click.confirm(question, abort=True, err=True)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal; elsewhere --yes is required. A no ends the command with 0. Raise click.UsageError."""
+    need_terminal(yes)
+    if not yes and not click.confirm(question, err=True):
+        click.echo("Nothing was changed.", err=True)
+        raise click.exceptions.Exit(OK)
 
 
 class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)

@@ -16,13 +16,14 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
+from nodetune.cli.connections import selected_hosts
 from nodetune.config import profile
 from nodetune.config.site_provision import Provision
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts import inventory, nodeset
+from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.provision import STAGES, baseline, preflight, resolve, stages, steps, upgrade
 from nodetune.provision import lock as locks
@@ -55,7 +56,7 @@ def lock(
     if driver and not driver.startswith(f"{wanted.branch}."):
         raise click.UsageError(f"--driver {driver} is not of branch {wanted.branch}, which {site} wants")
     old = locks.read(output) if output and output.exists() else {}
-    targets = inventory.selected(reach)
+    targets = selected_hosts(reach)
     with _apply.progress(len(targets)) as tell:
         answers = resolve.ask(targets, reach, wanted, tell, driver or "")
     gathered = resolve.gathered(answers)
@@ -101,7 +102,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     if output_format == "text":
         text_provision.print_plan(stream, looked.decisions, looked.came)
     if dry_run:
-        return _rehearse(given, looked, chosen, stream, output_format)
+        return _dry_run(given, looked, chosen, stream, output_format)
     if looked.decisions:
         _apply.confirm(_question(given, looked, chosen, upgrading), yes)
     run = _begin(kept, given, root)
@@ -133,13 +134,13 @@ def _given(options: dict[str, Any], drain: bool) -> PreflightOptions:
     )
     reach = cli_options.reach(options)
     return PreflightOptions(
-        inventory.selected(reach),
+        selected_hosts(reach),
         reach,
         PlanSelection(choice.profiles, choice.site),
         site,
         locked,
         apply_options,
-        shlex.join([*as_typed.words(reach), *_login(reach)]),
+        as_typed.text(reach),
         _typed(reach, choice.profiles, site_path, lock_path, _about_jobs(drain, apply_options)),
         drain,
     )
@@ -150,13 +151,7 @@ def _typed(
 ) -> ResumeCommand:
     """Without the limit: the command that is proposed for one host names that host."""
     words = as_typed.words(replace(reach, limit=None), None, profiles, site)
-    return ResumeCommand(shlex.join([*words, *_login(reach), *about_jobs]), str(lock), bool(reach.inventory))
-
-
-def _login(reach: ConnectionOptions) -> list[str]:
-    """Return the words of the command line that set the user."""
-    asked = ["-K"] if reach.become_password is not None else []
-    return [*asked, *(["-u", reach.user] if reach.user else [])]
+    return ResumeCommand(shlex.join([*words, *about_jobs]), str(lock), bool(reach.inventory))
 
 
 def _about_jobs(drain: bool, apply_options: ApplyOptions) -> list[str]:
@@ -225,7 +220,7 @@ def _hear(host: str, text: str) -> None:
 # --dry-run
 
 
-def _rehearse(
+def _dry_run(
     given: PreflightOptions, looked: Preflight, chosen: stages.Chosen, stream: TextIO, output_format: str
 ) -> int:
     """Run Ansible in check mode for the packages; describe the later stages."""
@@ -243,7 +238,7 @@ def _rehearse(
             HostResult(host, FAILED, each.message) for host, each in looked.came.items() if each.code == INCOMPLETE
         ]
         told = {**{host: [] for host in refused}, **diffs}
-        stream.write(audit.text(documents_apply.rehearsed(told, {}, {**refused, **failed}, unknown)))
+        stream.write(audit.text(documents_apply.dry_run(told, {}, {**refused, **failed}, unknown)))
     else:
         text_apply.print_diffs(stream, diffs, len(given.targets) == 1)
         text_apply.print_problems(stream, {}, failed, len(given.targets) == 1)

@@ -1,8 +1,10 @@
-"""Roll back a run: select hosts and entries, and report."""
+"""Roll back runs: select hosts and entries, ask, and report."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -12,47 +14,141 @@ from click.core import ParameterSource
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
+from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
-from nodetune.hosts import inventory
+from nodetune.foundation import text
+from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.rollback import RollbackOptions
+from nodetune.remediation.runs import standing
 from nodetune.report.text import apply
 
 KEPT = ("limit", "user", "become", "transport")
 """How the hosts were reached: taken from the run where the command line does not say otherwise."""
 
+Outcomes = Mapping[str, Outcome]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What is rolled back: a run, on which hosts, how; `gone` are its hosts that the inventory no longer has."""
+
+    of: runs.Run
+    targets: Sequence[Target]
+    reach: ConnectionOptions
+    taking: RollbackOptions
+    gone: Outcomes
+
+    @property
+    def title(self) -> str:
+        about = self.of.about
+        when = str(about.get("started", ""))[:16].replace("T", " ")
+        return f"run {self.of.id} ({text.plain(about.get('command'))} of {text.plain(when)} UTC)"
+
+    def dry_run(self) -> Outcomes:
+        outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, None, _apply.silent)
+        return {**outcomes, **self.gone}
+
+    def carry_out(self, root: Path | None) -> tuple[str, Outcomes]:
+        """Roll back and record it as a run. Return its id and what became of each host."""
+        run = runs.Run.create(
+            "rollback",
+            {"of": self.of.id, **vars(self.taking), **_way(self.reach)},
+            [target.name for target in self.targets],
+            self.reach.inventory,
+            root,
+        )
+        code, undone = NOT_REACHED, list[str]()
+        try:
+            with _apply.progress(len(self.targets)) as tell:
+                outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, tell)
+            undone = [host for host, outcome in outcomes.items() if _whole(outcome)]
+            code = _code({**outcomes, **self.gone})
+        finally:
+            run.finish(code, undone=undone)
+        return run.id, {**outcomes, **self.gone}
+
 
 def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: TextIO, output_format: str) -> int:
     """Roll back the run that `given` names. Raise runs.RunError, inventory.InventoryError."""
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
-    taking = rollback.RollbackOptions(options.pop("force"), options.pop("assume_drained"))
-    of = runs.find(given, root)
+    of, hosts = standing.last(root) if given == "last" else (runs.find(given, root), None)
+    work = _work(of, hosts, options)
+    if dry_run:
+        return _shown(work.dry_run(), stream, output_format, [])
+    if not yes:
+        _apply.need_terminal(yes)
+        expected = work.dry_run()
+        if not any(_touched(outcome) for outcome in expected.values()):
+            return _shown(expected, stream, output_format, [])
+        apply.print_rollback(sys.stderr, expected, ())
+        _apply.confirm(f"Roll back {work.title} on {text.count(len(work.targets), 'host')}?", yes)
+    run, outcomes = work.carry_out(root)
+    return _shown(outcomes, stream, output_format, [run])
+
+
+def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream: TextIO, output_format: str) -> int:
+    """Roll back all that stands on some hosts, newest run first. Raise runs.RunError, inventory.InventoryError."""
+    dry_run, yes = options.pop("dry_run"), options.pop("yes")
+    works: list[Work] = []
+    for of, hosts in _standing_on(spec, root):
+        works.append(_work(of, hosts, dict(options)))
+        options["ask_become_pass"] = False  # asked once, for all of them
+    works = [replace(work, reach=replace(work.reach, **_login(works[0].reach))) for work in works]
+    if dry_run:
+        _list(stream, works)
+        return OK
+    if not yes:
+        _apply.need_terminal(yes)
+        _list(sys.stderr, works)
+        _apply.confirm(f"Roll back {text.count(len(works), 'run')} on {spec}?", yes)
+    done = [work.carry_out(root) for work in works]
+    return _shown(_joined([outcomes for _, outcomes in done]), stream, output_format, [run for run, _ in done])
+
+
+def _standing_on(spec: str, root: Path | None) -> list[tuple[runs.Run, list[str]]]:
+    found = standing.on(patterns.expand(spec), root)
+    if not found:
+        known = sorted({host for _, hosts in standing.standing(runs.listing(root)) for host in hosts})
+        others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
+        raise runs.RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
+    return found
+
+
+def _login(reach: ConnectionOptions) -> dict[str, Any]:
+    return {"become_password": reach.become_password} if reach.become_password else {}
+
+
+def _list(stream: TextIO, works: Sequence[Work]) -> None:
+    """Say which runs would be rolled back, and what each changed."""
+    for work in works:
+        changed = [label for target in work.targets for label in standing.labels(work.of, target.name)]
+        apply.print_standing(stream, work.title, [target.name for target in work.targets], changed)
+
+
+def _joined(done: Sequence[Outcomes]) -> Outcomes:
+    """Join the outcomes of several rollbacks, host by host; the state and message are those of the first failure."""
+    joined: dict[str, Outcome] = {}
+    for outcomes in done:
+        for host, outcome in outcomes.items():
+            before = joined.get(host, Outcome(host))
+            worse = outcome if before.state == "ok" else before
+            joined[host] = replace(worse, results=(*before.results, *outcome.results))
+    return joined
+
+
+def _work(of: runs.Run, hosts: Sequence[str] | None, options: dict[str, Any]) -> Work:
+    """Return what to roll back of a run: on its hosts, or only on these of them. Raise runs.RunError."""
     if of.state() == runs.RUNNING:
         raise runs.RunError(f"run {of.id} is still running: wait for it or stop it")
+    taking = RollbackOptions(options.pop("force"), options.pop("assume_drained"))
     reach = _reach(of, options)
-    targets = _targets(of, reach)
-    gone = _gone(of, targets)
-    if dry_run:
-        outcomes = rollback.roll_back(of, targets, reach, taking, None, _apply.silent)
-        return _shown({**outcomes, **gone}, stream, output_format, None)
-    _apply.confirm(f"Roll back run {of.id} on {len(targets)} hosts?", yes)
-    run = runs.Run.create(
-        "rollback",
-        {"of": of.id, **vars(taking), **_way(reach)},
-        [target.name for target in targets],
-        reach.inventory,
-        root,
-    )
-    code = NOT_REACHED
-    try:
-        with _apply.progress(len(targets)) as tell:
-            outcomes = rollback.roll_back(of, targets, reach, taking, run, tell)
-        code = _shown({**outcomes, **gone}, stream, output_format, run.id)
-    finally:
-        run.finish(code)
-    return code
+    wanted = of.hosts if hosts is None else hosts
+    targets = _targets(of, wanted, reach)
+    return Work(of, targets, reach, taking, _gone(wanted, targets))
 
 
 def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
@@ -75,33 +171,44 @@ def _way(reach: ConnectionOptions) -> dict[str, Any]:
     return {name: getattr(reach, name) for name in KEPT}
 
 
-def _targets(of: runs.Run, reach: ConnectionOptions) -> list[Target]:
-    """Return the hosts of the run that --limit selects. Raises runs.RunError when none is left."""
-    found = [target for target in inventory.selected(reach) if target.name in of.hosts]
+def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> list[Target]:
+    """Return these hosts of the run that --limit selects. Raise runs.RunError when none is left."""
+    found = [target for target in selected_hosts(reach) if target.name in hosts]
     if not found:
-        raise runs.RunError(f"run {of.id} includes none of these hosts: its hosts are {', '.join(of.hosts[:10])}")
+        raise runs.RunError(f"run {of.id} includes none of these hosts: its hosts are {', '.join(hosts[:10])}")
     return found
 
 
-def _gone(of: runs.Run, targets: Sequence[Target]) -> dict[str, Outcome]:
+def _gone(hosts: Sequence[str], targets: Sequence[Target]) -> dict[str, Outcome]:
     """Return the hosts of the run that the inventory no longer has, unless --limit selects hosts."""
     if click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT:
         return {}
     why = "not in the inventory: nothing was undone there"
-    left = sorted(set(of.hosts) - {target.name for target in targets})
+    left = sorted(set(hosts) - {target.name for target in targets})
     return {host: Outcome(host, "unreachable", why) for host in left}
 
 
-def _shown(outcomes: Mapping[str, Outcome], stream: TextIO, output_format: str, run: str | None) -> int:
+def _whole(outcome: Outcome) -> bool:
+    """Return whether nothing of the run is left on a host."""
+    return outcome.state == "ok" and not outcome.gathered("problems") and not outcome.gathered("refused")
+
+
+def _touched(outcome: Outcome) -> bool:
+    """Return whether there is something to undo or to say of a host."""
+    return not _whole(outcome) or any(done.get("changed") for done in outcome.gathered("done"))
+
+
+def _code(outcomes: Outcomes) -> int:
+    left = [outcome for outcome in outcomes.values() if not _whole(outcome)]
+    if any(each.state != "unreachable" or each.gathered("problems") or each.gathered("refused") for each in left):
+        return NOT_REACHED
+    return INCOMPLETE if left else OK
+
+
+def _shown(outcomes: Outcomes, stream: TextIO, output_format: str, made: Sequence[str]) -> int:
     """Print what was undone, what was refused and what failed. Return the exit code."""
     if output_format == "json":
-        stream.write(audit.text(documents_apply.rolled_back(run, outcomes)))
+        stream.write(audit.text(documents_apply.rolled_back(made, outcomes)))
     else:
-        apply.print_rollback(stream, outcomes, run)
-    lost = any(outcome.state == "unreachable" for outcome in outcomes.values())
-    wrong = [
-        outcome
-        for outcome in outcomes.values()
-        if outcome.state not in ("ok", "unreachable") or outcome.gathered("problems") or outcome.gathered("refused")
-    ]
-    return NOT_REACHED if wrong else INCOMPLETE if lost else OK
+        apply.print_rollback(stream, outcomes, made)
+    return _code(outcomes)

@@ -12,14 +12,14 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor, run
 from nodetune.audit.selection import Selection
+from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
-from nodetune.hosts import inventory
 from nodetune.hosts.target import ConnectionOptions, Target
 
 
 def audited(reach: ConnectionOptions, choice: Selection, cache: FactCache | None) -> list[HostResult]:
     """Audit hosts with progress. After Ctrl-C: what is known so far."""
-    targets = inventory.selected(reach)
+    targets = selected_hosts(reach)
     found = _taken(run.audit_hosts(targets, choice, reach, cache), targets)
     _tell_kept([each for each in found if each.state == "ok" and each.message], len(found))
     return found
@@ -33,7 +33,7 @@ def fact_cache(folder: Path, oldest: float, transport: str) -> FactCache:
 
 def probed(reach: ConnectionOptions, choice: Selection, each: Callable[[HostResult], HostResult]) -> list[HostResult]:
     """Return what `each` makes of the facts of every host, in the order of their names. Show progress."""
-    targets = inventory.selected(reach)
+    targets = selected_hosts(reach)
     with closing(run.probe_hosts(targets, choice, reach)) as running:
         return _taken((each(result) for result in running), targets)
 

@@ -18,13 +18,12 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, outputs
 from nodetune.cli import options as cli_options
+from nodetune.cli.connections import selected_hosts
 from nodetune.documents import audit
 from nodetune.documents import verify as documents_verify
-from nodetune.foundation import atomic_file
 from nodetune.foundation import text as plain_text
-from nodetune.hosts import inventory
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, remote, run, slurm
@@ -46,13 +45,13 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     for path in (output, options["save_baseline"]):
         _writable(path)
     reach = cli_options.reach(options)
-    targets = inventory.selected(reach)
-    asked = shlex.join([*_typed(reach), *_judged(options)])
+    targets = selected_hosts(reach)
+    asked = shlex.join([*as_typed.words(reach), *_judged(options)])
     with progress(len(targets)) as tell:
         proofs = _run_with(wanted, reach, tell).prove(targets, own, options["allow_busy"])
     if options["save_baseline"]:
         _save(options["save_baseline"], proofs)
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
         else:
@@ -67,14 +66,6 @@ def _run_with(wanted: Wanted, reach: ConnectionOptions, tell: Tell) -> run.Verif
         over_ssh = replace(reach, transport="auto")
         return run.VerifyRun(wanted, over_ssh, slurm.measure, tell, run.reached_or_not)
     return run.VerifyRun(wanted, reach, remote.measure, tell, run.reached)
-
-
-def _typed(reach: ConnectionOptions) -> list[str]:
-    """Return the options that name the hosts and how to reach them."""
-    words = as_typed.words(reach)
-    if reach.become_password is not None:
-        words = ["-K" if word == "-b" else word for word in words]
-    return words if "-u" in words or not reach.user else [*words, "-u", reach.user]
 
 
 def _judged(options: dict[str, Any]) -> list[str]:
@@ -135,7 +126,7 @@ def _save(path: Path, proofs: Sequence[HostVerification]) -> None:
     if not document["figures"]:
         click.echo(f"{path}: not written: no result on known hardware reached its target", err=True)
         return
-    with atomic_file.output(path) as stream:
+    with outputs.writing(path) as stream:
         stream.write(json.dumps(document, indent=1) + "\n")
 
 
@@ -147,7 +138,7 @@ def compared(before: Path, after: Path, output_format: str, output: Path | None)
 def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
     """Print how the figures changed, and return the exit code."""
     changes = comparing.compare(before, after)
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.compared(changes)))
         else:

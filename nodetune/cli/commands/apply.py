@@ -11,9 +11,8 @@ import click
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed
+from nodetune.cli import outputs, renamed
 from nodetune.cli.commands import _apply, _apply_verify
-from nodetune.foundation import atomic_file
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.suites import Wanted
@@ -92,11 +91,11 @@ def command(
     wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
     reach = cli_options.reach(options)
     work = _apply.prepare(reach, cli_options.choice(**options), apply_options)
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         if dry_run:
             if wanted:
                 click.echo("--verify is ignored with --dry-run, which changes nothing", err=True)
-            return _apply.rehearse(work, stream, output_format)
+            return _apply.dry_run(work, stream, output_format)
         if output_format == "text":
             _apply.print_plan(stream, work)
         if not work.busy:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +13,10 @@ from nodetune import report
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
-from nodetune.audit.summary import exit_code, summarise
-from nodetune.cli import as_typed, renamed
+from nodetune.audit.summary import Summary, exit_code, summarise
+from nodetune.cli import as_typed, outputs, renamed
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Rules, Saved
-from nodetune.foundation import atomic_file
 from nodetune.hosts.target import ConnectionOptions
 
 CACHE_MINUTES = 60
@@ -159,11 +158,23 @@ def command(
     choice = _compared(cli_options.choice(**options), **compare)
     asked = as_typed.text(reach, facts_path, choice.profiles, site)
     known = {check.id: check for check in choice.judged()}
-    about = report.About(known, asked, fail_on, previous, measurements, by_host=group_by == "host")
+    judged = as_typed.judged(choice.profiles, site)
+    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
     found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
     results = auditor.compared(found, choice)
-    with atomic_file.output(output) as stream:
+    summary = summarise(results)
+    with outputs.writing(output) as stream:
         write(results, stream)
-    return exit_code(summarise(results), fail_on)
+        if output:
+            click.echo(_count(summary, results), err=True)
+    return exit_code(summary, fail_on)
+
+
+def _count(summary: Summary, results: Sequence[HostResult]) -> str:
+    """Return the last line of a report, for those whose report goes to a file."""
+    from nodetune.report.text import findings
+
+    parts = findings.totals(summary, sum(map(findings.compliant, results)))
+    return "".join(part if isinstance(part, str) else part[0] for part in parts)

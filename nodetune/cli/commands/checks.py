@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
+from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
+from nodetune.foundation import text as plain_text
 
 
 @click.command("checks")
+@click.argument("words", metavar="[WORD]...", nargs=-1)
 @cli_options.selection
 @cli_options.output_format
-def command(output_format: str, **options: Any) -> None:
-    """List the checks with severity, expected value and fix."""
+def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
+    """List the checks, or those about some words.
+
+    \b
+    nodetune checks                 all checks of the profile
+    nodetune checks swap            checks that name swap in their id, title or setting
+    nodetune checks -s memory       checks of an area
+    nodetune checks -s 'gpu-*'      checks by their id
+
+    A wide terminal (130 columns) also shows what is wanted and how it is fixed; `nodetune explain ID` always does.
+    """
     choice = cli_options.choice(**options)
+    choice.candidates  # noqa: B018  (raises for a pattern that matches no check)
     resolved = profile.resolve(profile.named(choice.profiles), choice.site)
     rows = [
         {
@@ -31,8 +45,7 @@ def command(output_format: str, **options: Any) -> None:
             "gates": check.id in resolved.gates,
             "since": check.since,
         }
-        for check in resolved.checks
-        if choice.wants(check)
+        for check in _about(words, [check for check in resolved.checks if choice.wants(check)])
     ]
     if output_format == "json":
         from nodetune.documents import audit
@@ -42,3 +55,16 @@ def command(output_format: str, **options: Any) -> None:
     from nodetune.report.text import catalogue
 
     catalogue.print_checks(rows)
+
+
+def _about(words: Sequence[str], checks: Sequence[Check]) -> Sequence[Check]:
+    """Return the checks that name all words: in id, title or setting, else in what they teach. Raise UsageError."""
+    short = [(check, f"{check.id} {check.area} {check.title} {check.remedy.target} {check.fact}") for check in checks]
+    whole = [(check, f"{check.id} {check.doc}") for check in checks]
+    for texts in (short, whole):
+        found = [check for check, text in texts if all(word.lower() in text.lower() for word in words)]
+        if found:
+            return found
+    near = plain_text.near(" ".join(words), [check.id for check in checks])
+    hint = f": did you mean {' or '.join(near)}?" if near else ""
+    raise click.UsageError(f"no check of this profile names {' and '.join(map(repr, words))}{hint}")

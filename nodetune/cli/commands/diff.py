@@ -10,7 +10,7 @@ import click
 
 from nodetune.api.model import HostFacts
 from nodetune.audit.summary import INCOMPLETE
-from nodetune.cli import options
+from nodetune.cli import options, outputs
 from nodetune.diff import audits, facts
 from nodetune.diff.audits import DocumentError
 from nodetune.diff.facts import Side
@@ -18,7 +18,7 @@ from nodetune.diff.result import Diff
 from nodetune.documents import audit_reader
 from nodetune.documents.audit import AUDIT_SCHEMA
 from nodetune.facts import document
-from nodetune.foundation import atomic_file, bounded_file, text
+from nodetune.foundation import bounded_file, text
 
 SAME, DIFFERENT = 0, 1
 LARGEST = 2 << 30
@@ -54,7 +54,7 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
         _refuse_all(every)
         return _verify.report_changes(one, other, output_format, output)
     found = _compared(one, other, every)
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
             from nodetune.documents import diff as documents_diff

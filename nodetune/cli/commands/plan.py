@@ -10,11 +10,10 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
-from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import outputs
 from nodetune.facts.saved import Saved
-from nodetune.foundation import atomic_file
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import plan as planning
 from nodetune.remediation.selection import PlanSelection
@@ -39,12 +38,13 @@ def command(
     """Show planned changes and their disruption; change nothing."""
     reach = cli_options.reach(options)
     choice = cli_options.choice(**options)
-    plans = [planning.plan(each).without_facts() for each in _probed(facts_path, reach, choice)]
+    wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
+    plans = [planning.plan(each, site=wide.added).without_facts() for each in _probed(facts_path, reach, wide)]
     if export:
         from nodetune.remediation import export as exporting
 
         click.echo(exporting.write(export, plans), err=True)
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
 
@@ -56,14 +56,13 @@ def command(
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 
-def _probed(facts_path: Path | None, reach: ConnectionOptions, choice: Selection) -> list[HostResult]:
+def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelection) -> list[HostResult]:
     """Judge hosts or saved facts, keep their facts, and sort by host name."""
-    wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
     if facts_path is None:
         from nodetune.cli.commands import _run  # inventories, SSH and Slurm: saved facts need none of them
-        from nodetune.hosts import inventory
+        from nodetune.cli.connections import selected_hosts
 
-        return _run.with_facts(inventory.selected(reach), wide, reach)
+        return _run.with_facts(selected_hosts(reach), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
     judge, saved = auditor.Auditor(wide), auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit))
     return [_with_facts(judge.judged(each)[0], each) for each in saved]

@@ -8,8 +8,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed
-from nodetune.foundation import atomic_file
+from nodetune.cli import outputs, renamed
 from nodetune.provision import STAGES
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
@@ -77,5 +76,5 @@ def command(output: Path | None, **options: Any) -> int:
         raise click.UsageError("--upgrade cannot be used with --from or --only")
     if options["first"] and options["only"]:
         raise click.UsageError("--from cannot be used with --only")
-    with atomic_file.output(output) as stream:
+    with outputs.writing(output) as stream:
         return _provision.provision(options, stream)

@@ -64,7 +64,7 @@ def bundle(
     output: Path,
     **options: Any,
 ) -> int:
-    """Write a folder with the collector: script, service, timer and installer.
+    """Write a folder with the collector and its installer.
 
     \b
     nodetune pull bundle --dir /shared/nodetune/facts -o nodetune-pull

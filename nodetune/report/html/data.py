@@ -42,7 +42,7 @@ class Compact:
     def add(self, result: HostResult) -> None:
         """Add one host."""
         text = self._texts.number
-        told = [self._told(found) for found in result.findings if found.status in TOLD]
+        told = [self._told(found) for found in result.findings if found.status in TOLD and not found.part_of]
         judged = tuple([self._ids.number(found.check) for found in result.findings])
         skipped = tuple(
             [(self._ids.number(each.check), text(each.reason)) for each in result.findings if each.status == "skip"]
@@ -65,7 +65,7 @@ class Compact:
             self._titles[found.check] = found.title
             self._manual[found.check] = found.manual
         fix = (
-            f"{plain_text.plain(found.fix.target)} = {plain_text.value(found.fix.value, found.fix.unit)}"
+            f"{plain_text.plain(found.fix.target)} = {plain_text.setting(found.fix.value, found.fix.unit)}"
             if found.fix
             else ""
         )

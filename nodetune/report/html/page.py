@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from nodetune.report.html.measured import Measured
 
 PAGE = Path(__file__).parent / "assets"
-SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "views.js", "main.js")
+SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "figures.js", "views.js", "main.js")
 """In the order in which they are joined."""
 
 

@@ -42,7 +42,7 @@ class PreviousAudit:
         if was is None:
             return FindingChange(added=True)
         judged, failed = was
-        new = (each.check for each in result.failing() if each.check in judged and each.check not in failed)
+        new = (each.check for each in result.causes() if each.check in judged and each.check not in failed)
         gone = (
             (each.check, each.status)
             for each in result.findings
@@ -89,7 +89,9 @@ def _checks(host: Mapping[str, Any], only: str = "") -> frozenset[str]:
     return frozenset(
         str(found["check"])
         for found in host["findings"]
-        if found["status"] != "unknown" and (not only or found["status"] == only)
+        if found["status"] != "unknown"
+        and not (only and found.get("part_of"))
+        and (not only or found["status"] == only)
     )
 
 

@@ -100,8 +100,27 @@ def print_way_back(stream: TextIO, run: str) -> None:
     Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: nodetune rollback {run}", ""))
 
 
-def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], run: str | None) -> None:
-    """Print what was undone, what was left alone because someone changed it (with the diff), and what failed."""
+def print_dry_run(stream: TextIO, diffs: Mapping[str, Sequence[str]], problems: int) -> None:
+    """Print what a dry run came to, as its last line."""
+    changes, hosts = sum(map(len, diffs.values())), sum(1 for texts in diffs.values() if texts)
+    told = f"{plain_text.count(changes, 'change')} on {plain_text.count(hosts, 'host')}"
+    wrong = f", {plain_text.count(problems, 'problem')}" if problems else ""
+    Lines(console(stream)).line((f"dry run: {told}{wrong}. Nothing was changed.", "bold"))
+
+
+def print_standing(stream: TextIO, title: str, hosts: Sequence[str], changed: Sequence[str]) -> None:
+    """Print a run that would be rolled back, and what it changed."""
+    out = Lines(console(stream))
+    out.line((title, "bold"), f"  {nodeset.fold(hosts)}")
+    told = plain_text.names(list(dict.fromkeys(changed))) if changed else "not known: it was interrupted"
+    out.line(f"changed: {told}", indent="  ")
+
+
+def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequence[str]) -> None:
+    """Print what was undone, what was left alone because someone changed it (with the diff), and what failed.
+
+    `made` are the rollbacks that were recorded; none in a dry run.
+    """
     out = Lines(console(stream))
     single = len(outcomes) == 1
     back = {
@@ -125,8 +144,8 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], run: str | N
     count = sum(len(labels) for labels in back.values())
     left = sum(len(each.gathered("refused")) for each in outcomes.values())
     more = f", {left} not undone (--force undoes them too)" if left else ""
-    out.line((f"{count} changes {'undone' if run else 'would be undone'}{more}", "bold"))
-    if run:
+    out.line((f"{plain_text.count(count, 'change')} {'undone' if made else 'would be undone'}{more}", "bold"))
+    for run in made:
         out.line("this rollback is run ", (run, "bold"), "; it can be rolled back, too")
 
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import datetime
+from collections.abc import Callable, Iterable, Sequence
 from typing import TextIO
 
 from rich.console import Console
 
-from nodetune.api.model import NOT_COLLECTED, SEVERITIES, HostResult, disruption_name
+from nodetune.api.model import SEVERITIES, HostResult, disruption_name
 from nodetune.audit import fleet
+from nodetune.audit.one_cause import parts_of
 from nodetune.audit.summary import summarise
 from nodetune.foundation import text
-from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, totals
+from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
 from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
-from nodetune.report.text.lines import STYLE, Lines, console
+from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
 
 MOST_VARIANTS = 6
 MOST_WHOLE = 3
@@ -33,21 +35,31 @@ NARROWEST = 30
 """A shorter rest of a line holds no list of hosts."""
 
 
-def write(results: Sequence[HostResult], stream: TextIO, asked: str = "", by_host: bool = False) -> None:
-    """Print the whole report, by finding or by host."""
-    Printer(console(stream), results, asked).audit(by_host)
+def write(
+    results: Sequence[HostResult], stream: TextIO, asked: str = "", by_host: bool = False, judged: str = ""
+) -> None:
+    """Print the whole report, by finding or by host. `asked` and `judged` are options for the proposed commands."""
+    Printer(console(stream), results, asked, judged).audit(by_host)
 
 
 class Printer:
     """Prints one audit to a console."""
 
-    def __init__(self, console: Console, results: Sequence[HostResult], asked: str = "") -> None:
+    def __init__(
+        self,
+        console: Console,
+        results: Sequence[HostResult],
+        asked: str = "",
+        judged: str = "",
+        today: Callable[[], datetime.date] = datetime.date.today,
+    ) -> None:
         self._out = Lines(console)
         self._line, self._whole = self._out.line, self._out.whole
         self._results = results
-        self._asked = asked
+        self._asked, self._judged, self._today = asked, judged, today
         self._single = len(results) == 1
         self._groups = grouped(results)
+        self._parts = parts_of(found for result in results for found in result.findings)
         self._brief = len(results) > FEW and len(self._groups) > MOST_FULL
         self._cut = self._brief
         self._last: set[str] = set()
@@ -66,6 +78,7 @@ class Printer:
             self._lesser()
         self._waived()
         self._unknown()
+        self._skipped()
         unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
         self._summary()
 
@@ -189,22 +202,29 @@ class Printer:
                 if found.fix.disruption == "none"
                 else f"disruption: {disruption_name(found.fix.disruption)}"
             )
-            values = {text.value(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
+            values = {text.setting(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
             value = values.pop() if len(values) == 1 else "a value computed for each host"
             self._line(("fix      ", "dim"), f"{text.plain(found.fix.target)} = {value} ({cost})", indent=GUTTER)
-            self._type(self._command("plan", f"-s {found.check}"))
+            self._type(self._command("plan", self._named(found.check)))
             return
         if found.manual:
             self._line(("manual   ", "dim"), found.manual.strip(), indent=GUTTER)
-        self._type(f"nodetune explain {found.check}")
+        self._type(self._explain(found.check))
 
     def _next_in_short(self, group: Group) -> None:
-        fixable = any(found.fix for _, found in group.members)
-        self._type(self._command("plan", f"-s {group.check}") if fixable else f"nodetune explain {group.check}")
+        plan, fixable = self._command("plan", self._named(group.check)), any(found.fix for _, found in group.members)
+        self._type(plan if fixable else self._explain(group.check))
+
+    def _named(self, check: str) -> str:
+        """Return the options that select a check, and those that its finding reports too."""
+        return " ".join(f"-s {each}" for each in (check, *self._parts.get(check, ())))
 
     def _type(self, command: str) -> None:
         """Print the next command on one line, however narrow the screen: it is there to be copied."""
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
+
+    def _explain(self, check: str) -> str:
+        return " ".join(part for part in ("nodetune explain", check, self._judged) if part)
 
     def _command(self, verb: str, more: str = "") -> str:
         return " ".join(part for part in ("nodetune", verb, self._asked, more) if part)
@@ -213,10 +233,9 @@ class Printer:
         for result in sorted(self._results, key=lambda one: one.host):
             if result.state != "ok":
                 continue
-            failing = sorted(result.failing(), key=lambda found: -SEVERITIES.index(found.severity))
-            told = (
-                text.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
-            )
+            failing = sorted(result.causes(), key=lambda found: -SEVERITIES.index(found.severity))
+            none = "compliant" if compliant(result) else "no findings"
+            told = text.count(len(failing), "finding") if failing else none
             self._line((text.plain(result.host), "bold underline"), f"  {told}")
             for found in failing:
                 reason = f" ({found.reason})" if found.reason else ""
@@ -230,19 +249,15 @@ class Printer:
 
     def _waived(self) -> None:
         for group in grouped(self._results, "waived"):
-            self._line(
-                ("waived  ", "dim"),
-                "  ",
-                (group.check, "bold"),
-                f"  {named(group.hosts)}: {group.members[0][1].reason}",
-            )
+            why = f"  {named(group.hosts)}: {group.members[0][1].reason}"
+            self._line(("waived  ", "dim"), "  ", (group.check, "bold"), why)
 
     def _unknown(self) -> None:
         reasons: dict[str, tuple[set[str], set[str]]] = {}
         for result in self._results:
             for found in result.findings:
                 if found.status == "unknown":
-                    ids, hosts = reasons.setdefault(_short(found.reason), (set(), set()))
+                    ids, hosts = reasons.setdefault(short_reason(found.reason), (set(), set()))
                     ids.add(found.check)
                     hosts.add(result.host)
         ordered = sorted(reasons.items(), key=lambda item: -len(item[1][0]))
@@ -250,11 +265,19 @@ class Printer:
         for reason, (ids, hosts) in ordered[:most]:
             where = "" if self._single else f"  {named(sorted(hosts), 60)}"
             self._line(("unknown ", "magenta"), f"  {text.count(len(ids), 'check')}{where}: {reason}")
-            self._line((_some(sorted(ids)), "dim"), indent=GUTTER)
+            self._line((some(sorted(ids)), "dim"), indent=GUTTER)
         if rest := ordered[most:]:
             left = text.count(len({check for _, (ids, _) in rest for check in ids}), "check")
             told = f"  … and {text.count(len(rest), 'more reason')} ({left}): --format json lists all"
             self._line(("unknown ", "magenta"), (told, "dim"))
+
+    def _skipped(self) -> None:
+        """Say why checks do not apply where only a few were selected: the others are only counted."""
+        if len({found.check for result in self._results for found in result.findings}) > MOST_FULL:
+            return
+        for (check, reason), hosts in skipped(self._results).items():
+            where = "" if self._single else f"  {named(hosts, 60)}"
+            self._line(("not applicable  ", "dim"), (check, "bold"), where, f": {reason}")
 
     def _summary(self) -> None:
         summary = summarise(self._results)
@@ -265,20 +288,10 @@ class Printer:
                 ("all fixes: ", "dim"),
                 (self._command("plan"), "green"),
                 ("   why: ", "dim"),
-                ("nodetune explain ID", "green"),
+                (self._explain("ID"), "green"),
             )
+        if told := table_age(self._results, self._today()):
+            self._line((told, "dim"))
         if self._cut:
-            whole = self._command("audit", "-s ID")
-            self._line(("details: ", "dim"), (whole, "green"), ("   all: ", "dim"), ("--format json", "green"))
-
-
-def _short(reason: str) -> str:
-    """Remove the fact or file at the start of a reason, so that equal causes fold."""
-    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED):
-        if cause in reason:
-            return cause
-    return reason
-
-
-def _some(names: list[str], most: int = 8) -> str:
-    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
+            whole = (self._command("audit", "-s ID"), "green")
+            self._line(("details: ", "dim"), whole, ("   all: ", "dim"), ("--format json", "green"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from typing import Any
 
@@ -11,24 +11,35 @@ from rich.table import Table
 
 from nodetune.api.model import Check, disruption_name
 from nodetune.audit import explain
+from nodetune.config import quantities
+from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import STYLE, Lines, console
 
+WIDE = 130
+"""From this width on there is room for what is wanted, and for the fix."""
 
-def print_checks(rows: Iterable[Mapping[str, Any]]) -> None:
-    """Print a table as wide as the screen, grouped by area."""
+
+def print_checks(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print a table as wide as the screen, grouped by area. No id is broken."""
+    out = console(sys.stdout)
+    wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
-    for head in ("check", "severity", "wanted", "fix"):
+    table.add_column("check", no_wrap=True)
+    table.add_column("severity", no_wrap=True)
+    for head in ("what is wrong", *(("wanted", "fix") if wide else ())):
         table.add_column(head, overflow="fold")
-    count = 0
     for area, group in groupby(rows, key=lambda row: row["area"]):
         table.add_row(area, style="bold underline")
         for row in group:
-            count += 1
-            fix = row["fix"] if row["disruption"] == "none" else f"{row['fix']} ({disruption_name(row['disruption'])})"
-            table.add_row(f"  {row['id']}", row["severity"], row["wanted"], fix)
-    out = console(sys.stdout)
+            more = (row["wanted"], _fix_column(row)) if wide else ()
+            table.add_row(f"  {row['id']}", row["severity"], row["title"], *more)
     out.print(table)
-    out.print(f"\n{count} checks; nodetune explain ID describes one of them")
+    more_there = "" if wide else ", with what is wanted and the fix"
+    out.print(f"\n{plain_text.count(len(rows), 'check')}; nodetune explain ID describes one of them{more_there}")
+
+
+def _fix_column(row: Mapping[str, Any]) -> str:
+    return row["fix"] if row["disruption"] == "none" else f"{row['fix']} ({disruption_name(row['disruption'])})"
 
 
 def print_check(check: Check, gates: bool) -> None:
@@ -44,6 +55,10 @@ def print_check(check: Check, gates: bool) -> None:
     out.line(f"{told.title}.")
     out.line("")
     rows = [("Wanted", explain.wanted(check)), ("Fix", explain.fix(check)), *told.sections.items()]
+    if quantities.example(check.unit):
+        rows.insert(
+            1, ("In a site file", f"a number of {check.unit}, or a text such as {quantities.example(check.unit)}")
+        )
     for head, text in rows:
         out.line((f"{head}: ", "bold"), text)
 

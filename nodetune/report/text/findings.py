@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from nodetune import data
 from nodetune.api.model import SEVERITIES, Finding, FleetFinding, HostResult
 from nodetune.audit.summary import Summary
 from nodetune.foundation import text
 from nodetune.report.text.lines import STYLE
+
+BY_TABLE = "gpu-driver-vulnerable"
 
 
 @dataclass(frozen=True)
@@ -26,11 +30,11 @@ class Group:
 
 
 def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
-    """Group findings of one status by check: worst severity first, then those on most hosts."""
+    """Group findings of one status by check, those of one cause as one: worst severity first, then those on most hosts."""
     by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
     for result in results:
         for found in result.findings:
-            if found.status == status:
+            if found.status == status and not found.part_of:
                 by_check.setdefault((found.check, found.severity), []).append((result.host, found))
     groups = [
         Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
@@ -67,9 +71,25 @@ def seen(found: Finding) -> str:
     return found.observed
 
 
+def table_age(results: Iterable[HostResult], today: datetime.date) -> str:
+    """Return a sentence if the driver of some host passed by a table that is too old to know its newest faults."""
+    passed = any(each.check == BY_TABLE and each.status == "pass" for result in results for each in result.findings)
+    return data.aged(today) if passed else ""
+
+
 def compliant(result: HostResult) -> bool:
     """Return whether everything that applies to a host was judged, and nothing found."""
     return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)
+
+
+def skipped(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
+    """Return (check, why it does not apply) → hosts."""
+    found: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        for each in result.findings:
+            if each.status == "skip":
+                found.setdefault((each.check, each.reason), []).append(result.host)
+    return found
 
 
 def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:

@@ -10,6 +10,8 @@ from rich.cells import cell_len, chop_cells
 from rich.console import Console
 from rich.text import Text
 
+from nodetune.api.model import NOT_COLLECTED
+
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _WORD = re.compile(r"\s*\S+\s*")
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
@@ -69,3 +71,16 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 def console(stream: TextIO) -> Console:
     """Make a console with colour only on terminals, respecting NO_COLOR. No text is ever taken for markup."""
     return Console(file=stream, highlight=False, markup=False, emoji=False)
+
+
+def short_reason(reason: str) -> str:
+    """Return a reason without the fact or file at its start, so that equal causes fold."""
+    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED):
+        if cause in reason:
+            return cause
+    return reason
+
+
+def some(names: list[str], most: int = 8) -> str:
+    """Return the first names as one text, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

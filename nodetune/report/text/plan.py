@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import groupby
-from typing import TextIO
+from typing import Any, TextIO
 
 from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
 from nodetune.foundation import text as plain_text
@@ -36,6 +36,7 @@ class Printer:
         self._out = out
         self._plans = plans
         self._changes = {plan.host: plan.changes for plan in plans}
+        self._by_host = {plan.host: plan for plan in plans}
         self._files = files
 
     def plan(self, ending: str) -> None:
@@ -62,8 +63,8 @@ class Printer:
         self._out.line((f"disruption: {disruption_name(disruption)}", "bold"))
         for check, same in groupby(steps, key=lambda step: step[1].check):
             self._check(check, list(same))
-        shown = {path for step in steps for path in self._files_of(*step)}
-        self._each(disruption, "writes", lambda change: (path for path in paths(change) if path not in shown))
+        shown = {path for host, found in steps for path in planning.kept_in(self._by_host[host], found)}
+        self._each(disruption, "writes", lambda change: (path for path in paths(change.busy) if path not in shown))
         self._each(disruption, "runs", commands)
         self._each(disruption, "note", lambda change: change.notes)
         if self._files:
@@ -73,27 +74,21 @@ class Printer:
     def _check(self, check: str, steps: list[Step]) -> None:
         same: dict[tuple[str, ...], list[str]] = {}
         for host, found in steps:
-            files = plain_text.names(self._files_of(host, found))
-            key = _target(fix_of(found)), found.observed, planning.after(found), files, found.reason
+            key = _target(fix_of(found)), *planning.step_words(found), self._kept(host, found), found.reason
             same.setdefault(key, []).append(host)
-        for (target, before, after, files, reason), hosts in same.items():
-            kept = f"   persisted in {files}" if files else ""
+        for (target, before, after, kept, reason), hosts in same.items():
             self._out.line(self._where(hosts), (check, "bold"), f"  {target}", indent="  ")
             self._out.line(before, (" → ", "bold"), (after, "green"), (kept, "dim"), indent="      ")
             if reason:
                 self._out.line((reason, "dim"), indent="      ")
 
-    def _files_of(self, host: str, found: Finding) -> list[str]:
-        """Return where the next boot finds what a fix sets: its kind's usual file, or the file on this host."""
-        usual = [file for file in [fix_of(found).file] if file]
-        for planned in self._changes[host]:
-            if found.check in planned.checks:
-                mine = [change for change in planned.changes if found.check in change.get("checks", planned.checks)]
-                if any(change["change"] == "bootarg" for change in mine):
-                    return ["grubby"]
-                written = [str(change["path"]) for change in mine if change["change"] in ("file", "edit")]
-                return usual if set(usual) & set(written) else written or usual
-        return usual
+    def _kept(self, host: str, found: Finding) -> str:
+        """Say where the next boot finds what a fix sets, and whether it stands there already."""
+        files = planning.kept_in(self._by_host[host], found)
+        idle = {path for change in self._changes[host] for path in paths(change.changes)}
+        idle -= {path for change in self._changes[host] for path in paths(change.busy)}
+        there = "already in" if files and idle.issuperset(files) else "persisted in"
+        return f"   {there} {plain_text.names(files)}" if files else ""
 
     def _each(self, disruption: str, title: str, words: Words) -> None:
         """Print what the changes of this disruption do, one line for each text, with its hosts."""
@@ -140,14 +135,14 @@ def _target(fix: Fix) -> str:
     return f"{target} of {plain_text.names(list(fix.subjects))}" if fix.subjects else target
 
 
-def paths(planned: PlannedChange) -> Iterable[str]:
-    """Return the files that a planned change writes or edits."""
-    return (str(change["path"]) for change in planned.changes if change["change"] in ("file", "edit"))
+def paths(changes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
+    """Return the files that changes write or edit."""
+    return (str(change["path"]) for change in changes if change["change"] in ("file", "edit"))
 
 
 def commands(planned: PlannedChange) -> Iterable[str]:
     """Yield what a planned change does in addition to files and values, in words."""
-    for change in planned.changes:
+    for change in planned.busy:
         if change["change"] == "run":
             yield str(change["run"])
         elif change["change"] == "unit":
@@ -157,7 +152,7 @@ def commands(planned: PlannedChange) -> Iterable[str]:
 
 def contents(planned: PlannedChange) -> Iterable[str]:
     """Yield each file of a planned change, its path as the first line; only the edits of others' files."""
-    for change in planned.changes:
+    for change in planned.busy:
         if change["change"] == "file":
             yield f"{change['path']}\n{change['content'] if change['content'] is not None else '(removed)'}"
         elif change["change"] == "edit":

@@ -138,6 +138,8 @@ class Printer:
         measured = sum(bool(each.verdicts) for each in self._proofs)
         hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
         self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
+        if any(each.status == UNKNOWN and each.expected for proof in self._proofs for each in proof.verdicts):
+            self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
         if self._propose and keepable(self._proofs):
             self._keep()
 

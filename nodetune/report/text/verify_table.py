@@ -12,7 +12,7 @@ from rich.text import Text
 
 from nodetune.foundation import text
 from nodetune.verify import figures
-from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
+from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 
 STYLE = {PASS: "green", SHORT: "bold red", UNKNOWN: "magenta", SKIP: "dim", FAILED: "bold red", "note": "cyan"}
 BAR_CELLS = 8
@@ -135,7 +135,9 @@ def _expected(verdict: Verdict, wide: bool) -> str:
     if expected is None:
         return "-"
     bound = f"{'≥' if verdict.figure.sign > 0 else '≤'} {number(expected.bound)}"
-    return f"{bound} {expected.kind}" if wide else bound
+    if verdict.status == UNKNOWN:
+        bound = f"({bound})"
+    return f"{bound} {'peers' if expected.kind == PEERS else expected.kind}" if wide else bound
 
 
 def _of_limit(rows: Sequence[Verdict], wide: bool) -> str:

@@ -62,7 +62,7 @@ assert not loaded, loaded
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["audti"], "No such command 'audti'"),
+        (["audti"], "no command is called 'audti': did you mean audit?"),
         (["audit", "--no-such"], "No such option"),
         (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file (bundled machines: h200-x4)"),
         (["audit", "--facts", "/no/such"], "no such file or folder: /no/such (bundled machines: h200-x4)"),

@@ -1,5 +1,6 @@
 """The report stays readable, whatever the hosts say and however many they are."""
 
+import datetime
 import io
 
 import pytest
@@ -53,6 +54,18 @@ def test_no_line_is_wider_than_the_terminal(width):
 def test_the_worst_comes_first():
     shown = printed([result("a", finding("minor", "low"), finding("major", "critical"), finding("middle", "medium"))])
     assert shown.index("major") < shown.index("middle") < shown.index("minor")
+
+
+@pytest.mark.parametrize(
+    ("today", "status", "told"),
+    [("2026-12-01", "pass", False), ("2027-06-01", "pass", True), ("2027-06-01", "skip", False)],
+)
+def test_an_aged_table_of_driver_versions_is_told(today, status, told):
+    stream = io.StringIO()
+    results = [result("a", finding("gpu-driver-vulnerable", status=status))]
+    day = datetime.date.fromisoformat(today)
+    audit.Printer(audit.console(stream), results, today=lambda: day).audit()
+    assert ("by a table of 2026-09-30" in stream.getvalue()) == told
 
 
 def test_each_finding_says_what_to_type_next():

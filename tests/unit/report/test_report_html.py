@@ -347,7 +347,7 @@ def test_all_that_an_audit_found_is_in_the_page():
         (host,) = data["hosts"]
         told = {names[data["findings"][number][0]] for number in host[6]}
         skipped = {names[check] for check, _ in data["skipped"][host[5]]}
-        assert told == {found.check for found in each.findings if found.status in page_data.TOLD}
+        assert told == {found.check for found in each.findings if found.status in page_data.TOLD and not found.part_of}
         assert skipped == {found.check for found in each.findings if found.status == "skip"}
         assert [names[check] for check in data["judged"][host[4]]] == [found.check for found in each.findings]
 
@@ -419,7 +419,8 @@ def nodetune(*arguments):
 )
 def test_an_audit_is_written_in_each_format_with_the_same_exit_code(output_format, begins, tmp_path):
     done = nodetune("--format", output_format, "-o", tmp_path / "report", "--fail-on", "critical")
-    assert (done.returncode, done.stdout, done.stderr) == (1, "", "")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("1 host audited: 1 critical, 2 high findings")
     assert (tmp_path / "report").read_text().startswith(begins)
 
 
@@ -427,7 +428,7 @@ def test_a_page_is_compared_with_the_one_before_from_the_command_line(tmp_path):
     first, second = tmp_path / "first.html", tmp_path / "second.html"
     nodetune("--format", "html", "-o", first)
     done = nodetune("--format", "html", "-o", second, "--previous", first, "--fail-on", "never")
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, "written to" in done.stderr) == (0, True)
     assert data_of(second.read_text())["since"] == {"time": data_of(first.read_text())["time"], "lost": []}
 
 

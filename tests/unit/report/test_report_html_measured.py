@@ -312,7 +312,7 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
         "never",
         *(word for file in files for word in ("--measurements", file)),
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert (done.returncode, "written to" in done.stderr) == (0, True)
     assert [each[0] for each in data_of(page.read_text())["measured"]["hosts"]] == [host, "other"]
 
 
@@ -437,7 +437,7 @@ class TestInABrowser:
             " kind.querySelectorAll('svg .line').length, kind.querySelectorAll('svg .median').length,"
             " kind.querySelectorAll('svg .short').length, kind.querySelectorAll('svg .bound path').length])"
         )
-        assert kinds[0] == ["nccl all_reduce", 2, 0, 1, 1]
+        assert kinds[0] == ["nccl all_reduce", 2, 0, 1, 2]  # a bound for each number of GPUs
         assert page.driver.get_log("browser") == []
 
     def test_few_figures_are_dots_that_each_say_what_they_are(self, page, tmp_path):

@@ -41,7 +41,7 @@ def test_a_thousand_hosts_make_one_line_a_finding():
 
 def test_the_table_has_a_row_for_each_failing_check():
     results = judged(*MACHINES)
-    failing = {(found.check, found.severity) for each in results for found in each.failing()}
+    failing = {(found.check, found.severity) for each in results for found in each.causes()}
     tokens = parsed(written(results))
     assert sum(token.type == "tr_open" for token in tokens) == len(failing) + 1
     assert sum(token.type == "td_open" for token in tokens) == 4 * len(failing)

@@ -13,11 +13,12 @@ from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
+from nodetune.cli.connections import selected_hosts
 from nodetune.guard.deploy import policy_diff
 from nodetune.guard.deploy.nodes import GuardedNode, Guarding, Installed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.policy_diff import PolicyDiff
-from nodetune.hosts import inventory, nodeset
+from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import runs
 from nodetune.report.text import apply
@@ -50,7 +51,7 @@ def prepare(options: dict[str, Any], judge: bool) -> Work:
     """Probe the hosts; those that cannot be worked on count as lost."""
     choice = cli_options.choice(options.pop("profiles"), options.pop("site"))
     reach = cli_options.reach(options)
-    targets = inventory.selected(reach)
+    targets = selected_hosts(reach)
     wide = (Guarding if judge else Installed)(choice.profiles, choice.site)
     results = _run.with_facts(targets, wide, reach) if judge else auditor.by_name(run.probe_hosts(targets, wide, reach))
     nodes, lost = [GuardedNode(each) for each in results if each.facts], [each for each in results if not each.facts]
@@ -76,8 +77,8 @@ def show(stream: TextIO, plays: GuardPlaybooks) -> int:
     diffs = apply.diffs_of(plays.outcomes)
     apply.print_diffs(stream, diffs, len(diffs) == 1)
     _problems(stream, plays)
-    if not any(diffs.values()):
-        Lines(console(stream)).line("nothing would change")
+    wrong = sum(map(len, apply.problems_of(plays.outcomes).values())) + len(apply.failures_of(plays.outcomes))
+    apply.print_dry_run(stream, diffs, wrong)
     return plays.code()
 
 

@@ -69,7 +69,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     made = nodes.policies(work.nodes, work.choice, given)
     _describe(work, made, stream)
     if dry_run:
-        return max(work.code, _rehearse(work, made, how, stream))
+        return max(work.code, _dry_run(work, made, how, stream))
     if not work.nodes:
         return work.code
     modes = ", ".join(sorted({policy["mode"] for policy in made.values()}))
@@ -122,7 +122,7 @@ def _how(options: dict[str, Any]) -> InstallOptions:
     )
 
 
-def _rehearse(work: Work, made: Mapping[str, Mapping[str, Any]], how: InstallOptions, stream: TextIO) -> int:
+def _dry_run(work: Work, made: Mapping[str, Mapping[str, Any]], how: InstallOptions, stream: TextIO) -> int:
     plays = GuardPlaybooks(work.targets, work.reach, None, _apply.silent)
     plays.change(nodes.changes(work.nodes, made, how, plays.ask(work.nodes)))
     if not how.write_slurm_conf:

@@ -46,7 +46,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     work = _work.prepare({**options, "profiles": (), "site": None}, judge=False)
     guard.print_not_reached(stream, work.lost)
     if dry_run:
-        return max(work.code, _rehearse(work, stream))
+        return max(work.code, _dry_run(work, stream))
     if not work.nodes:
         return work.code
     _apply.confirm(f"Remove the guard from {work.many}?", yes)
@@ -68,7 +68,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     return code
 
 
-def _rehearse(work: Work, stream: TextIO) -> int:
+def _dry_run(work: Work, stream: TextIO) -> int:
     plays = GuardPlaybooks(work.targets, work.reach, None, _apply.silent)
     there = plays.ask(work.nodes)
     plays.change({node.name: [*detached(node), *removed(node, there)] for node in work.nodes})

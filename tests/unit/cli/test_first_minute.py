@@ -1,0 +1,96 @@
+"""What a newcomer types and reads: files by their ending, what was written, proposed commands, spelling."""
+
+import json
+import re
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+from nodetune.cli import as_typed
+from nodetune.cli.main import group
+from nodetune.hosts.target import ConnectionOptions
+
+MACHINE = "h200-x4"
+
+
+def cli(*words, columns=80):
+    done = CliRunner().invoke(group, [*map(str, words)], env={"COLUMNS": str(columns)}, prog_name="nodetune")
+    if done.exception and not isinstance(done.exception, (SystemExit, ValueError)):
+        raise done.exception
+    return done
+
+
+@pytest.mark.parametrize(
+    ("ending", "begins"),
+    [("html", "<!doctype html>"), ("json", "{"), ("md", "# "), ("xml", "<?xml"), ("txt", MACHINE), ("out", MACHINE)],
+)
+def test_the_ending_of_a_file_decides_its_format(tmp_path, ending, begins):
+    path = tmp_path / f"y.{ending}"
+    cli("audit", "--facts", MACHINE, "-o", path)
+    assert path.read_text().startswith(begins)
+
+
+def test_a_given_format_wins_over_the_ending(tmp_path):
+    path = tmp_path / "y.html"
+    cli("audit", "-o", path, "--facts", MACHINE, "--format", "json")
+    assert json.loads(path.read_text())["schema"] == "nodetune.audit/1"
+
+
+def test_an_ending_that_a_command_cannot_write_is_refused(tmp_path):
+    done = cli("plan", "--facts", MACHINE, "-o", tmp_path / "y.html")
+    assert done.exit_code == 2
+    assert "asks for html, and this command writes text or json" in " ".join(done.output.split())
+    assert not (tmp_path / "y.html").exists()
+
+
+def test_what_was_written_is_said_with_the_count(tmp_path):
+    path = tmp_path / "y.html"
+    done = cli("audit", "--facts", MACHINE, "-o", path)
+    assert re.search(r"1 host audited: 2 medium, .*findings", done.stderr)
+    assert f"written to {path}" in done.stderr
+    assert done.stdout == ""
+    assert f"written to {path}.txt" in cli("plan", "--facts", MACHINE, "-o", f"{path}.txt").stderr
+
+
+def test_a_selected_check_that_does_not_apply_says_why():
+    text = cli("audit", "--facts", MACHINE, "-s", "cdi-spec-stale").output
+    assert "not applicable  cdi-spec-stale: " in text
+    assert len(text.split("cdi-spec-stale: ")[1].split("\n")[0]) > 5
+
+
+def test_all_checks_that_do_not_apply_are_only_counted():
+    assert "not applicable  " not in cli("audit", "--facts", MACHINE).output
+
+
+def test_proposed_commands_name_the_site_file(tmp_path):
+    site = tmp_path / "site.yml"
+    site.write_text("add:\n  - {id: site-motd, file: /etc/motd, accept: x}\n")
+    text = cli("audit", "--facts", MACHINE, "--site", site, "-p", "inference", columns=300).output
+    asked = f"--facts {MACHINE} -p inference --site {shlex.quote(str(site))}"
+    assert f"nodetune plan {asked}" in text
+    assert f"nodetune explain ID -p inference --site {site}" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"inventory": "prod", "limit": "gpu[1-2]", "become": True}, "-i prod -l 'gpu[1-2]' -b"),
+        ({"inventory": "prod", "become": True, "become_password": "x", "user": "ops"}, "-i prod -u ops -K"),
+        ({"inventory": "prod", "transport": "openssh"}, "--transport openssh -i prod"),
+    ],
+)
+def test_proposed_commands_reach_hosts_in_the_same_way(options, words):
+    assert as_typed.text(ConnectionOptions(**options)) == words
+
+
+def test_a_misspelt_command_gets_a_suggestion():
+    done = cli("aduit")
+    assert done.exit_code == 2
+    assert "no command is called 'aduit': did you mean audit?" in done.output
+
+
+@pytest.mark.parametrize("words", [[], ["guard"], ["pull"], ["profile"], ["runs"]])
+def test_no_description_is_cut_at_80_columns(words):
+    text = cli(*words, "--help").output
+    assert not [line for line in text.splitlines() if line.rstrip().endswith("...") and not line.startswith("Usage")]

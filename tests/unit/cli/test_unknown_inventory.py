@@ -1,0 +1,53 @@
+"""A name that is neither an inventory nor a host: said before anything is connected."""
+
+import pytest
+
+from nodetune.cli.main import group
+from nodetune.facts.document import FactsError
+from nodetune.hosts.inventory import InventoryError
+
+NAME = "nodetune-test-no-such-name"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path
+
+
+def refused(*words):
+    with pytest.raises(InventoryError) as caught:
+        group.main([*words], prog_name="nodetune", standalone_mode=False)
+    return str(caught.value)
+
+
+@pytest.mark.parametrize("command", [["audit"], ["facts"], ["plan"], ["apply", "--dry-run"], ["verify"]])
+def test_a_name_of_nothing_ends_every_command(here, command):
+    assert f"no inventory and no host is called '{NAME}'" in refused(*command, "-i", NAME)
+
+
+def test_the_inventories_that_there_are_are_named(here):
+    (here / "inventories" / "group_vars").mkdir(parents=True)
+    (here / "inventories" / "staging.yml").write_text("all: {hosts: {a: {}}}\n")
+    assert refused("audit", "-i", NAME).endswith("(inventories: example, staging)")
+    assert "example, staging" in refused("audit", "-i", "./nosuch")
+
+
+def test_the_name_that_was_nearly_typed_is_proposed(here):
+    (here / "inventories").mkdir()
+    (here / "inventories" / f"{NAME}s.yml").write_text("all: {hosts: {a: {}}}\n")
+    assert f"did you mean -i {NAME}s?" in refused("audit", "-i", NAME)
+
+
+def test_a_name_that_openssh_knows_is_a_host(here, capsys):
+    config = here / "config"
+    config.write_text(f"Host {NAME}\n  HostName 127.0.0.1\n  Port 1\n")
+    (here / "hosts.yml").write_text(f'all: {{hosts: {{{NAME}: {{ansible_ssh_common_args: "-F {config}"}}}}}}\n')
+    group.main(["audit", "-i", "hosts.yml", "--timeout", "5"], prog_name="nodetune", standalone_mode=False)
+    assert "no inventory and no host" not in capsys.readouterr().out
+
+
+def test_saved_facts_need_no_host_of_that_name(here):
+    with pytest.raises(FactsError, match="which nodetune-test-no-such-name does not mean"):
+        group.main(["audit", "--facts", "h200-x4", "-i", NAME], prog_name="nodetune", standalone_mode=False)
