@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 
@@ -53,6 +54,28 @@ def test_hosts_of_which_some_fail_do_not_cost_the_others(farm, whoami):
     for name, (state, text) in says.items():
         assert (found[name].state, text in found[name].message) == (state, True), found[name].message
     assert f"try `ssh -F {farm.config}" in found["shut"].message
+
+
+def largest_child():
+    """The memory of the largest process that this one has started and that has ended, in KiB: those of other tests too."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+
+
+@pytest.mark.parametrize("prints", ["exec yes", "exec yes >&2", "exec yes '[],'", "exec tr '\\0' x < /dev/zero"])
+def test_a_host_that_prints_without_end_is_cut_off(farm, tmp_path, prints):
+    """Ansible keeps in memory what a host prints: it would be all of it, for as long as the play lasts."""
+    path = tmp_path / "play.yml"
+    path.write_text(
+        yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": [{"ansible.builtin.ping": None}]}])
+    )
+    endless = farm.script(tmp_path / "python3", prints)
+    good, other = farm.good[:2]
+    targets = [farm.target(good, python=str(farm.bin / "python3")), farm.target(other, python=str(endless))]
+    before = largest_child()
+    found = ansible.play(path, targets, {}, PlayOptions(seconds=120))
+    assert found[good].state == "ok"
+    assert (found[other].state, "too much output" in found[other].message) == ("unreachable", True), found[other]
+    assert largest_child() < max(250_000, before + 1)
 
 
 def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):

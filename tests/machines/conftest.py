@@ -16,7 +16,6 @@ def pytest_collection_modifyitems(items):
         if Path(str(item.fspath)).parent == HERE:
             item.add_marker(pytest.mark.slow)
             item.add_marker(pytest.mark.fleet)
-            item.add_marker(pytest.mark.xdist_group(item.path.stem))  # a file's machines go from test to test
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,9 @@ RECORD = HERE / "passed.json"
 FILES = tuple(sorted(HERE.glob("test_*.py")))
 SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
+LONG = (PROVISIONING, HERE / "test_boots.py")
+"""Only ALL=1 runs them."""
+
 NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve()}
 PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadfile", "--durations=15")
 """A file's machines go from test to test: another worker would have to prepare them once more."""
@@ -110,17 +113,17 @@ def unproven(file: str, now: Hashes, record: Mapping[str, Any]) -> str:
 
 
 def choose(now: Hashes, record: Mapping[str, Any], *, everything: bool = False) -> Choice:
-    """The short story, and what is not proven for this tree; the provisioning story only when all is asked for."""
+    """The short story, and what is not proven for this tree; what is LONG only when all is asked for."""
     if everything:
         return Choice(FILES, "all tests, the provisioning story included (ALL=1)")
     reasons = {file: why for file in FILES if (why := unproven(file.stem, now, record))}
-    left_out = reasons.pop(PROVISIONING, "")
+    left_out = [f"{file.stem} ({why})" for file in LONG if (why := reasons.pop(file, ""))]
     told = [f"{file.stem} ({why})" for file, why in reasons.items()]
     reason = (
         f"{SHORT.stem} and what is not proven: {'; '.join(told)}" if told else f"only {SHORT.stem}: the rest is proven"
     )
     if left_out:
-        reason += f". {PROVISIONING.stem} is left out ({left_out}): make machines ALL=1 runs it"
+        reason += f". Left out: {', '.join(left_out)}: make machines ALL=1 runs them"
     return Choice(tuple(sorted({*reasons, SHORT})), reason)
 
 
@@ -154,7 +157,7 @@ def proven(now: Hashes, report: str, counts: Mapping[str, int], began: float) ->
         file, name = case.get("classname", "").rpartition(".")[2], case.get("name", "")
         if len(case):
             failed.add(file)
-        passed.setdefault(file, {})[name.rpartition("@")[0] or name] = round(float(case.get("time", 0)), 1)
+        passed.setdefault(file, {})[name] = round(float(case.get("time", 0)), 1)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
     return {
         file: {"time": when, "hashes": {part: now[part] for part in parts_of(file)}, "seconds_per_test": tests}

@@ -1,4 +1,4 @@
-"""The whole cycle on a machine where everything is wrong: rehearsed, applied, rebooted, proved, applied again, taken back.
+"""The whole cycle on a machine where everything is wrong: dry run, apply, reboot, proof, apply again, rollback.
 
 One story, told once; each stage is a fixture that builds on the one before, and the tests look at what it left. What is
 true of the machine is told by `witness`, which shares no code with nodetune.
@@ -107,13 +107,13 @@ def plan(nodetune, before):
 
 
 @pytest.fixture(scope="module")
-def rehearsed(nodetune, machine, plan):
+def dry_run(nodetune, machine, plan):
     told = nodetune.apply("--dry-run")["hosts"]
     return SimpleNamespace(told=told, after=snapshot(machine))
 
 
 @pytest.fixture(scope="module")
-def applied(nodetune, machine, rehearsed):
+def applied(nodetune, machine, dry_run):
     told = nodetune.apply("--reboot", "--yes")
     return SimpleNamespace(told=told, run=told["run"], after=snapshot(machine))
 
@@ -148,8 +148,8 @@ def diffs_by_file(text):
     return found
 
 
-def rehearsed_files(rehearsed):
-    return diffs_by_file("".join(rehearsed.told[0]["diffs"]))
+def announced_files(dry_run):
+    return diffs_by_file("".join(dry_run.told[0]["diffs"]))
 
 
 def recorded_files(nodetune, applied):
@@ -167,17 +167,17 @@ def test_everything_is_wrong_in_every_way_that_nodetune_can_mend(plan):
     assert sum(kinds.values()) >= 40
 
 
-def test_a_rehearsal_changes_nothing(before, rehearsed):
-    assert witness.changed(before.files, rehearsed.after.files) == {}
-    assert witness.changed(before.running, rehearsed.after.running) == {}
-    assert before.gpus == rehearsed.after.gpus
-    assert [(host["problems"], host["failed"]) for host in rehearsed.told] == [([], "")]
+def test_a_dry_run_changes_nothing(before, dry_run):
+    assert witness.changed(before.files, dry_run.after.files) == {}
+    assert witness.changed(before.running, dry_run.after.running) == {}
+    assert before.gpus == dry_run.after.gpus
+    assert [(host["problems"], host["failed"]) for host in dry_run.told] == [([], "")]
 
 
 # --- applied
 
 
-def test_every_step_is_fixed_and_nothing_that_can_be_fixed_is_left(nodetune, plan, applied):
+def test_every_step_is_fixed_and_nothing_fixable_is_left(nodetune, plan, applied):
     outcomes = {step["check"]: (step["outcome"], step["reason"]) for step in applied.told["steps"]}
     assert {check: told for check, told in outcomes.items() if told != ("fixed", "")} == {}
     assert set(outcomes) == {step["check"] for step in plan["steps"]}
@@ -186,8 +186,8 @@ def test_every_step_is_fixed_and_nothing_that_can_be_fixed_is_left(nodetune, pla
     assert set(left) <= {each["check"] for each in applied.told["by_hand"]} | OF_EMULATION
 
 
-def test_an_apply_writes_what_its_rehearsal_said(nodetune, rehearsed, applied):
-    said, done = rehearsed_files(rehearsed), recorded_files(nodetune, applied)
+def test_an_apply_writes_what_its_dry_run_said(nodetune, dry_run, applied):
+    said, done = announced_files(dry_run), recorded_files(nodetune, applied)
     assert len(said) > 10
     assert said == done
 
@@ -281,7 +281,7 @@ def test_file_systems_are_mounted_as_wanted(seen):
     assert re.search(r"^UUID=\S+ /data ext4 \S*noatime", seen.file("/etc/fstab").content_string, re.MULTILINE)
 
 
-def test_rings_of_the_link_that_carries_all_this_are_at_their_maximum(seen, applied):
+def test_rings_of_the_link_in_use_are_at_their_maximum(seen, applied):
     assert applied.after.running["rings"].count("256") == 2
     assert seen.file("/etc/systemd/network/00-nodetune-enp0s16.link").contains("BitsPerSecond=100G")
 
@@ -370,6 +370,7 @@ UNTIL_THE_NEXT_BOOT = re.compile(r"arguments|modules|disk \w+ read_ahead_kb")
 
 
 def test_a_rollback_restores_what_was_in_force(before, rolled_back):
+    assert before.running
     left = witness.changed(before.running, rolled_back.after.running)
     assert [name for name in left if not UNTIL_THE_NEXT_BOOT.fullmatch(name)] == [], left
 

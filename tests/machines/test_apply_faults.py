@@ -89,7 +89,7 @@ def test_a_full_disk_stops_it_before_anything_is_changed(site, cycle):
     )
 
 
-def test_a_full_file_system_of_the_journal_stops_it_before_anything_is_changed(site, cycle):
+def test_a_full_file_system_of_the_journal_prevents_any_change(site, cycle):
     home = "/var/lib/nodetune"
     site.machine.ssh(f"mkdir -p {home} && mount -t tmpfs -o size=64k tmpfs {home}")
     site.machine.ssh(FILL.format(folder=home))
@@ -100,7 +100,7 @@ def test_a_full_file_system_of_the_journal_stops_it_before_anything_is_changed(s
     assert_nothing_was_done(cycle, answer, reason)
 
 
-def test_a_read_only_etc_is_told_for_each_file_and_what_was_set_comes_back_out(site, cycle):
+def test_a_read_only_etc_is_told_by_file_and_values_are_restored(site, cycle):
     site.machine.ssh("mount --bind /etc /etc && mount -o remount,bind,ro /etc")
     answer = site.apply(SEVERAL)
     site.machine.ssh("umount /etc")
@@ -115,7 +115,7 @@ def test_a_read_only_etc_is_told_for_each_file_and_what_was_set_comes_back_out(s
 # No way in
 
 
-def test_a_user_without_sudo_is_not_reached_and_nothing_is_recorded(site):
+def test_a_user_without_sudo_is_not_reached_nor_recorded(site):
     _assert_not_reached(site, site.logins("nosudo"), "sudo")
 
 
@@ -146,7 +146,7 @@ def _assert_not_reached(site, logins, word):
 # Somebody else is there
 
 
-def test_of_two_runs_at_once_the_second_is_told_who_holds_the_host(site, cycle):
+def test_the_second_run_at_once_is_told_who_holds_the_host(site, cycle):
     process, first = site.begin("apply", *(word for check in FREE for word in ("-s", check)))
     once(site, LOCKED)(process, first)
     with site.held_still(process):
@@ -160,7 +160,7 @@ def test_of_two_runs_at_once_the_second_is_told_who_holds_the_host(site, cycle):
     cycle.take_back(first)
 
 
-def test_a_process_that_starts_computing_after_the_plan_delays_changes(site, cycle):
+def test_a_process_that_computes_after_the_plan_delays_changes(site, cycle):
     site.machine.ssh("systemd-run --unit=work sleep 1000")
     pid = site.says("systemctl show --value -p MainPID work")
     gpu = "/run/nodetune-nvml/gpu0/processes"
@@ -176,7 +176,7 @@ def test_a_process_that_starts_computing_after_the_plan_delays_changes(site, cyc
     cycle.take_back(answer.run)
 
 
-def test_a_change_of_a_link_that_is_never_confirmed_undoes_itself(site):
+def test_a_change_of_a_link_never_confirmed_undoes_itself(site):
     """No new login is possible once the link has changed, and those that exist go on: a lost route looks like that."""
     rings = "ethtool -g ens11 | awk '/^RX:/ {print $2}' | tail -1"
     assert site.says(rings) == "256"
@@ -212,7 +212,7 @@ def limit(site):
     return site.says("awk '/open files/ {print $4}' /proc/$(pidof slurmd)/limits")
 
 
-def test_a_node_in_service_makes_what_disrupts_wait_and_says_how_to_go_on(site, node):
+def test_a_node_in_service_delays_disruption_and_says_what_next(site, node):
     answer = site.apply(("swappiness-high", "open-files-low"))
     assert answer.code == 4, answer
     assert answer.outcomes == {"swappiness-high": "fixed", "open-files-low": "skipped"}, answer
@@ -222,7 +222,7 @@ def test_a_node_in_service_makes_what_disrupts_wait_and_says_how_to_go_on(site, 
     assert site.roll_back(answer.run).code == 0
 
 
-def test_a_node_is_drained_its_job_ends_by_itself_and_it_comes_back_into_service(site, node):
+def test_a_drained_node_ends_its_job_and_returns_to_service(site, node):
     drained = "until sinfo -h -o %T | grep -q drain; do sleep 0.5; done"
     site.machine.ssh(f"sbatch -D /tmp --wrap '{drained}; touch /tmp/job-ended'")
     scheduler.reaches(site.machine, "allocated", "mixed")
@@ -236,7 +236,7 @@ def test_a_node_is_drained_its_job_ends_by_itself_and_it_comes_back_into_service
     assert limit(site) == "4096"
 
 
-def test_a_service_that_fails_is_reported_and_a_foreign_drain_stays(site, node):
+def test_a_failing_service_is_reported_and_a_foreign_drain_stays(site, node):
     site.machine.ssh(f"scontrol update NodeName={node} State=DRAIN Reason='ticket 4711'; touch /run/no-card")
     scheduler.reaches(site.machine, "drained")
     answer = site.apply(("swappiness-high", "open-files-low"), "--drain", "slurm")
@@ -255,7 +255,7 @@ def test_a_service_that_fails_is_reported_and_a_foreign_drain_stays(site, node):
 # The end of the machine
 
 
-def test_a_host_that_does_not_come_back_from_its_reboot_is_told_as_such(site):
+def test_a_host_that_does_not_return_from_its_reboot_is_named(site):
     check = {"id": "site-watchdog-on", "kernel_arg": "nmi_watchdog", "accept": "0", "set": "0"}
     file = site.folder / "site.yml"
     file.write_text(yaml.safe_dump({"add": [check]}))

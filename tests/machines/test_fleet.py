@@ -17,7 +17,7 @@ def numbers(text):
     return [int(word) for word in text.split()]
 
 
-def test_each_numa_node_has_cpus_memory_an_adapter_and_an_nvme_drive(machine):
+def test_each_numa_node_has_cpus_memory_an_adapter_and_a_drive(machine):
     assert machine.ssh("cat /sys/devices/system/node/node*/cpulist").stdout.split() == ["0-3", "4-7"]
     assert (
         min(numbers(machine.ssh("awk '/MemTotal/ {print $4}' /sys/devices/system/node/node*/meminfo").stdout)) > 400_000
@@ -28,7 +28,7 @@ def test_each_numa_node_has_cpus_memory_an_adapter_and_an_nvme_drive(machine):
     assert sorted(numbers(machine.ssh("cat /sys/class/nvme/nvme*/device/numa_node").stdout)) == [0, 1]
 
 
-def test_the_adapters_have_several_queues_and_interrupts_that_can_be_moved(machine):
+def test_adapters_have_several_queues_and_movable_interrupts(machine):
     assert len(machine.ssh("ls -d /sys/class/net/ens2/queues/rx-*").stdout.split()) == 8
     interrupts = numbers(machine.ssh("ls /sys/class/net/ens2/device/msi_irqs").stdout)
     irq = f"/proc/irq/{interrupts[0]}/smp_affinity_list"
@@ -92,7 +92,7 @@ def test_docker_and_slurm_are_installed_and_off(machine):
     assert set(machine.ssh(f"systemctl is-active {units}", check=False).stdout.split()) == {"inactive"}
 
 
-def test_clones_have_their_own_names_addresses_and_the_right_time(fleet, machine):
+def test_clones_have_own_names_and_addresses_and_the_right_time(fleet, machine):
     other = fleet(1)[0]
     for each in (machine, other):
         assert each.ssh("hostname").stdout.strip() == each.name
@@ -110,7 +110,7 @@ def test_nodetune_audits_a_machine_by_the_inventory(machine, inventory_of):
     assert "swap" in told.stdout
 
 
-def test_a_reboot_goes_through_grub_keeps_files_and_takes_a_new_kernel_argument(fresh_machine):
+def test_a_reboot_keeps_files_and_takes_a_new_kernel_argument(fresh_machine):
     fresh_machine.write("/etc/sysctl.d/90-kept.conf", "vm.swappiness = 7\n")
     fresh_machine.write(
         "/etc/default/grub.d/kept.cfg", 'GRUB_CMDLINE_LINUX="$GRUB_CMDLINE_LINUX numa_balancing=disable"\n'

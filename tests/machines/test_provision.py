@@ -365,7 +365,7 @@ def test_nothing_is_locked_while_fabric_manager_lags_behind(nodetune, refused):
 # --- broken off
 
 
-def test_ctrl_c_during_packages_leaves_a_record_and_the_next_command(nodetune, cut_in_packages):
+def test_ctrl_c_in_packages_leaves_a_record_and_the_next_command(nodetune, cut_in_packages):
     told = cut_in_packages
     assert list(states(told)) == list(STAGES)
     assert list(states(told).values()) == ["done", "failed", *["not reached"] * 7]
@@ -375,14 +375,14 @@ def test_ctrl_c_during_packages_leaves_a_record_and_the_next_command(nodetune, c
     assert nodetune.record(told["run"], "run")["ended"]
 
 
-def test_a_controller_killed_during_a_reboot_has_recorded_everything(killed_in_reboot):
+def test_a_controller_killed_in_a_reboot_has_recorded_everything(killed_in_reboot):
     valid("provision", json.dumps(killed_in_reboot.told))
     assert states(killed_in_reboot.told) == {"preflight": "done", "packages": "done"}
     assert killed_in_reboot.shown.returncode == 0, killed_in_reboot.shown.stderr
     assert "packages" in killed_in_reboot.shown.stdout
 
 
-def test_ctrl_c_during_tuning_leaves_a_record_and_the_next_command(cut_in_tune):
+def test_ctrl_c_in_tuning_leaves_a_record_and_the_next_command(cut_in_tune):
     told = states(cut_in_tune)
     assert (told["reboot"], told["tune"], told["audit"]) == ("nothing to do", "failed", "not reached")
     assert next_words(cut_in_tune) == ["--from", "tune"]
@@ -451,7 +451,7 @@ def test_a_second_provision_finds_nothing_to_do(provisioned, again):
 # --- in Slurm
 
 
-def test_a_node_without_its_packages_stays_drained_until_it_joins(left_drained, joined):
+def test_a_node_without_packages_stays_drained_until_it_joins(left_drained, joined):
     assert states(left_drained.told)["packages"] == "failed"
     assert left_drained.node == "drained"
     assert states(joined)["join"] == "done"

@@ -121,7 +121,7 @@ def own_service(name, *lines):
 RELOAD = {"change": "run", "run": "daemon-reload"}
 
 
-def test_a_unit_that_the_same_run_brings_is_started_and_leaves_nothing_behind(host):
+def test_a_unit_of_the_same_run_starts_and_leaves_nothing_behind(host):
     assert_done_once_and_taken_back(
         host,
         "systemctl is-enabled own; systemctl is-active own; ls /etc/systemd/system/multi-user.target.wants/own.service",
@@ -132,7 +132,7 @@ def test_a_unit_that_the_same_run_brings_is_started_and_leaves_nothing_behind(ho
     )
 
 
-def test_services_that_will_not_start_are_problems_with_their_own_last_words(host):
+def test_services_that_do_not_start_are_problems_with_their_log(host):
     fails = "ExecStart=/bin/sh -c 'echo there is no such card >&2; exit 3'"
     result = host.do(
         own_service("ends", "Type=simple", fails),
@@ -150,13 +150,13 @@ def test_services_that_will_not_start_are_problems_with_their_own_last_words(hos
     host.machine.ssh("systemctl reset-failed")  # systemd remembers them beyond their files
 
 
-def test_a_unit_that_is_not_installed_cannot_be_enabled_and_is_off_already(host):
+def test_a_unit_not_installed_is_off_and_cannot_be_enabled(host):
     assert host.do(unit("nvidia-nothing.service", "disabled", "stopped"))["done"][0]["changed"] is False
     result = host.do(unit("nvidia-nothing.service", "enabled"))
     assert result["problems"][0]["message"] == "nvidia-nothing.service: there is no such unit: install what brings it"
 
 
-def test_a_static_unit_cannot_be_disabled_and_the_problem_says_what_can_be_done(host):
+def test_a_static_unit_cannot_be_disabled_and_the_problem_helps(host):
     result = host.do(unit("systemd-tmpfiles-clean.service", "disabled"))
     assert result["problems"][0]["message"].endswith("it is static and cannot be disabled, mask it instead")
 

@@ -1,4 +1,4 @@
-"""Boot, apply, reboot, rollback, in minutes: all that runs while the last full pass still counts (suite.py).
+"""Boot, apply, reboot, rollback, in minutes: always runs, also where every other file is proven (suite.py).
 
 At each boot the driver of CPU frequencies comes late, as it does on a busy host.
 """

@@ -92,7 +92,7 @@ def figures(records, name):
     return {(each["metric"], each["subject"]): each for each in found}
 
 
-def test_rdma_is_measured_both_ways_and_names_device_and_link_layer(two, records):
+def test_rdma_is_measured_both_ways_and_names_its_link_layer(two, records):
     one, other = (each.name for each in two)
     found = figures(records, "rdma")
     assert set(found) == {("rdma", f"rxe0/1 {one}→{other}"), ("rdma", f"rxe0/1 {other}→{one}")}
@@ -132,7 +132,7 @@ def test_memory_is_measured_on_each_node_and_across(two, records):
         assert (far["local"], far["distance"], far["threads"]) == (False, 21, 2)
 
 
-def test_a_disk_is_measured_past_the_page_cache_and_nothing_is_left_on_it(two, records):
+def test_a_disk_is_measured_past_the_page_cache_and_left_clean(two, records):
     for machine in two:
         found = figures({machine.name: records[machine.name]}, "disk")
         assert {metric for metric, _ in found} == {"write", "read", "random_read", "random_read_p99"}
@@ -152,12 +152,12 @@ def until_all_is_gone(machines):
 
 
 def test_no_program_is_left_running(two, records):
-    assert all(records.values())
+    assert all(records[machine.name] for machine in two)
     until_all_is_gone(two)
 
 
 @pytest.mark.parametrize(("name", "program"), [("tcp", "iperf3"), ("rdma", "ib_write_bw")])
-def test_a_run_that_is_broken_off_ends_its_programs_on_both_machines(two, events, name, program):
+def test_a_run_broken_off_ends_its_programs_on_both_machines(two, events, name, program):
     with contextlib.closing(events([{"name": name, "options": {"seconds": 60}}])) as running:
         for _, event in running:
             if not isinstance(event, Ended) and event.get("step", {}).get("text", "").startswith("measuring with"):
@@ -168,7 +168,7 @@ def test_a_run_that_is_broken_off_ends_its_programs_on_both_machines(two, events
 
 
 @pytest.mark.parametrize("lacking", [0, 1])
-def test_a_tool_that_one_machine_lacks_is_a_skip_that_names_its_package(two, measure, lacking):
+def test_a_tool_one_machine_lacks_is_a_skip_with_its_package(two, measure, lacking):
     without = two[lacking]
     without.ssh("mv /usr/bin/iperf3 /usr/bin/iperf3.away")
     try:

@@ -1,4 +1,4 @@
-"""Which tests on virtual machines run, and what counts as a full pass. No machine is started here."""
+"""Which tests on virtual machines run, and what proves a file of them. No machine is started here."""
 
 import pytest
 
@@ -10,7 +10,7 @@ RECORD = {
     file.stem: {"time": "2026-01-01T00:00:00Z", "hashes": {part: NOW[part] for part in suite.parts_of(file.stem)}}
     for file in suite.FILES
 }
-BUT_PROVISIONING = tuple(file for file in suite.FILES if file != suite.PROVISIONING)
+BUT_LONG = tuple(file for file in suite.FILES if file not in suite.LONG)
 
 
 def with_hash(part, line, value):
@@ -32,9 +32,9 @@ def test_nothing_changed_needs_only_the_short_story():
     ],
     ids=["a file changed", "a line was added", "a line was removed"],
 )
-def test_a_change_needs_all_tests_but_provisioning(now, named):
+def test_a_change_needs_all_tests_but_long_ones(now, named):
     choice = suite.choose(now, RECORD)
-    assert choice.files == BUT_PROVISIONING
+    assert choice.files == BUT_LONG
     assert named in choice.reason
 
 
@@ -48,15 +48,15 @@ def test_a_file_that_has_not_passed_runs_with_the_short_story():
 def test_a_change_of_provisioning_is_named_and_not_run():
     choice = suite.choose(with_hash("provisioning", "nodetune/provision", "other"), RECORD)
     assert choice.files == (suite.SHORT,)
-    assert "test_provision is left out (changed since it passed: nodetune/provision)" in choice.reason
+    assert "Left out: test_provision (changed since it passed: nodetune/provision)" in choice.reason
 
 
 @pytest.mark.parametrize("text", [None, "", "<<<<<<< HEAD", "[]"])
-def test_without_a_readable_record_all_but_provisioning_runs(tmp_path, text):
+def test_without_a_readable_record_all_but_long_ones_run(tmp_path, text):
     path = tmp_path / "record.json"
     if text is not None:
         path.write_text(text)
-    assert suite.choose(NOW, suite.read_record(path)).files == BUT_PROVISIONING
+    assert suite.choose(NOW, suite.read_record(path)).files == BUT_LONG
 
 
 def test_everything_runs_when_asked_for_whatever_is_recorded():
@@ -64,7 +64,7 @@ def test_everything_runs_when_asked_for_whatever_is_recorded():
 
 
 def test_test_files_that_are_named_exist():
-    assert {suite.SHORT, suite.PROVISIONING} < set(suite.FILES)
+    assert {suite.SHORT, *suite.LONG} < set(suite.FILES)
 
 
 # Hashes
@@ -134,7 +134,7 @@ def report(*cases):
     return f"<testsuites><testsuite>{''.join(lines)}</testsuite></testsuites>"
 
 
-ONE, TWO = ("test_apply", "test_one@test_apply", ""), ("test_apply", "test_two[1]@test_apply", "")
+ONE, TWO = ("test_apply", "test_one", ""), ("test_apply", "test_two[1]", "")
 
 
 def test_a_file_that_passed_whole_is_recorded_with_its_seconds():
@@ -148,7 +148,7 @@ def test_a_file_that_passed_whole_is_recorded_with_its_seconds():
 @pytest.mark.parametrize("inside", ['<skipped message="no gcc"/>', "<failure/>", "<error/>"])
 def test_a_test_that_did_not_pass_proves_nothing_of_its_file(inside):
     other = ("test_pull_machines", "test_it", "")
-    bad = ("test_apply", "test_two[1]@test_apply", inside)
+    bad = ("test_apply", "test_two[1]", inside)
     assert set(suite.proven(NOW, report(ONE, bad, other), {"test_apply": 2, "test_pull_machines": 1}, 0)) == {other[0]}
 
 
@@ -173,6 +173,6 @@ def test_the_tests_of_each_file_are_counted():
 
 
 @pytest.mark.parametrize("words", [["--some"], ["--all", "tests/machines/test_apply.py"]])
-def test_a_full_pass_of_some_tests_cannot_be_asked_for(words, capsys):
+def test_some_of_the_tests_cannot_be_asked_for(words, capsys):
     assert suite.main(words) == 2
     assert "python -m tests.machines.suite [--all]" in capsys.readouterr().err

@@ -92,3 +92,14 @@ void hang_if_told(const char *function, int gpu)
     while (!seconds || !strcmp(seconds, ":forever"));
     sigprocmask(SIG_SETMASK, &before, NULL);
 }
+
+/* The error that this call is to end with, after its hang; 0 for none. */
+int error_if_told(const char *function, int gpu)
+{
+    const char *told, *code;
+
+    hang_if_told(function, gpu);
+    told = control("error", gpu, function);
+    code = told ? strchr(told, ':') : NULL;
+    return code ? atoi(code + 1) : 0;
+}

@@ -59,7 +59,10 @@ int gpu_count(void)
 /* What may happen to any call, then the lock that `leave` gives back. */
 int enter_call(const char *function, int gpu)
 {
-    hang_if_told(function, gpu);
+    int told = error_if_told(function, gpu);
+
+    if (told)
+        return told;
     if (!users && strcmp(function, "nvmlSystemGetNVMLVersion")) /* the library knows its own version */
         return UNINITIALIZED;
     if (gpu >= 0 && control("lost", gpu, NULL))
@@ -106,7 +109,10 @@ int leave(int code)
 
 static int start(void)
 {
-    hang_if_told("nvmlInit", -1);
+    int told = error_if_told("nvmlInit", -1);
+
+    if (told)
+        return told;
     if (control("driver_not_loaded", -1, NULL))
         return DRIVER_NOT_LOADED;
     if (control("version_mismatch", -1, NULL))

@@ -60,6 +60,7 @@ bool may_not_set(int gpu);
 
 const char *control(const char *key, int gpu, const char *value);
 void hang_if_told(const char *function, int gpu);
+int error_if_told(const char *function, int gpu);
 
 /* State: one file a value, below $NODETUNE_NVML_RUN (gone at reboot) and $NODETUNE_NVML_LIB (kept). */
 
