@@ -10,6 +10,7 @@ import json
 import math
 import os
 import shlex
+import signal
 import subprocess
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
@@ -82,11 +83,20 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
     if not names:
         return
     step = _inside(names, plan) if inside is not None else _outside(names, plan, nodes)
+    cut: list[tuple[Target, _CutError, float]] = []
     try:
         for number, found in step.events(plan.seconds if inside is not None else ROOM_SECONDS + STARTING_SECONDS):
-            yield by_name[(step.hosts or names)[number]], found, step.spent()
+            target = by_name[(step.hosts or names)[number]]
+            if isinstance(found, _CutError):
+                cut.append((target, found, step.spent()))
+            else:
+                yield target, found, step.spent()
     finally:
         step.close()
+    # Whether srun cut them off because of another node is known when all have ended: its word may come after theirs.
+    yield from (
+        (target, _AbortedError(why.state, why.message) if step.not_started else why, took) for target, why, took in cut
+    )
     got = set(step.hosts or ())
     for name in names:
         if name not in got:
@@ -158,6 +168,10 @@ def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> Pr
     return ProbeStep(srun.start(words, plan.environment), plan, None)
 
 
+class _CutError(UnreachableError):
+    """A task that ended before its probe had answered: of itself, or because srun ended all."""
+
+
 class _AbortedError(UnreachableError):
     """A task that srun ended because another one could not be started."""
 
@@ -194,7 +208,10 @@ class ProbeStep(srun.SrunStep):
     def _answer(self, number: int, talk: Session, status: bytes) -> srun.Told:
         """Yield the facts of a node. Raise UnreachableError."""
         text = status.decode("ascii", "replace")
-        found = talk.answer(int(text) if text.lstrip("-").isdigit() else None)
+        code = int(text) if text.lstrip("-").isdigit() else None
+        if code == -signal.SIGKILL and not talk.complete:  # a step that srun ends: its relay kills the probe
+            raise UnreachableError("dropped", "its probe was killed before it answered")
+        found = talk.answer(code)
         assert found is not None  # noqa: S101  (only a live session has sent everything before)
         self.over(number)
         self._talks.pop(number)
@@ -202,5 +219,4 @@ class ProbeStep(srun.SrunStep):
 
     def lost(self, number: int, problem: UnreachableError) -> srun.Told:
         self._talks.pop(number, None)
-        mine = problem.state == "dropped" and self.not_started
-        yield number, _AbortedError(problem.state, problem.message) if mine else problem
+        yield number, _CutError(problem.state, problem.message) if problem.state == "dropped" else problem

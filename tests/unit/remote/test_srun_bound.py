@@ -2,8 +2,9 @@
 
 import shlex
 
+from nodetune.hosts.target import SessionOptions, Target
 from nodetune.onhost import protocol
-from nodetune.remote.slurm import srun
+from nodetune.remote.slurm import probe, srun
 
 NONCE = "abc"
 
@@ -37,3 +38,20 @@ def test_a_task_of_noise_is_cut_off_by_name():
     srun.pipes.kill(step._process)
     step.close()
     assert (state, "16 MiB" in message) == ("too much output", True)
+
+
+def test_a_probe_that_srun_cut_off_is_tried_again_though_srun_says_why_later(monkeypatch):
+    """The relay kills its probe when srun ends the step; its word may be read before srun's."""
+    killed = protocol.encode(b"x-9", NONCE).decode()
+    script = f"echo {shlex.quote('0: ' + killed)}; sleep 1; echo 'srun: error: Task launch for 1.0 failed on node b: gone' >&2"
+    plan = probe._Plan([Target("a"), Target("b")], b"", NONCE, SessionOptions(seconds=30))
+    step = probe.ProbeStep(srun.start(["sh", "-c", script], {}), plan, ["a", "b"])
+    monkeypatch.setattr(probe, "_outside", lambda *_: step)
+    monkeypatch.setattr(probe.sinfo, "states", dict)
+    monkeypatch.setattr(probe.sinfo, "not_to_be_had", lambda *_: {})
+    monkeypatch.delenv("SLURM_JOB_ID", raising=False)
+    found = {
+        target.name: why for target, why, _ in probe._collect([Target("a"), Target("b")], b"", NONCE, SessionOptions())
+    }
+    assert isinstance(found["a"], probe._AbortedError)
+    assert (found["b"].state, isinstance(found["b"], probe._AbortedError)) == ("unreachable", False)
