@@ -1,7 +1,7 @@
 """python -m tests.machines.suite [--all]: run the tests on virtual machines that this tree needs. See docs/testing-fleet.md.
 
-passed.json records each file of tests that passed whole, with a hash of everything in dependencies.yml. While the hashes
-are the same, it need not pass again; the short story always runs.
+passed.json records each file of tests that passed whole, with a hash of everything in dependencies.yml and of the file
+itself. While the hashes are the same, it need not pass again; the short story always runs.
 """
 
 import json
@@ -29,12 +29,14 @@ PROVISIONING = HERE / "test_provision.py"
 LONG = (PROVISIONING, HERE / "test_boots.py")
 """Only ALL=1 runs them."""
 
-NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve()}
+NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve(), *FILES}
+"""What is no reason to run all tests again. A file of tests counts for itself alone."""
+
 PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadfile", "--durations=15")
 """A file's machines go from test to test: another worker would have to prepare them once more."""
 
 Hashes = dict[str, dict[str, str]]
-"""Part of dependencies.yml → its line → hash of the files that the line matches."""
+"""Part of dependencies.yml, or file of tests → its line → hash of the files that the line matches."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,8 @@ def main(words: list[str]) -> int:
 def hashes(root: Path = ROOT, dependencies: Path = DEPENDENCIES) -> Hashes:
     """The hashes of all that the tests depend on. Raises FleetError for a line that matches no file."""
     parts = yaml.safe_load(dependencies.read_text())
-    return {part: {line: digest(*_files(root, line)) for line in lines} for part, lines in parts.items()}
+    shared = {part: {line: digest(*_files(root, line)) for line in lines} for part, lines in parts.items()}
+    return {**shared, **{file.stem: {str(file.relative_to(ROOT)): digest(file)} for file in FILES}}
 
 
 def _files(root: Path, line: str) -> list[Path]:
@@ -100,8 +103,8 @@ def read_record(path: Path = RECORD) -> dict[str, Any]:
 
 
 def parts_of(file: str) -> tuple[str, ...]:
-    """The parts of dependencies.yml that a file of tests needs."""
-    return ("machines", "provisioning") if file == PROVISIONING.stem else ("machines",)
+    """What a file of tests depends on: parts of dependencies.yml, and itself."""
+    return ("machines", "provisioning", file) if file == PROVISIONING.stem else ("machines", file)
 
 
 def unproven(file: str, now: Hashes, record: Mapping[str, Any]) -> str:

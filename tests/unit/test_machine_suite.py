@@ -5,7 +5,11 @@ import pytest
 from tests.machines import suite
 from tests.machines.place import FleetError
 
-NOW = {"machines": {"playbooks": "a1", "templates": "b2"}, "provisioning": {"nodetune/provision": "c3"}}
+NOW = {
+    "machines": {"playbooks": "a1", "templates": "b2"},
+    "provisioning": {"nodetune/provision": "c3"},
+    **{file.stem: {f"tests/machines/{file.name}": "d4"} for file in suite.FILES},
+}
 RECORD = {
     file.stem: {"time": "2026-01-01T00:00:00Z", "hashes": {part: NOW[part] for part in suite.parts_of(file.stem)}}
     for file in suite.FILES
@@ -119,7 +123,7 @@ def test_a_line_that_matches_nothing_is_refused_by_name(tree):
 
 def test_the_list_of_dependencies_fits_this_tree():
     found = suite.hashes()
-    assert set(found) == {"machines", "provisioning"}
+    assert set(found) == {"machines", "provisioning", *(file.stem for file in suite.FILES)}
     assert "tests/machines" in found["machines"]
 
 
@@ -140,7 +144,8 @@ ONE, TWO = ("test_apply", "test_one", ""), ("test_apply", "test_two[1]", "")
 def test_a_file_that_passed_whole_is_recorded_with_its_seconds():
     found = suite.proven(NOW, report(ONE, TWO), {"test_apply": 2}, 0)
     tests = {"test_one": 1.3, "test_two[1]": 1.3}
-    told = {"time": "1970-01-01T00:00:00Z", "hashes": {"machines": NOW["machines"]}, "seconds_per_test": tests}
+    needed = {part: NOW[part] for part in ("machines", "test_apply")}
+    told = {"time": "1970-01-01T00:00:00Z", "hashes": needed, "seconds_per_test": tests}
     assert found == {"test_apply": told}
     assert suite.unproven("test_apply", NOW, found) == ""
 
@@ -158,12 +163,18 @@ def test_a_run_that_was_cut_short_proves_nothing_of_a_file_it_left_out():
 
 def test_provisioning_is_recorded_with_all_that_it_needs():
     found = suite.proven(NOW, report(("test_provision", "test_it", "")), {"test_provision": 1}, 0)
-    assert found["test_provision"]["hashes"] == NOW
+    assert set(found["test_provision"]["hashes"]) == {"machines", "provisioning", "test_provision"}
 
 
 def test_the_record_and_the_choice_of_tests_do_not_count_as_changes():
     assert suite.RECORD in suite.NO_PART_OF_TESTS
     assert not {suite.RECORD, suite.HERE / "suite.py"} & set(suite._files(suite.ROOT, "tests/machines"))
+
+
+def test_a_changed_file_of_tests_runs_again_and_no_other_with_it():
+    choice = suite.choose(with_hash("test_apply", "tests/machines/test_apply.py", "other"), RECORD)
+    assert [file.stem for file in choice.files] == ["test_apply", "test_short_story"]
+    assert "test_apply (changed since it passed: tests/machines/test_apply.py)" in choice.reason
 
 
 def test_the_tests_of_each_file_are_counted():
