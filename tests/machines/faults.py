@@ -36,6 +36,7 @@ sysctl vm.swappiness kernel.numa_balancing net.ipv4.tcp_slow_start_after_idle
 busctl get-property {LOGIND}
 """
 LOCK = "/run/nodetune/lock"
+JOURNAL = "/var/lib/nodetune/runs/{run}/journal.jsonl"
 Moment = Callable[[subprocess.Popen, str], None]
 """Waits for a moment of a run, which has a process here and a name."""
 LEFT = f"find / -xdev -name '*.nodetune-part' 2>/dev/null; ls {LOCK} 2>/dev/null"
@@ -137,6 +138,13 @@ class Site:
             return str(self.folder) in (folder / "hosts.yml").read_text()
         return False
 
+    def cut_power(self, process: subprocess.Popen) -> None:
+        """Take the machine's power, and give it back when nodetune has noticed."""
+        self.machine.power_cut()
+        answer = ended(process)
+        assert answer.code == 4, answer
+        self.machine.power_on()
+
     @contextlib.contextmanager
     def held_still(self, process: subprocess.Popen):
         """nodetune and all that it started stand still meanwhile."""
@@ -193,6 +201,7 @@ class Cycle:
         process, run = site.begin("apply", *selected(SEVERAL))
         answer = ended(process)
         self.seconds = site.at_work(run)
+        self.changes = int(site.says(f"grep -c '\"before\":' {JOURNAL.format(run=run)}"))
         assert (answer.code, set(answer.outcomes.values())) == (0, {"fixed"}), answer
         self.new_files, self.new_values = site.files(), site.values()
         assert self.new_values != self.old_values
@@ -232,7 +241,7 @@ class Cycle:
 
     def go_on(self, dead: str) -> None:
         """The next run says what the `dead` one did, and goes on to the end; then both are taken back."""
-        did = self.site.says(f"cat /var/lib/nodetune/runs/{dead}/journal.jsonl 2>/dev/null")
+        did = self.site.says(f"cat {JOURNAL.format(run=dead)} 2>/dev/null")
         open_ended = bool(did) and '{"ended"' not in did
         nothing_left = self.site.values() == self.new_values and self.site.files() == self.new_files
         answer = self.site.apply(SEVERAL)
@@ -269,5 +278,4 @@ def once(site: Site, holds: str) -> Moment:
 
 def at_change(site: Site, number: int) -> Moment:
     """A moment: as soon as the run has written down, on the machine, that it makes its change of this number."""
-    journal = "/var/lib/nodetune/runs/{run}/journal.jsonl"
-    return once(site, f"""[ "$(cat {journal} 2>/dev/null | grep -c '"before":')" -ge {number} ]""")
+    return once(site, f"""[ "$(cat {JOURNAL} 2>/dev/null | grep -c '"before":')" -ge {number} ]""")

@@ -65,14 +65,7 @@ def test_a_run_killed_in_its_second_group_is_rolled_back_at_once(site, cycle):
 
 
 def test_a_power_cut_leaves_complete_files_and_a_usable_journal(site, cycle):
-    def cut(process):
-        site.machine.power_cut()
-        answer = ended(process)
-        assert answer.code == 4, answer
-        assert set(answer.outcomes.values()) == {"not applied"}, answer
-        site.machine.power_on()
-
-    dead = cycle.cut(once(site, CHANGED), cut)
+    dead = cycle.cut(once(site, CHANGED), site.cut_power)
     assert site.left_behind() == ""
     cycle.go_on(dead)
 
