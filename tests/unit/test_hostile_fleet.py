@@ -7,6 +7,7 @@ import subprocess
 import sys
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -18,8 +19,10 @@ from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.node.scontrol import Node
-from nodetune.provision import decide
+from nodetune.provision import decide, resolve
+from nodetune.provision import lock as locks
 from nodetune.provision.facts import HostRefusedError
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.verify import evaluate, figures, machine
 from tests.support.provisioning import lock, site
 
@@ -241,3 +244,44 @@ def test_no_record_of_a_host_ends_the_judging_of_others():
     assert "good" in {each.figure.host for each in judged}
     assert json.dumps([each.figure.about for each in judged])
     assert "\x1b" not in repr(every)
+
+
+def test_the_plan_of_all_files_is_text_only(fleet, command):
+    told = command("plan", "--facts", fleet, "--files").text
+    assert " steps on " in told
+    assert not [line for line in told.splitlines() if line.startswith(("planted", "kernel.core_pattern"))]
+
+
+def test_what_hostile_hosts_would_install_never_changes_the_meaning_of_a_lock_file(tmp_path):
+    rng, path = random.Random(2), tmp_path / "lock.yml"
+    (system, versions), believed = next(iter(lock().items())), 0
+    asked = SimpleNamespace(host="bad", locked_as=system, parts={"driver": None})
+    good = {"driver": versions.driver, "versions": dict(versions.packages)}
+    for number in range(HOSTS):
+        told = {**good, rng.choice(sorted(good)): wrong(rng)} if number % 2 else _one_version_wrong(rng, good)
+        answer = resolve._answer(asked, Outcome("bad", results=(Event("bad", "Versions", result=told),)))
+        found = resolve.gathered([answer]).found
+        believed += bool(found)
+        assert answer.problem.isprintable()
+        if found:
+            locks.write(path, found)
+            assert locks.read(path) == found
+    assert believed < HOSTS / 2
+
+
+def _one_version_wrong(rng, good):
+    name, version = rng.choice(sorted(good["versions"])), rng.choice((*EVIL, "1.0: 2", "0x10", "no", "1e3", ""))
+    return {**good, "versions": {**good["versions"], rng.choice((name, rng.choice(EVIL))): version}}
+
+
+def test_no_age_that_a_host_claims_ends_the_reading_of_saved_facts(tmp_path):
+    rng = random.Random(3)
+    for number in range(HOSTS):
+        about = {rng.choice(("every", "collected", "time", "nodetune")): wrong(rng)}
+        path = tmp_path / f"odd{number}.json"
+        try:
+            path.write_text(json.dumps({**MACHINE, "host": path.stem, **about, "about": about}))
+        except ValueError:  # too large a number for JSON's writer
+            continue
+        found = Rules().read(path, path.stem)
+        assert (found.facts is None) == (found.state != "ok") == bool(found.message)
