@@ -27,6 +27,8 @@ HEALTH_LOG = 0x02
 HEALTH_BYTES = 512
 ALL_NAMESPACES = 0xFFFFFFFF
 COMMAND_MS = 2000
+RULED = {"scheduler_rule": "scheduler", "read_ahead_rule": "read_ahead_kb"}
+"""Facts of the udev rules that set an attribute of a disk's queue."""
 
 
 def collect(names, step):
@@ -35,9 +37,10 @@ def collect(names, step):
     yield "disks", read.value({name: _disk(name) for name in disks})
     for attribute, parse in (("scheduler", read.chosen), ("read_ahead_kb", int), ("nr_requests", int)):
         yield attribute, read.each({name: read.file_fact(_queue(name, attribute), parse) for name in disks})
-    if "scheduler_rule" in names:
-        step("udev's rules")
-        yield "scheduler_rule", read.each(_rules("scheduler", disks))
+    for name, attribute in RULED.items():
+        if name in names:
+            step("udev's rules")
+            yield name, read.each(_rules(attribute, disks))
     step("software RAID")
     arrays = [name for name in read.names_in(BLOCK) if read.exists("{}/{}/md/array_state".format(BLOCK, name))]
     yield "raid", read.each({name: _raid(name) for name in arrays})

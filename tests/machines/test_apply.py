@@ -39,6 +39,23 @@ MADE_BY_TOOLS = re.compile(
     r"/boot/grub/grub\.cfg|/etc/rc\d\.d/\w+|/etc/systemd/system/([\w.-]+\.wants/[\w@.-]+|[\w\\.-]+\.swap)"
 )
 """What changes beside the files of a plan: links that systemctl makes, and the menu that update-grub writes."""
+LIMITS = {
+    "memlock-limited": 1,
+    "open-files-low": 3,
+    "processes-low": 4,
+    "core-dumps-unlimited": 5,
+    "stack-unlimited": 7,
+}
+"""Check → line of the untuned machine's limits that decides it."""
+
+NOT_OF_ONE_LINE = {
+    "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
+    "net.ipv4.conf.all.arp_ignore",
+    "net.ipv4.conf.all.arp_announce",
+}
+"""Judged now and at the next boot, or for each link, whose own value counts as well."""
+
 OF_EMULATION = {"clocksource-slow"}
 """What may come up by itself: where the host of the machines is busy, their kernel gives its clock up."""
 
@@ -165,6 +182,36 @@ def test_everything_is_wrong_in_every_way_that_nodetune_can_mend(plan):
     assert set(kinds) == KINDS & asked_for, kinds
     assert KINDS - asked_for == {"nccl_conf"}
     assert sum(kinds.values()) >= 40
+
+
+def planted(place):
+    """What files of the untuned machine set: name of the value → file and line."""
+    return {
+        re.split(r"[ =]+", line.removeprefix("w "))[0]: f"{place} line {number}"
+        for number, line in enumerate((UNTUNED / f"root{place}").read_text().splitlines(), 1)
+    }
+
+
+def test_each_planted_fault_is_named_with_its_file_and_line(nodetune, applied):
+    audited = json.loads(nodetune.record(applied.run, "before.json").read_text())["hosts"][0]["findings"]
+    failing = {each["check"]: each for each in audited if each["status"] == "fail"}
+    assert len(failing) >= 40
+    by_target = {**planted("/etc/sysctl.d/99-site.conf"), **planted("/etc/tmpfiles.d/site.conf")}
+    told = {each["fix"]["target"]: each for each in failing.values() if each["fix"]}
+    named = {
+        target: f"{told[target]['observed']} {told[target]['reason']}" for target in by_target.keys() & told.keys()
+    }
+    assert len(named) >= 20
+    assert {target for target in named if f"set by {by_target[target]} " not in named[target]} <= NOT_OF_ONE_LINE
+    for target in ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"):
+        assert "/etc/sysctl.d/99-site.conf" in named[target]
+    limits = "/etc/security/limits.d/90-site.conf line"
+    for check, line in LIMITS.items():
+        assert f"login sessions: {limits} {line}" in failing[check]["reason"]
+    rule = "/etc/udev/rules.d/60-site-disks.rules line 1"
+    for check in ("nvme-scheduler-set", "read-ahead-small"):
+        assert rule in failing[check]["reason"]
+    assert "swap on /dev/vdb (partition)" in failing["swap-large"]["reason"]
 
 
 def test_a_dry_run_changes_nothing(before, dry_run):

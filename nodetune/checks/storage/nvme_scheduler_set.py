@@ -9,7 +9,7 @@ https://docs.redhat.com/en/documentation/red_hat_enterprise_linux/9/html/monitor
 """
 
 from nodetune.api import Check, Equals, FactsView, block_queue
-from nodetune.foundation import text
+from nodetune.checks.storage._udev import set_by_udev
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -21,18 +21,10 @@ def observe(facts: FactsView) -> dict[str, str]:
     }
 
 
-def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
-    """Name the udev rules that set the failing schedulers."""
-    rules = facts["block.scheduler_rule"]
-    set_by = {disk: rules[disk] for disk in subjects if disk in rules}
-    told = {disk: f"{rule['file']} line {rule['line']}" for disk, rule in set_by.items()}
-    return f"set by udev: {text.folded(told)}" if told else ""
-
-
 CHECK = Check(
     needs=("block.disks", "block.scheduler", "block.scheduler_rule"),
     observe=observe,
-    cause=cause,
+    cause=set_by_udev("block.scheduler_rule"),
     accept=Equals("none"),
     set="none",
     remedy=block_queue("scheduler"),

@@ -10,6 +10,7 @@ https://docs.kernel.org/admin-guide/abi-stable.html (read_ahead_kb)
 
 from nodetune.api import AtLeast, Check, FactsView, block_queue
 from nodetune.checks.storage._places import data
+from nodetune.checks.storage._udev import set_by_udev
 
 OWN_READ_AHEAD = ("btrfs",)
 """File systems over several disks, which do not follow the disk's setting."""
@@ -23,8 +24,9 @@ def observe(facts: FactsView) -> dict[str, int]:
 
 
 CHECK = Check(
-    needs=("mounts.points", "mounts.read_ahead_kb"),
+    needs=("mounts.points", "mounts.read_ahead_kb", "block.read_ahead_rule"),
     observe=observe,
+    cause=set_by_udev("block.read_ahead_rule"),
     accept=AtLeast(4096),
     set=4096,
     unit="KiB",

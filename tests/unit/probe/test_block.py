@@ -174,6 +174,14 @@ def test_the_last_rule_for_a_disk_decides(tree, collect):
     assert rule(tree, collect, kernel, **later) == {"nvme0n1": None, "sda": None}
 
 
+def test_the_rule_that_set_a_read_ahead_is_named(tree, collect):
+    now = {f"/sys/block/{name}/queue/read_ahead_kb": "128" for name in ("nvme0n1", "sda")}
+    tree({**TWO_DISKS, **now, RULES: 'KERNEL=="nvme*", ATTR{queue/read_ahead_kb}="128"\n'})
+    found = collect("block", ["read_ahead_rule"])["block.read_ahead_rule"]["each"]
+    assert found["nvme0n1"] == {"value": {"value": "128", "file": RULES, "line": 1}}
+    assert "absent" in found["sda"]
+
+
 def test_a_rule_that_only_udev_can_judge_is_not_named(tree, collect):
     text = 'ENV{ID_MODEL}=="X", ATTR{queue/scheduler}="mq-deadline"\n'
     assert rule(tree, collect, text) == {"nvme0n1": None, "sda": None}
