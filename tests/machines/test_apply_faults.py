@@ -82,6 +82,17 @@ def test_a_full_disk_stops_it_before_anything_is_changed(site, cycle):
     )
 
 
+def test_a_rollback_on_a_full_disk_needs_no_space_there(site, cycle):
+    run = site.apply(SEVERAL).run
+    site.machine.ssh(FILL.format(folder="/"))
+    answer = site.roll_back(run)
+    full = site.says("df --output=avail / | tail -1")
+    site.machine.ssh("rm -r /filling")
+    assert full == "0"
+    assert answer.code == 0, answer
+    cycle.assert_is(cycle.old_files, cycle.old_values)
+
+
 def test_a_full_file_system_of_the_journal_prevents_any_change(site, cycle):
     home = "/var/lib/nodetune"
     site.machine.ssh(f"mkdir -p {home} && mount -t tmpfs -o size=64k tmpfs {home}")
