@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any
 
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check
+from nodetune.foundation import text
 
 UNIT = re.compile(r"/etc/systemd/system/(nodetune-(\w+))\.service")
 FAULTS = {
@@ -29,16 +28,7 @@ def why_not_set(check: Check, view: FactsView) -> str:
     state, *settings = needs(check) or ("",)
     unit = view.readable(state) if state else None
     fault = FAULTS.get(str(unit.get("active")), "") if isinstance(unit, dict) else ""
-    if not fault or not all(check.remedy.target in _settings(str(view.readable(name))) for name in settings):
+    if not fault or not all(check.remedy.target in text.own_settings(str(view.readable(name))) for name in settings):
         return ""
     name = state.removeprefix("services.")
     return f"{name}.service, which sets it at boot, {fault.format(name)}"
-
-
-def _settings(text: str) -> dict[str, Any]:
-    """Return what one of nodetune's files holds as data."""
-    try:
-        found = json.loads("".join(re.findall(r"^# settings: (.*)$", text, re.MULTILINE)[:1]) or "{}")
-    except ValueError:
-        return {}
-    return found if isinstance(found, dict) else {}

@@ -23,7 +23,6 @@ MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError
 LOADED = ("sysctl", "sysfs")
 """Remedies whose files a command may load at any time, as anybody may write another value."""
 
-
 LONGEST = 4000
 """Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
 
@@ -154,7 +153,8 @@ class Prepared:
     def _judge_value(self, view: FactsView, value: Any) -> Finding:
         accept, wanted = self._accept_for(view)
         if not accept.test(value):
-            return self._failing(view, self._show(value), wanted, reason=self._why(view, value))
+            cap = self._cap(view)
+            return self._failing(view, self._show(value), wanted, cap, reason=self._why(view, cap, value))
         lost = self._lost_at_boot(view, accept)
         if lost:
             return self._failing(view, f"{self._show(value)} now", wanted, reason=lost)
@@ -170,8 +170,9 @@ class Prepared:
         observed = plain_text.folded(chosen)
         if status == "fail":
             odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
-            why = self._why(view, subjects=tuple(chosen))
-            return self._failing(view, observed, wanted, reason=why, subjects=chosen, peers=len(of), odd=odd)
+            cap = self._cap(view)
+            why = self._why(view, cap, subjects=tuple(chosen))
+            return self._failing(view, observed, wanted, cap, reason=why, subjects=chosen, peers=len(of), odd=odd)
         if status == "pass":
             return self._finding("pass", observed=observed, wanted=wanted, peers=len(of))
         return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
@@ -225,9 +226,9 @@ class Prepared:
             return ""
         return f"no file keeps it: the next boot starts from {self._show(default)}"
 
-    def _why(self, view: FactsView, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
+    def _why(self, view: FactsView, cap: str, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
         """Return what made the value what it is, as far as that is known."""
-        return "; ".join(filter(None, (self._who_decides(view, value), self._cause(view, subjects), self._cap(view))))
+        return "; ".join(filter(None, (self._who_decides(view, value), self._cause(view, subjects), cap)))
 
     def _cause(self, view: FactsView, subjects: tuple[str, ...]) -> str:
         """Return the cause that the check knows. A fact that it cannot make sense of costs the cause, not the verdict."""
@@ -265,15 +266,15 @@ class Prepared:
         words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
         return Finding(*words, gates=self._gates, **more)
 
-    def _failing(self, view: FactsView, observed: str, wanted: str, **more: Any) -> Finding:
+    def _failing(self, view: FactsView, observed: str, wanted: str, cap: str | None = None, **more: Any) -> Finding:
         remedy, fix = self.check.remedy, None
         more["reason"] = more.get("reason") or boot_units.why_not_set(self.check, view)
         value = self._value_to_set(view)
         if remedy.kind != "manual" and value is not None:
             subjects = tuple(more.get("subjects", ())) if remedy.per_subject else ()
             where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
-            cap, top = self._cap(view), self.check.ceiling.removeprefix("sysctl.")
-            ceiling = {"ceiling": {"sysctl": top, "reason": cap}} if cap else {}
+            cap = self._cap(view) if cap is None else cap
+            ceiling = {"ceiling": {"sysctl": self.check.ceiling.removeprefix("sysctl."), "reason": cap}} if cap else {}
             fix = Fix(*where, subjects, self.check.unit, {**remedy.params, **ceiling})
         return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
 

@@ -43,18 +43,22 @@ class Selection:
     @cached_property
     def candidates(self) -> tuple[Check, ...]:
         """Every check that this run might judge on some host, whatever profile its facts lead to."""
-        added = self.site.add if self.site else ()
-        every = (*checks.load_all(), *added)
+        self.validate()
+        return tuple(filter(self.wants, self._every()))
+
+    def _every(self) -> tuple[Check, ...]:
+        return (*checks.load_all(), *(self.site.add if self.site else ()))
+
+    def validate(self) -> None:
+        """Raise FileError for a pattern that matches nothing, or if nothing is left over."""
         compared = self.collector.comparisons if self.collector else ()
-        known = {name for check in every for name in (check.id, check.area)}
+        known = {name for check in self._every() for name in (check.id, check.area)}
         for pattern in self.select:
             _known(pattern, known | {name for each in compared for name in (each.id, fleet.AREA)})
         for pattern in self.ignore:  # site checks and comparisons may be left out of a run that has none
             _known(pattern, known | {"site", fleet.AREA, *fleet.every()})
-        wanted = tuple(check for check in every if self.wants(check))
-        if not wanted and not compared:
+        if not compared and not any(map(self.wants, self._every())):
             raise FileError(f"--ignore {', '.join(self.ignore)} leaves no check over")
-        return wanted
 
     def judged(self) -> tuple[Check, ...]:
         """Return the candidates, and what is compared between hosts."""

@@ -7,16 +7,13 @@ import shlex
 from functools import cache
 from typing import Any
 
-from nodetune.foundation import paths
-
-SETTINGS = "# settings: "
-"""Before the settings that a file was made from, as one line of JSON."""
+from nodetune.foundation import paths, text
 
 
 def render(template: str, **known: Any) -> str:
     """Fill in templates/NAME. A name that it uses and that is not given is an error."""
-    text: str = _templates().get_template(template).render(**known)
-    return text
+    rendered: str = _templates().get_template(template).render(**known)
+    return rendered
 
 
 @cache
@@ -30,6 +27,6 @@ def _templates() -> Any:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.filters["quote"] = lambda text: shlex.quote(str(text))
-    made.filters["line"] = lambda settings: SETTINGS + json.dumps(settings, sort_keys=True)
+    made.filters["quote"] = lambda given: shlex.quote(str(given))
+    made.filters["line"] = lambda settings: text.SETTINGS + json.dumps(settings, sort_keys=True)
     return made

@@ -1,4 +1,4 @@
-"""Values as people read them. Pure; standard library only."""
+"""Values as people read them, and the settings in nodetune's own files. Pure; standard library only."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _LONGEST = 400
 MOST_NAMES = 12
+SETTINGS = "# settings: "
+"""Before the settings that one of nodetune's files was made from, as one line of JSON."""
 
 
 def plain(text: Any, longest: int = _LONGEST) -> str:
@@ -85,6 +87,18 @@ def setting(item: Any, unit: str = "") -> str:
     if isinstance(item, list | tuple):
         return " ".join(value(each) for each in item)
     return value(item, unit)
+
+
+def own_settings(text: str) -> dict[str, Any]:
+    """Read the settings line of one of nodetune's files; empty if it is gone: then the file counts as empty."""
+    for line in text.splitlines():
+        if line.startswith(SETTINGS):
+            try:
+                found = json.loads(line.removeprefix(SETTINGS))
+            except (ValueError, RecursionError):
+                return {}
+            return found if isinstance(found, dict) else {}
+    return {}
 
 
 def folded(seen: Mapping[str, str]) -> str:

@@ -1,4 +1,4 @@
-"""Runs the collectors, each bounded in time and none able to take the others with it.
+"""Runs the collectors, each bounded in time and none able to take the others with it, and writes what they found.
 
 The supervising process reads nothing of the host itself: collectors run in children, in their own session with closed
 descriptors, and report through a pipe. A child that does not come back (a driver call stuck in the kernel cannot even
@@ -10,11 +10,12 @@ import importlib
 import os
 import re
 import select
+import sys
 import time
 
-from nodetune.onhost import one_reader
-from nodetune.onhost.worker import Worker
-from . import read
+from nodetune.onhost import one_reader, protocol
+from nodetune.onhost.worker import Worker, write_all
+from . import layout, read
 
 ALONE = ("bmc", "gpu", "mounts")
 """Families that talk to a driver, a file server or a management controller: each in a child of its own."""
@@ -116,6 +117,26 @@ def probe(asked, seconds=TOTAL_SECONDS, most=0.0, load=load_per_cpu):
     while workers:
         _serve(workers, asked, result)
     return result
+
+
+def document(asked, seconds, most=0.0):
+    """Probe and describe the probe itself."""
+    start = time.time()
+    found = probe(asked, seconds, most)
+    found["about"] = {
+        "time": int(start),
+        "seconds": round(time.time() - start, 3),
+        "uid": os.getuid(),
+        "python": ".".join(str(part) for part in sys.version_info[:3]),
+    }
+    return found
+
+
+def emit(asked, nonce, seconds, most):
+    """Probe, and write the answer so that whatever a login prints before or after it does no harm."""
+    sys.stdout.flush()
+    answer = layout.text(document(asked, seconds, most)).encode("ascii")
+    write_all(1, b"\n" + protocol.encode(answer, nonce))
 
 
 def _serve(workers, asked, result):

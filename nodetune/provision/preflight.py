@@ -17,7 +17,7 @@ from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
 from nodetune.provision.resume_command import ResumeCommand
 from nodetune.remediation.host_operations import ApplyOptions
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import PlanSelection
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,8 @@ def script(names: Iterable[str], settings: Settings) -> bytes:
         f" {settings.folder}. To remove it: run uninstall, in the same folder as install.\n"
     )
     entry = (
-        "from nodetune.probe import emit, layout\n"
-        f"deposit(lambda: emit.document(ASKED, SECONDS), layout.text, *{given!r})\n"
+        "from nodetune.probe import layout, main\n"
+        f"deposit(lambda: main.document(ASKED, SECONDS), layout.text, *{given!r})\n"
     )
     probe = payload.probing(payload.PROBE, json.dumps(payload.families(names)), PROBE_SECONDS, entry)
     return head.encode() + DEPOSIT.read_bytes() + b"\n\n" + probe

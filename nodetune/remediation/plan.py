@@ -9,6 +9,7 @@ from typing import Any
 
 from nodetune.api.model import DISRUPTIONS, Check, Finding, HostFacts, HostResult, disruption_name, fix_of
 from nodetune.audit import gpu_users
+from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import builders
 from nodetune.remediation.builders import FREE, PlannedChange
@@ -18,6 +19,18 @@ CODE = "/usr/local/lib/nodetune/"
 
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
+
+
+class PlanSelection(Selection):
+    """A selection of checks that also asks for the facts that carrying out their fixes takes."""
+
+    @property
+    def added(self) -> tuple[Check, ...]:
+        """The checks of the site file."""
+        return self.site.add if self.site else ()
+
+    def facts(self) -> set[str]:
+        return super().facts() | facts_for(check.remedy.kind for check in self.candidates)
 
 
 @dataclass(frozen=True)

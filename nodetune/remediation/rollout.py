@@ -18,9 +18,8 @@ from nodetune.remediation.batches import batches
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import ApplyOptions, HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
-from nodetune.remediation.plan import HostPlan
+from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.runs import Run
-from nodetune.remediation.selection import PlanSelection
 
 if TYPE_CHECKING:
     from nodetune.verify.before_after import BeforeAfter

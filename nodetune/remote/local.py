@@ -15,9 +15,9 @@ from nodetune.remote.session import Session
 
 def facts(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> Any:
     """Return the fact document of this machine, as a remote probe would send it."""
-    from nodetune.probe import emit  # other hosts are sent the probe
+    from nodetune.probe import main  # other hosts are sent the probe
 
-    return emit.document(dict(asked), seconds, most)
+    return main.document(dict(asked), seconds, most)
 
 
 def becomes_another(target: Target) -> bool:

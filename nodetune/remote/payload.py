@@ -18,11 +18,10 @@ RELAY = Path(__file__).parent / "slurm"
 ONHOST = Path(__file__).parents[1] / "onhost"
 PROBE = Path(__file__).parents[1] / "probe"
 MEASUREMENTS = Path(__file__).parents[1] / "measurements"
-ALWAYS = ("read", "main", "emit")
 NONCE = b"<nonce of this run>"
 """Stands for it in a script that is kept; base64 has no such signs."""
 
-EMIT = "from nodetune.probe import emit\nemit.emit(ASKED, NONCE, SECONDS, {most!r})\n"
+EMIT = "from nodetune.probe import main\nmain.emit(ASKED, NONCE, SECONDS, {most!r})\n"
 
 # Every Python since 2.6 can read this much; one that is too old says so in a frame instead of a traceback.
 _HEAD = """import sys, zlib, base64
@@ -120,7 +119,7 @@ def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
     """Return the script that probes the families in `asked` (JSON) with `entry`, the code at its end."""
     place = NONCE.decode("ascii")
     given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
-    return _script(with_imports(folder, (*ALWAYS, *json.loads(asked))), place, given, entry)
+    return _script(with_imports(folder, ("main", *json.loads(asked))), place, given, entry)
 
 
 def relay(nonce: str) -> str:

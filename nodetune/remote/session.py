@@ -11,9 +11,22 @@ from nodetune.facts import document
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import framing, sudo
+from nodetune.remote import sudo
 
 KEPT_ERRORS = 32 << 10
+
+
+def feed(decoder: protocol.Decoder, data: bytes) -> list[Any]:
+    """Return what is complete now. Raises Unreachable (no python, bad answer, too much output)."""
+    try:
+        found: list[Any] = decoder.feed(data)
+    except protocol.TooMuchError as problem:
+        raise UnreachableError("too much output", f"a line of the answer is refused: {problem}") from None
+    except protocol.LineError as problem:
+        raise UnreachableError("bad answer", f"a line of the answer is damaged: {problem}") from None
+    if decoder.old:
+        raise UnreachableError("no python", f"python3 there is Python {decoder.old}: 3.6 or newer is needed")
+    return found
 
 
 class Session:
@@ -75,7 +88,7 @@ class Session:
     def output(self, data: bytes) -> None:
         """Take standard output. Raises Unreachable (too much output, no python, bad answer)."""
         self._count(data)
-        for found in framing.feed(self._decoder, data):
+        for found in feed(self._decoder, data):
             self._hear(found)
 
     def _hear(self, found: Any) -> None:
@@ -139,9 +152,7 @@ class Session:
             )
         if status is None:
             return UnreachableError("dropped", f"the connection ended before any answer{self._said()}")
-        return UnreachableError(
-            "bad answer", f"{framing.no_answer(self._decoder.noise)} (exit status {status}){self._said()}"
-        )
+        return UnreachableError("bad answer", f"{_no_answer(self._decoder.noise)} (exit status {status}){self._said()}")
 
     def _advice(self, text: str) -> str:
         if "password is required" in text:
@@ -161,6 +172,14 @@ class Session:
     def _said(self) -> str:
         last = self.last_error()
         return f"; it said: {last}" if last else ""
+
+
+def _no_answer(output: bytes) -> str:
+    """Describe output that contains no answer."""
+    if not output.strip():
+        return "the host printed nothing"
+    begin = output[:120].decode("utf-8", "replace").strip()
+    return f"no probe answer in its output, which begins: {plain_text.plain(begin, 120)}"
 
 
 def _begin(data: bytes | bytearray) -> str:

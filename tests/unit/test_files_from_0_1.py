@@ -16,14 +16,14 @@ from nodetune.documents import guard as guard_document
 from nodetune.documents import verify as verify_document
 from nodetune.facts import document, saved
 from nodetune.facts.cache import FactCache
+from nodetune.foundation.text import own_settings
 from nodetune.guard.deploy import node_state
 from nodetune.guard.deploy import policy as policy_writer
 from nodetune.guard.deploy import status as guard_status
 from nodetune.guard.node import policy, scontrol
 from nodetune.hosts.target import Target
 from nodetune.remediation import runs
-from nodetune.remediation.builders import _own
-from nodetune.remediation.runs import past
+from nodetune.remediation.runs import standing
 from nodetune.verify import baseline
 from tests.support.documents import valid
 from tests.support.fixing import built, files, finding_of
@@ -92,7 +92,7 @@ OWN = {
 
 @pytest.mark.parametrize("path", OWN)
 def test_the_settings_of_an_own_file_are_read(path):
-    assert _own.read_settings((OLD / f"own{path}").read_text()) == OWN[path]
+    assert own_settings((OLD / f"own{path}").read_text()) == OWN[path]
 
 
 def test_every_own_file_has_a_settings_line_that_parses():
@@ -100,7 +100,7 @@ def test_every_own_file_has_a_settings_line_that_parses():
     assert len(texts) >= len(OWN)
     for path, text in texts.items():
         (line,) = [each for each in text.splitlines() if each.startswith("# settings: ")]
-        assert _own.read_settings(text) == json.loads(line.removeprefix("# settings: ")), path
+        assert own_settings(text) == json.loads(line.removeprefix("# settings: ")), path
 
 
 def test_a_new_sysctl_joins_those_of_the_old_drop_in():
@@ -198,7 +198,7 @@ def test_a_run_is_listed_shown_and_found_to_be_over(record):
     run = runs.find("last", record)
     assert (run.state(), run.hosts) == (runs.DONE, ["gpu1", "gpu2"])
     own = runs.Run.create("apply", {}, ["gpu1"], None, record)
-    assert past.over(own) == {"gpu1": RUN, "gpu2": RUN}
+    assert standing.over(own) == {"gpu1": RUN, "gpu2": RUN}
 
 
 def test_a_rollback_finds_changes_facts_and_entries_of_a_run(record):

@@ -25,8 +25,7 @@ from nodetune.remediation import rollout, runs
 from nodetune.remediation.ansible import Event, OnEvent
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
-from nodetune.remediation.plan import HostPlan
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult

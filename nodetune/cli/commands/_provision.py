@@ -34,7 +34,7 @@ from nodetune.provision.steps import Steps, Tools
 from nodetune.remediation import ansible, batches, runs
 from nodetune.remediation.ansible import PlayOptions
 from nodetune.remediation.host_operations import ApplyOptions
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import PlanSelection
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text import provision as text_provision
 from nodetune.verify import remote

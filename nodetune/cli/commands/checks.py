@@ -30,7 +30,7 @@ def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
     A wide terminal (130 columns) also shows what is wanted and how it is fixed; `nodetune explain ID` always does.
     """
     choice = cli_options.choice(**options)
-    choice.candidates  # noqa: B018  (raises for a pattern that matches no check)
+    choice.validate()
     resolved = profile.resolve(profile.named(choice.profiles), choice.site)
     rows = [
         {

@@ -16,7 +16,7 @@ from nodetune.cli import outputs
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import plan as planning
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import PlanSelection
 
 
 @click.command("plan")

@@ -16,7 +16,7 @@ from typing import Any
 from nodetune.hosts.target import SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.runs import Run, past
+from nodetune.remediation.runs import Run, standing
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
 
@@ -104,7 +104,7 @@ def _variables(
     if run is None and not check:
         return {target.name: dict(given.get(target.name, {})) for target in targets}
     own = {"nodetune_run": run.id if run else DRY_RUN, "nodetune_controller": platform.node()}
-    over = past.over(run) if run else {}
+    over = standing.over(run) if run else {}
     return {
         target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **given.get(target.name, {})}
         for target in targets

@@ -9,20 +9,7 @@ from typing import Any
 
 from nodetune.foundation import templates
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.templates import SETTINGS
 from nodetune.remediation.builders import HostView, UnfixableError
-
-
-def read_settings(text: str) -> dict[str, Any]:
-    """Read the settings line of one of nodetune's files; empty if it is gone: then the file counts as empty."""
-    for line in text.splitlines():
-        if line.startswith(SETTINGS):
-            try:
-                found = json.loads(line.removeprefix(SETTINGS))
-            except (ValueError, RecursionError):
-                return {}
-            return found if isinstance(found, dict) else {}
-    return {}
 
 
 def render(template: str, settings: Mapping[str, Any], **more: Any) -> str:
@@ -46,7 +33,7 @@ def own_file(
 
 def kept(host: HostView, path: str, allowed: Allowed) -> dict[str, Any]:
     """Return what one of nodetune's files sets on the host. Raise UnfixableError for what nodetune did not write there."""
-    found = read_settings(host.own(path))
+    found = plain_text.own_settings(host.own(path))
     for keys, value in _leaves(found):
         if not allowed(keys, value):
             name, what = (plain_text.plain(" ".join(each), 100) for each in (keys, [json.dumps(value)]))

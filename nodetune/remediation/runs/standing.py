@@ -1,4 +1,4 @@
-"""Which runs stand: they changed hosts, and no later rollback undid that."""
+"""Which earlier runs are over, and which of them stand: they changed hosts, and no later rollback undid that."""
 
 from __future__ import annotations
 
@@ -12,6 +12,24 @@ from nodetune.remediation.runs import Run, RunError
 ROLLBACK = "rollback"
 NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
 """Members of a change that say what it acts on, the most telling first."""
+
+MOST_OVER = 20
+
+
+def over(own: Run) -> dict[str, str]:
+    """Return host → runs of this machine that are over, ended or not: their locks may be taken over."""
+    past: dict[str, list[str]] = {}
+    for run in runs.listing(own.folder.parent):
+        for host in _hosts_if_over(run) if run.id != own.id else ():
+            past.setdefault(host, []).append(run.id)
+    return {host: " ".join(ids[:MOST_OVER]) for host, ids in past.items()}
+
+
+def _hosts_if_over(run: Run) -> list[str]:
+    try:
+        return run.hosts if run.state() in (runs.DONE, runs.INTERRUPTED) else []
+    except runs.RunError:  # a folder that tells nothing holds no lock that we may break
+        return []
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:

@@ -16,7 +16,7 @@ from typing import IO, Any
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import framing, pipes
+from nodetune.remote import pipes, session
 
 LEAVING_SECONDS = 15.0
 """A step whose input has ended is over as soon as everything that it worked with is gone."""
@@ -169,7 +169,7 @@ class SrunStep:
             yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MOST_BYTES)}")
             return
         try:
-            for found in framing.feed(self._decoders[number], line):
+            for found in session.feed(self._decoders[number], line):
                 self.begun(number)
                 yield from self.hear(number, found)
         except UnreachableError as problem:

@@ -14,10 +14,10 @@ Each kind is a file in resources/ with these functions:
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
 """
 
+from .executor import attempt, identity, named, resource_of, same
 from .handler import is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
 from .journal import handlers_of, machine_id, runs
-from .kinds import attempt, identity, named, resource_of, same
 from .problem import ChangeError, StopError
 
 

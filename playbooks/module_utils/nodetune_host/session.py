@@ -4,10 +4,9 @@ import contextlib
 import os
 
 from . import atomic_file, core, guard, journal
-from .executor import DryRun, Executor
+from .executor import DryRun, Executor, identity, label_of
 from .handler import is_handler
 from .journal import Journal
-from .kinds import identity, label_of
 from .lock import Lock
 from .problem import NoSpaceError, StopError, WaitError
 from .resources import link

@@ -26,7 +26,7 @@ from nodetune.audit import auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.probe import read, services
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import PlanSelection
 from nodetune.remote import payload
 from tests.data.synthetic.plant import Host
 from tests.support import fake_pynvml

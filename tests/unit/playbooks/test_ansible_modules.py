@@ -223,7 +223,7 @@ def test_an_unknown_kind_of_change_stops_the_host(play, etc):
 def test_every_kind_of_resource_is_sent_along():
     """Ansible packs what a module names in its imports, nothing else."""
     package = PLAYBOOKS / "module_utils/nodetune_host"
-    statements = ast.walk(ast.parse((package / "kinds.py").read_text()))
+    statements = ast.walk(ast.parse((package / "executor.py").read_text()))
     (named,) = [each.names for each in statements if getattr(each, "module", "") == "resources"]
     assert sorted(each.name for each in named) == sorted(path.stem for path in package.glob("resources/[a-z]*.py"))
 

@@ -211,7 +211,7 @@ cat gpu001.json; ls -A; exit $ended
 def test_a_probe_that_says_nothing_leaves_the_earlier_facts(node):
     assert node.run().returncode == 0
     before = (node.facts / "gpu001.json").read_bytes()
-    node.script.write_bytes(node.script.read_bytes().replace(b"emit.document(", b"sys.exit("))
+    node.script.write_bytes(node.script.read_bytes().replace(b"main.document(", b"sys.exit("))
     assert node.run().returncode == 1
     assert (node.facts / "gpu001.json").read_bytes() == before
 

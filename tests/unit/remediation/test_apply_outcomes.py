@@ -15,9 +15,8 @@ from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.batches import BatchError, batches
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome
-from nodetune.remediation.plan import HostPlan
-from nodetune.remediation.runs import past
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.runs import standing
 
 HOSTS = [f"gpu{number}" for number in range(1, 11)]
 
@@ -209,7 +208,7 @@ def test_locks_of_past_runs_may_be_taken_those_of_live_runs_not(tmp_path):
     about = json.loads((killed.folder / "run.json").read_text())
     about["controller"]["boot"] = "another"
     (killed.folder / "run.json").write_text(json.dumps(about))
-    found = past.over(own)
+    found = standing.over(own)
     assert set(found["gpu1"].split()) == {over.id, killed.id}
     assert working.id not in found["gpu1"]
 

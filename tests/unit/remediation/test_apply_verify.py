@@ -23,8 +23,7 @@ from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
-from nodetune.remediation.plan import HostPlan
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
 from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult

@@ -11,9 +11,9 @@ from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
+from nodetune.foundation.text import own_settings
 from nodetune.remediation import builders, plan
 from nodetune.remediation.builders import swap_off
-from nodetune.remediation.builders._own import read_settings
 from tests.data.synthetic import build
 from tests.support.fixing import built, files, of_kind, refused
 from tests.support.fixing import finding_of as step
@@ -63,7 +63,7 @@ def test_a_file_says_who_wrote_it_and_how_to_take_it_back():
 
 @pytest.mark.parametrize("text", ["", "vm.swappiness = 1\n", "# settings: {broken\n", "# settings: [1]\n"])
 def test_a_file_whose_settings_line_is_gone_counts_as_empty(text):
-    assert read_settings(text) == {}
+    assert own_settings(text) == {}
 
 
 def test_a_group_builds_on_earlier_groups_of_its_plan():

@@ -4,8 +4,8 @@ import pytest
 
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.api.remedies import cpufreq
+from nodetune.foundation.text import own_settings
 from nodetune.remediation import builders
-from nodetune.remediation.builders._own import read_settings
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
 CONF = "/etc/nodetune/cpu.conf"
@@ -28,7 +28,7 @@ def step(setting, value):
 def test_all_settings_are_made_now_and_at_boot():
     steps = [step("governor", "performance"), step("boost", value=True), step("idle_latency_us", 99)]
     changes = built(host(), *steps)
-    assert read_settings(files(changes)[CONF]) == {"governor": "performance", "boost": True, "idle_latency_us": 99}
+    assert own_settings(files(changes)[CONF]) == {"governor": "performance", "boost": True, "idle_latency_us": 99}
     assert of_kind(changes, "cpu")[0] == {
         "change": "cpu",
         "setting": "governor",
@@ -53,7 +53,7 @@ def test_the_energy_preference_comes_before_the_governor():
 def test_what_earlier_runs_set_at_boot_stays():
     own = {CONF: '# settings: {"boost": true}\n'}
     written = files(built(host(own), step("governor", "performance")))[CONF]
-    assert read_settings(written) == {"boost": True, "governor": "performance"}
+    assert own_settings(written) == {"boost": True, "governor": "performance"}
 
 
 @pytest.mark.parametrize(

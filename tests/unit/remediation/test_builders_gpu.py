@@ -7,8 +7,8 @@ import pytest
 
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.api.remedies import gpu
+from nodetune.foundation.text import own_settings
 from nodetune.remediation import builders
-from nodetune.remediation.builders._own import read_settings
 from tests.support.fixing import built, files, finding_of, of_kind, refused
 
 UBUNTU = {"id": "ubuntu", "version": "22.04", "like": ["ubuntu", "debian"], "name": "Ubuntu"}
@@ -47,7 +47,7 @@ def test_a_setting_is_made_now_and_at_boot_by_the_same_code():
         }
     ]
     written = files(changes)
-    assert read_settings(written[CONF]) == {"compute_mode": {"1": "default"}}
+    assert own_settings(written[CONF]) == {"compute_mode": {"1": "default"}}
     assert "def main(" in written["/usr/local/lib/nodetune/gpu/nodetune_host/resources/gpu.py"]
     assert "def nvmlInit(" in written["/usr/local/lib/nodetune/gpu/pynvml.py"]
     assert "Environment=PYTHONPATH=/usr/local/lib/nodetune/gpu" in written["/etc/systemd/system/nodetune-gpu.service"]
@@ -80,7 +80,7 @@ def test_the_code_of_the_boot_unit_needs_no_other_file(tmp_path):
 
 def test_what_earlier_runs_set_at_boot_stays():
     own = {CONF: '# settings: {"compute_mode": {"0": "default"}, "power_limit": {"1": 500000}}\n'}
-    settings = read_settings(files(built(host(own=own), step("compute_mode", "default")))[CONF])
+    settings = own_settings(files(built(host(own=own), step("compute_mode", "default")))[CONF])
     assert settings == {"compute_mode": {"0": "default", "1": "default"}, "power_limit": {"1": 500000}}
 
 
@@ -88,7 +88,7 @@ def test_settings_of_both_disruptions_end_up_in_one_file():
     mig = step("mig_mode", "disabled", ("GPU2",), "idle GPU")
     changes = built(host(), step("compute_mode", "default"), mig)
     last = [change["content"] for change in of_kind(changes, "file") if change["path"] == CONF][-1]
-    assert read_settings(last) == {
+    assert own_settings(last) == {
         "compute_mode": {"1": "default"},
         "mig_mode": {"2": "disabled"},
         "mig_devices": {},
@@ -133,14 +133,14 @@ def test_a_command_line_that_systemd_would_expand_is_not_copied():
 def test_a_layout_brings_its_mode_and_merges_as_a_whole():
     own = {CONF: '# settings: {"mig_devices": {"1": [["3g.71gb", 2]]}, "mig_mode": {"1": "disabled"}}\n'}
     changes = built(host(own=own), step("mig_devices", {"1g.18gb": 7}, disruption="idle GPU"))
-    settings = read_settings(files(changes)[CONF])
+    settings = own_settings(files(changes)[CONF])
     assert settings == {"mig_devices": {"1": [["1g.18gb", 7]]}, "mig_mode": {"1": "enabled"}}
 
 
 def test_mig_off_forgets_the_layout_of_the_next_boot():
     own = {CONF: '# settings: {"mig_devices": {"1": [["3g.71gb", 2]]}, "mig_mode": {"1": "enabled"}}\n'}
     changes = built(host(own=own), step("mig_mode", "disabled", disruption="idle GPU"))
-    assert read_settings(files(changes)[CONF]) == {"mig_devices": {}, "mig_mode": {"1": "disabled"}}
+    assert own_settings(files(changes)[CONF]) == {"mig_devices": {}, "mig_mode": {"1": "disabled"}}
 
 
 def test_whatever_makes_gpus_idle_is_guarded():
@@ -184,5 +184,5 @@ def test_a_group_takes_what_a_later_one_makes_of_its_file_for_its_own():
         for group in builders.build(steps, host())[0]
     )
     assert first[CONF]["or"] == [second[CONF]["content"]]
-    assert set(read_settings(second[CONF]["content"])) >= {"compute_mode", "mig_mode"}
+    assert set(own_settings(second[CONF]["content"])) >= {"compute_mode", "mig_mode"}
     assert not any("or" in change for change in [*second.values(), *(first[path] for path in first if path != CONF)])

@@ -14,7 +14,7 @@ from nodetune.remediation import host_operations, rollout, runs
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.host_operations import ApplyOptions, HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED
-from nodetune.remediation.selection import PlanSelection
+from nodetune.remediation.plan import PlanSelection
 
 MACHINE = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
 DRAINED = Event("gpu1", "Drain", changed=True, result={"changed": True, "busy": ""})

@@ -13,13 +13,13 @@ from nodetune import checks
 from nodetune.audit import evaluate
 from nodetune.hosts.target import UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import framing, payload
+from nodetune.remote import payload, session
 
 OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
 
 
 def answer(output, nonce):
-    (found,) = framing.feed(protocol.Decoder(nonce), output)
+    (found,) = session.feed(protocol.Decoder(nonce), output)
     return found
 
 
