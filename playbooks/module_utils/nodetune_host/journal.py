@@ -61,6 +61,10 @@ class Journal:
         self._next = 0
         self._lie_in(self.home)
 
+    def __del__(self):
+        if getattr(self, "_handle", None) is not None:
+            os.close(self._handle)
+
     def _lie_in(self, home):
         self.folder = os.path.join(home, "runs", self.run)
         self.path = os.path.join(self.folder, "journal.jsonl")
