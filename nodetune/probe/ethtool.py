@@ -6,12 +6,23 @@ Layouts are those of linux/ethtool.h and linux/dcbnl.h. Asking needs no privileg
 import array
 import errno
 import fcntl
+import re
 import socket
 import struct
 
 from . import read
 
 SIOCETHTOOL = 0x8946
+STRINGS, COUNTS, SET_INFO = 0x1B, 0x1D, 0x37
+STATISTICS = 1
+NAME_BYTES = 32
+MOST_COUNTERS = 20000
+SPARE = 1 << 16
+"""Bytes that a driver may write past the number of counters that it told before: queues come and go."""
+COUNTERS = re.compile(
+    r"(rx_packets_phy|rx_discards_phy|rx_prio\d_buf_discard|tx_pause_storm_(warning|error)_events) ?$"
+)
+"""Those that standard statistics leave out: RoCE passes the kernel by, and so do the packets that it loses."""
 RTM_GETDCB = 78
 NLM_F_REQUEST = 1
 NLMSG_ERROR = 2
@@ -74,8 +85,10 @@ def ask(link, query):
         return _refused(problem)
 
 
-def _ioctl(link, command, size):
-    buffer = array.array("B", struct.pack("=I", command) + bytes(size - 4))
+def _ioctl(link, command, size, *words):
+    """Return the structure that the driver filled in: the command, `words` of 32 bits, then zeros."""
+    head = struct.pack("={}I".format(1 + len(words)), command, *words)
+    buffer = array.array("B", head + bytes(size - len(head)))
     request = struct.pack("16sP16x", link.encode(), buffer.buffer_info()[0])
     handle = socket.socket(socket.AF_INET, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC)
     try:
@@ -89,6 +102,29 @@ def _refused(problem):
     if problem.errno in (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL, errno.ENOTTY):
         return read.absent("the driver does not offer this")
     return read.unread(read.why(problem))
+
+
+def ask_counters(link):
+    """Return {name: count} of the driver's own counters that COUNTERS knows (`ethtool -S`)."""
+    try:
+        counted = _counters(link)
+    except OSError as problem:
+        return _refused(problem)
+    except struct.error:
+        return read.unread("an answer of the driver that makes no sense")
+    known = {name: count for name, count in counted.items() if COUNTERS.match(name)}
+    return read.value(known) if known else read.absent("the driver does not offer this")
+
+
+def _counters(link):
+    said, number = struct.unpack_from("=QI", _ioctl(link, SET_INFO, 20, 0, 1 << STATISTICS), 8)
+    if not said or number > MOST_COUNTERS:
+        return {}
+    names = _ioctl(link, STRINGS, 12 + number * NAME_BYTES + SPARE, STATISTICS, number)
+    counts = struct.unpack_from("={}Q".format(number), _ioctl(link, COUNTS, 8 + number * 8 + SPARE, number), 8)
+    starts = range(12, 12 + number * NAME_BYTES, NAME_BYTES)
+    texts = [names[at : at + NAME_BYTES].split(b"\0")[0].decode("ascii", "backslashreplace") for at in starts]
+    return dict(zip(map(str.strip, texts), counts))
 
 
 def ask_dcb(link):

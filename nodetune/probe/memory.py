@@ -3,7 +3,7 @@
 import os
 import re
 
-from . import read
+from . import read, smbios
 
 THP = "/sys/kernel/mm/transparent_hugepage"
 POOLS = "/sys/kernel/mm/hugepages"
@@ -30,6 +30,9 @@ def collect(names, step):
     step("fragmentation")
     for name, fact in _fragmentation():
         yield name, fact
+    if "modules" in names:
+        step("memory modules")
+        yield "modules", smbios.memory_modules()
     step("EDAC")
     for name, fact in _errors():
         yield "edac." + name, fact

@@ -48,6 +48,9 @@ def collect(names, step):
     yield "neighbours", read.file_fact("/proc/net/stat/arp_cache", _neighbours)
     for query in sorted(set(names) & set(ethtool.QUERIES)):
         yield query, read.each({name: _asked(name, query, step) for name in physical})
+    if "counters" in names:
+        step("counters of the drivers")
+        yield "counters", read.each({name: ethtool.ask_counters(name) for name in physical})
     if "dcb" in names:
         step("data centre bridging")
         yield "dcb", read.each({name: ethtool.ask_dcb(name) for name in physical if links[name]["type"] == "ethernet"})

@@ -51,6 +51,11 @@ def text(path, longest=LONGEST):
 
 
 def raw(path, longest=LONGEST):
+    """Return the exact content of a file as text. Raise OSError."""
+    return raw_bytes(path, longest).decode("utf-8", "backslashreplace")
+
+
+def raw_bytes(path, longest=LONGEST):
     """Return the exact content of a file. Raise OSError.
 
     Never wait on a pipe or a device, never read past `longest`.
@@ -69,7 +74,7 @@ def raw(path, longest=LONGEST):
             left -= len(part)
     finally:
         os.close(handle)
-    return b"".join(parts).decode("utf-8", "backslashreplace")
+    return b"".join(parts)
 
 
 def file_fact(path, parse=None):

@@ -22,6 +22,8 @@ PROPERTIES = (
     "DropInPaths",
     "ActiveEnterTimestamp",
     "TasksMax",
+    "NRestarts",
+    "ActiveEnterTimestampMonotonic",
 )
 UNLIMITED = ("infinity", "18446744073709551615")
 CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
@@ -103,8 +105,15 @@ def unit_fact(unit):
             "drop_ins": unit.get("DropInPaths", "").split(),
             "since": unit.get("ActiveEnterTimestamp", ""),
             "tasks_max": limit(unit.get("TasksMax", "infinity")),
+            "restarts": number(unit.get("NRestarts", "")),
+            "since_us": number(unit.get("ActiveEnterTimestampMonotonic", "")),
         }
     )
+
+
+def number(text):
+    """Return a number, or None where systemd does not tell (it counts restarts from version 235 on)."""
+    return int(text) if text.isdigit() else None
 
 
 def limit(text):

@@ -1,5 +1,9 @@
 """What the memory collector makes of a host's files."""
 
+import struct
+
+import pytest
+
 from nodetune.probe import memory
 
 MEMINFO = (
@@ -109,3 +113,37 @@ def test_no_edac_driver_is_absent_and_not_zero_errors(tree, collect):
     facts = seen(tree, collect, {MC + "/": None})
     assert facts["memory.edac.controllers"] == {"value": []}
     assert "absent" in facts["memory.edac.uncorrected"]
+
+
+def memory_device(slot, size, speed, extended=0, handle=0x1100):
+    """One structure of SMBIOS type 17, version 3.3."""
+    body = struct.pack("<BBHHHHHHBBBBBHH", 17, 0x5C, handle, 0x1000, 0xFFFE, 80, 64, size, 9, 0, 1, 2, 0x22, 0x80, 5600)
+    body += struct.pack("<BBBBBIH", 3, 4, 5, 6, 2, extended, speed)
+    return body.ljust(0x5C, b"\0") + slot.encode() + b"\0P0_Node0\0Maker\0Serial\0Tag\0Part\0\0"
+
+
+def test_memory_modules_are_read_from_the_firmware_table(tree, collect):
+    end = struct.pack("<BBH", 127, 4, 0xFFFF) + b"\0\0"
+    other = struct.pack("<BBH", 0, 26, 0).ljust(26, b"\0") + b"Vendor\0\0"
+    table = other + memory_device("A1", 0x7FFF, 4800, 65536) + memory_device("A2", 0, 0) + memory_device("B1", 32, 0)
+    root = tree({"/proc/meminfo": "MemTotal: 1 kB", "/sys/firmware/dmi/tables/": None})
+    (root / "sys/firmware/dmi/tables/DMI").write_bytes(table + end)
+    assert collect("memory", ["modules"])["memory.modules"]["value"] == [
+        {"slot": "A1", "bank": "P0_Node0", "type": 0x22, "size_mb": 65536, "speed_mts": 4800},
+        {"slot": "A2", "bank": "P0_Node0", "type": 0x22, "size_mb": 0, "speed_mts": None},
+        {"slot": "B1", "bank": "P0_Node0", "type": 0x22, "size_mb": 32, "speed_mts": None},
+    ]
+
+
+def test_slots_of_the_same_name_go_by_their_bank(tree, collect):
+    root = tree({"/proc/meminfo": "MemTotal: 1 kB", "/sys/firmware/dmi/tables/": None})
+    (root / "sys/firmware/dmi/tables/DMI").write_bytes(memory_device("DIMM 0", 1, 0) * 2)
+    found = collect("memory", ["modules"])["memory.modules"]["value"]
+    assert [each["slot"] for each in found] == ["P0_Node0 DIMM 0"] * 2
+
+
+@pytest.mark.parametrize("cut", [0, 3, 40, 95, 120])
+def test_a_damaged_firmware_table_is_no_reading(tree, collect, cut):
+    root = tree({"/proc/meminfo": "MemTotal: 1 kB", "/sys/firmware/dmi/tables/": None})
+    (root / "sys/firmware/dmi/tables/DMI").write_bytes(memory_device("A1", 16384, 4800)[:cut])
+    assert "absent" in collect("memory", ["modules"])["memory.modules"]

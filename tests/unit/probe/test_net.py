@@ -193,6 +193,26 @@ def test_driver_texts_end_at_their_zero_byte():
     }
 
 
+def test_the_drivers_own_counters_go_by_their_names(monkeypatch):
+    names = [b"rx_packets", b"rx_discards_phy", b"tx_pause_storm_warning_events ", b"rx_prio3_buf_discard"]
+    answers = {
+        ethtool.SET_INFO: struct.pack("=IIQI", ethtool.SET_INFO, 0, 1 << ethtool.STATISTICS, 4),
+        ethtool.STRINGS: bytes(12) + b"".join(name.ljust(32, b"\0") for name in names) + bytes(64),
+        ethtool.COUNTS: bytes(8) + struct.pack("=4Q", 10**12, 7, 8, 2**40) + bytes(64),
+    }
+    monkeypatch.setattr(ethtool, "_ioctl", lambda link, command, size, *words: answers[command])
+    assert ethtool.ask_counters("dat0") == {
+        "value": {"rx_discards_phy": 7, "tx_pause_storm_warning_events": 8, "rx_prio3_buf_discard": 2**40}
+    }
+    answers[ethtool.SET_INFO] = struct.pack("=IIQI", ethtool.SET_INFO, 0, 0, 0)
+    assert "absent" in ethtool.ask_counters("dat0")
+
+
+def test_a_link_without_counters_has_none():
+    assert "absent" in ethtool.ask_counters("lo")
+    assert "absent" in ethtool.ask_counters("no-such-link")
+
+
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.EOPNOTSUPP, "absent"), (errno.ENODEV, "absent"), (errno.EPERM, "unread")]
 )
@@ -202,6 +222,7 @@ def test_a_refusal_is_absent_only_where_there_is_nothing_to_tell(number, kind, m
 
     monkeypatch.setattr(ethtool, "_ioctl", refuse)
     assert kind in ethtool.ask("dat0", "rings")
+    assert kind in ethtool.ask_counters("dat0")
 
 
 def attribute(kind, content):

@@ -170,6 +170,13 @@ def test_a_device_that_fell_off_the_bus_does_not_answer(bus, collect):
     assert facts["pci.config"]["each"][GPU] == {"unread": "the device does not answer"}
 
 
+def test_a_virtual_function_answers_though_its_numbers_are_ones(bus, collect):
+    bus(NIC, config=b"\xff\xff\xff\xff" + configuration()[4:])
+    facts = collect("pci")
+    assert facts["pci.answers"]["each"][NIC] == {"value": True}
+    assert facts["pci.config"]["each"][NIC]["value"]["port"] == "endpoint"
+
+
 @pytest.mark.parametrize("endless", [0x100, 0x148])
 def test_a_capability_list_that_runs_in_circles_ends(bus, collect, endless):
     space = bytearray(configuration())

@@ -17,6 +17,8 @@ SubState=running
 DropInPaths=/etc/systemd/system/nvidia-persistenced.service.d/x.conf
 UnitFileState=enabled
 ActiveEnterTimestamp=Sat 2026-11-21 05:59:46 UTC
+ActiveEnterTimestampMonotonic=41000000
+NRestarts=3
 
 MainPID=0
 TasksMax=infinity
@@ -82,7 +84,13 @@ def test_a_unit_tells_its_state_flags_and_drop_ins(systemd, collect):
     unit = collect("services", ["nvidia-persistenced"])["services.nvidia-persistenced"]["value"]
     assert (unit["active"], unit["enabled"], unit["pid"], unit["tasks_max"]) == ("active", "enabled", 35, 28909)
     assert unit["exec"] == "/usr/bin/nvidia-persistenced --user nvpd --no-persistence-mode"
+    assert (unit["restarts"], unit["since_us"]) == (3, 41000000)
     assert unit["drop_ins"] == ["/etc/systemd/system/nvidia-persistenced.service.d/x.conf"]
+
+
+def test_an_old_systemd_does_not_count_restarts(systemd, collect):
+    systemd(UNITS.replace("NRestarts=3\n", ""))
+    assert collect("services", ["nvidia-persistenced"])["services.nvidia-persistenced"]["value"]["restarts"] is None
 
 
 def test_the_running_command_line_is_read_beside_the_unit(systemd, tree, collect):

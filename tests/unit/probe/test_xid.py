@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.probe import read, xid
+from nodetune.probe import kernel_log, read
 
 XID_79 = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
 
@@ -76,6 +76,48 @@ def test_nvswitch_errors_and_lost_gpus_are_told_apart(events):
     assert facts["xid.fallen_off_bus"]["value"][0]["bdf"] == "0000:3b:00.0"
 
 
+LOADING = "nvidia-nvlink: Nvlink Core is being initialized, major device number 510"
+LOADED = "NVRM: loading NVIDIA UNIX x86_64 Kernel Module  470.141.03"
+LOST = (
+    "NVRM: The NVIDIA GPU 0000:b3:00.0",
+    "NVRM: (PCI ID: 10de:20b0) installed in this system has",
+    "NVRM: fallen off the bus and is not responding to commands.",
+)
+
+
+@pytest.mark.parametrize("message", [LOST, ("\\x0a".join(LOST),)])
+def test_a_gpu_that_is_lost_while_the_driver_loads_is_told(events, message):
+    facts = events(XID_79, LOADING, *message, LOADED)
+    assert facts["xid.events"] == {"value": []}
+    assert [each["bdf"] for each in facts["xid.fallen_off_bus"]["value"]] == ["0000:b3:00.0"]
+
+
+def test_the_next_load_clears_a_gpu_lost_in_the_last_one(events):
+    assert events(LOADING, *LOST, LOADED, LOADING, LOADED)["xid.fallen_off_bus"] == {"value": []}
+    assert events(LOADING, *LOST, LOADED, LOADED)["xid.fallen_off_bus"] == {"value": []}
+
+
+REFUSED = "NVRM: nvAssertOkFailedNoLog: Assertion failed: Reset required [NV_ERR_RESET_REQUIRED] (0x00000062)"
+LIMITED = (
+    "NVRM: Rate limiting GSP RPC error prints for GPU at PCI:0000:9b:00 (printing 1 of every 30)."
+    "  The GPU likely needs to be reset."
+)
+
+
+def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
+    found = events(REFUSED, LIMITED)["xid.reset_required"]["value"]
+    assert [(each["bdf"], each["time"]) for each in found] == [("", 0.0), ("0000:9b:00.0", 1.0)]
+
+
+def test_a_recovery_clears_what_names_no_gpu(events):
+    recovered = (
+        "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
+    )
+    assert [each["bdf"] for each in events(REFUSED, LIMITED, recovered)["xid.reset_required"]["value"]] == [
+        "0000:9b:00.0"
+    ]
+
+
 def test_an_old_style_xid_is_read_too(events):
     assert events("NVRM: Xid (0000:03:00): 6, PE0001")["xid.events"]["value"][0]["xid"] == 6
 
@@ -113,4 +155,4 @@ def test_without_permission_it_says_what_it_needs(tree, collect, monkeypatch):
 
 def test_properties_of_a_record_are_not_messages():
     text = "4,1,1000000,-;NVRM: hello\n SUBSYSTEM=pci\n DEVICE=+pci:0000:3b:00.0\n"
-    assert list(xid._records(text)) == [(1, 1.0, "NVRM: hello")]
+    assert list(kernel_log._records(text)) == [(1, 1.0, "NVRM: hello")]

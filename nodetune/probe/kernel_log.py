@@ -1,0 +1,184 @@
+"""What the kernel itself logged since it booted: `kernel_log.*`, and the lines for other families (`lines`).
+
+The kernel's own buffer is read; what it no longer holds of this boot comes from the journal.
+"""
+
+import errno
+import functools
+import os
+import re
+
+from . import read
+
+KMSG = "/dev/kmsg"
+LONGEST_RECORD = 8192
+MOST_RECORDS = 200000
+MOST_EVENTS = 200
+JOURNAL_LINES = "20000"
+
+OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((.*?)\)")
+"""The kernel says `Memory cgroup out of memory` where only a job's own limit was reached."""
+CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(\w+)")
+HUNG = re.compile(r"INFO: task (.+:\d+) (?:<.*> )?blocked (?:in I/O wait )?for more than (\d+) seconds")
+MACHINE_CHECK = re.compile(
+    r"mce: \[Hardware Error\]: CPU (\d+): Machine Check(?: Exception)?: \w+ Bank (\d+): (\w{16})$"
+)
+UNCORRECTED = 1 << 61
+"""Bit of a bank's status register (MCi_STATUS.UC)."""
+DECODED = re.compile(
+    r"\[Hardware Error\]: (System Fatal error|Uncorrected, software \w+ error|Deferred error, no action required)"
+)
+FIRMWARE_SEVERITY = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (\w+)")
+FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section_type: (.+)$")
+"""Errors that the firmware reports. Those of an earlier boot (BERT) have no number in braces."""
+NVME = re.compile(
+    r"nvme (nvme\d+): (.*timeout, (?:aborting|reset controller|disable controller|completion polled)"
+    r"|controller is down; will reset|Device not ready; aborting|Disabling device after reset failure"
+    r"|Removing after probe failure)"
+)
+
+
+def collect(names, step):
+    try:
+        found, _ = lines(step)
+    except OSError as problem:
+        reason = unread(problem)
+        for name in FACTS:
+            yield name, reason
+        return
+    for name, read_from in FACTS.items():
+        yield name, read.value(list(read_from(found))[-MOST_EVENTS:])
+
+
+def unread(problem):
+    denied = problem.errno in (errno.EACCES, errno.EPERM)
+    return read.unread("the kernel log: " + (read.why(problem) if denied else str(problem.strerror or problem)))
+
+
+def oom_kills(found):
+    """Yield the processes that the kernel ended because the whole host had no memory left.
+
+    `scope` is NONE for that, CPUSET or MEMORY_POLICY where a process may use some NUMA nodes only; older kernels do not
+    tell (null).
+    """
+    scope = None
+    for seconds, text in found:
+        constraint, killed = CONSTRAINT.match(text), OOM.match(text)
+        if constraint:
+            scope = constraint.group(1)
+        elif killed:
+            yield {"time": seconds, "pid": int(killed.group(1)), "process": killed.group(2)[:64], "scope": scope}
+            scope = None
+
+
+def hung_tasks(found):
+    """Yield the tasks that waited in the kernel for too long, `name:pid`."""
+    for seconds, text in found:
+        hung = HUNG.match(text)
+        if hung:
+            yield {"time": seconds, "task": hung.group(1)[:64], "seconds": int(hung.group(2))}
+
+
+def machine_checks(found):
+    """Yield the hardware errors that nothing could correct."""
+    severity = {}
+    for seconds, text in found:
+        if "[Hardware Error]" not in text:
+            continue
+        check, decoded = MACHINE_CHECK.match(text), DECODED.search(text)
+        told, section = FIRMWARE_SEVERITY.match(text), FIRMWARE_SECTION.match(text)
+        if check and int(check.group(3), 16) & UNCORRECTED:
+            yield {"time": seconds, "text": "CPU {} bank {}: {}".format(*check.groups())}
+        elif decoded:
+            yield {"time": seconds, "text": decoded.group(1)}
+        elif told:
+            severity[told.group(1)] = told.group(2)
+        elif section and severity.get(section.group(1)) in ("recoverable", "fatal"):
+            yield {"time": seconds, "text": "{} ({})".format(section.group(2)[:64], severity[section.group(1)])}
+
+
+def nvme(found):
+    """Yield what the driver said of local NVMe controllers that did not answer in time."""
+    for seconds, text in found:
+        event = NVME.match(text)
+        if event:
+            yield {"time": seconds, "controller": event.group(1), "text": event.group(2)[:200]}
+
+
+FACTS = {"oom_kills": oom_kills, "hung_tasks": hung_tasks, "machine_checks": machine_checks, "nvme": nvme}
+
+
+@functools.lru_cache(maxsize=1)
+def lines(step):
+    """Return (seconds since boot, message) of every kernel line, and the source. Raise OSError.
+
+    Families that one child reads have the same `step`, and so the log is read once for all of them.
+    """
+    step(KMSG)
+    try:
+        records = _kmsg()
+    except OSError:
+        step("journalctl")
+        found = _journal()
+        if not found:
+            raise
+        return found, "journal"
+    found = [(seconds, text) for _, seconds, text in records]
+    if not records or records[0][0] == 0:
+        return found, "kernel buffer"
+    step("journalctl")
+    earlier = [line for line in _journal() if line[0] < found[0][0]]
+    return earlier + found, "journal and kernel buffer" if earlier else "kernel buffer"
+
+
+def _kmsg():
+    """Return (sequence number, seconds, message) of the kernel's buffer. Raise OSError."""
+    handle = os.open(read.ROOT + KMSG, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    records = []
+    try:
+        while len(records) < MOST_RECORDS:
+            try:
+                data = os.read(handle, LONGEST_RECORD)
+            except OSError as problem:
+                if problem.errno == errno.EPIPE:  # overwritten while we were reading: the next read continues after it
+                    continue
+                if problem.errno == errno.EAGAIN:
+                    break
+                raise
+            if not data:
+                break
+            records.extend(_records(data.decode("utf-8", "backslashreplace")))
+    finally:
+        os.close(handle)
+    return records
+
+
+def _records(text):
+    """Yield the records in the text: `6,123,4567890,-;message`, then lines of properties that begin with a space."""
+    for line in text.splitlines():
+        head, semicolon, message = line.partition(";")
+        fields = head.split(",")
+        if not semicolon or len(fields) < 3 or not all(field.isdigit() for field in fields[:3]):
+            continue
+        # The priority is facility * 8 + level: what programs write to the kernel's log has another facility than 0.
+        yield int(fields[1]), int(fields[2]) / 1e6, message if int(fields[0]) < 8 else ""
+
+
+def _journal():
+    """Return the journal's kernel lines of this boot; none if there is no journal or no permission."""
+    tool = read.find_tool("journalctl")
+    if tool is None:
+        return []
+    command = [tool, "-k", "-b", "-q", "--no-pager", "-o", "short-monotonic", "-n", JOURNAL_LINES]
+    try:
+        output = read.run(command)
+    except OSError:
+        return []
+    found = []
+    for line in output.splitlines():
+        record = re.match(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$", line)
+        if record:
+            found.append((float(record.group(1)), record.group(2)))
+        elif found and line.startswith(" "):  # a record of several lines
+            found[-1] = found[-1][0], found[-1][1] + " " + line.strip()
+    return found

@@ -1,0 +1,65 @@
+"""The driver's libraries on disk, without loading one: `libraries.nvidia`, by the name that programs load.
+
+An update or a power cut that stops half-way leaves links that lead nowhere and files that are empty or too short.
+"""
+
+import os
+import struct
+
+from . import kernel, read
+
+NAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
+CONTAINER = "/run/nvidia/driver/"
+"""The root of a driver container, whose absolute links lead elsewhere from here."""
+HEADER = struct.Struct("<4sBB10x16xQ14xHH")
+"""Of a 64-bit ELF file: magic, class, byte order, then place, size and number of the program headers."""
+SEGMENT = struct.Struct("<I4xQ16xQ")
+"""Of a program header: type, place and size in the file."""
+LOADED = 1
+MOST_SEGMENTS = 64
+MOST_BYTES = 1 << 40
+
+
+def collect(names, step):
+    step("the driver's libraries")
+    found = {}
+    for folder in sorted({read.real(folder) for folder in kernel.LIBRARY_FOLDERS if not folder.startswith(CONTAINER)}):
+        for name in NAMES:
+            path = os.path.join(folder, name)
+            if os.path.lexists(read.ROOT + path):
+                found[path] = read.tried(_library, path)
+    yield "nvidia", read.each(found) if found else read.absent("no library of the NVIDIA driver in the usual folders")
+
+
+def _library(path):
+    """Return {target, size, needed}: where the link leads, the file's size (null: no file), and what its header needs.
+
+    `needed` is null for what is no 64-bit ELF file.
+    """
+    target = read.real(path)
+    try:
+        handle = os.open(read.ROOT + target, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return read.value({"target": target, "size": None, "needed": None})
+    try:
+        return read.value({"target": target, "size": os.fstat(handle).st_size, "needed": _needed(handle)})
+    finally:
+        os.close(handle)
+
+
+def _needed(handle):
+    """Return the bytes that a file must have for the loader to map it, or None if it is no 64-bit ELF file."""
+    head = os.pread(handle, HEADER.size, 0)
+    if len(head) < HEADER.size:
+        return None
+    magic, width, order, place, size, count = HEADER.unpack(head)
+    if (magic, width, order) != (b"\x7fELF", 2, 1) or size < SEGMENT.size or place > MOST_BYTES:
+        return None
+    ends = [HEADER.size]
+    for number in range(min(count, MOST_SEGMENTS)):
+        entry = os.pread(handle, SEGMENT.size, place + number * size)
+        if len(entry) < SEGMENT.size:
+            return place + count * size
+        kind, start, length = SEGMENT.unpack(entry)
+        ends.append(start + length if kind == LOADED else 0)
+    return min(max(ends), MOST_BYTES)

@@ -1,0 +1,127 @@
+"""What the kernel logged of its own faults. The lines are of kernels 4.18 to 6.17."""
+
+import pytest
+
+from nodetune.probe import kernel_log, read
+
+
+@pytest.fixture
+def logged(tree, collect):
+    """Facts of a kernel log with these messages, one second apart."""
+
+    def run(*messages):
+        tree({"/dev/kmsg": "".join(f"3,{at},{at * 1000000},-;{text}\n" for at, text in enumerate(messages))})
+        return {name: fact["value"] for name, fact in collect("kernel_log").items()}
+
+    return run
+
+
+def test_a_healthy_log_has_no_faults(logged):
+    found = logged("Linux version 6.8.0", "mce: CPU0: Thermal monitoring enabled (TM1)", "nvme nvme0: 63/0/0 queues")
+    assert found == {f"kernel_log.{name}": [] for name in kernel_log.FACTS}
+
+
+def test_memory_that_ran_out_on_the_host_is_told_with_its_scope(logged):
+    found = logged(
+        "oom-kill:constraint=CONSTRAINT_NONE,nodemask=(null),cpuset=/,mems_allowed=0-1,global_oom,task=python3,pid=412",
+        "Out of memory: Killed process 412 (python3) total-vm:9000kB, anon-rss:8000kB, UID:1000 pgtables:1 oom_score_adj:0",
+        "oom-kill:constraint=CONSTRAINT_MEMORY_POLICY,nodemask=1,cpuset=/,task=a.out,pid=7",
+        "Out of memory: Killed process 7 (a.out) total-vm:9000kB",
+        "Out of memory: Kill process 9 (old) score 900 or sacrifice child",
+        "Killed process 9 (old) total-vm:9000kB, anon-rss:8000kB",
+    )["kernel_log.oom_kills"]
+    assert [(each["pid"], each["process"], each["scope"], each["time"]) for each in found] == [
+        (412, "python3", "NONE", 1.0),
+        (7, "a.out", "MEMORY_POLICY", 3.0),
+        (9, "old", None, 4.0),
+    ]
+
+
+def test_a_job_that_reached_its_own_limit_is_no_fault(logged):
+    found = logged(
+        "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),oom_memcg=/slurm/job_7,task=python3,pid=412",
+        "Memory cgroup out of memory: Killed process 412 (python3) total-vm:9000kB",
+    )
+    assert found["kernel_log.oom_kills"] == []
+
+
+def test_hung_tasks_are_told_with_name_and_time(logged):
+    found = logged(
+        "INFO: task kworker/u513:2:7711 blocked for more than 120 seconds.",
+        "INFO: task dd:456 blocked in I/O wait for more than 122 seconds.",
+        "INFO: task dd:456 is blocked on a mutex likely owned by task cp:9.",
+    )["kernel_log.hung_tasks"]
+    assert [(each["task"], each["seconds"]) for each in found] == [("kworker/u513:2:7711", 120), ("dd:456", 122)]
+
+
+def test_only_machine_checks_that_nothing_corrected_are_told(logged):
+    found = logged(
+        "mce: [Hardware Error]: Machine check events logged",
+        "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7: 8c00004000010090",
+        "mce: [Hardware Error]: CPU 3: Machine Check: 0 Bank 7: bd80000000100134",
+        "mce: [Hardware Error]: CPU 4: Machine Check Exception: 5 Bank 1: be00000000800400",
+        "[Hardware Error]: Corrected error, no action required.",
+        "[Hardware Error]: Deferred error, no action required.",
+        "[Hardware Error]: Uncorrected, software containable error.",
+    )["kernel_log.machine_checks"]
+    assert [each["text"] for each in found] == [
+        "CPU 3 bank 7: bd80000000100134",
+        "CPU 4 bank 1: be00000000800400",
+        "Deferred error, no action required",
+        "Uncorrected, software containable error",
+    ]
+
+
+def test_errors_of_the_firmware_are_told_by_severity_and_section(logged):
+    found = logged(
+        "{1}[Hardware Error]: Hardware error from APEI Generic Hardware Error Source: 4",
+        "{1}[Hardware Error]: event severity: corrected",
+        "{1}[Hardware Error]:   section_type: memory error",
+        "{2}[Hardware Error]: event severity: recoverable",
+        "{2}[Hardware Error]:  Error 0, type: recoverable",
+        "{2}[Hardware Error]:   section_type: memory error",
+        "[Hardware Error]: event severity: fatal",
+        "[Hardware Error]:   section_type: memory error",
+    )["kernel_log.machine_checks"]
+    assert [each["text"] for each in found] == ["memory error (recoverable)"]
+
+
+def test_nvme_timeouts_and_resets_are_told_by_controller(logged):
+    found = logged(
+        "nvme nvme3: I/O 114 QID 19 timeout, completion polled",
+        "nvme nvme3: I/O tag 114 (1072) opcode 0x2 (I/O Cmd) QID 19 timeout, aborting req_op:READ(0) size:4096",
+        "nvme nvme3: I/O 114 QID 19 timeout, reset controller",
+        "nvme nvme4: controller is down; will reset: CSTS=0xffffffff, PCI_STATUS=0x10",
+        "nvme nvme4: Abort status: 0x0",
+        "nvme nvme5: I/O tag 5 (1005) type 4 opcode 0x2 (I/O Cmd) QID 2 timeout",
+    )["kernel_log.nvme"]
+    assert [each["controller"] for each in found] == ["nvme3", "nvme3", "nvme3", "nvme4"]
+    assert found[-1]["text"] == "controller is down; will reset"
+
+
+def test_the_log_is_read_once_for_all_families_of_a_reader(tree, monkeypatch):
+    tree({"/dev/kmsg": "3,0,1000000,-;hello\n"})
+    reads = []
+    monkeypatch.setattr(kernel_log, "_kmsg", lambda: reads.append(1) or [(0, 1.0, "hello")])
+
+    class Report:
+        def step(self, text):
+            pass
+
+    report = Report()
+    assert kernel_log.lines(report.step) == kernel_log.lines(report.step) == ([(1.0, "hello")], "kernel buffer")
+    assert len(reads) == 1
+
+
+def test_a_record_of_several_lines_stays_one_in_the_journal(monkeypatch):
+    output = (
+        "[    2.000000] host kernel: NVRM: The NVIDIA GPU 0000:b3:00.0\n                 NVRM: fallen off the bus\n"
+    )
+    monkeypatch.setattr(read, "find_tool", lambda name: "/usr/bin/" + name)
+    monkeypatch.setattr(read, "run", lambda *_: output)
+    assert kernel_log._journal() == [(2.0, "NVRM: The NVIDIA GPU 0000:b3:00.0 NVRM: fallen off the bus")]
+
+
+def test_a_log_that_may_not_be_read_is_unread_for_every_fact(tree, collect):
+    tree({"/dev/": None})
+    assert {"unread"} == {kind for fact in collect("kernel_log").values() for kind in fact}
