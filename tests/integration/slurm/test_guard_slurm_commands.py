@@ -54,6 +54,13 @@ def drain_by_slurm(cluster, node):
     cluster.write_policy(node)
 
 
+def row(done, node):
+    """The line of a node in what status said."""
+    code, said = done
+    assert code == 0, said
+    return next(line for line in said.splitlines() if line.startswith(node))
+
+
 def health_check(cluster, node):
     environment = {"SLURMD_NODENAME": node, "SLURM_CONF": str(cluster.conf)}
     cluster.call(*cluster.inside(node), f"{guarded.HOME}/healthcheck", environment=environment)
@@ -137,15 +144,15 @@ def test_a_hold_is_the_guards_before_its_reason_is_written(cluster):
     drain_by_slurm(cluster, "n01")
     drain_by_hand(cluster, "n02", "Prolog error")
     job = json.loads(cluster.left("n01", "held.json"))["job"]
-    code, said = nodetune(cluster, "status")
-    assert code == 0, said
-    awaits = f"ours: Prolog error (job {job} was held; the next health check writes the reason): {LOST}"
-    assert awaits in said
-    assert "not ours: Prolog error" in next(line for line in said.splitlines() if line.startswith("n02"))
-    code, said = nodetune(cluster, "status", "n01", "--format", "json")
-    (node,) = documents.valid_by_its_own_word(said)["nodes"]
-    assert (node["reason"], node["guard"]["drain_is_ours"]) == ("Prolog error", True)
-    assert node["guard"]["held"] == {"job": job, "reason": LOST}
+    done = nodetune(cluster, "status")
+    awaits = f"  ours: Prolog error (job {job} was held; the next health check writes the reason): {LOST}"
+    assert row(done, "n01").endswith(awaits)
+    assert row(done, "n02").endswith("  not ours: Prolog error")
+    code, said = nodetune(cluster, "status", "--format", "json")
+    first, second, _ = documents.valid_by_its_own_word(said)["nodes"]
+    assert (first["reason"], first["guard"]["drain_is_ours"]) == ("Prolog error", True)
+    assert first["guard"]["held"] == {"job": job, "reason": LOST}
+    assert (second["guard"]["drain_is_ours"], second["guard"]["held"]) == (False, None)
     code, said = nodetune(cluster, "resume")
     assert code == 1
     assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy" in said
@@ -159,17 +166,17 @@ def test_a_hold_is_the_guards_before_its_reason_is_written(cluster):
 def test_a_drain_that_got_its_reason_is_no_more_awaiting_one(cluster):
     drain_by_slurm(cluster, "n01")
     health_check(cluster, "n01")
-    assert f"ours: {LOST}" in nodetune(cluster, "status", "n01")[1]
+    assert row(nodetune(cluster, "status"), "n01").endswith(f"  ours: {LOST}")
     cluster.run("scontrol", "update", "NodeName=n01", "State=RESUME")
     drain_by_hand(cluster, "n01", "Prolog error")  # within the two minutes: another prolog's
-    assert "not ours: Prolog error" in nodetune(cluster, "status", "n01")[1]
+    assert row(nodetune(cluster, "status"), "n01").endswith("  not ours: Prolog error")
 
 
 def test_on_the_node_itself_status_and_resume_need_no_login(cluster):
     drain_by_guard(cluster, "n01")
     words = [*cluster.inside("n01"), sys.executable, "-m", "nodetune", "guard"]
     code, said = cluster.call(*words, "status", "n01")
-    assert (code, f"ours: {LOST}" in said) == (0, True), said
+    assert row((code, said), "n01").endswith(f"  ours: {LOST}")
     cluster.control("n01")
     code, said = cluster.call(*words, "resume", "n01")
     assert (code, "n01: back in service" in said) == (0, True), said
