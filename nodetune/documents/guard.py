@@ -38,6 +38,7 @@ def _guard(guard: Guard) -> dict[str, Any]:
         "inconclusive_runs": guard.inconclusive_runs,
         "blind_runs": guard.inconclusive_runs,
         "drain_is_ours": guard.ours,
+        "held": {"job": guard.held[0], "reason": guard.held[1]} if guard.held else None,
     }
 
 

@@ -49,8 +49,10 @@ def _change(change: object) -> str:
 @click.argument("file", type=click.Path(path_type=Path))
 def validate(file: Path) -> None:
     """Validate a site file; errors include the line number."""
+    from nodetune.guard.deploy import gateable
+
     found = profile.read(file)
-    profile.resolve(profile.named(found.profile), found)
+    gateable.require(profile.resolve(profile.named(found.profile), found), found)
     click.echo(
         f"{file}: {len(found.checks)} overrides, {len(found.add)} site checks, {len(found.waivers)} waivers: valid"
     )

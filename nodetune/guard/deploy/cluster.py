@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterable
+import socket
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from nodetune.foundation import UserError
@@ -46,9 +47,23 @@ def _unfolded(text: str) -> list[str]:
         raise ClusterError(str(problem)) from None
 
 
-def targets(reach: ConnectionOptions, names: Iterable[str]) -> list[Target]:
-    """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError."""
-    wanted = set(names)
-    if reach.inventory is None:
-        reach = replace(reach, inventory=",".join(sorted(wanted)))
-    return [target for target in inventory.selected(reach) if target.name in wanted]
+def targets(reach: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Target]:
+    """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError.
+
+    Without an inventory, the node that this runs on is read without a connection: it need not accept its own login.
+    """
+    if reach.inventory is not None:
+        return [target for target in inventory.selected(reach) if target.name in nodes]
+    found = inventory.selected(replace(reach, inventory=",".join(sorted(nodes))))
+    return [_without_connection(reach, target) if _is_here(nodes[target.name]) else target for target in found]
+
+
+def _is_here(node: Node) -> bool:
+    here = socket.gethostname()
+    return bool(here) and node.hostname.partition(".")[0] == here.partition(".")[0]
+
+
+def _without_connection(reach: ConnectionOptions, target: Target) -> Target:
+    if reach.transport != "auto":
+        return target
+    return reach.applied_to(replace(inventory.this_host(), name=target.name))

@@ -14,9 +14,8 @@ from nodetune.guard.node import drain, records
 
 HEARTBEAT, COUNT = f"{RUN}/heartbeat", f"{RUN}/{records.COUNT}"
 NOTES = (f"{RUN}/{drain.NOTE}", f"{drain.KEPT}/{drain.NOTE}")
-
-
-FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, COUNT, POLICY, *NOTES))
+HELD, EXPLAINED = f"{RUN}/{records.HELD}", f"{RUN}/{drain.EXPLAINED}"
+FACTS = frozenset(f"file.{path}" for path in (HEARTBEAT, COUNT, POLICY, *NOTES, HELD, EXPLAINED))
 OLD = "blind"
 """The word of 0.1.0 for inconclusive: nodes with a guard of 0.1.0 report it."""
 
@@ -49,8 +48,10 @@ def data(facts: HostFacts, path: str) -> Mapping[str, Any]:
 
 
 def notes(facts: HostFacts) -> list[Mapping[str, Any]]:
-    """Return the node's records of the guard's drains."""
-    return [each for each in (data(facts, path) for path in NOTES) if each]
+    """Return the node's records of the guard's drains, and of a job that it held and Slurm drained for."""
+    explained = re.fullmatch(r"([0-9]{1,12})\s*", text(facts, EXPLAINED))
+    held = drain.awaiting(data(facts, HELD), int(explained[1]) if explained else 0)
+    return [each for each in (*(data(facts, path) for path in NOTES), held) if each]
 
 
 def last_run(facts: HostFacts) -> tuple[int, str, str] | None:

@@ -13,7 +13,7 @@ from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.foundation import UserError
-from nodetune.guard.deploy import archive, gres, install, policy
+from nodetune.guard.deploy import archive, gateable, gres, install, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.playbooks import NodeAnswer
 from nodetune.guard.node import policy as on_node
@@ -117,6 +117,7 @@ def policies(nodes: Sequence[GuardedNode], choice: Selection, given: Mapping[str
         names, _ = profile.matching(node.facts, choice.profiles or (choice.site.profile if choice.site else ()))
         if names not in resolved:
             resolved[names] = profile.resolve(names, choice.site)
+            gateable.require(resolved[names], choice.site)
         kept = {name: node.policy[name] for name in KEPT if name in node.policy}
         found[node.name] = _policy(resolved[names], node.name, {**kept, **given})
     return found

@@ -46,7 +46,7 @@ class PolicyError(UserError):
 
 @dataclass(frozen=True)
 class Drained:
-    """A node that the guard drained, according to its own notes; `policy` is the installed one (None: there is none)."""
+    """A node that the guard drained: the notes that tell so, and the installed policy (None: there is none)."""
 
     node: Node
     notes: tuple[Mapping[str, Any], ...]
@@ -56,8 +56,7 @@ class Drained:
     @property
     def blamed(self) -> set[str]:
         """The checks that it was drained for."""
-        mine = (each for each in self.notes if each.get("reason") == self.node.reason)
-        return {str(name) for each in mine for name in each.get("checks") or ()}
+        return {str(name) for each in self.notes for name in each.get("checks") or ()}
 
 
 @dataclass(frozen=True)
@@ -82,8 +81,8 @@ def look(node: Node, result: HostResult | None) -> Drained | Fate:
         return Fate(node.name, STAYS, "it is not in the inventory", INCOMPLETE)
     if result.facts is None:
         return Fate(node.name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
-    notes = tuple(node_state.notes(result.facts))
-    if not drain.ours(node, notes):
+    notes = tuple(drain.ours(node, node_state.notes(result.facts)))
+    if not notes:
         return Fate(node.name, STAYS, f"the node has no note of this drain ({plain_text.plain(node.reason, 80)})")
     try:
         return Drained(node, notes, *_policy(result.facts))

@@ -20,13 +20,14 @@ class Guard:
     """What a node that was reached reports.
 
     `installed`: version, profile, mode and act (empty: no policy); `last_run`: Unix seconds, job and verdict; `ours`:
-    whether the guard itself drained the node.
+    whether the guard drained the node; `held`: the job and the reason that its drain by Slurm does not have yet.
     """
 
     installed: Mapping[str, str] = field(default_factory=dict)
     last_run: tuple[int, str, str] | None = None
     inconclusive_runs: int = 0
     ours: bool = False
+    held: tuple[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,12 @@ def of(node: Node, result: HostResult | None) -> Status:
 
 def _guard(node: Node, facts: HostFacts) -> Guard:
     policy, last = node_state.data(facts, POLICY), node_state.last_run(facts)
+    notes = drain.ours(node, node_state.notes(facts)) if node.out_of_service else []
+    held = next((each for each in notes if drain.AWAITS in each), None)
     return Guard(
         {name: text.plain(str(policy.get(name, "")), 60) for name in TOLD} if policy else {},
         (last[0], text.plain(last[1], 20), text.plain(last[2], 60)) if last else None,
         node_state.inconclusive_runs(facts),
-        node.out_of_service and drain.ours(node, node_state.notes(facts)),
+        bool(notes),
+        (text.plain(str(held.get("job")), 20), text.plain(str(held.get("reason")), 200)) if held else None,
     )

@@ -21,9 +21,13 @@ PREFIX = "nodetune: "
 OF_SLURM = re.compile(r"(Prolog|Epilog) error$")
 CLOCKS_SECONDS = 120
 """By how much the node's clock and slurmctld's may differ, and how long a drain may be under way."""
+LATEST = 1 << 40
+"""Of a time in a note: some 30,000 years."""
 RECENT_SECONDS = 1800
 """How old a failure may be for its drain to be given its reason."""
 NOTE, EXPLAINED = "drained.json", "explained"
+AWAITS = "awaits_reason"
+"""Marks the note of a job that the guard held, and whose drain is Slurm's until it gets the guard's reason."""
 KEPT = "/var/lib/nodetune/guard"
 """A copy outside /run, which a reboot empties: a reboot is often what fixes the node."""
 
@@ -46,20 +50,39 @@ def notes(run: str) -> list[dict[str, Any]]:
 
 
 def claimed(node: Node) -> bool:
-    """Return whether the drain of the node has a reason of the guard's; the notes show whether it is the guard's."""
-    return "DRAIN" in node.state and node.reason.startswith(PREFIX)
+    """Return whether the drain of the node may be the guard's by its reason; the notes show whether it is."""
+    return "DRAIN" in node.state and (node.reason.startswith(PREFIX) or of_slurm(node))
 
 
-def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> bool:
-    """Return whether one of these notes has exactly the reason and time of the node's drain."""
-    return node.reason.startswith(PREFIX) and any(
-        each.get("node") == node.name and each.get("reason") == node.reason and _same_time(node, each) for each in told
-    )
+def of_slurm(node: Node) -> bool:
+    """Return whether Slurm drained the node by itself: its reason until the next health check gives the guard's."""
+    return bool(OF_SLURM.match(node.reason))
+
+
+def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Return those of the node's notes that tell of its drain; empty if it is not the guard's."""
+    return [
+        each for each in told if each.get("node") == node.name and _same_reason(node, each) and _same_time(node, each)
+    ]
+
+
+def _same_reason(node: Node, told: Mapping[str, Any]) -> bool:
+    """Return whether the note gives the node's reason, or tells of a job that was held and Slurm drained for."""
+    if of_slurm(node):
+        return "DRAIN" in node.state and told.get(AWAITS) is True
+    return node.reason.startswith(PREFIX) and told.get("reason") == node.reason
+
+
+def awaiting(record: Mapping[str, Any], explained: int) -> Mapping[str, Any]:
+    """Return the newest failure record as a note; empty if a drain has had its reason since (`explained`)."""
+    held = record.get("time")
+    return {**record, AWAITS: True} if isinstance(held, int) and held > explained else {}
 
 
 def _same_time(node: Node, told: Mapping[str, Any]) -> bool:
     stamp = told.get("time")
-    return isinstance(stamp, int) and node.since is not None and abs(node.since - stamp) <= CLOCKS_SECONDS
+    known = isinstance(stamp, int) and 0 <= stamp <= LATEST and node.since is not None
+    return known and abs(node.since - stamp) <= CLOCKS_SECONDS  # type: ignore[operator]
 
 
 def _data(path: str) -> dict[str, Any]:
@@ -110,7 +133,7 @@ def give_reasons(there: Slurm, run: str, name: str) -> str:
         return ""
     node = there.node(name)
     mine = [each for each in fresh if _same_time(node, each)]
-    if "DRAIN" not in node.state or not OF_SLURM.match(node.reason) or not mine or node.since is None:
+    if "DRAIN" not in node.state or not of_slurm(node) or not mine or node.since is None:
         return ""
     since = node.since
     record = min(mine, key=lambda each: abs(since - each["time"]))

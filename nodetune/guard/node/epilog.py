@@ -100,7 +100,7 @@ def _judged(
     reading = started.finish()
     until, uid = min(time.monotonic() + ENDING_SECONDS, asked.started + chosen.total * ENDING_SHARE), _uid()
     cards = decide.Cards(gating_checks.host_facts(reading.facts, reading.failed), job, listed)
-    left_behind = leftover_processes.only(reading.facts, job, uid, cards.of_job, until)
+    left_behind, processes = leftover_processes.of_job(reading.facts, job, uid, cards.of_job, until)
     killed = (
         [pid for pid in left_behind if leftover_processes.end(pid, job, uid)]
         if chosen.kill_leftovers and chosen.mode == "enforce"
@@ -108,7 +108,12 @@ def _judged(
     )
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
     host = gating_checks.host_facts(facts, reading.failed)
-    found = gating_checks.findings(checks, host, reading.failed)
+    of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
+    found = [  # other jobs' programs are no leftovers, and yet the node is not idle
+        finding
+        for check in checks
+        for finding in gating_checks.findings([check], of_job if check["id"] == IN_USE else host, reading.failed)
+    ]
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 

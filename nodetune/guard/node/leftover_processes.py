@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import signal
@@ -27,14 +28,17 @@ STEPD = re.compile(r"slurmstepd: \[(\d+)\.")
 ENDING_POLL = 0.05
 
 
-def only(facts: dict[str, Any], job: Job, uid: int | None, mine: Callable[[str], bool], until: float) -> list[int]:
-    """Keep in the facts the processes that the job left behind and that do not end by themselves; return them.
+def of_job(
+    found: Mapping[str, Any], job: Job, uid: int | None, mine: Callable[[str], bool], until: float
+) -> tuple[list[int], dict[str, Any]]:
+    """Return the processes that the job left behind and that do not end by themselves, and the facts with only those.
 
-    `mine` says of a GPU whether it is the job's: the epilog ignores other GPUs.
+    `mine` says of a GPU whether it is the job's: the epilog ignores other GPUs. The facts of the node stay as they are.
 
     A job has its GPUs exclusively: a compute process there is a leftover unless another job started it. A graphics
     process is one only if it is the user's (display servers are the system's).
     """
+    facts = {kind: copy.deepcopy(found[kind]) for kind in (COMPUTE, GRAPHICS) if kind in found}
     for kind in (COMPUTE, GRAPHICS):
         each = facts.get(kind, {}).get("each", {})
         each.update({gpu: {"value": []} for gpu, one in each.items() if "value" in one and not mine(gpu)})
@@ -43,7 +47,7 @@ def only(facts: dict[str, Any], job: Job, uid: int | None, mine: Callable[[str],
     lasting = _after_ending({each["pid"] for kind in (COMPUTE, GRAPHICS) for each in _processes(facts, kind)}, until)
     for kind in (COMPUTE, GRAPHICS):
         _leave(facts, kind, lambda process: process["pid"] in lasting)
-    return sorted(lasting)
+    return sorted(lasting), facts
 
 
 def end(pid: int, job: Job, uid: int | None) -> bool:

@@ -17,6 +17,9 @@ COUNT = "blind"
 UNCOUNTED = "uncounted"
 """A folder with an empty file for each of these runs that the entry had no room to count."""
 
+HELD = "held.json"
+"""The newest failure record once more, by a name that can be asked for from elsewhere."""
+
 WRITING = ".writing-"
 ABANDONED_SECONDS = 60.0
 
@@ -55,6 +58,10 @@ def _count(run: str) -> None:
 def keep(run: str, job: str, record: str) -> None:
     """Put a failure on record: what the entry looks for. Raise OSError."""
     write(os.path.join(run, FAILED, f"{job}.json"), record + "\n")
+    try:
+        write(os.path.join(run, HELD), record + "\n")
+    except OSError:
+        pass  # the failure is on record; only `guard status` has to wait for its reason
 
 
 def write(path: str, text: str) -> None:

@@ -32,7 +32,7 @@ class Node:
         head, _, reason = line.partition(" Reason=")
         fields = dict(word.split("=", 1) for word in head.split() if "=" in word)
         self.name, self.state = fields.get("NodeName", ""), fields.get("State", "")
-        self.address = fields.get("NodeAddr", self.name)
+        self.address, self.hostname = fields.get("NodeAddr", self.name), fields.get("NodeHostName", self.name)
         said = re.sub(r"\s+(Comment|Extra|ReservationName)=.*$", "", reason.strip())
         stamp = STAMP.search(said)
         self.reason = said[: stamp.start()] if stamp else said

@@ -45,6 +45,27 @@ def nodetune(cluster, *words):
     return done.returncode, done.stdout + done.stderr
 
 
+def drain_by_slurm(cluster, node):
+    """The guard holds a job and leaves the drain to Slurm; no health check has written its reason yet."""
+    cluster.write_policy(node, act="slurm")
+    cluster.control(node, "lost@0=1")
+    assert cluster.call("srun", "--gres=gpu:1", "-w", node, "true")[0]
+    cluster.wait_until(lambda: cluster.reason(node) == "Prolog error", f"{node} is drained by Slurm")
+    cluster.write_policy(node)
+
+
+def row(done, node):
+    """The line of a node in what status said."""
+    code, said = done
+    assert code == 0, said
+    return next(line for line in said.splitlines() if line.startswith(node))
+
+
+def health_check(cluster, node):
+    environment = {"SLURMD_NODENAME": node, "SLURM_CONF": str(cluster.conf)}
+    cluster.call(*cluster.inside(node), f"{guarded.HOME}/healthcheck", environment=environment)
+
+
 def drain_by_guard(cluster, node):
     cluster.control(node, "lost@0=1")
     assert cluster.call("srun", "--gres=gpu:1", "-w", node, "true")[0], (
@@ -117,6 +138,48 @@ def test_status_shows_whose_drains_there_are_and_how_the_guard_is(cluster):
     assert [nodes[name]["guard"]["drain_is_ours"] for name in cluster.nodes] == [True, False, False]
     assert nodes["n02"]["reason"] == "bad DIMM"
     assert nodes["n03"]["guard"]["inconclusive_runs"] == nodes["n03"]["guard"]["blind_runs"] == 1
+
+
+def test_a_hold_is_the_guards_before_its_reason_is_written(cluster):
+    drain_by_slurm(cluster, "n01")
+    drain_by_hand(cluster, "n02", "Prolog error")
+    job = json.loads(cluster.left("n01", "held.json"))["job"]
+    done = nodetune(cluster, "status")
+    awaits = f"  ours: Prolog error (job {job} was held; the next health check writes the reason): {LOST}"
+    assert row(done, "n01").endswith(awaits)
+    assert row(done, "n02").endswith("  not ours: Prolog error")
+    code, said = nodetune(cluster, "status", "--format", "json")
+    first, second, _ = documents.valid_by_its_own_word(said)["nodes"]
+    assert (first["reason"], first["guard"]["drain_is_ours"]) == ("Prolog error", True)
+    assert first["guard"]["held"] == {"job": job, "reason": LOST}
+    assert (second["guard"]["drain_is_ours"], second["guard"]["held"]) == (False, None)
+    code, said = nodetune(cluster, "resume")
+    assert code == 1
+    assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy" in said
+    assert "n02: stays drained: the node has no note of this drain (Prolog error)" in said
+    cluster.control("n01")
+    code, said = nodetune(cluster, "resume")
+    assert (code, "n01: back in service" in said) == (0, True), said
+    assert "DRAIN" in cluster.state("n02")
+
+
+def test_a_drain_that_got_its_reason_is_no_more_awaiting_one(cluster):
+    drain_by_slurm(cluster, "n01")
+    health_check(cluster, "n01")
+    assert row(nodetune(cluster, "status"), "n01").endswith(f"  ours: {LOST}")
+    cluster.run("scontrol", "update", "NodeName=n01", "State=RESUME")
+    drain_by_hand(cluster, "n01", "Prolog error")  # within the two minutes: another prolog's
+    assert row(nodetune(cluster, "status"), "n01").endswith("  not ours: Prolog error")
+
+
+def test_on_the_node_itself_status_and_resume_need_no_login(cluster):
+    drain_by_guard(cluster, "n01")
+    words = [*cluster.inside("n01"), sys.executable, "-m", "nodetune", "guard"]
+    code, said = cluster.call(*words, "status", "n01")
+    assert row((code, said), "n01").endswith(f"  ours: {LOST}")
+    cluster.control("n01")
+    code, said = cluster.call(*words, "resume", "n01")
+    assert (code, "n01: back in service" in said) == (0, True), said
 
 
 def test_a_node_that_slurm_does_not_know_is_one_line(cluster):

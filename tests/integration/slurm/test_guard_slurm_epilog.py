@@ -165,9 +165,10 @@ def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
     with subprocess.Popen(["sleep", "60"]) as left:
         process = {"pid": left.pid, "uid": 0}
         facts = {left_behind.COMPUTE: {"each": {"GPU0": {"value": []}, "GPU1": {"value": [process]}}}}
-        mine, others = copy.deepcopy(facts), copy.deepcopy(facts)
+        before = copy.deepcopy(facts)
         job = Job({"SLURM_JOB_ID": "7", "SLURM_JOB_GPUS": "1"})
-        assert left_behind.only(mine, job, 0, lambda gpu: gpu == "GPU1", 0) == [left.pid]
-        assert left_behind.only(others, job, 0, lambda gpu: gpu == "GPU0", 0) == []
-        assert others[left_behind.COMPUTE]["each"]["GPU1"] == {"value": []}
+        assert left_behind.of_job(facts, job, 0, lambda gpu: gpu == "GPU1", 0) == ([left.pid], facts)
+        pids, others = left_behind.of_job(facts, job, 0, lambda gpu: gpu == "GPU0", 0)
+        assert (pids, others[left_behind.COMPUTE]["each"]["GPU1"]) == ([], {"value": []})
+        assert facts == before, "whether the node is idle is judged by all of them"
         left.kill()

@@ -188,3 +188,30 @@ class Ended:
 
     def __repr__(self):
         return f"{self.code}: {self.said}"
+
+
+RECOVERY = """
+_field_values = nvmlDeviceGetFieldValues
+
+
+def nvmlDeviceGetFieldValues(handle, wanted):
+    import os
+    found = _field_values(handle, wanted)
+    run = os.environ.get("NODETUNE_NVML_RUN") or "/run/nodetune-nvml"
+    path = "%s/gpu%d/recovery_action" % (run, nvmlDeviceGetIndex(handle))
+    for each in found:
+        if each.fieldId == NVML_FI_DEV_GET_GPU_RECOVERY_ACTION and os.path.exists(path):
+            each.nvmlReturn, each.valueType = 0, NVML_VALUE_TYPE_UNSIGNED_INT
+            with open(path) as file:
+                each.value.uiVal = int(file.read())
+    return found
+"""
+DRAIN_AND_RESET = "4"
+
+
+def plant_recovery(folder):
+    """Let gpuN/recovery_action of the stand-in's folder tell what the driver asks for: its library has that recorded."""
+    path = folder / "pynvml.py"
+    path.write_text(path.read_text() + RECOVERY)
+    compileall.compile_file(path, quiet=1)
+    return folder

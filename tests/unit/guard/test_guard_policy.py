@@ -57,6 +57,26 @@ def test_a_critical_check_of_a_site_gates_only_if_the_site_says_so():
     assert "site-motd" in {check["id"] for check in made(said)["checks"]}
 
 
+OWN = {
+    "file": "{id: site-own, file: /etc/motd, accept: {matches: hello}, severity: critical%s}",
+    "sysctl": "{id: site-own, sysctl: vm.swappiness, accept: 1, severity: critical%s}",
+    "service": "{id: site-own, service: nvidia-persistenced, accept: enabled, severity: critical%s}",
+    "kernel_arg": "{id: site-own, kernel_arg: iommu, accept: pt, severity: critical%s}",
+}
+
+
+@pytest.mark.parametrize("kind", OWN)
+def test_no_kind_of_a_sites_own_check_gates_by_itself(kind):
+    def gates(more="", override=""):
+        data = made(f"add:\n  - {OWN[kind] % more}\n{override}")
+        return "site-own" in {check["id"] for check in data["checks"]}
+
+    assert not gates()
+    assert not gates(override="checks:\n  site-own: {severity: critical}\n")
+    assert not gates(more=", gate: false")
+    assert gates(more=", gate: true")
+
+
 def test_what_is_made_is_as_its_schema_says_and_is_read_back(write):
     site = """
 checks:

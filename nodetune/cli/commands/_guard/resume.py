@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -79,7 +79,7 @@ def _judged(
     looked = {name: decisions.look(node, probed.get(name)) for name, node in sorted(drained.items())}
     besides = decisions.needed(looked.values()) - judging.facts()
     if besides:  # a site's own checks, which this machine does not know
-        ours = [name for name, each in looked.items() if isinstance(each, Drained)]
+        ours = {name: drained[name] for name, each in looked.items() if isinstance(each, Drained)}
         probed |= _probed(ours, reach, replace(judging, besides=besides))
     return [
         (each, decisions.decide(each, probed[name]) if isinstance(each, Drained) else each)
@@ -87,8 +87,8 @@ def _judged(
     ]
 
 
-def _probed(names: Iterable[str], reach: ConnectionOptions, judging: Selection) -> dict[str, HostResult]:
-    targets = cluster.targets(reach, names)
+def _probed(nodes: Mapping[str, Node], reach: ConnectionOptions, judging: Selection) -> dict[str, HostResult]:
+    targets = cluster.targets(reach, nodes)
     return {each.host: each for each in _run.with_facts(targets, judging, reach)} if targets else {}
 
 
