@@ -24,6 +24,7 @@ class Measurement(worker.Worker):
         self.name = name
         self.seconds = seconds
         self.done = False
+        self.gpus = []
         self.errors_open = True
         self.said = b""
         self.to_tell = b""
@@ -133,6 +134,8 @@ def _measure(name, options, report):
         _without(report, "failed", "this host has not enough free memory for it")
     except Exception as problem:
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
+    if report.gpu_watch:
+        report.send("gpus", report.gpu_watch.told())
     report.send("done", None)
 
 
