@@ -3,7 +3,6 @@
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +11,7 @@ from nodetune.measurements import disk, gpu_others, gpus, others
 from nodetune.remote import payload
 from nodetune.verify import remote
 from tests.support.fake_pynvml import Replay, module
-from tests.support.verifying import Run, plan, planted
+from tests.support.verifying import Run, busy, plan, planted
 
 FORKS = """
 import os, time
@@ -28,22 +27,6 @@ def measure(options, report):
     os.waitpid(pids[0], 0)
     report.result("x", [1.0], "s")
 """
-LOOP = "open('/proc/self/comm', 'w').write('nt-busy-loop')\nprint(flush=True)\nwhile True: pass"
-
-
-@contextmanager
-def busy(count):
-    """Processes of somebody else that compute without end, all of them at work."""
-    found = [subprocess.Popen([sys.executable, "-c", LOOP], stdout=subprocess.PIPE) for _ in range(count)]
-    try:
-        for each in found:
-            each.stdout.readline()
-        yield [each.pid for each in found]
-    finally:
-        for each in found:
-            each.kill()
-            each.wait()
-            each.stdout.close()
 
 
 def done(tmp_path, monkeypatch, seconds=1.0):
