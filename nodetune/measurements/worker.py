@@ -79,10 +79,10 @@ class Measurement(worker.Worker):
         while True:
             if status is None:  # once it was taken in, its number may be another group's
                 worker.kill(os.killpg, self.pid)
+            status = reap(self.pid, status)
             left = [pid for pid in children(self.own) if pid not in but]
             for pid in left:
                 worker.kill(os.kill, pid)
-            status = reap(self.pid, status)
             if not left or time.monotonic() > end:
                 return status, left
             time.sleep(0.02)
@@ -101,7 +101,10 @@ def reap(wanted, status=None):
 
 
 def children(parent):
-    """Return the processes with this parent; with the subreaper set, orphans too."""
+    """Return the processes with this parent; with the subreaper set, orphans too.
+
+    Among them one that is dead while its threads still give back their memory: its CPU time is not known before that.
+    """
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -110,7 +113,7 @@ def children(parent):
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == parent and fields[0] != b"Z":
+            if int(fields[1]) == parent:
                 found.append(int(entry))
     return found
 

@@ -101,6 +101,36 @@ def test_a_kernel_that_tells_nothing_leaves_nothing_to_tell(monkeypatch):
     assert looks(monkeypatch, ([], []), (0.0, 1.0), ({}, {})) == {}
 
 
+HALF_DEAD = """
+import ctypes, os, threading, time
+def measure(options, report):
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        ctypes.CDLL(None).prctl(1, 0, 0, 0, 0)  # it need not die with its parent
+        threading.Thread(target=lambda: (os.write(write, b"x"), time.sleep(300))).start()
+        ctypes.PyDLL(None).pthread_exit(None)
+    os.read(read, 1)
+    while open("/proc/{}/stat".format(pid)).read().rpartition(")")[2].split()[0] != "Z":
+        time.sleep(0.01)
+    report.result("x", [pid], "s")
+"""
+
+
+def test_a_measurement_is_over_when_the_last_thread_of_all_it_started_is(tmp_path, monkeypatch):
+    """The kernel sums up the CPU time of a process when its last thread has ended; until then it would be that of others."""
+    monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, halfdead=HALF_DEAD))
+    run = Run(plan("halfdead"))
+    try:
+        (event,) = (each for each in run.all().events if "done" in each)
+        assert event["done"]["left"] == []
+        with pytest.raises(ProcessLookupError):
+            os.kill(int(run.records()[0]["samples"][0]), 0)
+    finally:
+        run.close()
+
+
 # GPUs
 
 
