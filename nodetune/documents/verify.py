@@ -72,6 +72,7 @@ def _host(proof: HostVerification, asked: str, wanted: Wanted) -> dict[str, Any]
         + [_unmeasured(each) for each in proof.unmeasured],
         "findings": [_finding(each) for each in proof.findings],
         "notes": list(proof.notes),
+        "others": {name: list(each) for name, each in proof.others.items()},
     }
 
 

@@ -39,7 +39,10 @@ Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
 
 @dataclass(frozen=True)
 class HostVerification:
-    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure."""
+    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure.
+
+    `others`: what others did there each time that a measurement ran, as the host tells it (nodetune/measurements/others.py).
+    """
 
     host: str
     state: str = "ok"
@@ -50,6 +53,7 @@ class HostVerification:
     findings: tuple[VerifyFinding, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    others: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
 
     @property
     def statuses(self) -> list[str]:
@@ -177,7 +181,10 @@ class VerifyRun:
             else:
                 self._add(host, unmeasured=[found])
         if "done" in event and isinstance(event["done"].get("others"), Mapping):
-            self._others[host, str(event["done"].get("measurement"))] = event["done"]["others"]
+            name, told = str(event["done"].get("measurement")), event["done"]["others"]
+            self._others[host, name] = told
+            before = self._proofs[host].others
+            self._add(host, others={**before, name: (*before.get(name, ()), told)})
         for kind in ("step", "note"):
             if kind in event:
                 text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"

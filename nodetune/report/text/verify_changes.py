@@ -34,7 +34,7 @@ def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
 
 
 def _cells(change: FigureChange, single: bool) -> list[str | Text]:
-    """Return one line: medians and what they changed by. How sure that is stands in the status; the interval in the JSON."""
+    """Return one line: medians and what they changed by. The status says whether it is sure, the JSON has the interval."""
     subject = change.before.subject if single else f"{change.before.host} {change.before.subject}"
     return [
         Text(change.status, STYLES[change.status]),

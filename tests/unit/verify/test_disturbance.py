@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 
+import jsonschema
 import pytest
 from rich.console import Console
 
@@ -21,6 +22,7 @@ from nodetune.verify.evaluate import judge
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
 from nodetune.verify.suites import Wanted
 from tests.support import verify_records as records
+from tests.unit.verify.test_verify_report import schema
 from tests.unit.verify.test_verify_run import idle
 
 PYTHON = {"name": "python3", "pid": 71, "cpu": 0.41}
@@ -224,6 +226,8 @@ def test_a_result_keeps_what_disturbed_each_run(prove, tmp_path):
     wanted = replace(WANTED, runs=2)
     proofs = prove(records.Player(others={"gpu1": [LOADED, {}]}, gpu1=[records.whole()]), wanted=wanted)
     document = documents_verify.document(proofs, wanted, "")
+    jsonschema.Draft202012Validator(schema("verify")).validate(document)
+    assert document["hosts"][0]["others"] == {"memory": [LOADED, {}]}
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document))
     assert {each.disturbed for each in documents_verify.read(path)} == {(WHY, "")}
