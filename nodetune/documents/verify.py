@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,7 @@ def _host(proof: HostVerification, asked: str, wanted: Wanted) -> dict[str, Any]
         + [_unmeasured(each) for each in proof.unmeasured],
         "findings": [_finding(each) for each in proof.findings],
         "notes": list(proof.notes),
+        "others": {name: list(each) for name, each in proof.others.items()},
     }
 
 
@@ -85,6 +87,7 @@ def _verdict(verdict: Verdict, asked: str, wanted: Wanted) -> dict[str, Any]:
         "unit": figure.unit,
         "better": figure.better,
         "runs": [list(run) for run in figure.runs],
+        "disturbed": list(figure.run_disturbances),
         "about": dict(figure.about),
         "expected": _expectation(verdict.expected),
         "limit": _limit(verdict.limit, verdict.fraction),
@@ -118,12 +121,13 @@ def _finding(found: VerifyFinding) -> dict[str, Any]:
 
 
 def kept(proofs: Iterable[HostVerification], unproven: bool = True) -> dict[str, Any]:
-    """Return the document of a baseline: all figures measured here that are not below a target.
+    """Return the document of a baseline: all figures measured here that are not below a target, of undisturbed hosts.
 
     `unproven`: whether also those that were compared with nothing.
     """
     good = (PASS, UNKNOWN) if unproven else (PASS,)
-    every = [(proof.machine, each.figure) for proof in proofs for each in proof.verdicts if each.status in good]
+    calm = [proof for proof in proofs if not proof.disturbed]
+    every = [(proof.machine, each.figure) for proof in calm for each in proof.verdicts if each.status in good]
     return {**head(baseline.SCHEMA), "figures": baseline.document(every)}
 
 
@@ -159,10 +163,16 @@ def _figures(host: Mapping[str, Any]) -> Iterator[Figure]:
     name, given = text.plain(host.get("name", "")), host.get("measurements")
     for each in given if isinstance(given, list) else ():
         runs = each.get("runs") if isinstance(each, dict) else None
-        for run in runs if isinstance(runs, list) else ():
+        for number, run in enumerate(runs if isinstance(runs, list) else ()):
             found = figures.read(name, {**each, "samples": run})
             if isinstance(found, Figure):
-                yield found
+                yield replace(found, disturbed=(_disturbed(each, number),))
+
+
+def _disturbed(measured: Mapping[str, Any], number: int) -> str:
+    """Return what disturbed that run; older results do not tell."""
+    told = measured.get("disturbed")
+    return text.plain(told[number]) if isinstance(told, list) and number < len(told) else ""
 
 
 def compared(changes: Sequence[FigureChange]) -> dict[str, Any]:
@@ -180,9 +190,11 @@ def compared(changes: Sequence[FigureChange]) -> dict[str, Any]:
                 "unit": each.before.unit,
                 "before": each.before.value,
                 "after": each.after.value,
-                "runs": [len(each.before.runs), len(each.after.runs)],
+                "runs": [len(each.before.by_run), len(each.after.by_run)],
+                "disturbed": [each.before.lost, each.after.lost],
                 "status": each.status,
                 "change": each.change,
+                "shift": each.shift,
                 "interval": list(each.interval) if each.interval else None,
                 "smallest_seen": each.smallest,
             }

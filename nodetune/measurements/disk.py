@@ -5,7 +5,8 @@ What: metrics `write` and `read` (GB/s, blocks of 1 MiB), `random_read` (thousan
 How: only in a folder that was named (option `dir`), in a file that has no name from the moment it is made, so that
 nothing is left however this ends. At most a tenth of the free space is used; the file is written in full before anything
 is read. Raw devices are never touched.
-Statistic: the median of the repeats, each of SECONDS_A_RUN.
+Statistic: the median of the repeats, each of SECONDS_A_RUN. about["others_io"]: the share of what the device moved
+meanwhile that was not for this measurement.
 Manually: fio --name=x --directory=DIR --size=4G --direct=1 --rw=read --bs=1M --iodepth=16 --ioengine=libaio --runtime=5
 --time_based --numjobs=4 --group_reporting
 """
@@ -14,7 +15,9 @@ import errno
 import json
 import os
 import re
+import resource
 
+from nodetune.onhost import files
 from . import report as reporting
 from . import tool
 
@@ -55,7 +58,9 @@ def measure(options, report):
         about.update(mount_of(folder))
         for metric in ("write", "read", "random_read"):
             report.step("{} in {}".format(metric, folder))
-            _tell(report, folder, metric, [run.sample(metric) for _ in range(int(options.get("repeats", 3)))], about)
+            before = blocks(folder)
+            samples = [run.sample(metric) for _ in range(int(options.get("repeats", 3)))]
+            _tell(report, folder, metric, samples, dict(about, **share_of_others(before, blocks(folder))))
     finally:
         os.close(handle)
 
@@ -118,6 +123,28 @@ def mount_of(folder):
             if inside and len(place) >= len(best[0]):
                 best = place, {"device": device, "file_system": kind}
     return best[1]
+
+
+def blocks(folder):
+    """Return (blocks of 512 bytes that the folder's device has moved, those that our programs have), or None.
+
+    Not known where the file system lies on several devices, or on none of this host.
+    """
+    number = os.stat(folder).st_dev
+    ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+    for line in files.text("/proc/diskstats").splitlines():
+        fields = line.split()
+        if fields[:2] == [str(os.major(number)), str(os.minor(number))]:
+            return int(fields[5]) + int(fields[9]), ours.ru_inblock + ours.ru_oublock
+    return None
+
+
+def share_of_others(before, after):
+    """Return {"others_io": the share of what the device moved that was not ours}; nothing where it is not known."""
+    if before is None or after is None or after[0] <= before[0]:
+        return {}
+    moved, ours = after[0] - before[0], after[1] - before[1]
+    return {"others_io": round(max(0.0, 1.0 - ours / moved), 3)}
 
 
 class Fio:

@@ -124,14 +124,13 @@ class Watch(threading.Thread):
 
 def sample(seen):
     """Read a GPU once: None for what NVML does not report."""
-    reasons = seen.ask("nvmlDeviceGetCurrentClocksEventReasons")
     rates = seen.ask("nvmlDeviceGetUtilizationRates")
     return {
         "clock_mhz": seen.ask("nvmlDeviceGetClockInfo", SM_CLOCK),
         "power_w": _watts(seen.ask("nvmlDeviceGetPowerUsage")),
         "temperature_c": seen.ask("nvmlDeviceGetTemperature", 0),
         "utilisation": None if rates is None else rates.gpu,
-        "reasons": seen.ask("nvmlDeviceGetCurrentClocksThrottleReasons") if reasons is None else reasons,
+        "reasons": seen.event_reasons(),
     }
 
 

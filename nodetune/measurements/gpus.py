@@ -9,15 +9,16 @@ import os
 import threading
 
 from nodetune.onhost import nvml as onhost
-from . import cuda, cuda_gpu, numa
+from . import cuda, cuda_gpu, gpu_others, numa
 from . import report as reporting
 
 DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 
 
-def opened(options, report):
+def opened(options, report, watched=True):
     """Return the GPUs to measure, with contexts. Report those that cannot be opened, and leave them out.
 
+    `watched`: whether to tell who else computes on them meanwhile.
     `options["gpus"]` has the numbers or names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError
     if a wanted GPU does not exist.
     """
@@ -26,7 +27,11 @@ def opened(options, report):
     found = _named(cuda_gpu.devices(driver), known(report))
     wanted = _wanted(options.get("gpus"), found)
     usable = [gpu for gpu in wanted if not _partitioned(gpu, report)]
+    watch = gpu_others.Watch([gpu.seen for gpu in usable]) if watched else None
     _open(usable, report)
+    if watch:
+        watch.start()
+        report.gpu_watch = watch
     return [gpu for gpu in usable if gpu.context is not None]
 
 
@@ -83,8 +88,18 @@ class Seen:
 
     def users(self):
         """Describe the other processes that compute here: `: used by process 71 (python3, 120 GiB)`."""
-        found = [each for each in self.ask("nvmlDeviceGetComputeRunningProcesses") or [] if each.pid != os.getpid()]
-        return ": used by " + ", ".join(_process(each.pid, each.usedGpuMemory) for each in found) if found else ""
+        found = [words for pid, words in self.computing().items() if pid != os.getpid()]
+        return ": used by " + ", ".join(found) if found else ""
+
+    def computing(self):
+        """Return {process id: the process in words} of all that compute here."""
+        found = self.ask("nvmlDeviceGetComputeRunningProcesses") or []
+        return {each.pid: _process(each.pid, each.usedGpuMemory) for each in found}
+
+    def event_reasons(self):
+        """Return the mask of what holds the clocks down now (onhost.nvml.EVENT_REASONS), or None."""
+        found = self.ask("nvmlDeviceGetCurrentClocksEventReasons")
+        return self.ask("nvmlDeviceGetCurrentClocksThrottleReasons") if found is None else found
 
 
 def _process(pid, used):

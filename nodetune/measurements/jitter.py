@@ -29,6 +29,7 @@ ORDER = 20
 SUITES = {"full": {}}
 TOLERANCE = {"": {"peers": 900, "baseline": 400, "drift": 50}}
 SUSPECT = "what else runs on {subject}: interrupts, daemons, a hypervisor"
+FINDS_OTHERS = True
 SECONDS_A_SAMPLE = 1.0
 GAP = 3.0
 MOST_KEPT = 50000

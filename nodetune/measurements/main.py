@@ -4,9 +4,10 @@ A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG":
 "group": {"hosts": [names], "self": index}, "run": an id that the hosts of one run share}.
 Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts": [names], "of": [for each host: which plan]}.
 Said while it runs, in this order for each measurement (see `report` for what a measurement says itself):
-{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, and
-at last {"end": {…}}. Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the
-"plan" whose group it is for.
+{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, with what
+`others` did meanwhile (others.py), and at last {"end": {…}}.
+Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the "plan" whose group it
+is for.
 """
 
 import importlib
@@ -18,8 +19,8 @@ import time
 
 from nodetune.onhost import one_reader
 from nodetune.onhost.worker import prctl
+from . import others, worker
 from . import report as reporting
-from . import worker
 
 MARK = "ntverify:"
 TURN_SECONDS = 3.0
@@ -88,6 +89,7 @@ class Supervisor:
         name, seconds = item["name"], item.get("seconds") or deadline_of(item["name"])
         start = time.monotonic()
         self._say("step", name, "starting")
+        watch = others.Watch()
         running = worker.Measurement(name, item.get("options") or {}, seconds, self._group)
         try:
             for message in self._kept():
@@ -98,7 +100,9 @@ class Supervisor:
             status, left = running.end_all(self._stuck)
         self._stuck += left
         self._finish(running, status, left)
-        self._channel.say({"done": {"measurement": name, "seconds": round(time.monotonic() - start, 3), "left": left}})
+        seen = dict({} if left else watch.seen(), gpus=running.gpus)
+        done = {"measurement": name, "seconds": round(time.monotonic() - start, 3), "left": left, "others": seen}
+        self._channel.say({"done": done})
 
     def _round(self, running):
         """Transfer what is ready, in both directions. Return False when the measurement is over."""
@@ -124,6 +128,8 @@ class Supervisor:
                 self._record(content)
             elif kind == "tell":
                 self._tell(content["topic"], content["data"])
+            elif kind == "gpus":
+                running.gpus = content
             elif kind == "done":
                 running.done = True
             else:

@@ -61,6 +61,7 @@ def measure(options, report):
         nccl_tests.run(asked, options, report)
         return
     here = look_around(asked, report)
+    report.send("gpus", here["others"])
     chosen = chosen_gpus(options.get("gpus"), here["gpus"])
     free = least(here["free"][name] for name in chosen)
     places = meet({"gpus": len(chosen), "nccl": here["nccl"], "free": free}, report)

@@ -12,7 +12,7 @@ import os
 import struct
 import time
 
-from . import cuda, cuda_gpu, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import cuda, cuda_gpu, gpu_others, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
@@ -61,7 +61,9 @@ def look_around(options, out):
     names = sorted(free, key=lambda name: int(name[3:]))
     if not names:
         raise reporting.SkipError("MIG is on: NCCL does not work between MIG instances")
-    tell.say("found", {"gpus": names, "nccl": nccl.version, "library": nccl.path, "free": free})
+    others = gpu_others.Watch(each for each in devices if each.name in free).told()
+    found = {"gpus": names, "nccl": nccl.version, "library": nccl.path, "free": free, "others": others}
+    tell.say("found", found)
 
 
 def take_part(job, out, given):
@@ -111,7 +113,8 @@ class Rank:
 
     def prepare(self):
         """Take the GPU and its memory. Raise MeasurementError."""
-        found = gpus.opened({"gpus": [self.job["gpu"]], "libcuda": self.job.get("libcuda")}, self.tell)
+        asked = {"gpus": [self.job["gpu"]], "libcuda": self.job.get("libcuda")}
+        found = gpus.opened(asked, self.tell, watched=False)  # the other ranks are there too
         if not found:
             raise reporting.MeasurementError(self.tell.problem)
         self.gpu = found[0]

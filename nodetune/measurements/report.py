@@ -32,7 +32,8 @@ class Report:
     """Given to each measurement. Threads of one process may share it; forked processes must not.
 
     `hosts` are the names of the hosts of the run and `self` is this one's index; a run on its own has one host.
-    `since` is a monotonic time, `seconds` how long after it the process is killed.
+    `since` is a monotonic time, `seconds` how long after it the process is killed. `gpu_watch` is the gpu_others.Watch of
+    the GPUs that it has taken.
     """
 
     def __init__(self, measurement, out, told=None, group=None, seconds=3600.0):
@@ -41,6 +42,7 @@ class Report:
         self.self = int((group or {}).get("self", 0))
         self.since = time.monotonic()
         self.seconds = seconds
+        self.gpu_watch = None
         self._out = out
         self._told = told
         self._lock = threading.Lock()

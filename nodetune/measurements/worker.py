@@ -24,6 +24,7 @@ class Measurement(worker.Worker):
         self.name = name
         self.seconds = seconds
         self.done = False
+        self.gpus = []
         self.errors_open = True
         self.said = b""
         self.to_tell = b""
@@ -78,10 +79,10 @@ class Measurement(worker.Worker):
         while True:
             if status is None:  # once it was taken in, its number may be another group's
                 worker.kill(os.killpg, self.pid)
+            status = reap(self.pid, status)
             left = [pid for pid in children(self.own) if pid not in but]
             for pid in left:
                 worker.kill(os.kill, pid)
-            status = reap(self.pid, status)
             if not left or time.monotonic() > end:
                 return status, left
             time.sleep(0.02)
@@ -100,7 +101,10 @@ def reap(wanted, status=None):
 
 
 def children(parent):
-    """Return the processes with this parent; with the subreaper set, orphans too."""
+    """Return the processes with this parent; with the subreaper set, orphans too.
+
+    Among them one that is dead while its threads still give back their memory: its CPU time is not known before that.
+    """
     found = []
     for entry in os.listdir("/proc"):
         if entry.isdigit():
@@ -109,7 +113,7 @@ def children(parent):
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue
-            if int(fields[1]) == parent and fields[0] != b"Z":
+            if int(fields[1]) == parent:
                 found.append(int(entry))
     return found
 
@@ -133,6 +137,8 @@ def _measure(name, options, report):
         _without(report, "failed", "this host has not enough free memory for it")
     except Exception as problem:
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
+    if report.gpu_watch:
+        report.send("gpus", report.gpu_watch.told())
     report.send("done", None)
 
 

@@ -97,6 +97,7 @@ def proved(proof: HostVerification) -> StageResult:
         return failed(f"below target: {'; '.join(short[:4])}{' …' if len(short) > 4 else ''}", TOO_SLOW)
     if code:
         missing = [f"{each.measurement}: {each.reason}" for each in proof.unmeasured if each.status == NOT_MEASURED]
+        missing += [f"{name} is below target, but disturbed: {why}" for name, why in proof.disturbed]
         return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
     return StageResult(DONE, f"{len(proof.verdicts)} figures{unproven([proof])}")
 

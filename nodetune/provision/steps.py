@@ -219,6 +219,9 @@ class Steps:
         document = documents_verify.kept(proofs, unproven=False)
         if not any(each.verdicts for each in proofs):
             return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
+        if not document["figures"] and any(each.disturbed for each in proofs):
+            name, why = next(each.disturbed[0] for each in proofs if each.disturbed)
+            return dict.fromkeys(hosts, failed(f"{path} is not written: during {name} {why}", INCOMPLETE))
         if not document["figures"]:
             good = f"if the hardware is good: nodetune verify --save-baseline {path}"
             why = f"{path} is not written, because no figure has a reference; {good}"

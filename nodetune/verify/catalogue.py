@@ -32,6 +32,7 @@ class Measurement:
     size_matters: bool = False
     sizes: tuple[int, ...] = ()
     all_pairs_seconds: float | None = None
+    finds_others: bool = False
 
     def item(self, suite: str) -> dict[str, Any]:
         """Return the measurement as one line of a plan, with the options and the deadline of that suite."""

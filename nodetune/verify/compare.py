@@ -5,8 +5,9 @@ sides are compared by the exact Mann-Whitney test turned round into the Hodges-L
 sides, by ratio, that the test does not refuse at LEVEL. It assumes no distribution, needs no table and no random number;
 scipy has the same behind 100 MB, which a tool on a login node should not need for fifteen lines.
 
-A change is called real when that interval excludes none and the shift is larger than what such figures drift from day to
-day (TOLERANCE of the measurement). The smallest change that the repeats could have seen is the width of the interval plus twice the
+A change is called real when that interval excludes none, and when the shift and the change of the medians, which is what
+people are shown, are both larger than what such figures drift from day to day (TOLERANCE of the measurement). Disturbed
+runs do not count. The smallest change that the repeats could have seen is the width of the interval plus twice the
 drift: of two sides that showed nothing, one that were worse by so much would have been seen for certain.
 """
 
@@ -32,14 +33,23 @@ BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
 
 @dataclass(frozen=True)
 class FigureChange:
-    """One figure before and after. Changes are fractions: -0.05 is five per cent less, better or worse by its kind."""
+    """One figure before and after. Changes are fractions: -0.05 is five per cent less, better or worse by its kind.
+
+    `change` is what the two medians say. `shift` and `interval` are those of Hodges and Lehmann.
+    """
 
     before: Figure
     after: Figure
     status: str
     change: float
+    shift: float | None = None
     interval: tuple[float, float] | None = None
     smallest: float | None = None
+
+    @property
+    def lost(self) -> int:
+        """How many runs do not count because others disturbed them."""
+        return self.before.lost + self.after.lost
 
 
 @cache
@@ -79,6 +89,8 @@ def compare(before: Iterable[Figure], after: Iterable[Figure]) -> list[FigureCha
 def _change(before: Figure, after: Figure) -> FigureChange:
     change = after.value / before.value - 1 if before.value else 0.0
     early, late = before.by_run, after.by_run
+    if before.disturbance or after.disturbance:
+        return FigureChange(before, after, UNSURE, change)
     if min(len(early), len(late)) < FEWEST or min(*early, *late) <= 0:
         return FigureChange(before, after, UNSURE, change)
     found = shift([math.log(value) for value in early], [math.log(value) for value in late])
@@ -86,10 +98,10 @@ def _change(before: Figure, after: Figure) -> FigureChange:
         return FigureChange(before, after, UNSURE, change)
     drift = reference.tolerance(before.measurement, before.metric, "drift")
     middle, low, high = (math.expm1(each) for each in found)
-    real = (low > 0 or high < 0) and abs(middle) > drift
-    worse = middle * before.sign < 0
+    real = (low > 0 or high < 0) and min(abs(middle), abs(change)) > drift and change * middle > 0
+    worse = change * before.sign < 0
     status = (WORSE if worse else BETTER) if real else SAME
-    return FigureChange(before, after, status, middle, (low, high), smallest(found, drift, before.sign))
+    return FigureChange(before, after, status, change, middle, (low, high), smallest(found, drift, before.sign))
 
 
 def smallest(found: tuple[float, float, float], drift: float, sign: int) -> float:

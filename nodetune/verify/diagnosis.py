@@ -14,6 +14,9 @@ from nodetune.verify.model import PASS, SHORT, Figure, Verdict
 from nodetune.verify.suites import Wanted
 
 GPU = re.compile(r"GPU\d+")
+OF_HYPERVISOR = (
+    "no part of this virtual machine: where its hypervisor puts CPUs and memory, or what else runs on that server"
+)
 
 
 def gpus(subject: str) -> list[str]:
@@ -39,6 +42,8 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
     if len(alike) > 1 and all(each.status == SHORT for each in alike):
         return _all_alike(short.figure, len(alike), machine)
     name, subject = short.figure.measurement, short.figure.subject
+    if name == "memory" and machine.virtual:
+        return OF_HYPERVISOR
     if name == "gpu_copy":
         return _copy(short, every, machine)
     if name == "gpu_p2p":
@@ -80,7 +85,8 @@ def _copy(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
     )
     if short.figure.about.get("local") is False and sound_nearby:
         return f"the link between the NUMA nodes: {gpu} is as fast as it should be from its own"
-    return f"{gpu}'s PCIe link{where}, its slot or riser, or the memory of its NUMA node"
+    memory = "where the hypervisor puts the memory" if machine.virtual else "the memory of its NUMA node"
+    return f"{gpu}'s PCIe link{where}, its slot or riser, or {memory}"
 
 
 def _pair(short: Verdict, alike: Iterable[Verdict], machine: Machine) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from nodetune.verify import figures, limits, peers, reference
+from nodetune.verify import disturbance, figures, limits, peers, reference
 from nodetune.verify.baseline import Baseline, subject
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.machine import Machine
@@ -23,7 +23,7 @@ def judge(
 ) -> list[Verdict]:
     """Return a verdict for each figure, in their order. Look for peers on the host first, then on similar hosts."""
     every = list(measured)
-    inside, across = _groups(every, machines)
+    inside, across = _groups([each for each in every if not disturbance.doubt(each)], machines)
     return [
         _verdict(each, machines[each.host], baseline, _peers(each, machines[each.host], inside, across))
         for each in every
@@ -60,8 +60,10 @@ def _across(figure: Figure, machine: Machine) -> figures.Key:
 def _peers(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> list[Told]:
     """Return the peers on the same host, and the same part of similar hosts.
 
-    One GPU may be an outlier, or all GPUs of one host together.
+    One GPU may be an outlier, or all GPUs of one host together. What was disturbed has no peers, and is nobody's.
     """
+    if disturbance.doubt(figure):
+        return []
     tolerance = reference.tolerance(figure.measurement, figure.metric, "peers")
     near = peers.among(inside[_inside(figure, machine)], tolerance)
     far = peers.among(across[_across(figure, machine)], tolerance)
@@ -86,7 +88,8 @@ def _verdict(figure: Figure, machine: Machine, baseline: Baseline | None, others
     agreeing = next((each for each in others if each[0].majority), None)
     if agreeing:
         return Verdict(figure, PASS, peers.expectation(*agreeing), limit)
-    return Verdict(figure, UNKNOWN, shipped, limit, reason=_unproven(entry))
+    why = disturbance.doubt(figure)
+    return Verdict(figure, UNKNOWN, shipped, limit, reason=f"disturbed: {why}" if why else _unproven(entry))
 
 
 def _unproven(entry: reference.Entry | None) -> str:
@@ -109,12 +112,21 @@ def _decisive(
 
 
 def again(first: Verdict, second: Figure | None) -> Verdict:
-    """Return the verdict after a second measurement: short only if it is below target twice."""
+    """Return the verdict after a second measurement: short only if it is below target twice, and undisturbed both times."""
     if second is None or first.expected is None:
-        return Verdict(**{**vars(first), "reason": "it could not be measured again"})
+        return settled(replace(first, reason="it could not be measured again"))
     values = (*first.again, second.value)
     if first.expected.met_by(second):
         told = f"below target once ({first.figure.value:.4g}), and not when measured again"
-        seen = replace(second, runs=(*first.figure.runs, *second.runs)) if len(first.figure.runs) > 1 else second
+        seen = figures.joined(first.figure, second) if len(first.figure.runs) > 1 else second
         return Verdict(seen, PASS, first.expected, first.limit, (first.figure.value,), reason=told)
-    return Verdict(**{**vars(first), "again": values, "reason": "measured again, and short again"})
+    return settled(replace(first, again=values, reason="measured again, and short again"), second)
+
+
+def settled(verdict: Verdict, second: Figure | None = None) -> Verdict:
+    """Return the verdict, unknown instead of short if others disturbed the figure or its second measurement."""
+    doubts = [disturbance.doubt(each) for each in (verdict.figure, second) if each]
+    why = next(filter(None, doubts), "")
+    if verdict.status != SHORT or not why:
+        return verdict
+    return replace(verdict, status=UNKNOWN, disturbed=why, reason=f"below target, but disturbed: {why}")

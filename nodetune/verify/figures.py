@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nodetune.foundation import text
@@ -150,8 +151,11 @@ def merged(figures: Iterable[Figure]) -> list[Figure]:
     found: dict[Key, Figure] = {}
     for each in figures:
         known = found.get(place(each))
-        runs = (*known.runs, *each.runs) if known else each.runs
-        found[place(each)] = Figure(
-            each.host, each.measurement, each.metric, each.subject, runs, each.unit, each.better, each.about
-        )
+        found[place(each)] = joined(known, each) if known else each
     return list(found.values())
+
+
+def joined(first: Figure, second: Figure) -> Figure:
+    """Return the second figure with the runs of both."""
+    disturbed = (*first.run_disturbances, *second.run_disturbances)
+    return replace(second, runs=(*first.runs, *second.runs), disturbed=disturbed if any(disturbed) else ())

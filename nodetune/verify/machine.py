@@ -30,6 +30,7 @@ FACTS = frozenset(
         "cpu.count",
         "numa.node_count",
         "rdma.ports",
+        "host.virtual",
     }
 )
 """What the probe has to collect for it."""
@@ -56,6 +57,7 @@ class Machine:
     power_watts: Mapping[str, float] = field(default_factory=dict)
     lowered_power: tuple[str, ...] = ()
     hcas: tuple[str, ...] = ()
+    virtual: bool = False
 
     @property
     def like(self) -> dict[str, Any]:
@@ -106,6 +108,7 @@ def of(facts: HostFacts) -> Machine:
         power_watts={gpu: limit / 1000 for gpu, limit in limits.items() if isinstance(limit, int)},
         lowered_power=tuple(gpu for gpu, limit in limits.items() if usual.get(gpu) not in (None, limit)),
         hcas=tuple(sorted(map(text.plain, ports))) if isinstance(ports, Mapping) else (),
+        virtual=_value(facts, "host.virtual", otherwise=False) is True,
     )
 
 

@@ -27,7 +27,8 @@ STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"max": max, "min
 class Figure:
     """One measured thing. `runs` holds the samples of each process that measured it, in order; all in `unit`.
 
-    `about` are the conditions that it holds for: JSON data, partly from the host.
+    `about` are the conditions that it holds for: JSON data, partly from the host. `disturbed` says of each run what disturbed
+    it (see disturbance.py), empty for none. Disturbed runs do not count if there are others.
     """
 
     host: str
@@ -38,12 +39,34 @@ class Figure:
     unit: str
     better: str = "higher"
     about: Mapping[str, Any] = field(default_factory=dict)
+    disturbed: tuple[str, ...] = ()
 
     @cached_property
     def by_run(self) -> tuple[float, ...]:
-        """One value a run: its median, or its worst or best sample where `about` says that this is the statistic."""
+        """One value a run that counts: its median, or its worst or best sample where `about` says that this is the statistic."""
         chosen = STATISTICS.get(str(self.about.get("statistic")), statistics.median)
-        return tuple(float(chosen(run)) for run in self.runs)
+        return tuple(float(chosen(run)) for run in self._counting)
+
+    @property
+    def _counting(self) -> Sequence[tuple[float, ...]]:
+        calm = [run for run, why in zip(self.runs, self.run_disturbances, strict=True) if not why]
+        return calm or self.runs
+
+    @property
+    def run_disturbances(self) -> tuple[str, ...]:
+        """What disturbed each run."""
+        return (*self.disturbed, *([""] * len(self.runs)))[: len(self.runs)]
+
+    @property
+    def lost(self) -> int:
+        """How many runs were disturbed."""
+        return sum(bool(why) for why in self.run_disturbances)
+
+    @property
+    def disturbance(self) -> str:
+        """What disturbed it, if no run of it was left alone."""
+        found = self.run_disturbances
+        return found[-1] if found and all(found) else ""
 
     @cached_property
     def value(self) -> float:
@@ -98,7 +121,10 @@ class Limit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one figure came to. `again`: what it measured when it was measured once more; `reason` says more."""
+    """What one figure came to. `again`: what it measured when it was measured once more; `reason` says more.
+
+    `disturbed`: what kept it from being judged although it is below target.
+    """
 
     figure: Figure
     status: str
@@ -107,6 +133,7 @@ class Verdict:
     again: tuple[float, ...] = ()
     suspect: str = ""
     reason: str = ""
+    disturbed: str = ""
 
     @property
     def fraction(self) -> float | None:

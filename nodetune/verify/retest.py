@@ -82,5 +82,5 @@ def others(verdicts: Iterable[Verdict], second: Iterable[Figure]) -> list[Verdic
     for figure in second:
         expected = bounds.get(figures.place(figure)[:-1])
         if expected and figures.place(figure) not in known:
-            found.append(Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected))
+            found.append(evaluate.settled(Verdict(figure, PASS if expected.met_by(figure) else SHORT, expected)))
     return found

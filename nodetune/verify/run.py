@@ -12,12 +12,12 @@ from nodetune.audit import gpu_users, run
 from nodetune.audit.selection import ALWAYS
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import diagnosis, figures, retest, suites
+from nodetune.verify import diagnosis, disturbance, figures, retest, suites
 from nodetune.verify import findings as finding
 from nodetune.verify import machine as machines
 from nodetune.verify.baseline import Baseline
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.evaluate import judge
+from nodetune.verify.evaluate import judge, settled
 from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
 from nodetune.verify.suites import Item, Wanted
@@ -39,7 +39,10 @@ Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
 
 @dataclass(frozen=True)
 class HostVerification:
-    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure."""
+    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure.
+
+    `others`: what others did there each time that a measurement ran, as the host tells it (nodetune/measurements/others.py).
+    """
 
     host: str
     state: str = "ok"
@@ -50,6 +53,7 @@ class HostVerification:
     findings: tuple[VerifyFinding, ...] = ()
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    others: Mapping[str, tuple[Mapping[str, Any], ...]] = field(default_factory=dict)
 
     @property
     def statuses(self) -> list[str]:
@@ -59,6 +63,16 @@ class HostVerification:
     @property
     def short(self) -> list[Verdict]:
         return [each for each in self.verdicts if each.status == SHORT]
+
+    @property
+    def disturbed(self) -> list[tuple[str, str]]:
+        """What disturbed which measurement: such a host is not fit for a baseline."""
+        found = disturbance.lines(each.figure for each in self.verdicts)
+        return list(
+            dict.fromkeys(
+                [*found, *((each.figure.measurement, each.disturbed) for each in self.verdicts if each.disturbed)]
+            )
+        )
 
 
 class VerifyRun:
@@ -73,6 +87,7 @@ class VerifyRun:
         self._targets: dict[str, Target] = {}
         self._figures: list[Figure] = []
         self._besides: list[Verdict] = []
+        self._others: dict[tuple[str, str], Mapping[str, Any]] = {}
         self._stopped = False
 
     def prove(self, targets: Sequence[Target], baseline: Baseline | None, even_if_busy: bool) -> list[HostVerification]:
@@ -85,6 +100,7 @@ class VerifyRun:
         verdicts = judge(self._figures, known, baseline)
         if any(each.status == SHORT for each in verdicts) and not self._stopped:
             verdicts = self._measure_again(verdicts)
+        verdicts = [settled(each) for each in verdicts]
         found = finding.findings(self._figures, known, self._wanted.env)
         return [self._whole(host, verdicts, found) for host in sorted(self._proofs)]
 
@@ -141,13 +157,15 @@ class VerifyRun:
             return
         env = dict(self._wanted.env)
         targets = [self._targets[host] for host in plans]
-        left = dict.fromkeys(plans)
+        left, first = dict.fromkeys(plans), len(self._figures)
+        self._others = {}
         try:
             for target, event in self._how(targets, lambda target: {**plans[target.name], "env": env}, self._reach):
                 if self._take(target.name, event):
                     left.pop(target.name, None)
         except KeyboardInterrupt:
             self._stop(left)
+        self._figures[first:] = [disturbance.marked(each, self._others) for each in self._figures[first:]]
 
     def _take(self, host: str, event: Event) -> bool:
         """Take one event of one host. Return True if it was its last."""
@@ -162,6 +180,11 @@ class VerifyRun:
                 self._figures.append(found)
             else:
                 self._add(host, unmeasured=[found])
+        if "done" in event and isinstance(event["done"].get("others"), Mapping):
+            name, told = str(event["done"].get("measurement")), event["done"]["others"]
+            self._others[host, name] = told
+            before = self._proofs[host].others
+            self._add(host, others={**before, name: (*before.get(name, ()), told)})
         for kind in ("step", "note"):
             if kind in event:
                 text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"
@@ -232,7 +255,10 @@ def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
 
 
 def exit_code(proofs: Sequence[HostVerification]) -> int:
-    """Return 5 if a figure is below target, 3 if a host or a measurement is missing, otherwise 0. The highest wins."""
+    """Return 5 if a figure is below target, 3 if a host or a measurement is missing or disturbed, otherwise 0.
+
+    The highest wins.
+    """
     from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 
     if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
@@ -240,6 +266,7 @@ def exit_code(proofs: Sequence[HostVerification]) -> int:
     complete = all(
         each.state == "ok"
         and not any(one.status == FAILED for one in each.unmeasured)
+        and not any(one.disturbed for one in each.verdicts)
         # one host of several that measured together tells for all of them: the others have nothing to say
         and (each.verdicts or not each.unmeasured)
         for each in proofs

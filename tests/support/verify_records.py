@@ -74,11 +74,12 @@ def read(records, host="gpu1"):
 class Player:
     """Plays records as `measuring.measure` would yield them: for each host a list of runs, the last one again and again.
 
-    Of each run it passes on what the plan asks for, and keeps the plans.
+    Of each run it passes on what the plan asks for, and keeps the plans. `others`: for each host what it says that others did
+    during each run, the last one again and again.
     """
 
-    def __init__(self, **runs):
-        self.runs, self.plans = runs, []
+    def __init__(self, others=None, **runs):
+        self.runs, self.others, self.plans = runs, others or {}, []
 
     def __call__(self, targets, plan_for, _reach):
         for target in targets:
@@ -94,6 +95,10 @@ class Player:
                 if each["measurement"] in names:
                     yield target, {"step": {"measurement": each["measurement"], "text": "at work"}}
                     yield target, {"record": each}
+            told = self.others.get(target.name, [{}])
+            others = told.pop(0) if len(told) > 1 else told[0]
+            for name in names:
+                yield target, {"done": {"measurement": name, "seconds": 1.0, "left": [], "others": others}}
             yield target, {"end": {"seconds": 1.0}}
             yield target, Ended(None, 1.0)
 

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 from nodetune.measurements import main
@@ -106,3 +107,21 @@ def gone(look, seconds=30):
     while (found := look()) and time.monotonic() < end:
         time.sleep(0.05)
     return found
+
+
+LOOP = "open('/proc/self/comm', 'w').write('nt-busy-loop')\nprint(flush=True)\nwhile True: pass"
+
+
+@contextmanager
+def busy(count):
+    """Processes of somebody else that compute without end, all of them at work."""
+    found = [subprocess.Popen([sys.executable, "-c", LOOP], stdout=subprocess.PIPE) for _ in range(count)]
+    try:
+        for each in found:
+            each.stdout.readline()
+        yield [each.pid for each in found]
+    finally:
+        for each in found:
+            each.kill()
+            each.wait()
+            each.stdout.close()

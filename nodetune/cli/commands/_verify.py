@@ -24,6 +24,7 @@ from nodetune.cli.connections import selected_hosts
 from nodetune.documents import audit
 from nodetune.documents import verify as documents_verify
 from nodetune.foundation import text as plain_text
+from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, remote, run, slurm
@@ -49,15 +50,14 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     asked = shlex.join([*as_typed.words(reach), *_judged(options)])
     with progress(len(targets)) as tell:
         proofs = _run_with(wanted, reach, tell).prove(targets, own, options["allow_busy"])
-    if options["save_baseline"]:
-        _save(options["save_baseline"], proofs)
+    saved = _save(options["save_baseline"], proofs) if options["save_baseline"] else True
     with outputs.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
         else:
             propose = not (own or options["save_baseline"])
             verify.print_verify(stream, proofs, wanted, asked, propose)
-    return run.exit_code(proofs)
+    return run.exit_code(proofs) or (OK if saved else INCOMPLETE)
 
 
 def _run_with(wanted: Wanted, reach: ConnectionOptions, tell: Tell) -> run.VerifyRun:
@@ -120,12 +120,32 @@ def _network(given: str) -> str:
         ) from None
 
 
-def _save(path: Path, proofs: Sequence[HostVerification]) -> None:
-    """Write a baseline, unless it would be empty: hosts with unknown hardware do not count."""
+def _save(path: Path, proofs: Sequence[HostVerification]) -> bool:
+    """Write a baseline, unless it would be empty: hosts with unknown hardware or at other work do not count.
+
+    Return False if others at work kept a host out of it.
+    """
+    disturbed = [each for each in proofs if each.disturbed]
     document = documents_verify.kept([each for each in proofs if each.machine != UNKNOWN])
-    if not document["figures"]:
+    if disturbed:
+        what = (
+            f"written without {nodeset.fold([each.host for each in disturbed])}"
+            if document["figures"]
+            else "not written"
+        )
+        name, why = disturbed[0].disturbed[0]
+        on = f" on {disturbed[0].host}" if len(proofs) > 1 else ""
+        click.echo(
+            f"{path}: {what}: during {name}{on} {why}: end that work, or wait for it, and measure again", err=True
+        )
+    elif not document["figures"]:
         click.echo(f"{path}: not written: no result on known hardware reached its target", err=True)
-        return
+    if document["figures"]:
+        _write(path, document)
+    return not disturbed
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
     with outputs.writing(path) as stream:
         stream.write(json.dumps(document, indent=1) + "\n")
 

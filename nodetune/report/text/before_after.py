@@ -15,14 +15,14 @@ from nodetune.foundation import text
 from nodetune.hosts import nodeset
 from nodetune.remediation.outcomes import PENDING, StepOutcome
 from nodetune.report.text.lines import Lines, console
-from nodetune.report.text.verify_changes import STYLES
+from nodetune.report.text.verify_changes import STYLES, lost_runs
 from nodetune.report.text.verify_table import WIDE, amount, number, title
 from nodetune.verify.before_after import AFTER, GONE, UNCHANGED, BeforeAfterResult, HostMissing
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 
 NAMES = ("", "measurement", "of", "hosts", "before", "after", "change", "from-to", "seen from")
 RIGHT = ("before", "after", "change", "seen from")
-FOLDED = {"measurement": 20, "of": 8, "hosts": 8}
+FOLDED = {"measurement": 12, "of": 6, "hosts": 8}
 """Columns that may be broken, and the least that they are given."""
 
 MOST_NAMES = 8
@@ -46,6 +46,8 @@ def print_gain(
     _print_waiting(lines, verified, done, single)
     _print_short(lines, verified, asked, single)
     lines.line((_counts(verified.changes) or "no comparable figures", "bold"))
+    if lost_runs(verified.changes):
+        lines.line(lost_runs(verified.changes))
     if verified.worse:
         what = "1 figure" if len(verified.worse) == 1 else f"{len(verified.worse)} figures"
         where = "" if single else f" on {nodeset.fold(sorted({each.before.host for each in verified.worse}))}"
@@ -65,8 +67,8 @@ def _print_table(out: Console, changes: Sequence[FigureChange], single: bool) ->
 
 
 def _has_room(name: str, single: bool, wide: bool) -> bool:
-    """Return whether a column fits: a narrow terminal drops the figures before, then those after."""
-    return {"hosts": not single, "before": wide, "after": wide or single, "from-to": wide}.get(name, True)
+    """Return whether a column fits: a narrow terminal drops what explains a change, never the figures themselves."""
+    return {"hosts": not single, "from-to": wide, "seen from": wide or single}.get(name, True)
 
 
 def folded(changes: Iterable[FigureChange]) -> list[list[FigureChange]]:
@@ -80,7 +82,7 @@ def folded(changes: Iterable[FigureChange]) -> list[list[FigureChange]]:
 
 
 def _cells(rows: Sequence[FigureChange]) -> dict[str, str | Text]:
-    """Return column → text of one line. Several figures show medians, and the change that all would have shown."""
+    """Return column → text of one line. Several figures show medians and what these changed by."""
     first, changes = rows[0], [each.change for each in rows]
     before, after = (statistics.median(values) for values in zip(*map(_values, rows), strict=True))
     seen = [each.smallest for each in rows if each.smallest is not None]
@@ -91,7 +93,7 @@ def _cells(rows: Sequence[FigureChange]) -> dict[str, str | Text]:
         "hosts": text.plain(nodeset.fold(sorted({each.before.host for each in rows})), 40),
         "before": number(before),
         "after": f"{number(after)} {first.after.unit}",
-        "change": f"{statistics.median(changes):+.1%}",
+        "change": f"{after / before - 1:+.1%}" if before else "",
         "from-to": f"{min(changes):+.1%} to {max(changes):+.1%}" if len(rows) > 1 else "",
         "seen from": f"{max(seen):.1%}" if seen else "",
     }

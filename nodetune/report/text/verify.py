@@ -60,6 +60,7 @@ class Printer:
         verify_table.print_table(self._console, proof.verdicts)
         for metric, matrix in _matrices(proof.verdicts):
             self._matrix(metric, matrix)
+        self._disturbed(proof)
         self._unmeasured(proof)
         if not proof.statuses:
             self._lines.line(("results are listed with the hosts that it measured with", "dim"))
@@ -106,6 +107,18 @@ class Printer:
                 )
             self._lines.whole(*cells)
 
+    def _disturbed(self, proof: HostVerification) -> None:
+        """Print what others did meanwhile, and how to measure again what is below target."""
+        for name, why in proof.disturbed[:MOST_SHORT]:
+            self._lines.line((f"{'loaded':<8}", "bold magenta"), (name, "bold"), f"  {why}")
+        below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
+        if below:
+            told = f"{', '.join(below)}: below target, but others were at work: no part is to blame"
+            self._lines.line(told, indent=GUTTER)
+        for figure in below.values():
+            command = diagnosis.command(figure, self._asked, self._wanted)
+            self._lines.whole(("when it is quiet: ", "dim"), (command, "green"), indent=GUTTER)
+
     def _unmeasured(self, proof: HostVerification) -> None:
         reasons: dict[tuple[str, str], list[str]] = {}
         for each in proof.unmeasured:
@@ -134,14 +147,20 @@ class Printer:
             FAILED: "failed",
             SKIP: "skipped",
         }
-        counts = [f"{every.count(status)} {name}" for status, name in names.items() if every.count(status)]
+        disturbed = sum(bool(each.disturbed) for proof in self._proofs for each in proof.verdicts)
+        numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
+        counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
+        counts += [f"{disturbed} disturbed"] if disturbed else []
         measured = sum(bool(each.verdicts) for each in self._proofs)
         hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
         self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
-        if any(each.status == UNKNOWN and each.expected for proof in self._proofs for each in proof.verdicts):
+        unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
+        if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
         if self._propose and keepable(self._proofs):
             self._keep()
+        elif self._propose and any(each.disturbed for each in self._proofs):
+            self._lines.line(("not fit for a baseline: measure again when the hosts are quiet", "dim"))
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""
@@ -158,11 +177,12 @@ class Printer:
 
 
 def keepable(proofs: Sequence[HostVerification]) -> bool:
-    """Return whether these are figures of sound hosts: known hardware, nothing short, failed or found."""
+    """Return whether these are figures of sound hosts: known hardware, nothing short, failed, found or disturbed."""
     sound = all(found.status != SHORT for proof in proofs for found in proof.findings)
     statuses = [status for proof in proofs for status in proof.statuses]
     known = any(proof.verdicts and proof.machine != machine.UNKNOWN for proof in proofs)
-    return sound and known and SHORT not in statuses and FAILED not in statuses
+    quiet = not any(proof.disturbed for proof in proofs)
+    return sound and known and quiet and SHORT not in statuses and FAILED not in statuses
 
 
 def print_verify(

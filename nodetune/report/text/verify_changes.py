@@ -10,10 +10,11 @@ from rich.text import Text
 
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
-from nodetune.report.text.verify_table import WIDE, amount, number, title
+from nodetune.report.text.verify_table import amount, number, title
 from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureChange
 
 STYLES = {WORSE: "bold red", BETTER: "green", UNSURE: "magenta", SAME: ""}
+NAMES = ("", "measurement", "of", "before", "after", "change", "seen from")
 FOLDED = ("measurement", "of")
 JUSTIFY: dict[str, Literal["right"]] = {"before": "right", "after": "right", "change": "right", "seen from": "right"}
 
@@ -21,37 +22,27 @@ JUSTIFY: dict[str, Literal["right"]] = {"before": "right", "after": "right", "ch
 def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
     """Print worse figures first, then better, then unchanged ones with the smallest visible change."""
     out = console(stream)
-    single, wide = len({each.before.host for each in changes}) == 1, out.width >= WIDE
-    names = (
-        "",
-        "measurement",
-        "of",
-        *(("before",) if wide else ()),
-        "after",
-        "change",
-        *(("interval",) if wide else ()),
-    )
+    single = len({each.before.host for each in changes}) == 1
     table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for name in (*names, "seen from"):
+    for name in NAMES:
         table.add_column(name, no_wrap=name not in FOLDED, overflow="fold", justify=JUSTIFY.get(name, "left"))
     for each in sorted(changes, key=lambda one: list(STYLES).index(one.status)):
-        table.add_row(*_cells(each, single, wide))
+        table.add_row(*_cells(each, single))
     if changes:
         out.print(table)
     _changes_summary(Lines(out), changes)
 
 
-def _cells(change: FigureChange, single: bool, wide: bool) -> list[str | Text]:
+def _cells(change: FigureChange, single: bool) -> list[str | Text]:
+    """Return one line: medians and what they changed by. The status says whether it is sure, the JSON has the interval."""
     subject = change.before.subject if single else f"{change.before.host} {change.before.subject}"
-    low_high = f"{change.interval[0]:+.1%} to {change.interval[1]:+.1%}" if change.interval else ""
     return [
         Text(change.status, STYLES[change.status]),
         title(change.before),
         text.plain(subject, 40),
-        *([number(change.before.value)] if wide else []),
+        number(change.before.value),
         amount(change.after),
         f"{change.change:+.1%}",
-        *([low_high] if wide else []),
         f"{change.smallest:.1%}" if change.smallest is not None else "",
     ]
 
@@ -66,3 +57,15 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
         lines.line(told if changes else "compare results of the same hosts and measurements")
     if UNSURE in statuses:
         lines.line("too few runs to tell a change from noise: measure both sides with --repeat 5 or more")
+    if lost_runs(changes):
+        lines.line(lost_runs(changes))
+
+
+def lost_runs(changes: Sequence[FigureChange]) -> str:
+    """Return how many runs do not count, and what to do; empty if all do."""
+    lost = [each for each in changes if each.lost]
+    if not lost:
+        return ""
+    runs = text.count(max(each.lost for each in lost), "run")
+    told = f"others were at work on the hosts: up to {runs} of {text.count(len(lost), 'figure')} do not count"
+    return f"{told}; measure again when the hosts are quiet"

@@ -3,6 +3,7 @@
 import io
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -359,15 +360,21 @@ def test_worse_figures_come_first_and_the_rest_is_folded(seen, monkeypatch, widt
     assert "-17." in lines[3]
     assert sum(line.startswith("no change  gpu_p2p") for line in lines) == 1
     assert "56 x GPU→GPU" in text
+    before, after, change = re.search(r" ([\d.]+) +([\d.]+) GB/s +([-+][\d.]+)%", lines[3]).groups()
+    assert 100 * (float(after) / float(before) - 1) == pytest.approx(float(change), abs=0.3)
     assert "SLOWER than before: 1 figure\n" in text
 
 
-def test_hosts_are_named_where_there_are_several(seen, monkeypatch):
+@pytest.mark.parametrize("width", [80, 140])
+def test_hosts_are_named_where_there_are_several(seen, monkeypatch, width):
     hosts = {f"gpu{number}": times(records.whole(), SLOW if number == 3 else records.whole()) for number in (1, 2, 3)}
     found = measured(before_after(**hosts), *hosts)
-    text = printed(found, single=False, width=140, monkeypatch=monkeypatch)
+    text = printed(found, single=False, width=width, monkeypatch=monkeypatch)
     assert "SLOWER than before: 1 figure on gpu3" in text
     assert "gpu[1-3]" in text
+    assert max(map(len, text.splitlines())) <= width
+    assert re.search(r"before +after +change", text), text
+    assert re.search(r" 412.0 +340.0 GB/s +-17\.\d%", text)
 
 
 def test_what_waits_for_a_boot_is_not_in_the_figures_and_that_is_said(seen, monkeypatch):

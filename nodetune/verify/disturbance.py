@@ -1,0 +1,98 @@
+"""What disturbed a figure: others who used the CPUs, the GPU or the disk of its host while it was measured. Pure.
+
+A figure that passes although others were at work passes. One that is below its target then says nothing of any part; nor is
+it a peer of others, or fit for a baseline.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+from nodetune.foundation import text
+from nodetune.verify import catalogue
+from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.diagnosis import gpus
+from nodetune.verify.diagnosis import hosts as hosts_of
+from nodetune.verify.model import Figure
+
+MOST = 0.05
+"""The share that others may take of what is measured: no more than the narrowest tolerance forgives."""
+
+LEAST_SECONDS = 0.2
+"""Of CPU time: less is within what the kernel's ticks of 10 ms count wrongly in a short measurement."""
+
+SETTINGS = ("applications_clocks_setting", "hw_power_brake_slowdown", "sync_boost", "display_clock_setting")
+"""Clock event reasons that are no fault of the GPU: somebody set its clocks, or the server asks it to save power."""
+
+Others = Mapping[tuple[str, str], Mapping[str, Any]]
+"""What a host said at the end of a measurement (nodetune/measurements/others.py), by (host, measurement)."""
+
+
+def marked(figure: Figure, told: Others) -> Figure:
+    """Return the figure of one run with what disturbed it."""
+    where = _hosts(figure, told)
+    found = [
+        text_ if len(where) == 1 else f"{host}: {text_}"
+        for host in where
+        for text_ in _reasons(figure, told.get((host, figure.measurement), {}))
+    ]
+    return replace(figure, disturbed=("; ".join(found),))
+
+
+def _hosts(figure: Figure, told: Others) -> list[str]:
+    """Return the hosts that took part."""
+    if takes_two_hosts(figure.measurement):
+        return hosts_of(figure.subject)
+    if figure.about.get("nodes", 1) != 1:
+        return sorted(host for host, measurement in told if measurement == figure.measurement)
+    return [figure.host]
+
+
+def _reasons(figure: Figure, others: Mapping[str, Any]) -> Iterator[str]:
+    share, stolen = _number(others.get("cpu")), _number(others.get("steal"))
+    if share > MOST and _number(others.get("cpu_seconds")) >= LEAST_SECONDS:
+        yield f"others used {share:.0%} of the CPUs{_names(others.get('processes'))}"
+    if stolen > MOST and _number(others.get("steal_seconds")) >= LEAST_SECONDS:
+        yield f"the hypervisor gave {stolen:.0%} of the CPU time to others"
+    if _number(figure.about.get("others_io")) > MOST:
+        yield f"{_number(figure.about['others_io']):.0%} of what the disk moved was for others"
+    yield from _on_gpus(figure, others.get("gpus"))
+
+
+def _names(processes: Any) -> str:
+    """Return ` (python3 71 72, fio 80)`."""
+    known = [each for each in processes if isinstance(each, Mapping)] if isinstance(processes, list) else []
+    ids: dict[str, list[str]] = {}
+    for each in known:
+        ids.setdefault(text.plain(each.get("name", ""), 40), []).append(text.plain(each.get("pid", ""), 10))
+    return f" ({', '.join(' '.join([name, *numbers]) for name, numbers in ids.items())})" if ids else ""
+
+
+def _on_gpus(figure: Figure, lines: Any) -> Iterator[str]:
+    mine = gpus(figure.subject)
+    several = catalogue.of(figure.measurement).scope == "collective" or figure.about.get("together")
+    for line in lines if isinstance(lines, list) else ():
+        if not isinstance(line, Mapping) or not (several or line.get("gpu") in mine):
+            continue
+        gpu = text.plain(line.get("gpu", ""), 10)
+        if line.get("users"):
+            yield f"{gpu} was also used by {text.plain(line['users'], 200)}"
+        settings = [each for each in str(line.get("held", "")).split("+") if each in SETTINGS]
+        if settings:
+            yield f"the clocks of {gpu} were held down ({', '.join(settings)})"
+
+
+def _number(found: Any) -> float:
+    return found if isinstance(found, int | float) else 0.0
+
+
+def doubt(figure: Figure) -> str:
+    """Return what makes it wrong to blame a part for this figure; empty if nothing does."""
+    return "" if catalogue.of(figure.measurement).finds_others else figure.disturbance
+
+
+def lines(figures: Iterable[Figure]) -> list[tuple[str, str]]:
+    """Return (measurement, what disturbed it), each once, in order."""
+    return list(dict.fromkeys((each.measurement, each.disturbance) for each in figures if each.disturbance))
