@@ -60,7 +60,9 @@ class Profile:
 @cache
 def shipped() -> dict[str, Overlay]:
     """Return the overlays that come with nodetune, by name."""
-    return {path.stem: _overlay(yaml_lines.load(path), path.stem) for path in sorted(FOLDER.glob("*.yml"))}
+    return {
+        path.stem: _overlay(yaml_lines.load(path, yaml_lines.OWN), path.stem) for path in sorted(FOLDER.glob("*.yml"))
+    }
 
 
 def read(path: Path, name: str = "") -> Overlay:
