@@ -12,7 +12,7 @@ from nodetune import checks
 from nodetune.api import derived, predicates
 from nodetune.api.model import Check
 from nodetune.audit import evaluate, fleet
-from nodetune.config import intent, profile
+from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
@@ -69,7 +69,7 @@ class Selection:
         overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
         if not self.profiles:
-            chosen_by |= set(intent.NEEDS)
+            chosen_by |= set(profile.PURPOSE_FACTS)
         changed = set().union(
             *(
                 predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))

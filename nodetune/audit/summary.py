@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from nodetune.api.model import SEVERITIES, HostResult
+from nodetune.api.model import SEVERITIES, Finding, HostResult
 
 OK, FINDINGS, USAGE, INCOMPLETE, NOT_REACHED, TOO_SLOW = range(6)
 """0 compliant or done · 1 findings at or above --fail-on · 2 usage or configuration error · 3 incomplete: hosts
@@ -41,6 +41,15 @@ def summarise(results: Iterable[HostResult]) -> Summary:
             elif found.status == "unknown":
                 unknown[found.severity] += 1
     return Summary(hosts, reached, dict(failing), dict(unknown), dict(statuses))
+
+
+def parts_of(findings: Iterable[Finding]) -> dict[str, list[str]]:
+    """Return leading check → the checks that its finding reports too."""
+    found: dict[str, list[str]] = {}
+    for each in findings:
+        if each.part_of and each.check not in found.setdefault(each.part_of, []):
+            found[each.part_of].append(each.check)
+    return found
 
 
 def at_least(severity: str) -> tuple[str, ...]:

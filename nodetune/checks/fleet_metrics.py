@@ -7,11 +7,11 @@ load and idle ones), the function skips the device or makes its number comparabl
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from statistics import median
 from typing import Any
 
 from nodetune.api.derived import needs
 from nodetune.api.facts_view import FactsView
+from nodetune.foundation.stats import median
 
 Measure = Callable[[FactsView], dict[str, float]]
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import socket
-from difflib import get_close_matches
 
 from nodetune.foundation import text
 from nodetune.hosts import inventory
@@ -48,7 +47,7 @@ def _is_configured(target: Target) -> bool:
 
 def _unknown(name: str) -> str:
     known = inventory.known()
-    near = get_close_matches(name, known, 1)
+    near = text.alike(name, known, 1)
     there = f"inventories: {', '.join(known)}" if known else "there is no folder inventories/ here"
     asks = f": did you mean -i {near[0]}?" if near else ""
     return f"no inventory and no host is called {text.plain(name)!r}{asks} ({there})"

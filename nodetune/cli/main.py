@@ -6,7 +6,6 @@ import gc
 import io
 import os
 import sys
-from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
 
@@ -14,7 +13,7 @@ import click
 
 from nodetune import __version__
 from nodetune.cli import renamed
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, text
 
 COMMANDS = Path(__file__).parent / "commands"
 USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -43,7 +42,7 @@ class Lazy(click.Group):
         """Find the command. Raise click.UsageError with the names that may be meant."""
         word = args[0]
         if not word.startswith("-") and word not in (*renamed.COMMANDS, *self.list_commands(ctx)):
-            close = get_close_matches(word, self.list_commands(ctx), 2)
+            close = text.alike(word, self.list_commands(ctx), 2)
             hint = f"did you mean {' or '.join(close)}?" if close else "list them with: nodetune --help"
             raise click.UsageError(f"no command is called {word!r}: {hint}", ctx)
         return super().resolve_command(ctx, args)

@@ -6,6 +6,7 @@ say about the host (vm, grace, a GPU), and the site's own file. Errors name file
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,7 +18,6 @@ from nodetune.api import derived, predicates
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Check, HostFacts, Waiver, When
 from nodetune.checks import fleet_comparisons
-from nodetune.config import intent
 from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 
@@ -26,6 +26,15 @@ if TYPE_CHECKING:
 
 FOLDER = paths.bundled("config/profiles")
 PROBE = Path(__file__).parents[1] / "probe"
+
+TRAINING, INFERENCE = "training", "inference"
+PURPOSE_FACTS = ("slurm.present", "services.running")
+SERVES = re.compile(
+    r"(vllm|triton(server)?|sglang|ollama|tgi|text-generation|lmdeploy|llama-server)[-@.]", re.IGNORECASE
+)
+"""How the unit of a serving stack begins. Processes are no evidence: they come and go, and the verdicts would with them."""
+
+GUESS = f"judged as {TRAINING}: -p {INFERENCE} for serving"
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,9 @@ class Profile:
 @cache
 def shipped() -> dict[str, Overlay]:
     """Return the overlays that come with nodetune, by name."""
-    return {path.stem: _overlay(yaml_lines.load(path), path.stem) for path in sorted(FOLDER.glob("*.yml"))}
+    return {
+        path.stem: _overlay(yaml_lines.load(path, yaml_lines.OWN), path.stem) for path in sorted(FOLDER.glob("*.yml"))
+    }
 
 
 def read(path: Path, name: str = "") -> Overlay:
@@ -170,30 +181,15 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         file.fail(yaml_lines.unknown(check_id, known, "check") + " (list them: nodetune checks)", *at)
     if given is None or isinstance(given, bool):
         return given
-    changed = _in_units_of(file, check_id, given, at)
+    changed = dict(given)
+    if Path(file.file).parent != FOLDER:  # our own profiles count in the units of the checks
+        from nodetune.config import quantities
+
+        changed = quantities.in_units_of(check_id, given, file, at)
     if given.get("accept") is not None:
         changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
     if "set" in given:
         changed["set"] = _value(file, changed["set"], *at, "set")
-    return changed
-
-
-def _in_units_of(file: LocatedYaml, check_id: str, given: Mapping[str, Any], at: tuple[Any, ...]) -> dict[str, Any]:
-    """Return an override whose quantities (256MiB) are numbers in the unit of the check."""
-    changed = dict(given)
-    if Path(file.file).parent == FOLDER:  # our own profiles count in the units of the checks
-        return changed
-    from nodetune.config import quantities
-
-    for key in ("accept", "set"):
-        if quantities.has_quantity(given.get(key)) and check_id in checks.catalogue():
-            check = checks.load(check_id)
-            if key == "set" and isinstance(check.set, str):  # the file of this setting has units of its own
-                continue
-            try:
-                changed[key] = quantities.converted(given[key], check.unit)
-            except ValueError as problem:
-                file.fail(f"{key}: {problem}", *at, key)
     return changed
 
 
@@ -212,7 +208,7 @@ def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ..
     """
     asked, why = tuple(given), "as told"
     if not asked:
-        purpose, why = intent.of(facts)
+        purpose, why = _purpose(facts)
         asked = (purpose,)
     chosen, reasons = list(named(asked)), [why]
     for name, overlay in shipped().items():
@@ -221,6 +217,18 @@ def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ..
             chosen.append(name)
             reasons.append(f"{name}: {reason}")
     return tuple(chosen), "; ".join(reasons)
+
+
+def _purpose(facts: HostFacts) -> tuple[str, str]:
+    """Return the profile for what a host is for, where nobody said so, and the reason in words.
+
+    Kubernetes says nothing: it runs both.
+    """
+    view = FactsView(facts, PURPOSE_FACTS)
+    if view.readable("slurm.present"):
+        return TRAINING, f"{TRAINING}: Slurm runs jobs here"
+    serving = [unit for unit in view.readable("services.running", ()) if SERVES.match(unit)]
+    return (INFERENCE, f"{INFERENCE}: {serving[0]} runs here") if serving else (TRAINING, GUESS)
 
 
 def _met(conditions: tuple[When, ...], facts: HostFacts) -> str:

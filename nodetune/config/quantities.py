@@ -7,6 +7,9 @@ from collections.abc import Callable, Mapping
 from fractions import Fraction
 from typing import Any
 
+from nodetune import checks
+from nodetune.foundation.yaml_lines import LocatedYaml
+
 _BYTES = {"B": 1, "bytes": 1} | {f"{sign}iB": 1 << 10 * power for power, sign in enumerate("KMGTP", 1)}
 _BYTES |= {f"{sign}B": 1000**power for power, sign in enumerate("kMGTP", 1)} | {"KB": 1000}
 _SECONDS = {"us": 1, "ms": 1000, "s": 1_000_000, "min": 60_000_000, "h": 3_600_000_000}
@@ -37,6 +40,21 @@ def has_quantity(data: Any) -> bool:
 def converted(data: Any, unit: str) -> Any:
     """Return a predicate or value, as data, with each quantity as a number of `unit`. Raise ValueError."""
     return _each(data, lambda text: _number(text, unit)) if unit in _EXAMPLES else data
+
+
+def in_units_of(check_id: str, given: Mapping[str, Any], file: LocatedYaml, at: tuple[Any, ...]) -> dict[str, Any]:
+    """Return an override whose quantities are numbers in the unit of the check. Raise FileError."""
+    changed = dict(given)
+    for key in ("accept", "set"):
+        if has_quantity(given.get(key)) and check_id in checks.catalogue():
+            check = checks.load(check_id)
+            if key == "set" and isinstance(check.set, str):  # the file of this setting has units of its own
+                continue
+            try:
+                changed[key] = converted(given[key], check.unit)
+            except ValueError as problem:
+                file.fail(f"{key}: {problem}", *at, key)
+    return changed
 
 
 def _each(data: Any, change: Callable[[str], Any]) -> Any:

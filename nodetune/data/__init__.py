@@ -14,9 +14,9 @@ _HERE = Path(__file__).parent
 
 @cache
 def _load(name: str) -> Any:
-    import yaml
+    from nodetune.foundation import yaml_lines  # here: it takes milliseconds, and few hosts want a table
 
-    return yaml.safe_load((_HERE / f"{name}.yml").read_text("utf-8"))
+    return yaml_lines.own_data(_HERE / f"{name}.yml")
 
 
 @cache

@@ -10,10 +10,14 @@ MAD_TO_SIGMA = 1.4826
 """Makes the median deviation of a normal distribution its standard deviation."""
 
 
+def median(values: Iterable[float]) -> float:
+    from statistics import median as of  # here: it takes milliseconds, which the guard does not have
+
+    return of(values)
+
+
 def robust(values: Sequence[float]) -> tuple[float, float]:
     """Return the median, and the standard deviation as the median deviation from it estimates it."""
-    from statistics import median  # here: it takes milliseconds, which the guard does not have
-
     middle = median(values)
     return middle, MAD_TO_SIGMA * median([abs(each - middle) for each in values])
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
 from typing import Any
 
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -138,7 +137,14 @@ def near(word: str, names: Iterable[str], most: int = 3) -> list[str]:
     """Return the names that a user may have meant: those that contain the word, else those that look like it."""
     known = list(names)
     within = [name for name in known if word and word in name]
-    return sorted(within, key=lambda name: (len(name), name))[:most] or get_close_matches(word, known, most)
+    return sorted(within, key=lambda name: (len(name), name))[:most] or alike(word, known, most)
+
+
+def alike(word: str, words: Iterable[str], most: int = 3, least: float = 0.6) -> list[str]:
+    """Return the words that look like this one, the likest first; `least` of its letters are the same."""
+    from difflib import get_close_matches  # here: it takes milliseconds, and only mistakes want it
+
+    return get_close_matches(word, list(words), most, least)
 
 
 def count(number: int, word: str) -> str:

@@ -10,7 +10,6 @@ import secrets
 import zlib
 from collections.abc import Iterable, Mapping
 from functools import cache, lru_cache
-from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +63,8 @@ def pynvml_source() -> str:
     """Return the source of the installed pynvml (package nvidia-ml-py). Raise PackageNotFoundError."""
     spec = importlib.util.find_spec("pynvml")
     if spec is None or spec.origin is None:
+        from importlib.metadata import PackageNotFoundError  # takes as long to import as all of this file
+
         raise PackageNotFoundError("nvidia-ml-py")
     return Path(spec.origin).read_text("utf-8")
 

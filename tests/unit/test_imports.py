@@ -19,7 +19,7 @@ finally:
 """
 TO_HOSTS = ("nodetune.remote", "nodetune.hosts.inventory", "paramiko", "ansible", "ansible_runner")
 FORMATS = ("html", "junit", "markdown", "prometheus")
-MOST = 53
+MOST = 50
 """Modules of nodetune that judging one saved file may import, without the checks."""
 
 
@@ -61,7 +61,18 @@ def test_a_folder_of_facts_is_judged_without_a_way_to_hosts(tmp_path):
 def test_a_login_imports_neither_slurm_nor_the_probe(tmp_path):
     modules = imported(tmp_path, "audit", "-i", "nobody@127.0.0.1:1", "--timeout", "20")
     assert below(TO_HOSTS, modules), "it tried to log in"
-    assert below(["nodetune.remote.slurm", "nodetune.probe.main"], modules) == []
+    assert "paramiko.config" in modules
+    assert below(["nodetune.remote.slurm", "nodetune.probe.main", "asyncio", "unittest", "invoke.run"], modules) == []
+
+
+def test_paramiko_still_runs_the_commands_of_match_exec():
+    code = """
+import nodetune.remote.paramiko, paramiko
+told = paramiko.SSHConfig.from_text("Match exec true\\n  User me\\nMatch exec false\\n  Port 7\\n").lookup("gpu1")
+print(told["user"], "port" in told)
+"""
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.split() == ["me", "False"]
 
 
 def test_judging_one_saved_file_imports_few_modules(tmp_path):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from nodetune.api.model import FleetFinding, HostFacts
-from nodetune.audit.fleet import cohorts, consensus, messages, outliers
-from nodetune.audit.fleet.collector import CohortError, Collector, Column, ReferenceHostError
+from nodetune.audit.fleet import consensus, messages, outliers
+from nodetune.audit.fleet.collector import CohortError, Collector, Column, Key, ReferenceHostError
 from nodetune.audit.fleet.consensus import FEWEST
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
@@ -52,8 +52,16 @@ def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
     return found
 
 
+def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
+    """Name the groups. GPUs that do not answer get the name of those with the same IDs on another host."""
+    given = list(keys)
+    models = {key.ids: key.name for key in given if key.ids and key.name}
+    plain = {key: key.name or models.get(key.ids, f"GPU {key.ids}") for key in given}
+    return {key: f"{name} ({key.more})" if key.more else name for key, name in plain.items()}
+
+
 def _groups(collected: Collector) -> list[Group]:
-    names, by_name = cohorts.names(collected.keys), dict[str, Group]()
+    names, by_name = _cohort_names(collected.keys), dict[str, Group]()
     for number, key in enumerate(collected.keys):
         by_name.setdefault(names[key], Group(names[key], [])).members.append(number)
     if collected.keys and all(key.unread for key in collected.keys):
@@ -66,12 +74,12 @@ def _reference_row(collected: Collector) -> Reference | None:
     if isinstance(collected.reference, HostFacts):
         rows = {each.id: entry_of(each, collected.reference) for each in collected.same}
         key = collected.grouping.key(collected.reference, ())
-        return Reference(collected.reference.host, cohorts.names([*collected.keys, key])[key], rows)
+        return Reference(collected.reference.host, _cohort_names([*collected.keys, key])[key], rows)
     if collected.reference is None:
         return None
     if collected.reference in collected.hosts:
         number = collected.hosts.index(collected.reference)
-        name = cohorts.names(collected.keys)[collected.keys[number]]
+        name = _cohort_names(collected.keys)[collected.keys[number]]
         return Reference(
             collected.reference, name, {each.id: collected.rows[each.id][number] for each in collected.same}
         )

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from difflib import get_close_matches
 from functools import lru_cache
 
 from nodetune.checks.nccl._settings import CONF_SCOPES, Problems, Setting, meant, problems, subject
 from nodetune.checks.nccl._table import About, release, since, table, variables
+from nodetune.foundation.text import alike
 
 ENGINES = ("service docker", "service containerd", "service kubelet", "service crio")
 LONGEST_NAME = 100  # longer names are cut before comparison: no administrator writes them
@@ -33,7 +33,7 @@ def _unknown(name: str) -> str:
 def _unread(name: str) -> str:
     """Return the problem of a name in no table. Without NCCL's own prefix it must be close to a name in the table."""
     own = name.startswith("NCCL_") and not _of_others(name)
-    near = get_close_matches(name[:LONGEST_NAME], variables(), 1, 0.8 if own else 0.93)
+    near = alike(name[:LONGEST_NAME], variables(), 1, 0.8 if own else 0.93)
     if not own and not (near and name.startswith(("OFI_NCCL_", "SHARP_"))):
         return ""
     hint = f": did you mean {near[0]}?" if near else ""

@@ -8,10 +8,9 @@ Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooti
 https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
-from statistics import median
-
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import active, groups
+from nodetune.foundation.stats import median
 
 FEWEST = 10
 

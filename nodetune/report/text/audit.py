@@ -10,8 +10,7 @@ from rich.console import Console
 
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
 from nodetune.audit import fleet
-from nodetune.audit.one_cause import parts_of
-from nodetune.audit.summary import summarise
+from nodetune.audit.summary import parts_of, summarise
 from nodetune.foundation import text
 from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
 from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached

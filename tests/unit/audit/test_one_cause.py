@@ -8,8 +8,7 @@ from nodetune import checks
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
 from nodetune.api.remedies import manual
 from nodetune.audit import summary
-from nodetune.audit.auditor import Auditor
-from nodetune.audit.one_cause import OneCause
+from nodetune.audit.auditor import Auditor, OneCause
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
 

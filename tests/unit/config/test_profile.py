@@ -11,7 +11,7 @@ from nodetune.api.model import Finding, Waiver
 from nodetune.api.predicates import AtLeast, AtMost, Equals, Within
 from nodetune.config import profile, waivers
 from nodetune.facts import document
-from nodetune.foundation import paths
+from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import FileError
 
 
@@ -23,6 +23,15 @@ def site(tmp_path, text):
 
 def resolved(tmp_path, text, *names):
     return {check.id: check for check in profile.resolve(profile.named(names), site(tmp_path, text)).checks}
+
+
+OWN = [*profile.FOLDER.glob("*.yml"), *paths.bundled("data").glob("*.yml")]
+
+
+@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
+def test_a_shipped_file_reads_the_same_in_c(path):
+    assert yaml_lines.own_data(path) == yaml.safe_load(path.read_text())
+    assert yaml_lines.load(path, yaml_lines.OWN) == yaml_lines.load(path)
 
 
 def test_a_site_file_overrides_accept_set_and_severity(tmp_path):
