@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
-from nodetune.api.model import Fix
+from nodetune.api.model import Absent, Fix
 from nodetune.probe.sysctl import path_of
-from nodetune.remediation.builders import HostView, modprobe
+from nodetune.remediation.builders import HostView, UnfixableError, modprobe
 from nodetune.remediation.builders._own import Allowed, among, named, own_file, text_of
 
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
@@ -23,13 +23,24 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     made = []
     settings: dict[str, str | None] = {}
     for fix in fixes:
-        name, value = named(fix.target, "kernel parameter", r"[\w./-]+"), text_of(fix.value)
+        name, value = _known(fix.target, host), text_of(fix.value)
         settings |= {twin(name): None, name: value} if twin(name) else {name: value}
         made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
         _say_who_else_sets(name, value, host)
     late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
     modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
     return [own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)), *modules, *made]
+
+
+def _known(target: str, host: HostView) -> str:
+    """Return the name of a parameter. Raise UnfixableError for one that the kernel of this host does not have."""
+    name = named(target, "kernel parameter", r"\w[\w./-]*")
+    if isinstance(host.fact(f"sysctl.{name}"), Absent):
+        raise UnfixableError(
+            f"{name} does not exist on this host (no {path_of(name)}): nothing is written for it. Correct the name, "
+            "or load the kernel module that has it, then plan again"
+        )
+    return name
 
 
 def _of_late_modules(settings: Mapping[str, str | None], host: HostView) -> list[dict[str, Any]]:

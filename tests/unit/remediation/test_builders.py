@@ -89,6 +89,28 @@ def test_a_value_that_is_not_one_plain_line_is_refused(value):
 # --- kernel parameters
 
 
+def test_a_parameter_that_the_kernel_lacks_is_refused_and_the_others_are_written():
+    lacks = step(remedies.sysctl("net.foo.bar"), 1, check="lacks")
+    has = step(remedies.sysctl("vm.swappiness"), 10, check="has")
+    facts = host({"sysctl.net.foo.bar": Absent(), "sysctl.vm.swappiness": Value(60)})
+    (group,), unfixable = builders.build([lacks, has], facts)
+    assert group.checks == ("has",)
+    assert not [change for change in group.changes if "foo" in json.dumps(change)]
+    ((left, why),) = unfixable
+    assert left.check == "lacks"
+    assert why.startswith("net.foo.bar does not exist on this host (no /proc/sys/net/foo/bar)"), why
+
+
+@pytest.mark.parametrize("fact", [{}, {"sysctl.vm.swappiness": Unread("permission denied")}])
+def test_a_parameter_of_which_nothing_is_known_is_written(fact):
+    assert built(host(fact), step(remedies.sysctl("vm.swappiness"), 10))
+
+
+@pytest.mark.parametrize("name", ["..etc.shadow", "/etc/shadow", ".kernel.panic"])
+def test_a_parameter_name_never_leaves_proc_sys(name):
+    assert "no kernel parameter" in refused(host(), step(remedies.sysctl(name), 1))
+
+
 def test_a_sysctl_is_written_now_and_kept_and_names_its_check():
     (file, now) = built(host(), step(remedies.sysctl("net.ipv4.tcp_rmem"), [4096, 131072, 67108864], check="tcp-rmem"))
     assert lines(file["content"]) == ["net.ipv4.tcp_rmem = 4096 131072 67108864"]
