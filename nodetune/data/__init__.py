@@ -14,9 +14,9 @@ _HERE = Path(__file__).parent
 
 @cache
 def _load(name: str) -> Any:
-    from nodetune.foundation import yaml_lines  # here: it takes milliseconds, and few hosts want a table
+    import yaml  # here: it takes milliseconds, and few hosts want a table
 
-    return yaml_lines.own_data(_HERE / f"{name}.yml")
+    return yaml.load((_HERE / f"{name}.yml").read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
 
 
 @cache
