@@ -44,7 +44,7 @@ def done(tmp_path, monkeypatch, seconds=1.0):
 
 
 def test_other_processes_at_work_are_told_with_their_share_and_names(tmp_path, monkeypatch):
-    with busy(2 * os.cpu_count()) as pids:
+    with busy(os.cpu_count()) as pids:
         event = done(tmp_path, monkeypatch)
     told = event["done"]["others"]
     assert told["cpu"] > 0.1
