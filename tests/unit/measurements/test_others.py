@@ -29,7 +29,7 @@ def measure(options, report):
 """
 
 
-def done(tmp_path, monkeypatch, seconds=1.0):
+def done(tmp_path, monkeypatch, seconds=0.3):
     """What is said at the end of a measurement that computes for some seconds of CPU time."""
     monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, forks=FORKS))
     asked = plan("forks")
