@@ -125,8 +125,9 @@ def _save(path: Path, proofs: Sequence[HostVerification]) -> bool:
 
     Return False if others at work kept a host out of it.
     """
-    disturbed = [each for each in proofs if each.disturbed]
-    document = documents_verify.kept([each for each in proofs if each.machine != UNKNOWN])
+    known = [each for each in proofs if each.machine != UNKNOWN]
+    disturbed = [each for each in known if each.disturbed]
+    document = documents_verify.kept(known)
     if disturbed:
         what = (
             f"written without {nodeset.fold([each.host for each in disturbed])}"

@@ -69,7 +69,7 @@ from nodetune.verify import suites
     "--save-baseline",
     type=click.Path(path_type=Path, dir_okay=False),
     metavar="FILE",
-    help="Save the results as the baseline of this site, without those below target.",
+    help="Save the results as the baseline of this site, without those below target and without disturbed hosts.",
 )
 @click.option(
     "--compare",
@@ -93,8 +93,8 @@ def command(compare: tuple[Path, Path] | None, output_format: str, output: Path 
     nodetune verify --compare before.json after.json      find changes that are not noise
 
     Results are compared with the baseline, with similar hosts, and with reference figures. Changes and installs
-    nothing. Skips hosts whose GPUs are in use.
-    Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing, 5 below target.
+    nothing. Skips hosts whose GPUs are in use. Says what others did on a host meanwhile, and then blames no part of it.
+    Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing or disturbed, 5 below target.
     """
     from nodetune.cli.commands import _verify
 

@@ -29,7 +29,7 @@ def measure(options, report):
 """
 
 
-def done(tmp_path, monkeypatch, seconds=1.0):
+def done(tmp_path, monkeypatch, seconds=0.3):
     """What is said at the end of a measurement that computes for some seconds of CPU time."""
     monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, forks=FORKS))
     asked = plan("forks")
@@ -44,7 +44,7 @@ def done(tmp_path, monkeypatch, seconds=1.0):
 
 
 def test_other_processes_at_work_are_told_with_their_share_and_names(tmp_path, monkeypatch):
-    with busy(2 * os.cpu_count()) as pids:
+    with busy(os.cpu_count()) as pids:
         event = done(tmp_path, monkeypatch)
     told = event["done"]["others"]
     assert told["cpu"] > 0.1

@@ -498,10 +498,12 @@ def test_a_real_apply_keeps_results_of_before_and_after(room, tmp_path):
     assert [each["outcome"] for each in told["steps"]] == ["fixed"]
     local = [each for each in told["verified"]["changes"] if each["metric"] == "local"]
     assert {each["subject"] for each in local} >= {"node0"}
-    assert all(each["runs"] == [FEWEST, FEWEST] and each["before"] > 0.1 < each["after"] for each in local)
-    assert {each["status"] for each in local} <= {BETTER, WORSE, SAME}
-    worse = any(each["status"] == WORSE for each in told["verified"]["changes"])
-    assert done.returncode == (TOO_SLOW if worse or told["verified"]["short"] else OK)
+    assert all(max(each["runs"]) <= FEWEST and each["before"] > 0.1 < each["after"] for each in local)
+    for each in local:  # other tests may be at work here meanwhile
+        assert each["status"] in ({UNSURE} if any(each["disturbed"]) else {BETTER, WORSE, SAME})
+    statuses = {each["status"] for each in told["verified"]["changes"]}
+    known = INCOMPLETE if statuses == {UNSURE} else OK
+    assert done.returncode == (TOO_SLOW if WORSE in statuses or told["verified"]["short"] else known)
     run = the_run(tmp_path)
     for when in ("before", "after"):
         kept = valid("verify", (run.folder / f"{when}-verify.json").read_text())

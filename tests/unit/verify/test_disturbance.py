@@ -9,6 +9,7 @@ import jsonschema
 import pytest
 from rich.console import Console
 
+from nodetune.api.model import Value
 from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.cli.commands import _verify
@@ -127,8 +128,10 @@ def test_jitter_finds_others_and_is_not_excused_by_them():
 
 def test_on_a_virtual_machine_memory_channels_are_never_suspected(own):
     slow = records.read(records.whole(**SLOW))
-    known = machine.of(idle("gpu1"))
+    facts = idle("gpu1")
+    known = machine.of(facts)
     assert not known.virtual
+    assert machine.of(replace(facts, facts={**facts.facts, "host.virtual": Value(value=True)})).virtual
     for virtual, says in ((False, "memory channels"), (True, "no part of this virtual machine")):
         own_machine = replace(known, virtual=virtual)
         verdicts = named(judge(slow, {"gpu1": own_machine}, own), [], own_machine)
