@@ -5,21 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from nodetune import data
 
 About = Mapping[str, Any]
 """The table entry of one variable."""
 
-FILE = Path(__file__).parents[2] / "data" / "nccl_env.yml"
 
-
-@cache
 def table() -> dict[str, Any]:
-    """Read the whole file, once."""
-    from nodetune.foundation import yaml_lines  # here, because the guard has none
-
-    loaded: dict[str, Any] = yaml_lines.own_data(FILE)
+    """Return the whole table."""
+    loaded: dict[str, Any] = data.table("nccl_env")
     return loaded
 
 
