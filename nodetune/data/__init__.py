@@ -13,15 +13,17 @@ _HERE = Path(__file__).parent
 
 
 @cache
-def _load(name: str) -> Any:
+def table(name: str) -> Any:
+    """Return the content of a file of this folder."""
     import yaml  # here: it takes milliseconds, and few hosts want a table
 
-    return yaml.load((_HERE / f"{name}.yml").read_text("utf-8"), getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    return yaml.load((_HERE / f"{name}.yml").read_text("utf-8"), loader)  # noqa: S506
 
 
 @cache
 def _gpus() -> dict[str, Mapping[str, Any]]:
-    return {device_id: model for model in _load("gpus")["gpus"] for device_id in model["pci_device_ids"]}
+    return {device_id: model for model in table("gpus")["gpus"] for device_id in model["pci_device_ids"]}
 
 
 def gpu(pci_device_id: str) -> Mapping[str, Any]:
@@ -31,13 +33,13 @@ def gpu(pci_device_id: str) -> Mapping[str, Any]:
 
 def gpus_of_machine(product_name: str) -> int:
     """Return how many GPUs a type of machine has, or 0 if that is not known."""
-    found: int = _load("machines")["gpus"].get(product_name, 0)
+    found: int = table("machines")["gpus"].get(product_name, 0)
     return found
 
 
 def drivers() -> Mapping[str, Any]:
     """Return minimum versions, security fixes and the end of life of driver branches."""
-    found: Mapping[str, Any] = _load("drivers")
+    found: Mapping[str, Any] = table("drivers")
     return found
 
 

@@ -44,11 +44,6 @@ def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> 
     return f"no {kind} is called {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
 
 
-def own_data(path: Path) -> Any:
-    """Return the data of a YAML file that comes with nodetune."""
-    return yaml.load(path.read_text("utf-8"), OWN)  # noqa: S506  (it is a safe loader)
-
-
 def load(path: Path, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
     """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML."""
     try:

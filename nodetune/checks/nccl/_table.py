@@ -5,22 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any
+
+from nodetune import data
 
 About = Mapping[str, Any]
 """The table entry of one variable."""
 
-FILE = Path(__file__).parents[2] / "data" / "nccl_env.yml"
 
-
-@cache
 def table() -> dict[str, Any]:
-    """Read the whole file, once."""
-    import yaml  # here, because checks import this module: the import costs time only when a check runs
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    loaded: dict[str, Any] = yaml.load(FILE.read_text("utf-8"), Loader=loader)  # noqa: S506  (safe, and in C if it can be)
+    """Return the whole table."""
+    loaded: dict[str, Any] = data.table("nccl_env")
     return loaded
 
 

@@ -62,7 +62,7 @@ def test_every_fact_that_anything_reads_has_a_shape():
     assert sorted(name for name in read_somewhere() - asked_for_only if gate.shape_of(name) is None) == []
 
 
-def test_every_line_of_the_table_is_a_shape_of_a_family_of_the_probe():
+def test_every_line_of_the_table_is_of_a_family_of_the_probe():
     families = {path.stem for path in (paths.PACKAGE / "probe").glob("*.py")}
     table = gate._table()
     assert "sysctl.*" in table

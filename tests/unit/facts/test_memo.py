@@ -57,7 +57,7 @@ def test_a_fact_that_differs_on_every_host_stops_being_kept():
     assert len(forms._known["serial"]) == memo.FORMS
 
 
-def test_a_hostile_host_cannot_fill_memory_with_what_would_be_kept():
+def test_a_hostile_host_cannot_fill_memory_with_what_is_kept():
     forms = InternPool()
     for number in range(3 * memo.NAMES):
         assert forms.of(f"name{number}", "1", lambda _name, text: Value(text)) == Value("1")
@@ -108,7 +108,7 @@ def test_equal_facts_are_judged_once_and_others_again():
     assert worked == ["n1", "n3"]
 
 
-def test_a_fact_that_is_not_there_is_never_taken_for_another_hosts():
+def test_a_missing_fact_is_never_taken_for_another_hosts():
     check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
     ready = evaluate.Prepared(check)
     reasons = [f"reader {number} failed" for number in range(3)]
@@ -127,7 +127,7 @@ def test_many_hosts_are_judged_as_each_alone():
     assert found[::10] == alone
 
 
-def test_equal_findings_of_hosts_with_different_facts_are_one_object():
+def test_equal_findings_from_different_facts_are_one_object():
     judge = auditor.Auditor(Selection(select=("min-free-kbytes-excessive",)))
     hosts = (host(memory__total_kb={"value": total}) for total in (2_100_000_000, 2_100_000_001))
     (one,), (other,) = (judge.result(each).findings for each in hosts)

@@ -10,7 +10,7 @@ import pytest
 from nodetune.foundation import atomic_file
 
 
-def test_a_link_that_somebody_has_put_beside_the_file_is_not_followed(tmp_path):
+def test_a_link_put_beside_the_file_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     for name in (".report.txt.partial", "report.txt.partial"):
@@ -41,7 +41,7 @@ def test_concurrent_writers_of_one_file_do_not_collide(tmp_path):
     assert os.listdir(tmp_path) == ["one"]
 
 
-def test_what_breaks_off_leaves_the_file_of_before_and_nothing_else(tmp_path):
+def test_what_breaks_off_leaves_only_the_file_of_before(tmp_path):
     path = tmp_path / "one"
     path.write_text("before")
 
@@ -72,7 +72,7 @@ def test_on_a_full_disk_the_file_that_was_asked_for_is_named(full_disk):
     assert done.stderr == "nodetune: audit.json: No space left on device\n"
 
 
-def test_an_output_in_a_missing_folder_is_refused_before_any_work(tmp_path):
+def test_output_to_a_missing_folder_is_refused_before_any_work(tmp_path):
     words = [sys.executable, "-m", "nodetune", "audit", "-i", "192.0.2.1", "-o", tmp_path / "no" / "a.json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

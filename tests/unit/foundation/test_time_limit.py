@@ -23,7 +23,7 @@ def test_work_beyond_its_time_is_interrupted():
     assert time.thread_time() - began < 30
 
 
-def test_work_that_swallows_the_interruption_is_interrupted_again():
+def test_work_that_swallows_an_interruption_gets_another():
     def work():
         try:
             spin(60)

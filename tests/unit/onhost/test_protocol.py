@@ -47,7 +47,7 @@ def test_what_is_sent_is_what_arrives_however_it_is_cut():
         assert found == EVENTS
 
 
-def test_no_line_is_longer_than_what_tools_that_merge_lines_carry():
+def test_no_line_is_longer_than_tools_that_merge_lines_carry():
     assert max(map(len, stream().splitlines())) < 1024 - len("12345: ")
     assert len(stream().splitlines()) > len(EVENTS), "a long event took several lines"
 

@@ -73,7 +73,7 @@ def test_a_worker_that_reports_without_end_is_killed():
     assert gone(child.pid)
 
 
-def test_a_worker_that_closed_its_pipe_and_stays_is_not_waited_for():
+def test_a_worker_that_stays_with_its_pipe_closed_is_killed():
     def linger(report):
         os.close(worker.REPORTS)
         time.sleep(300)

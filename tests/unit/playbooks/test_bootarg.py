@@ -44,7 +44,7 @@ def test_kernels_that_agree_are_left_out_of_the_state():
     assert bootarg.agreed(bootarg.parse(INFO, "console")) == {NEWEST: [], RESCUE: ["tty0", "ttyS0,115200n8"]}
 
 
-def test_no_kernel_at_all_is_a_problem_and_not_an_absent_argument():
+def test_no_kernel_at_all_is_a_problem_not_an_absent_argument():
     with pytest.raises(ChangeError, match="names no kernel"):
         bootarg.agreed(bootarg.parse("", "iommu"))
 
@@ -54,7 +54,7 @@ def test_the_wanted_state_is_that_of_all_kernels(value, state):
     assert bootarg.wanted({"name": "iommu", "value": value}, {NEWEST: [], RESCUE: ["pt"]}) == state
 
 
-def test_blanks_in_a_value_are_refused_since_grubby_would_split_there():
+def test_blanks_in_a_value_are_refused_as_grubby_splits_there():
     with pytest.raises(ChangeError, match="blanks and quotes"):
         bootarg.wanted({"name": "iommu", "value": "pt quiet"}, [])
 

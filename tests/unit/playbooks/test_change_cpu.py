@@ -94,7 +94,7 @@ def test_the_diff_names_files_once_for_all_cpus(tree):
     assert cpu.show(wish, cpu.wanted(wish, cpu.read(wish))) == "cpufreq/policy0-3/scaling_governor: performance\n"
 
 
-def test_at_boot_everything_that_can_be_set_is_and_the_rest_is_told(tree, capsys):
+def test_at_boot_all_that_can_be_set_is_and_the_rest_is_told(tree, capsys):
     file = tree / "cpu.conf"
     settings = {"boost": True, "epp": "performance", "governor": "performance", "idle_latency_us": 99}
     file.write_text(f"# by hand\n# settings: {json.dumps(settings)}\n")

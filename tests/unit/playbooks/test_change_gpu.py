@@ -155,7 +155,7 @@ def test_defaults_and_maxima_are_asked_of_the_gpu(node):
     assert node.value("applications_clocks") == [3201, 1980]
 
 
-def test_a_power_limit_outside_the_constraints_is_refused_in_one_line(node):
+def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
     message = node.do(("power_limit", 5_000_000))["problems"][0]["message"]
     assert message == "GPU0: a power limit of 5000000 mW is not within 200000 and 700000"
 
@@ -171,7 +171,7 @@ def test_a_lock_that_others_set_is_seen_released_and_put_back(node):
     assert node.value("locked_clocks")[1] == 1005
 
 
-def test_a_lock_that_does_not_show_on_an_idle_gpu_is_released_too(node):
+def test_a_lock_that_an_idle_gpu_hides_is_released_too(node):
     node.do(("locked_clocks", [345, 1005]))
     node.forget_locks()
     assert node.value("locked_clocks") == "unknown"

@@ -70,7 +70,7 @@ def test_a_mount_point_missing_in_fstab_is_refused_with_advice():
         edits.fstab_option(FSTAB, "/srv", "noatime")
 
 
-def test_carriage_returns_and_a_missing_last_newline_stay_in_fstab():
+def test_carriage_returns_and_a_missing_newline_stay_in_fstab():
     text = "a /b ext4 rw 0 0\r\nc none swap sw 0 0"
     assert edits.fstab_option(text, "/b", "noatime") == "a /b ext4 rw,noatime 0 0\r\nc none swap sw 0 0"
     assert edits.fstab_no_swap(text) == "a /b ext4 rw 0 0\r\n# nodetune turned swap off: c none swap sw 0 0"

@@ -34,7 +34,7 @@ def test_a_new_file_is_readable_by_all_whatever_the_umask(tmp_path):
     assert stat.S_IMODE((tmp_path / "a/b").stat().st_mode) == 0o755
 
 
-def test_taking_a_new_file_back_removes_the_folders_that_came_with_it(tmp_path):
+def test_taking_a_new_file_back_removes_the_folders_made_for_it(tmp_path):
     wish = change(tmp_path / "a" / "b" / "new.conf")
     before = file.read(wish)
     apply(wish)
@@ -150,7 +150,7 @@ def test_the_next_write_removes_files_of_a_killed_run(tmp_path):
     assert all_below(tmp_path) == ["file"]
 
 
-def test_a_full_disk_leaves_the_old_bytes_and_nothing_beside_them(tmp_path):
+def test_a_full_disk_leaves_the_old_bytes_and_nothing_else(tmp_path):
     """The limit on a file's size fails a write in its middle, as a full disk does."""
     place = tmp_path / "file"
     place.write_text("old\n")

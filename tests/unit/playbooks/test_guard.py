@@ -55,7 +55,7 @@ def test_idle_gpus_let_pass(driver):
     assert driver.check() == ""
 
 
-def test_a_process_that_computes_is_named_with_its_gpu_and_command(driver):
+def test_a_computing_process_is_named_with_gpu_and_command(driver):
     driver.compute(5, os.getpid())
     said = driver.check()
     assert said.startswith(f"GPU5 is in use by process {os.getpid()} (")
@@ -100,6 +100,6 @@ def test_nothing_is_asked_where_nothing_must_hold():
     guard.check({"gpu_idle": False, "drained": False})
 
 
-def test_a_guard_that_this_version_does_not_know_lets_nothing_pass():
+def test_a_guard_unknown_to_this_version_lets_nothing_pass():
     with pytest.raises(StopError, match="knows no guard moon_full: nothing is changed"):
         guard.check({"moon_full": True})

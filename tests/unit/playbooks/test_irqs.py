@@ -55,7 +55,7 @@ def places():
     return irqs.wanted({}, irqs.read({}))
 
 
-def test_queues_go_to_cores_near_the_card_and_to_second_threads_last(tree):
+def test_queues_go_to_near_cores_and_to_second_threads_last(tree):
     tree.device("0000:3b:00.0", NIC, 9)
     assert places() == {"0000:3b:00.0": ["0", "1", "2", "3", "8", "9", "10", "11", "0"]}
 
@@ -152,7 +152,7 @@ def test_gpus_that_are_opened_later_are_looked_for_unasked(tree, monkeypatch):
         irqs.wait_for_card(ours, seconds=0.01)
 
 
-def test_the_kernel_tells_of_links_in_the_form_that_is_looked_for():
+def test_the_kernel_tells_of_links_in_the_form_looked_for():
     code = (
         f"import socket, subprocess, sys\nsys.path[:0] = {sys.path!r}\nfrom nodetune_host.resources import irqs\n"
         "events = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)\n"

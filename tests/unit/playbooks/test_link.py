@@ -139,7 +139,7 @@ def test_without_systemd_a_link_is_left_alone():
 @needs_namespace
 @pytest.mark.skipif(not shutil.which("ethtool", path="/usr/sbin:/usr/bin:/sbin"), reason="needs ethtool")
 @pytest.mark.parametrize("setting", ["rings", "channels", "adaptive-rx"])
-def test_what_the_driver_of_a_real_link_does_not_have_is_a_problem(setting):
+def test_what_the_driver_of_a_real_link_lacks_is_a_problem(setting):
     message = inside_a_network_namespace(f"""
         try:
             print(json.dumps(link.read({{"link": "a0", "setting": "{setting}", "value": "max"}})))

@@ -120,7 +120,7 @@ def apt_of(apt, built):
 
 
 @pytest.mark.parametrize("state", data.STATES)
-def test_apt_takes_every_state_of_the_repository_with_its_signature(apt_of, state):
+def test_apt_takes_every_state_of_the_signed_repository(apt_of, state):
     said = apt_of(state).run("apt-cache", "madison", "nvidia-driver-cuda").stdout
     assert {line.split("|")[1].strip() for line in said.splitlines()} == {f"{each}-1" for each in data.STATES[state][0]}
 
@@ -179,14 +179,14 @@ def test_what_excludes_each_other_is_not_installed_together(apt_of, one, other):
     assert "you have held broken packages" in said
 
 
-def test_debians_own_driver_has_the_names_of_nvidias_and_other_makers(apt_of):
+def test_debians_driver_has_nvidias_names_and_other_makers(apt_of):
     said = apt_of("second", "debian", "distribution").run("apt-cache", "show", "libcuda1").stdout
     makers = dict(re.findall(r"^Version: (\S+)\n(?:.*\n)*?Maintainer: (.*)$", said, re.MULTILINE))
     assert makers["535.247.01-1~deb12u1"].startswith("Debian NVIDIA Maintainers")
     assert "@nvidia.com" in makers[f"{NEW}-1"]
 
 
-def test_a_repository_that_is_served_can_be_unreachable_for_a_while(apt, built):
+def test_a_served_repository_can_be_unreachable_for_a_while(apt, built):
     with Server(built) as server:
         url = f"{server.url}/apt/first"
         assert apt.use(url).returncode == 0
@@ -342,7 +342,7 @@ def dnf_of(request, tmp_path):
 
 
 @pytest.mark.parametrize("state", data.STATES)
-def test_dnf_takes_every_state_of_the_repository_with_its_signatures(dnf_of, state):
+def test_dnf_takes_every_state_of_the_signed_repository(dnf_of, state):
     said = dnf_of(state, "distribution").run("-q", "repoquery", "nvidia-driver-cuda").stdout
     assert set(said.split()) == {f"nvidia-driver-cuda-3:{each}-1.el9.x86_64" for each in data.STATES[state][0]}
 

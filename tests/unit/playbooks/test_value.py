@@ -125,7 +125,7 @@ print(json.dumps([before, during, value.read(wish)]))
     assert got == [{SLOW_START: "1"}, {SLOW_START: "0"}, {SLOW_START: "1"}]
 
 
-def test_a_value_that_the_real_kernel_refuses_is_told_in_one_line(alone):
+def test_a_value_that_the_kernel_refuses_is_told_in_one_line(alone):
     got = alone("""
 from nodetune_host.problem import ChangeError
 wish = {"path": "/proc/sys/net/ipv4/tcp_congestion_control", "value": "no-such-thing"}

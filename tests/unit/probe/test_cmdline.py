@@ -104,7 +104,7 @@ def test_a_pinned_entry_is_found_by_number_title_or_id(tree, default):
     assert found["value"]["options"] == "root=UUID=77 ro pinned"
 
 
-def test_a_default_that_is_not_in_the_menu_falls_back_to_the_first(tree):
+def test_a_default_missing_in_the_menu_falls_back_to_the_first(tree):
     found = entry(tree, {"/boot/grub/grub.cfg": GRUB.replace("DEFAULT", "gone")})
     assert found["value"]["kernel"] == "6.8.0-60-generic"
 

@@ -126,6 +126,6 @@ def test_links_for_nvidias_devices_are_seen(tree, collect, engines):
 
 
 @pytest.mark.parametrize(("mask", "has"), [("000001ffffffffff", True), ("00000000a80425fb", False)])
-def test_the_right_to_place_memory_is_one_bit_of_the_bounding_set(tree, collect, engines, mask, has):
+def test_the_right_to_place_memory_is_a_bit_of_the_bounding_set(tree, collect, engines, mask, has):
     tree({"/proc/self/status": f"Name:\tpython3\nCapBnd:\t{mask}\n"})
     assert collect("containers")["containers.sys_nice"] == {"value": has}

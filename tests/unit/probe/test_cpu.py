@@ -177,7 +177,7 @@ def test_allowed_cpus_add_up_and_an_empty_value_resets_them(tree, collect):
     assert allowed["init.scope"]["cpus"] == "0"
 
 
-def test_thread_settings_are_found_wherever_they_hold_for_everyone(tree, collect):
+def test_thread_settings_are_found_where_they_hold_for_all(tree, collect):
     tree(
         host(
             TWO_SOCKETS,

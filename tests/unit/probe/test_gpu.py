@@ -171,7 +171,7 @@ def test_a_gpu_without_a_handle_is_a_fault_where_only_it_can_be(nvml):
     assert list(facts["gpu.names"]["each"]) == EIGHT
 
 
-def test_errors_of_one_reading_are_absent_or_unread_by_their_kind(nvml):
+def test_errors_of_a_reading_are_absent_or_unread_by_kind(nvml):
     facts = nvml(
         errors={
             "nvmlDeviceGetMigMode": NOT_SUPPORTED,

@@ -80,7 +80,7 @@ def test_a_managed_interrupt_elsewhere_is_not_counted(tree, collect):
     assert devices(collect("irq"))["0000:18:00.0"]["remote"] == 0
 
 
-def test_a_kernel_that_does_not_tell_the_effective_cpu_accuses_nobody(tree, collect):
+def test_a_kernel_without_the_effective_cpu_accuses_nobody(tree, collect):
     root = tree(device("0000:18:00.0", "0x020000", "mlx5_core", {10: 0}))
     (root / "proc/irq/10/effective_affinity_list").unlink()
     assert devices(collect("irq"))["0000:18:00.0"]["remote"] == 0

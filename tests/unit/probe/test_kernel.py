@@ -66,7 +66,7 @@ def test_the_next_kernel_is_what_the_boot_loader_names(seen):
     assert facts["next"] == {"value": "6.8.0-60-generic"}
 
 
-def test_without_a_boot_loader_configuration_the_newest_comes_next(seen):
+def test_without_boot_loader_configuration_the_newest_is_next(seen):
     assert seen(images(RUNNING, "6.8.0-60-generic"))["next"] == {"value": "6.8.0-60-generic"}
 
 

@@ -74,7 +74,7 @@ def test_pages_of_64_kib_look_for_blocks_of_512_mib(tree, collect, monkeypatch):
     assert seen(tree, collect, files)["memory.free_blocks"]["each"]["node0"]["value"]["huge_kb"] == 64 << 13
 
 
-def test_the_fragmentation_index_is_taken_at_the_size_of_a_huge_page(tree, collect, monkeypatch):
+def test_fragmentation_is_taken_at_the_size_of_a_huge_page(tree, collect, monkeypatch):
     monkeypatch.setattr(memory.os, "sysconf", lambda _: 4096)
     index = "Node 0, zone   Normal " + "-1.000 " * 9 + "0.945 0.972 \n"
     files = {
@@ -104,7 +104,7 @@ def test_errors_are_counted_per_module_and_for_unknown_ones(tree, collect):
     assert facts["memory.edac.seconds"] == {"value": 86400}
 
 
-def test_kernels_that_count_by_controller_only_are_read_by_controller(tree, collect):
+def test_kernels_that_count_by_controller_are_read_by_controller(tree, collect):
     files = {MC + "/mc0/dimm0/dimm_label": "A", MC + "/mc0/ue_count": "3", MC + "/mc0/ce_count": "4"}
     assert seen(tree, collect, files)["memory.edac.uncorrected"] == {"each": {"mc0": {"value": 3}}}
 

@@ -87,7 +87,7 @@ def test_an_anonymous_file_system_is_found_by_its_source(tree, collect):
     assert collect("mounts")["mounts.points"]["value"]["/data"]["rotational"] is True
 
 
-def test_errors_that_a_file_system_recorded_are_found_by_its_device(tree, collect):
+def test_errors_of_a_file_system_are_found_by_its_device(tree, collect):
     tree(
         {
             **info("27 1 259:2 / / rw - ext4 /dev/root rw", "28 1 259:3 / /data rw - ext4 /dev/nvme0n1p3 rw"),

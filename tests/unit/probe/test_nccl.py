@@ -79,7 +79,7 @@ def test_of_a_shell_profile_only_exported_assignments_count(settings):
     ]
 
 
-def test_a_shell_that_exports_everything_exports_every_assignment(settings):
+def test_a_shell_that_exports_all_exports_every_assignment(settings):
     assert settings({"/etc/profile.d/a.sh": "set -a\nNCCL_DEBUG=WARN\n"}) == [("NCCL_DEBUG", "WARN", 2, "profile")]
 
 

@@ -99,7 +99,7 @@ def test_the_representor_of_a_virtual_function_is_not_physical(host, collect):
     assert collect("net")["net.links"]["value"]["rep0"]["physical"] is False
 
 
-def test_a_virtio_port_has_the_address_of_the_function_it_sits_on(tree, collect):
+def test_a_virtio_port_has_the_address_of_its_function(tree, collect):
     root = tree({})
     device = f"{root}/sys/devices/pci0000:00/0000:00:03.0/virtio1"
     tree({device.removeprefix(str(root)) + "/uevent": "", **link("dat0", device, carrier=1)})

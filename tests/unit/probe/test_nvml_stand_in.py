@@ -259,7 +259,7 @@ SETTINGS = {
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_a_setting_is_seen_by_the_next_process_and_lost_at_reboot(node, setting):
+def test_a_setting_is_seen_by_other_processes_until_reboot(node, setting):
     change, read, wanted = SETTINGS[setting]
     before = node.value(read.format("gpus[2]"))
     node.keep_loaded() if setting != "persistence mode" else None

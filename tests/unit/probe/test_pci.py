@@ -52,7 +52,7 @@ def bus(tree):
     return plant
 
 
-def test_only_devices_that_matter_and_the_bridges_above_them_are_kept(bus, collect):
+def test_only_devices_that_matter_and_their_bridges_are_kept(bus, collect):
     bus(ROOT_PORT, UPSTREAM, DOWNSTREAM, GPU, SATA, "0000:00:1c.0")
     devices = collect("pci")["pci.devices"]["value"]
     assert list(devices) == [ROOT_PORT, UPSTREAM, DOWNSTREAM, GPU]
@@ -97,7 +97,7 @@ def test_a_link_has_speed_and_width_and_unknown_ones_are_null(bus, collect):
     ] * 4
 
 
-def test_driver_iommu_domain_and_virtual_function_come_from_links(bus, collect):
+def test_driver_iommu_and_virtual_function_come_from_links(bus, collect):
     tree = bus(GPU, NIC)
     tree(
         {
@@ -187,7 +187,7 @@ def test_a_capability_list_that_runs_in_circles_ends(bus, collect, endless):
     assert "absent" in collect("pci")["pci.config"]["each"][GPU]
 
 
-def test_error_counters_keep_what_was_counted_in_old_and_new_spelling(bus, collect):
+def test_error_counters_are_read_in_old_and_new_spelling(bus, collect):
     bus(
         GPU,
         files={

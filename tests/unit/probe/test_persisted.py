@@ -98,7 +98,7 @@ def test_slashes_and_dots_name_the_same_parameter(tree, collect):
     assert "value" in sysctl(tree, collect, {"/etc/sysctl.d/1.conf": name + "=2\n"}, name)
 
 
-def test_comments_do_not_count_but_what_follows_a_value_belongs_to_it(tree, collect):
+def test_comments_do_not_count_but_text_after_a_value_does(tree, collect):
     files = {"/etc/sysctl.d/1.conf": f"; {NAME}=a\n# {NAME}=b\n{NAME}=c # note\n"}
     assert sysctl(tree, collect, files)["value"]["value"] == "c # note"
 
@@ -114,7 +114,7 @@ def test_a_file_that_cannot_be_read_leaves_the_winner_unknown(tree, collect, mon
     assert fact == {"unread": "/etc/sysctl.d/1.conf: permission denied: needs root (--become)"}
 
 
-def test_of_tmpfiles_lines_with_the_same_path_the_earliest_counts(tree, collect):
+def test_of_tmpfiles_lines_of_one_path_the_earliest_counts(tree, collect):
     files = {
         "/usr/lib/tmpfiles.d/10-vendor.conf": f"w {PATH} - - - - 1\n",
         "/etc/tmpfiles.d/50-ours.conf": f"w {PATH} - - - - 0\n",

@@ -88,7 +88,7 @@ def test_only_addresses_that_are_set_are_told_with_type_and_link(port, collect):
     assert facts["rdma.ports"]["value"]["mlx5_0/1"]["netdev"] == "dat0"
 
 
-def test_of_several_links_the_one_with_the_ports_number_is_its_own(port, collect):
+def test_of_several_links_the_one_with_its_number_is_the_ports(port, collect):
     port({NIC + "/net/ibp24s0d1/dev_port": "1", CLASS + "/ports/2/state": "1: DOWN"})
     ports = collect("rdma")["rdma.ports"]["value"]
     assert (ports["mlx5_0/1"]["netdev"], ports["mlx5_0/2"]["netdev"]) == ("ibp24s0", "ibp24s0d1")

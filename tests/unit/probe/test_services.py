@@ -134,7 +134,7 @@ def test_a_host_without_systemd_has_no_units(tree, collect):
     assert {str(fact) for fact in facts.values()} == {"{'absent': 'systemd does not run this host'}"}
 
 
-def test_daemons_are_found_by_name_and_long_names_by_their_command(tree):
+def test_daemons_are_found_by_name_long_ones_by_their_command(tree):
     tree(
         {
             "/proc/1/comm": "systemd",
@@ -190,7 +190,7 @@ def test_the_daemon_among_its_children_is_the_child_of_init(tree):
     assert processes.daemon([9, 77]) == 77
 
 
-def test_remove_ipc_is_what_logind_says_and_the_files_say_what_comes(systemd, tree, collect):
+def test_remove_ipc_is_loginds_and_the_files_say_what_comes(systemd, tree, collect):
     systemd("RemoveIPC=yes\n")
     tree(
         {

@@ -32,7 +32,7 @@ def test_installed_driver_packages_show_what_keeps_them(tree, collect):
     assert seen["driver_packages"] == {"nvidia-driver-550": "", "libcuda1": "hold"}
 
 
-def test_a_blacklist_in_a_block_keeps_what_it_matches_at_the_start(tree, collect):
+def test_a_blacklist_in_a_block_keeps_its_prefixes(tree, collect):
     tree(
         {
             **APT,

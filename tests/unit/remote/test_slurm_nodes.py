@@ -27,7 +27,7 @@ def _no_partition(monkeypatch):
         ("idle~", False, False),
     ],
 )
-def test_a_drained_node_takes_no_new_job_but_steps_of_one_that_runs(state, new_job, step):
+def test_a_drained_node_takes_only_steps_of_a_running_job(state, new_job, step):
     nodes = {"n01": node(state)}
     why = {"n01": f"Slurm says {state} (new fans)"}
     assert sinfo.not_to_be_had(["n01"], nodes) == ({} if new_job else why)

@@ -40,7 +40,7 @@ def test_a_task_of_noise_is_cut_off_by_name():
     assert (state, "16 MiB" in message) == ("too much output", True)
 
 
-def test_a_probe_that_srun_cut_off_is_tried_again_though_srun_says_why_later(monkeypatch):
+def test_what_srun_cut_off_is_tried_again_if_it_says_why_later(monkeypatch):
     """The relay kills its probe when srun ends the step; its word may be read before srun's."""
     killed = protocol.encode(b"x-9", NONCE).decode()
     script = f"echo {shlex.quote('0: ' + killed)}; sleep 1; echo 'srun: error: Task launch for 1.0 failed on node b: gone' >&2"
