@@ -180,7 +180,7 @@ def _last_run(guard: Guard) -> str:
 def _drain(one: Status, guard: Guard) -> str:
     if not one.out_of_service:
         return "-"
-    if guard.held:
+    if guard.held and guard.held[1] != one.reason:
         job, reason = guard.held
         return f"ours: {one.reason} (job {job} was held; the next health check writes the reason): {reason}"
     return f"{'ours' if guard.ours else 'not ours'}: {one.reason or 'no reason'}"
