@@ -2,7 +2,8 @@
 
 Why it matters: The driver logs this without an Xid, or after the log lost it: it answers calls with "reset required"
 (NV_ERR_RESET_REQUIRED), it no longer prints each timeout of the GPU's firmware (GSP), or the firmware did not start.
-New programs fail on the GPU although nvidia-smi may still list it.
+New programs fail on the GPU although nvidia-smi may still list it. The check counts the last day, because the log does
+not tell when a GPU was reset.
 Healthy exception: The GPU was reset since, or the driver was loaded again: it needs no recovery action now.
 Confirm manually: journalctl -k -b | grep -E 'NV_ERR_RESET_REQUIRED|GSP'; nvidia-smi -q | grep -i 'recovery action'
 Side effects of the fix: A GPU reset ends every program on the GPU.
@@ -14,6 +15,7 @@ import re
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.checks.kernel._logged import UPTIME
 
 REASONS = {
     "NV_ERR_RESET_REQUIRED": "reset required (NV_ERR_RESET_REQUIRED)",
@@ -22,6 +24,7 @@ REASONS = {
     "boot attempts exceeded": "GSP does not start",
 }
 UNNAMED = "GPU not named"
+DAY = 86400
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
@@ -37,13 +40,13 @@ def _standing(facts: FactsView) -> list[dict[str, Any]]:
     places, actions = facts.readable("gpu.bdf", {}), facts.readable("gpu.recovery_action", {})
     sound = {places.get(gpu) for gpu, action in actions.items() if action == "none"}
     all_sound = bool(places) and sound >= set(places.values()) and len(places) >= len(facts["pci.gpus"])
-    return [
-        each for each in facts["xid.reset_required"] if not (each["bdf"] in sound or (not each["bdf"] and all_sound))
-    ]
+    since = facts[UPTIME] - DAY
+    events = [each for each in facts["xid.reset_required"] if each["time"] > since]
+    return [each for each in events if not (each["bdf"] in sound or (not each["bdf"] and all_sound))]
 
 
 CHECK = Check(
-    needs=("xid.reset_required", "gpu.recovery_action", "gpu.bdf", "pci.gpus"),
+    needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.bdf", "pci.gpus"),
     observe=observe,
     accept=Empty("no work refused since the last reset"),
     applies=(GPU_ON_PCI,),

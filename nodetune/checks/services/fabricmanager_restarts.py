@@ -4,7 +4,7 @@ Why it matters: Each start configures the NVSwitches anew. In between, CUDA prog
 running ones can fail. A service that systemd starts again after each end looks healthy whenever somebody looks.
 Confirm manually: systemctl show nvidia-fabricmanager -p NRestarts -p ActiveEnterTimestamp; journalctl -u nvidia-fabricmanager
 Side effects of the fix: None: it only reports.
-Sources: https://www.freedesktop.org/wiki/Software/systemd/dbus/ (NRestarts) ;
+Sources: https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.systemd1.html (NRestarts) ;
 https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
