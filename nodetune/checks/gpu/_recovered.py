@@ -1,6 +1,6 @@
 """Which GPUs have recovered since the kernel log told of an error: by what they say now.
 
-A reset leaves no line in the log: a GPU that is initialised anew logs no Xid 154, and drivers before 565 do not know it.
+A reset leaves no line in the log: a GPU that is initialised again logs no Xid 154, and drivers before 565 do not know it.
 """
 
 from __future__ import annotations
@@ -40,10 +40,10 @@ def answering(facts: FactsView) -> set[str]:
     return {bdf for bdf, access in _now(facts, "gpu.access").items() if access == "ok"}
 
 
-def counting_anew(facts: FactsView) -> set[str]:
+def without_errors(facts: FactsView) -> set[str]:
     """Return the addresses of GPUs without uncorrected errors since their last reset.
 
-    Without persistence mode, the counter starts anew with each program.
+    Without persistence mode, the counter starts again with each program.
     """
     modes = _now(facts, "gpu.persistence_mode")
     counted = _now(facts, "gpu.ecc_uncorrected_volatile")
@@ -53,7 +53,7 @@ def counting_anew(facts: FactsView) -> set[str]:
 def standing(facts: FactsView) -> list[dict[str, Any]]:
     """Return the logged Xids without those that a GPU has recovered from."""
     events = facts["xid.events"]
-    reset, alive, clean = reset_since(facts, events), answering(facts), counting_anew(facts)
+    reset, alive, clean = reset_since(facts, events), answering(facts), without_errors(facts)
 
     def over(event: dict[str, Any]) -> bool:
         bdf, xid = event["bdf"], event["xid"]

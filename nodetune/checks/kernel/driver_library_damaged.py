@@ -48,7 +48,7 @@ CHECK = Check(
     remedy=manual(
         "Install the package again in the version of the loaded driver: dpkg -S PATH or rpm -qf PATH names it; then "
         "apt-get install --reinstall PACKAGE, or dnf reinstall PACKAGE, and ldconfig. After NVIDIA's .run installer: "
-        "run it again. Make CDI specifications anew (nvidia-ctk cdi generate)."
+        "run it again. Make CDI specifications again (nvidia-ctk cdi generate)."
     ),
     severity="high",
     part_of="nvml-not-answering",

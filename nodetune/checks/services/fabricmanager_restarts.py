@@ -1,6 +1,6 @@
 """Fabric Manager starts again and again.
 
-Why it matters: Each start configures the NVSwitches anew. In between, CUDA programs do not start (error 802), and
+Why it matters: Each start configures the NVSwitches again. In between, CUDA programs do not start (error 802), and
 running ones can fail. A service that systemd starts again after each end looks healthy whenever somebody looks.
 Confirm manually: systemctl show nvidia-fabricmanager -p NRestarts -p ActiveEnterTimestamp; journalctl -u nvidia-fabricmanager
 Side effects of the fix: None: it only reports.
