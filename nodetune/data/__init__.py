@@ -37,6 +37,12 @@ def gpus_of_machine(product_name: str) -> int:
     return found
 
 
+def network_cards_of_machine(product_name: str) -> int:
+    """Return how many network cards with EFA a type of machine has, or 0 if that is not known."""
+    found: int = _load("machines")["network_cards"].get(product_name, 0)
+    return found
+
+
 def drivers() -> Mapping[str, Any]:
     """Return minimum versions, security fixes and the end of life of driver branches."""
     found: Mapping[str, Any] = table("drivers")

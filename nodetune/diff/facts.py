@@ -19,9 +19,9 @@ READINGS = re.compile(
     r"|clocks_event_reasons|performance_state|ecc_.*_(aggregate|volatile)|pcie_replay_counter|nvlink_errors"
     r"|(compute|graphics|mps_compute)_running_processes|curr_pcie_link_generation)"
     r"|host\.(uptime_s|boot_id)|memory\.(available_kb|free_kb|free_blocks|extfrag_index|swap_free_kb|ksm\.pages_sharing|edac)"
-    r"|net\.(statistics|carrier_changes|neighbours)|rdma\.(counters|hw_counters)|tcp|block\.smart|cpu\.throttle_events"
+    r"|net\.(statistics|counters|carrier_changes|neighbours)|rdma\.(counters|hw_counters)|tcp|block\.smart|cpu\.throttle_events"
     r"|mounts\.(usage|answers)|pci\.(aer|answers)|bmc\.event_log|xid\.log|services\.(processes|running)"
-    r"|(services|limits|numa|memory|irq|bmc|nccl|kubernetes|mounts)\..*\b(pid|since|free_kb|available_kb|free_bytes|free"
+    r"|(services|limits|numa|memory|irq|bmc|nccl|kubernetes|mounts)\..*\b(pid|since|since_us|restarts|free_kb|available_kb|free_bytes|free"
     r"|promised|used_kb|reading|irqs|examples|remote|max_error_us|mtime|source))(\..*)?"
 )
 """Facts, or fields of facts, that move by themselves: counters, temperatures, load, process numbers."""

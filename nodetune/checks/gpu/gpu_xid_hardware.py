@@ -2,35 +2,39 @@
 
 Why it matters: These Xids come from the GPU, its memory, its firmware or its link to the host, never from a program
 alone. The check counts those since the GPU's last recovery or the last driver load. It ignores Xids of programs (13,
-31, 43, 45), and an ECC error (48) that the GPU contained (94 and no 95).
+31, 43, 45), and an ECC error (48) that the GPU contained (94 and no 95). A GPU has recovered if it needed an action
+(154) and needs none now, if it fell off the bus (79) and answers again, or if it counts no uncorrected errors (48, 95)
+since its last reset.
 Healthy exception: The GPU contained the error (Xid 94 and no 95), a program caused the Xid, or the GPU has recovered
 since.
-Does not gate: The kernel log tells what happened, not how the GPU is now. Older drivers log no reset, so a repaired
-GPU would be held until the driver is loaded again. What such a fault leaves behind gates: gpu-lost and gpu-missing
+Does not gate: The kernel log tells what happened, not how the GPU is now, and a reset is not logged: a repaired GPU
+could be held until the driver is loaded again. What such a fault leaves behind gates: gpu-lost and gpu-missing
 after Xid 79, gpu-recovery-needed after Xid 95.
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
-https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not tell a reset) ; https://github.com/scitix/sichek/pull/121
+https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not tell a reset) ;
+https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initialisation) ; https://github.com/scitix/sichek/pull/121
 """
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import NEEDS, answering, standing
 from nodetune.checks.gpu._xids import HARDWARE, by_gpu
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
-    events = facts["xid.events"]
+    events = standing(facts)
     contained = {each["bdf"] for each in events if each["xid"] == 94}
     contained -= {each["bdf"] for each in events if each["xid"] == 95}
     counted = (each for each in events if each["xid"] != 48 or each["bdf"] not in contained)
     found = by_gpu(counted, HARDWARE)
-    for event in facts["xid.fallen_off_bus"]:
+    for event in (each for each in facts["xid.fallen_off_bus"] if each["bdf"] not in answering(facts)):
         found.setdefault(event["bdf"], ["has fallen off the bus"])
     return found or []
 
 
 CHECK = Check(
-    needs=("xid.events", "xid.fallen_off_bus"),
+    needs=("xid.events", "xid.fallen_off_bus", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
     applies=(GPU_ON_PCI,),

@@ -8,15 +8,16 @@ Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import NEEDS, standing
 from nodetune.checks.gpu._xids import SUSPECT, by_gpu
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
-    return by_gpu(facts["xid.events"], SUSPECT) or []
+    return by_gpu(standing(facts), SUSPECT) or []
 
 
 CHECK = Check(
-    needs=("xid.events",),
+    needs=("xid.events", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
     applies=(GPU_ON_PCI,),

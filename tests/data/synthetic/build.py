@@ -43,6 +43,7 @@ TODAY = "2026-11-01"
 IN_MEMORY = "/dev/shm" if os.path.isdir("/dev/shm") else None
 SAID_IN_FULL = ("services.*", "persisted.*", "cmdline.*", "file.*")
 """Absent is what a description says of these by naming others."""
+CALM = "NRestarts=0\nActiveEnterTimestampMonotonic=41000000"
 ABOUT = {"time": 1793491200, "seconds": 0.2, "uid": 0, "python": "3.10.12"}
 
 
@@ -119,6 +120,7 @@ def _patches(machine, name, root):
         "os.statvfs": lambda path: _space(machine.space.get(path.removeprefix(root), (1, 1))),
         "nodetune.probe.read.run": lambda command, seconds=0: _output(machine, command),
         "nodetune.probe.ethtool.ask": lambda link, query: _or_absent(machine.ethtool.get(link, {}).get(query)),
+        "nodetune.probe.ethtool.ask_counters": lambda link: _or_absent(machine.ethtool.get(link, {}).get("counters")),
         "nodetune.probe.ethtool.ask_dcb": lambda link: _or_absent(machine.dcb.get(link)),
         "nodetune.probe.block._log_page": lambda path: _health_log(**machine.health.get(path[5:], {})),
     }
@@ -170,7 +172,7 @@ def _unit(machine, unit):
         pid = machine.host.pids.get(short, 900 + len(short))
         state = f"ActiveState=active\nSubState=running\nUnitFileState=enabled\nMainPID={pid}\nTasksMax=infinity"
     started = f"\nExecStart={{ path={words.split()[0]} ; argv[]={words} ; ignore_errors=no }}" if words else ""
-    return f"Id={unit}\nNames={unit}\nLoadState=loaded\n{state}{started}\nDropInPaths=\nActiveEnterTimestamp="
+    return f"Id={unit}\nNames={unit}\nLoadState=loaded\n{state}{started}\nDropInPaths=\nActiveEnterTimestamp=\n{CALM}"
 
 
 def findings(facts, selection=None):

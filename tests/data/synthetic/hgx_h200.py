@@ -413,6 +413,7 @@ def _ethtool(tuned):
         "rings": {"rx_max": 8192, "tx_max": 8192, "rx": 8192 if tuned else 1024, "tx": 8192 if tuned else 1024},
         "pause": {"autoneg": False, "rx": not tuned, "tx": not tuned},
         "channels": queues,
+        "counters": {"rx_packets_phy": 10**12, "rx_discards_phy": 0, "tx_pause_storm_error_events": 0},
     }
     office = {"rings": {"rx_max": 4096, "tx_max": 4096, "rx": 4096 if tuned else 512, "tx": 4096 if tuned else 512},
               "channels": {**queues, "combined_max": 63, "combined": 32}}  # fmt: skip

@@ -90,6 +90,19 @@ class Host:
                 buddies.append(f"Node {node}, zone   Normal " + "5 " * largest + str(free // (page_kb << largest)))
         self.files["/proc/buddyinfo"] = "\n".join(buddies)
 
+    def memory_modules(self, count, memory_kb, speed=4800):
+        """The firmware's table of so many equal modules, as dmidecode reads it: SMBIOS type 17."""
+        size = 1 << (memory_kb // count // 1024 - 1).bit_length()
+        table = b""
+        for number in range(count):
+            body = bytearray(0x5C)
+            struct.pack_into("<BBH8xHBBBBB", body, 0, 17, len(body), number, 0x7FFF, 9, 0, 1, 2, 0x22)
+            struct.pack_into("<IH", body, 0x1C, size, speed)
+            table += (
+                bytes(body) + f"DIMM_{'ABCDEFGH'[number % 8]}{number // 8}\0NODE {number * 2 // count}\0\0".encode()
+            )
+        self.files["/sys/firmware/dmi/tables/DMI"] = table + struct.pack("<BBH2x", 127, 4, count)
+
     # --- PCI
 
     def pci(

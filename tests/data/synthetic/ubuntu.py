@@ -2,6 +2,8 @@
 
 # ruff: noqa: PLR0913, PLR0917  (a device has many attributes, and a description reads best in one line)
 
+import struct
+
 SYSCTLS = {
     "fs.file-max": "9223372036854775807",
     "fs.nr_open": "1048576",
@@ -103,6 +105,9 @@ FILES = {
     "/usr/bin/loginctl": "",
 }
 
+LIBRARY = struct.pack("<4sBB10x16xQ14xHH6xI4xQ16xQ16x", b"\x7fELF", 2, 1, 64, 56, 1, 1, 0, 120)
+"""The head of a library: an ELF header and one loaded segment that ends where the file does."""
+
 UNITS = {
     "irqbalance": "/usr/sbin/irqbalance --foreground",
     "nvidia-persistenced": "/usr/bin/nvidia-persistenced --user nvidia-persistenced --no-persistence-mode --verbose",
@@ -157,13 +162,15 @@ def base(
         "updates/dkms/nvidia.ko.zst:\nkernel/drivers/gpu/drm/nouveau/nouveau.ko.zst:"
     )
     host.files["/proc/modules"] = "\n".join(f"{name} 1000 0 - Live 0x0" for name in modules)
+    host.memory_modules(16, memory_kb)
     _driver(host, driver, arch)
 
 
 def _driver(host, version, arch):
     folder = f"/usr/lib/{arch}-linux-gnu"
-    host.files[f"{folder}/libnvidia-ml.so.{version}"] = ""
-    host.files[f"{folder}/libnvidia-ml.so.1"] = f"-> {folder}/libnvidia-ml.so.{version}"
+    for name in ("libnvidia-ml.so", "libcuda.so", "libnvidia-ptxjitcompiler.so"):
+        host.files[f"{folder}/{name}.{version}"] = LIBRARY
+        host.files[f"{folder}/{name}.1"] = f"-> {folder}/{name}.{version}"
     host.files["/sys/module/nvidia/version"] = version
     host.files["/proc/driver/nvidia/version"] = f"NVRM version: NVIDIA UNIX Open Kernel Module for {arch}  {version}"
     host.files["/dev/kmsg"] = f"6,0,1502638,-;NVRM: loading NVIDIA UNIX Open Kernel Module for {arch}  {version}"
