@@ -39,7 +39,7 @@ def gpus_of_machine(product_name: str) -> int:
 
 def network_cards_of_machine(product_name: str) -> int:
     """Return how many network cards with EFA a type of machine has, or 0 if that is not known."""
-    found: int = _load("machines")["network_cards"].get(product_name, 0)
+    found: int = table("machines")["network_cards"].get(product_name, 0)
     return found
 
 
