@@ -13,6 +13,7 @@ from nodetune.api import derived, predicates
 from nodetune.api.model import Check
 from nodetune.audit import evaluate, fleet
 from nodetune.config import intent, profile
+from nodetune.config import site as site_files
 from nodetune.facts import document
 from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
@@ -32,6 +33,14 @@ class Selection:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     collector: fleet.Collector | None = None
+
+    def for_hosts(self, hosts: Iterable[str]) -> list[tuple[Selection, set[str]]]:
+        """Return this selection with the site file as it is for hosts, and the hosts that it is so for. Raise FileError."""
+        found: dict[int, tuple[Selection, set[str]]] = {}
+        for host in hosts:
+            site = site_files.of_host(self.site, host)
+            found.setdefault(id(site), (replace(self, site=site), set()))[1].add(host)
+        return [*found.values()]
 
     def wants(self, check: Check) -> bool:
         return self.wants_named(check.id, check.area)
@@ -62,15 +71,17 @@ class Selection:
 
     def facts(self) -> set[str]:
         """Return the facts to collect: for the candidates, and for choosing the profile."""
-        overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
+        overlays = profile.shipped().values()
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
         if not self.profiles:
             chosen_by |= set(intent.NEEDS)
         changed = set().union(
             *(
                 predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))
-                for overlay in overlays
-                for change in overlay.checks.values()
+                for change in (
+                    *(change for overlay in overlays for change in overlay.checks.values()),
+                    *(change for _, _, change in (site_files.changes(self.site) if self.site else ())),
+                )
                 if isinstance(change, dict)
             ),
             set(),

@@ -13,6 +13,7 @@ from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
 from nodetune.cli import outputs, renamed
 from nodetune.config import profile
+from nodetune.config import site as site_files
 from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions, SessionOptions
 from nodetune.report import MAKERS
@@ -114,7 +115,11 @@ judging = _stack(
         help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
     click.option(
-        "--site", type=click.Path(path_type=Path), metavar="FILE", help="Site file with overrides, checks and waivers."
+        "--site",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Site file with overrides, checks and waivers. May be repeated: later files win.",
     ),
 )
 
@@ -214,8 +219,9 @@ provision_site = click.option(
     "--site",
     type=click.Path(path_type=Path),
     required=True,
+    multiple=True,
     metavar="FILE",
-    help="Site file with repositories and components under `provision`.",
+    help="Site file with repositories and components under `provision`. May be repeated: later files win.",
 )
 
 
@@ -228,11 +234,11 @@ def batches(batch: str, canary: str) -> Callable[[F], F]:
 
 
 def choice(
-    profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
 ) -> Selection:
     """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
     profile.named(profiles)
-    return Selection(profiles, profile.read(site) if site else None, select, ignore)
+    return Selection(profiles, site_files.read(site), select, ignore)
 
 
 def reach(options: dict[str, Any]) -> ConnectionOptions:

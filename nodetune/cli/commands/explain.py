@@ -14,6 +14,7 @@ from nodetune.audit import fleet
 from nodetune.cli import completion
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
+from nodetune.config import site as site_files
 from nodetune.foundation import text
 
 
@@ -30,7 +31,7 @@ def command(ids: tuple[str, ...], **options: Any) -> None:
     nodetune explain 'gpu-clock*'
     """
     choice = cli_options.choice(**options)
-    resolved = profile.resolve(profile.named(choice.profiles), choice.site)
+    resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     from nodetune.report.text import catalogue

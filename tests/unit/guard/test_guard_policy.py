@@ -9,7 +9,7 @@ import jsonschema
 import pytest
 
 from nodetune.api import remedies
-from nodetune.config import profile
+from nodetune.config import overlay, profile
 from nodetune.foundation import paths, yaml_lines
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.node import policy
@@ -20,7 +20,7 @@ SCHEMA = json.loads(paths.bundled("documents/schemas/guard-policy.json").read_te
 
 def made(site="", **settings):
     resolved = profile.resolve(
-        profile.named(["training"]), profile._overlay(yaml_lines.parse(site, "site.yml"), "site") if site else None
+        profile.named(["training"]), overlay.parse(yaml_lines.parse(site, "site.yml"), "site") if site else None
     )
     return policies.make(resolved, "n01", settings)
 
