@@ -87,20 +87,35 @@ def shipped_names() -> dict[str, Path]:
 
 def read(path: Path, name: str = "", more: Iterable[str] = ()) -> Overlay:
     """Read and check one profile or site file. `more` are checks that earlier site files add. Raise FileError."""
+    found, file = gather(path, name, more)
+    file.finish()
+    return found
+
+
+def gather(path: Path, name: str = "", more: Iterable[str] = ()) -> tuple[Overlay, LocatedYaml]:
+    """Read one file, and collect its errors. Raise FileError if it is not YAML."""
     from nodetune.config import site_schema
 
     file = yaml_lines.load(path, collect=True)
     site_schema.check(file)
-    return parse(file, name or path.stem, more)
+    return _parsed(file, name or path.stem, more), file
 
 
-def parse(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
+def parse(file: LocatedYaml, name: str) -> Overlay:
     """Return what a file says. Raise FileError."""
+    found = _parsed(file, name)
+    file.finish()
+    return found
+
+
+def _parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
+    """Return what a file says. Errors are collected."""
     data = file.data or {}
     added, provision = _of_sites(file)
     known = {*checks.catalogue(), *more, *(each["id"] for each in data.get("add") or () if each)}
     overrides, lines = _overrides(file, known, "checks")
-    found = Overlay(
+    lines = {each["id"]: file.line("add", number) for number, each in enumerate(data.get("add") or ()) if each} | lines
+    return Overlay(
         name,
         file.file,
         str(data.get("about", "")),
@@ -114,8 +129,6 @@ def parse(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
         None,
         _sections(file, known),
     )
-    file.finish()
-    return found
 
 
 def _of_sites(file: LocatedYaml) -> tuple[tuple[Check, ...], Provision | None]:

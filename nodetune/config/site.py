@@ -67,6 +67,12 @@ def for_all(site: Overlay | None) -> Overlay | None:
     return site and replace(site, sections=(), waivers=tuple(each for each in site.waivers if not each.groups))
 
 
+def for_section(site: Overlay, section: Overlay) -> Overlay:
+    """Return what site files say for hosts of which only this section is about."""
+    whole = replace(site, sections=(), waivers=())
+    return replace(whole, then=(*site.then, section)) if section.scope else whole
+
+
 def of_host(site: Overlay | None, host: str) -> Overlay | None:
     """Return the site file as it is for one host: hosts of the same groups share it. Raise FileError."""
     if site is None or _is_same_for_all(site):
@@ -148,8 +154,3 @@ def _said(section: Overlay) -> Iterable[tuple[tuple[str, str], Any]]:
         yield (check_id, ""), "judged" if isinstance(change, dict) else change
         for name, value in settings.items():
             yield (check_id, name), value
-
-
-def sources(site: Overlay | None, check_id: str) -> list[str]:
-    """Return where site files say something about a check, in the order in which it applies."""
-    return [each.place(check_id) for each, name, _ in changes(site) if name == check_id] if site else []

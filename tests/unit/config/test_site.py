@@ -122,14 +122,6 @@ def test_several_files_add_up(files):
     assert profile.resolve(("base",), site.of_host(found, "gpu01")).name == "0+1"
 
 
-def test_it_is_said_which_file_and_line_a_value_is_from(files, tmp_path):
-    found = files(swappiness(everywhere=1), swappiness(groups__gpu=2))
-    assert site.sources(found, "swappiness-high") == [
-        f"{tmp_path}/0.yml line 2",
-        f"{tmp_path}/1.yml line 4 (group gpu)",
-    ]
-
-
 def test_a_waiver_for_a_group_covers_its_hosts_only(files):
     found = files(f"waivers:\n  - {WAIVER}groups: [h200, rack9]}}\n  - {WAIVER}hosts: gpu02}}\n")
     assert [each.hosts for each in site.of_host(found, "gpu01").waivers] == ["*", "gpu02"]
