@@ -85,6 +85,8 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     """
     from nodetune.config import site_lint
 
+    for path in files:
+        path.read_bytes()  # one that is not there is a mistake on the command line
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     found, whole = site_lint.problems(files, today, _ranks(inventory))
     for each in found:
