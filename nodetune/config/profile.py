@@ -93,11 +93,14 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
             raise FileError(f"{each.file}: when has no effect in a site file, which applies to every host: take it out")
     if site and site.sections:  # a mistake of ours: config/site.py makes the file of each host
         raise FileError(f"{site.file}: this command does not know which hosts its values for groups and hosts are for")
-    selected = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
-    gate: dict[str, bool] = {}
+    every = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
+    selected, gate = dict(every), dict[str, bool]()
     for each in (*(shipped()[name] for name in names), *layers):
         for check_id, change in each.checks.items():
-            _change(selected, gate, check_id, change)
+            if change is True:
+                selected[check_id] = every[check_id]
+            else:
+                _change(selected, gate, check_id, change)
     gates = {
         check.id
         for check in selected.values()
@@ -110,9 +113,6 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
 def _change(selected: dict[str, Check], gate: dict[str, bool], check_id: str, change: Any) -> None:
     if change is False:
         selected.pop(check_id, None)
-        return
-    if change is True:
-        selected[check_id] = checks.load(check_id) if check_id in checks.catalogue() else selected[check_id]
         return
     check = selected.get(check_id)
     if check is None:  # off stays off until a later overlay says on

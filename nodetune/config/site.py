@@ -141,10 +141,15 @@ def _refuse_contradictions(mine: Sequence[tuple[int, Order]], site: Overlay, hos
                 before, where = said.setdefault(key, (value, each))
                 if before != value and key not in settled:
                     raise FileError(
-                        f"{each.place(key[0])} and {where.place(key[0])} contradict each other on {key[0]} for {host}, "
-                        f"and neither is nearer to it: say under hosts what holds for {host}"
+                        f"{where.place(key[0])} and {each.place(key[0])} contradict each other on {key[0]} for {host}, "
+                        f"and neither is nearer to it: take one out{_or_say(each, host)}"
                     )
         settled |= set(said)
+
+
+def _or_say(section: Overlay, host: str) -> str:
+    in_groups = section.scope and section.scope.kind == "groups"
+    return f", or say under hosts what holds for {host}" if in_groups else ""
 
 
 def _said(section: Overlay) -> Iterable[tuple[tuple[str, str], Any]]:

@@ -85,7 +85,7 @@ def _unknown(read: Read, ranks: Ranks) -> Iterator[Problem]:
     """Yield what names hosts or groups that the inventory does not have."""
     data = read.yaml.data or {}
     groups = {name for its in ranks.values() for name, _, _ in its or ()}
-    named: list[tuple[str, tuple[object, ...]]] = [(name, ("groups", name)) for name in data.get("groups") or ()]
+    named: list[tuple[str, tuple[object, ...]]] = [(str(name), ("groups", name)) for name in data.get("groups") or ()]
     hosts: list[tuple[str, tuple[object, ...]]] = [(str(name), ("hosts", name)) for name in data.get("hosts") or ()]
     for number, each in enumerate(data.get("waivers") or ()):
         given = (each or {}).get("groups", [])

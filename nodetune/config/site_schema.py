@@ -51,7 +51,7 @@ def _take_out(data: dict[Any, Any], path: Sequence[Any]) -> None:
     *above, last = path[:depth]
     holder: Any = data
     for key in above:
-        holder = holder[key] if isinstance(holder, dict | list) and holder[key] is not None else {}
+        holder = holder.get(key) if isinstance(holder, dict) else holder and holder[key]
     if isinstance(holder, list):
         holder[last] = None
     elif isinstance(holder, dict):

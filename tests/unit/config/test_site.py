@@ -111,6 +111,19 @@ def test_a_later_file_counts_over_an_earlier_one_for_the_same_hosts(files):
     assert [judged(found, host).set for host in ("gpu01", "gpu02", "login1")] == [9, 2, 8]
 
 
+def test_a_check_of_the_site_may_be_off_for_all_and_on_for_a_group(files):
+    added = "add:\n  - {id: site-a, sysctl: a.b, accept: 1}\nchecks:\n  site-a: off\n"
+    found = files(added + "groups:\n  h200: {checks: {site-a: on}}\n")
+    assert judged(found, "gpu01", "site-a") is not None
+    assert judged(found, "gpu02", "site-a") is None
+
+
+def test_two_entries_of_hosts_that_contradict_each_other_are_an_error(files):
+    text = "hosts:\n  gpu0*: {checks: {swappiness-high: off}}\n  gpu01: {checks: {swappiness-high: on}}\n"
+    with pytest.raises(FileError, match="contradict each other on swappiness-high for gpu01.*: take one out$"):
+        files(text)
+
+
 def test_several_files_add_up(files):
     found = files(
         f"profile: inference\nadd:\n  - {{id: site-a, sysctl: a.b, accept: 1}}\nwaivers:\n  - {WAIVER}hosts: gpu01}}\n",
@@ -156,7 +169,10 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "checks:\n  swap*: off\n  swappi*: on\n",
             "line 3: swappi* contradicts the pattern in line 2 on swappiness-high",
         ),
-        ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: "),
+        ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: no key is called 'swap-in-use'; there are: checks"),
+        ("groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n", "line 2: no key is called 'a'"),
+        ("groups:\n  gpu:\n", "line 2: gpu wants a mapping with checks"),
+        ("groups: [gpu]\n", "line 1: groups wants a mapping of names to their checks"),
         ("groups:\n  gpu: {checks: {swap-in-usee: off}}\n", "line 2: no check is called 'swap-in-usee'"),
         ("hosts:\n  gpu[1: {checks: {swap-in-use: off}}\n", "line 2: hosts: 'gpu[1' is no node set"),
         ("hosts:\n  '@gpu': {checks: {swap-in-use: off}}\n", "line 2: hosts: '@gpu' names no host"),
