@@ -91,7 +91,7 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
     for each in layers:
         if each.when:
             raise FileError(f"{each.file}: when has no effect in a site file, which applies to every host: take it out")
-    if site and site.sections:  # a mistake of ours: config/site.py makes the file of each host
+    if site and site.sections:  # a bug: config/site.py makes the file of each host
         raise FileError(f"{site.file}: this command does not know which hosts its values for groups and hosts are for")
     every = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
     selected, gate = dict(every), dict[str, bool]()

@@ -48,7 +48,7 @@ def stack(files: Sequence[Overlay]) -> Overlay:
 
 
 def changes(site: Overlay) -> Iterable[tuple[Overlay, str, Any]]:
-    """Yield every override with what it stands in and its check, for whatever hosts it is."""
+    """Yield every override with its layer and its check, for whatever hosts it is."""
     for each in (*site.layers(), *site.sections):
         for check_id, change in each.checks.items():
             yield each, check_id, change

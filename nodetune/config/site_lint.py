@@ -23,7 +23,7 @@ Ranks = Mapping[str, tuple[Rank, ...] | None]
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to mend, with its place. An error makes the file unusable, or a part of it pointless; a warning does not."""
+    """One thing to fix, with its place. An error makes the file unusable, or a part of it pointless; a warning does not."""
 
     file: str
     line: int

@@ -34,7 +34,7 @@ class CollectedError(FileError):
 class LocatedYaml:
     """The data of a YAML file; `lines` maps a path inside it (a tuple of keys) to its line.
 
-    A reader that goes on after an error collects it in `problems`, and calls `finish` at the end.
+    A reader that continues after an error collects it in `problems`, and calls `finish` at the end.
     """
 
     file: str
