@@ -13,7 +13,6 @@ from nodetune.audit import evaluate, fleet
 from nodetune.audit.one_cause import OneCause
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
-from nodetune.config import site as site_files
 from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing, whose
 from nodetune.foundation import UserError, text
@@ -36,7 +35,7 @@ class Auditor:
 
     def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], OneCause, str]:
         """Return the profile of a host, its prepared checks, what joins findings, and why it is this profile."""
-        site = site_files.of_host(self._choice.site, facts.host)
+        site = self._choice.site_of(facts.host)
         names, reason = profile.matching(facts, self._choice.profiles or (site.profile if site else ()))
         key = names, id(site)
         if key not in self._resolved:
@@ -109,7 +108,7 @@ def _failed(probed: HostResult, message: str) -> HostResult:
 
 def expect(targets: Iterable[Target], choice: Selection) -> None:
     """Announce the hosts of this run to the site files and to the collector. Raises FileError, fleet.ReferenceHostError."""
-    site_files.expect(choice.site, {target.name: target.ranks for target in targets})
+    choice.expect({target.name: target.ranks for target in targets})
     if choice.collector:
         choice.collector.expect({target.name: target.groups for target in targets})
 
@@ -124,7 +123,7 @@ def compared(results: Iterable[HostResult], choice: Selection, today: str = "") 
     every = []
     for result in known:
         mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
-        site = site_files.of_host(choice.site, result.host) if mine else None
+        site = choice.site_of(result.host) if mine else None
         waived = _waived(mine, site.waivers if site else (), result.host, day)
         every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
     return every
@@ -173,7 +172,7 @@ def expect_saved(saved: Saved, choice: Selection) -> None:
     ranks = {target.name: target.ranks for target in saved.targets}
     names = [saved.facts().host] if not saved.is_folder else [path.stem for path in saved.files()[0].values()]
     of_files, _ = whose([Path(f"{name}.json") for name in names], ranks)
-    site_files.expect(choice.site, {path.stem: ranks[host] for host, path in of_files.items()})
+    choice.expect({path.stem: ranks[host] for host, path in of_files.items()})
 
 
 def saved_facts(saved: Saved) -> list[HostResult]:

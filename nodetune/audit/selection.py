@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -13,7 +13,6 @@ from nodetune.api import derived, predicates
 from nodetune.api.model import Check
 from nodetune.audit import evaluate, fleet
 from nodetune.config import intent, profile
-from nodetune.config import site as site_files
 from nodetune.facts import document
 from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
@@ -34,11 +33,26 @@ class Selection:
     ignore: tuple[str, ...] = ()
     collector: fleet.Collector | None = None
 
+    def site_of(self, host: str) -> profile.Overlay | None:
+        """Return the site file as it is for a host. Raise FileError."""
+        if self.site is None:
+            return None
+        from nodetune.config import site  # most runs have none
+
+        return site.of_host(self.site, host)
+
+    def expect(self, ranks: Mapping[str, tuple[profile.Rank, ...] | None]) -> None:
+        """Take the inventory groups of hosts. Raise FileError if what the site file says for one of them cannot be told."""
+        if self.site:
+            from nodetune.config import site
+
+            site.expect(self.site, ranks)
+
     def for_hosts(self, hosts: Iterable[str]) -> list[tuple[Selection, set[str]]]:
         """Return this selection with the site file as it is for hosts, and the hosts that it is so for. Raise FileError."""
         found: dict[int, tuple[Selection, set[str]]] = {}
         for host in hosts:
-            site = site_files.of_host(self.site, host)
+            site = self.site_of(host)
             found.setdefault(id(site), (replace(self, site=site), set()))[1].add(host)
         return [*found.values()]
 
@@ -80,7 +94,7 @@ class Selection:
                 predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))
                 for change in (
                     *(change for overlay in overlays for change in overlay.checks.values()),
-                    *(change for _, _, change in (site_files.changes(self.site) if self.site else ())),
+                    *(change for _, _, change in (self.site.changes() if self.site else ())),
                 )
                 if isinstance(change, dict)
             ),

@@ -13,7 +13,6 @@ from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
 from nodetune.cli import outputs, renamed
 from nodetune.config import profile
-from nodetune.config import site as site_files
 from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions, SessionOptions
 from nodetune.report import MAKERS
@@ -238,7 +237,15 @@ def choice(
 ) -> Selection:
     """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
     profile.named(profiles)
-    return Selection(profiles, site_files.read(site), select, ignore)
+    return Selection(profiles, _site(site), select, ignore)
+
+
+def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
+    if not paths:
+        return None
+    from nodetune.config import site  # most runs have none
+
+    return site.read(paths)
 
 
 def reach(options: dict[str, Any]) -> ConnectionOptions:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nodetune import checks
 from nodetune.api import derived, predicates
 from nodetune.api.model import Check, Waiver, When
-from nodetune.checks import fleet_comparisons
 from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import LocatedYaml
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 FOLDER = paths.bundled("config/profiles")
 PROBE = Path(__file__).parents[1] / "probe"
+
+SHIPPED = {"about", "when", "checks"}
+"""Keys of the profiles that come with nodetune."""
 
 Rank = tuple[str, int, int]
 """A group of the inventory that a host is in: its name, its depth below `all`, and its priority."""
@@ -73,6 +76,12 @@ class Overlay:
         """Return what applies, in its order."""
         return (self, *self.then)
 
+    def changes(self) -> Iterator[tuple[Overlay, str, Any]]:
+        """Yield every override with its layer and its check, for whatever hosts it is."""
+        for each in (*self.layers(), *self.sections):
+            for check_id, change in each.checks.items():
+                yield each, check_id, change
+
     def place(self, check_id: str) -> str:
         """Return where the override of a check stands."""
         scope = f" ({self.scope})" if self.scope else ""
@@ -111,9 +120,9 @@ def parse(file: LocatedYaml, name: str) -> Overlay:
 def _parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
     """Return what a file says. Errors are collected."""
     data = file.data or {}
-    added, provision = _of_sites(file)
+    own = _of_site() if set(data) - SHIPPED else None
     known = {*checks.catalogue(), *more, *(each["id"] for each in data.get("add") or () if each)}
-    overrides, lines = _overrides(file, known, "checks")
+    overrides, lines = overrides_of(file, known, "checks")
     lines = {each["id"]: file.line("add", number) for number, each in enumerate(data.get("add") or ()) if each} | lines
     return Overlay(
         name,
@@ -121,25 +130,21 @@ def _parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
         str(data.get("about", "")),
         _conditions(file),
         _with_gates(file, overrides),
-        added,
-        _waivers(file, known),
+        own.added(file) if own else (),
+        own.waivers(file, known) if own else (),
         _names(file),
-        provision,
+        own.provision(file) if own else None,
         lines,
         None,
-        _sections(file, known),
+        own.sections(file, known) if own else (),
     )
 
 
-def _of_sites(file: LocatedYaml) -> tuple[tuple[Check, ...], Provision | None]:
-    """Read what only site files have: checks of their own, and what a node is provisioned with."""
-    if not {"add", "provision"} & set(file.data or ()):
-        return (), None
-    from nodetune.config import site_checks, site_provision
+def _of_site() -> ModuleType:
+    """Return what reads the keys that only site files have."""
+    from nodetune.config import site_parts
 
-    with file.collecting():
-        return site_checks.read(file), site_provision.read(file)
-    return (), None
+    return site_parts
 
 
 def _with_gates(file: LocatedYaml, overrides: dict[str, Any]) -> dict[str, Any]:
@@ -150,31 +155,6 @@ def _with_gates(file: LocatedYaml, overrides: dict[str, Any]) -> dict[str, Any]:
         if each and "gate" in each and isinstance(change, dict):
             merged[each["id"]] = {"gate": each["gate"], **change}
     return merged
-
-
-def _waivers(file: LocatedYaml, known: set[str]) -> tuple[Waiver, ...]:
-    """Read the waivers, which only site files have."""
-    if not (file.data or {}).get("waivers"):
-        return ()
-    from nodetune.config import waivers
-
-    return waivers.parse(file, known | set(fleet_comparisons.every()))
-
-
-def _sections(file: LocatedYaml, known: set[str]) -> tuple[Overlay, ...]:
-    """Read the values for some hosts, which only site files have."""
-    found = []
-    for kind in ("groups", "hosts"):
-        for name in (file.data or {}).get(kind) or {}:
-            at = (kind, name)
-            with file.collecting():
-                if kind == "hosts":
-                    from nodetune.config import waivers
-
-                    waivers.read_hosts(file, name, *at)
-                changes, lines = _overrides(file, known, *at, "checks")
-                found.append(Overlay(str(name), file.file, checks=changes, lines=lines, scope=Scope(kind, str(name))))
-    return tuple(found)
 
 
 def _names(file: LocatedYaml) -> tuple[str, ...]:
@@ -226,7 +206,7 @@ def known_fact(file: LocatedYaml, name: str, *path: Any) -> None:
         file.fail(f"no fact is called {name!r}", *path)
 
 
-def _overrides(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str, Any], dict[str, int]]:
+def overrides_of(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str, Any], dict[str, int]]:
     """Return id → override, and id → line. What patterns say is for the checks that are not named themselves."""
     given: Any = file.data or {}
     for key in at:

@@ -47,13 +47,6 @@ def stack(files: Sequence[Overlay]) -> Overlay:
     )
 
 
-def changes(site: Overlay) -> Iterable[tuple[Overlay, str, Any]]:
-    """Yield every override with its layer and its check, for whatever hosts it is."""
-    for each in (*site.layers(), *site.sections):
-        for check_id, change in each.checks.items():
-            yield each, check_id, change
-
-
 def expect(site: Overlay | None, ranks: Mapping[str, tuple[Rank, ...] | None]) -> None:
     """Say which inventory groups hosts are in. Raise FileError if what the files say for one of them cannot be told."""
     if site and not _is_same_for_all(site):

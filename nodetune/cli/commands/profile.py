@@ -109,7 +109,7 @@ def _ranks(inventory: str | None) -> site_lint.Ranks | None:
 def _contents(whole: profile.Overlay | None) -> str:
     if whole is None:
         return ""
-    overrides = len({layer.place(check_id) for layer, check_id, _ in site_files.changes(whole)})
+    overrides = len({layer.place(check_id) for layer, check_id, _ in whole.changes()})
     counted = (overrides, "override"), (len(whole.add), "site check"), (len(whole.waivers), "waiver")
     return ", ".join(text.count(number, name) for number, name in counted) + ": "
 
