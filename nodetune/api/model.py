@@ -165,13 +165,17 @@ class Check:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A named person's decision to live with a finding until a date (ISO, inclusive)."""
+    """A named person's decision to live with a finding until a date (ISO, inclusive).
+
+    It is for `hosts`, or for the hosts of inventory `groups`.
+    """
 
     id: str
     hosts: str
     reason: str
     owner: str
     until: str
+    groups: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from nodetune.audit import evaluate, fleet
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
-from nodetune.facts.saved import Rules, Saved, missing
+from nodetune.facts.saved import Rules, Saved, missing, whose
 from nodetune.foundation import UserError, text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target
@@ -31,18 +31,21 @@ class Auditor:
     def __init__(self, choice: Selection, today: str = "") -> None:
         self._choice = choice
         self._today = today or _today()
-        self._resolved: dict[tuple[str, ...], tuple[profile.Profile, list[evaluate.Prepared], OneCause]] = {}
+        self._resolved: dict[
+            tuple[tuple[str, ...], int], tuple[profile.Profile, list[evaluate.Prepared], OneCause]
+        ] = {}
 
     def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], OneCause, str]:
         """Return the profile of a host, its prepared checks, what joins findings, and why it is this profile."""
-        given = self._choice.profiles or (self._choice.site.profile if self._choice.site else ())
-        names, reason = profile.matching(facts, given)
-        if names not in self._resolved:
-            chosen = profile.resolve(names, self._choice.site)
+        site = self._choice.site_of(facts.host)
+        names, reason = profile.matching(facts, self._choice.profiles or (site.profile if site else ()))
+        key = names, id(site)
+        if key not in self._resolved:
+            chosen = profile.resolve(names, site)
             wanted = [check for check in chosen.checks if self._choice.wants(check)]
             ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
-            self._resolved[names] = chosen, ready, OneCause(wanted)
-        return *self._resolved[names], reason
+            self._resolved[key] = chosen, ready, OneCause(wanted)
+        return *self._resolved[key], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
         """Return the audit of a host, without its facts, and the row to compare with other hosts.
@@ -149,7 +152,8 @@ def _failed(probed: HostResult, message: str) -> HostResult:
 
 
 def expect(targets: Iterable[Target], choice: Selection) -> None:
-    """Announce the hosts of this run to the collector. Raises fleet.ReferenceHostError."""
+    """Announce the hosts of this run to the site files and to the collector. Raises FileError, fleet.ReferenceHostError."""
+    choice.expect({target.name: target.ranks for target in targets})
     if choice.collector:
         choice.collector.expect({target.name: target.groups for target in targets})
 
@@ -160,11 +164,12 @@ def compared(results: Iterable[HostResult], choice: Selection, today: str = "") 
     found = choice.collector.findings() if choice.collector else {}
     if choice.collector and len(known) == 1 and not found and not choice.candidates:
         raise FileError("one host cannot be compared with itself: name several, or give --reference")
-    waivers, day = choice.site.waivers if choice.site else (), today or _today()
+    day = today or _today()
     every = []
     for result in known:
         mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
-        waived = _waived(mine, waivers, result.host, day)
+        site = choice.site_of(result.host) if mine else None
+        waived = _waived(mine, site.waivers if site else (), result.host, day)
         every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
     return every
 
@@ -189,6 +194,7 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
     """
     choice.facts()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)
+    expect_saved(saved, choice)
     if not saved.is_folder:
         return iter([Auditor(choice).alone(held.aged(saved.facts(), saved.path))])
     from nodetune.audit import processes  # one file needs no more than this one
@@ -202,6 +208,16 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
         lambda part: ((host, held.read(file, host)) for host, file in part),
     )
     return chain((missing(host, saved.path) for host in without), judged)
+
+
+def expect_saved(saved: Saved, choice: Selection) -> None:
+    """Tell the site files which inventory groups the hosts of saved facts are in. Raises FileError, as `saved` does."""
+    if saved.targets is None or choice.site is None:
+        return
+    ranks = {target.name: target.ranks for target in saved.targets}
+    names = [saved.facts().host] if not saved.is_folder else [path.stem for path in saved.files()[0].values()]
+    of_files, _ = whose([Path(f"{name}.json") for name in names], ranks)
+    choice.expect({path.stem: ranks[host] for host, path in of_files.items()})
 
 
 def saved_facts(saved: Saved) -> list[HostResult]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
@@ -32,6 +32,29 @@ class Selection:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     collector: fleet.Collector | None = None
+
+    def site_of(self, host: str) -> profile.Overlay | None:
+        """Return the site file as it is for a host. Raise FileError."""
+        if self.site is None:
+            return None
+        from nodetune.config import site  # most runs have none
+
+        return site.of_host(self.site, host)
+
+    def expect(self, ranks: Mapping[str, tuple[profile.Rank, ...] | None]) -> None:
+        """Take the inventory groups of hosts. Raise FileError if what the site file says for one of them cannot be told."""
+        if self.site:
+            from nodetune.config import site
+
+            site.expect(self.site, ranks)
+
+    def for_hosts(self, hosts: Iterable[str]) -> list[tuple[Selection, set[str]]]:
+        """Return this selection with the site file as it is for hosts, and the hosts that it is so for. Raise FileError."""
+        found: dict[int, tuple[Selection, set[str]]] = {}
+        for host in hosts:
+            site = self.site_of(host)
+            found.setdefault(id(site), (replace(self, site=site), set()))[1].add(host)
+        return [*found.values()]
 
     def wants(self, check: Check) -> bool:
         return self.wants_named(check.id, check.area)
@@ -66,15 +89,17 @@ class Selection:
 
     def facts(self) -> set[str]:
         """Return the facts to collect: for the candidates, and for choosing the profile."""
-        overlays = [*profile.shipped().values(), *([self.site] if self.site else [])]
+        overlays = profile.shipped().values()
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
         if not self.profiles:
             chosen_by |= set(profile.PURPOSE_FACTS)
         changed = set().union(
             *(
                 predicates.refs(change.get("accept")) | predicates.refs(change.get("set"))
-                for overlay in overlays
-                for change in overlay.checks.values()
+                for change in (
+                    *(change for overlay in overlays for change in overlay.checks.values()),
+                    *(change for _, _, change in (self.site.changes() if self.site else ())),
+                )
                 if isinstance(change, dict)
             ),
             set(),

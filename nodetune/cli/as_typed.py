@@ -11,14 +11,14 @@ from nodetune.hosts.target import ConnectionOptions
 
 
 def text(
-    reach: ConnectionOptions, facts_path: Path | None = None, profiles: Iterable[str] = (), site: Path | None = None
+    reach: ConnectionOptions, facts_path: Path | None = None, profiles: Iterable[str] = (), site: Iterable[Path] = ()
 ) -> str:
     """Return `words` as one text, quoted for a shell."""
     return shlex.join(words(reach, facts_path, profiles, site))
 
 
 def words(
-    reach: ConnectionOptions, facts_path: Path | None = None, profiles: Iterable[str] = (), site: Path | None = None
+    reach: ConnectionOptions, facts_path: Path | None = None, profiles: Iterable[str] = (), site: Iterable[Path] = ()
 ) -> list[str]:
     """Return the options that select hosts and profile, and the way to the hosts."""
     found = ["--transport", reach.transport] if reach.transport != "auto" and not facts_path else []
@@ -32,11 +32,11 @@ def words(
     return [*found, *_judged(profiles, site)]
 
 
-def judged(profiles: Iterable[str] = (), site: Path | None = None) -> str:
+def judged(profiles: Iterable[str] = (), site: Iterable[Path] = ()) -> str:
     """Return the options that select profile and site file, quoted for a shell."""
     return shlex.join(_judged(profiles, site))
 
 
-def _judged(profiles: Iterable[str], site: Path | None) -> list[str]:
-    found = [word for name in profiles for word in ("-p", name)]
-    return [*found, "--site", str(site)] if site else found
+def _judged(profiles: Iterable[str], site: Iterable[Path]) -> list[str]:
+    chosen = [word for name in profiles for word in ("-p", name)]
+    return [*chosen, *(word for file in site for word in ("--site", str(file)))]

@@ -114,7 +114,11 @@ judging = _stack(
         help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
     click.option(
-        "--site", type=click.Path(path_type=Path), metavar="FILE", help="Site file with overrides, checks and waivers."
+        "--site",
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Site file with overrides, checks and waivers. May be repeated: later files win.",
     ),
 )
 
@@ -214,8 +218,9 @@ provision_site = click.option(
     "--site",
     type=click.Path(path_type=Path),
     required=True,
+    multiple=True,
     metavar="FILE",
-    help="Site file with repositories and components under `provision`.",
+    help="Site file with repositories and components under `provision`. May be repeated: later files win.",
 )
 
 
@@ -228,11 +233,19 @@ def batches(batch: str, canary: str) -> Callable[[F], F]:
 
 
 def choice(
-    profiles: tuple[str, ...], site: Path | None, select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
 ) -> Selection:
     """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
     profile.named(profiles)
-    return Selection(profiles, profile.read(site) if site else None, select, ignore)
+    return Selection(profiles, _site(site), select, ignore)
+
+
+def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
+    if not paths:
+        return None
+    from nodetune.config import site  # most runs have none
+
+    return site.read(paths)
 
 
 def reach(options: dict[str, Any]) -> ConnectionOptions:

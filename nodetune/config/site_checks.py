@@ -20,14 +20,16 @@ SERVICE_STATES = {
 
 
 def read(file: LocatedYaml) -> tuple[Check, ...]:
-    """Read the checks under `add`. Raise FileError."""
+    """Read the checks under `add`. Errors are collected."""
     given = (file.data or {}).get("add") or []
-    found = tuple(_check(file, number, each) for number, each in enumerate(given))
-    ids = [check.id for check in found]
-    for number, check_id in enumerate(ids):
-        if check_id in ids[:number]:
-            file.fail(f"{check_id} stands twice: keep one", "add", number, "id")
-    return found
+    found: dict[str, Check] = {}
+    for number, each in enumerate(given):
+        with file.collecting():
+            if each and each["id"] in found:
+                file.fail(f"{each['id']} stands twice: keep one", "add", number, "id")
+            if each:
+                found[each["id"]] = _check(file, number, each)
+    return tuple(found.values())
 
 
 def _check(file: LocatedYaml, number: int, given: Any) -> Check:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from nodetune.foundation import paths, text
@@ -20,34 +20,56 @@ TYPES = {
 }
 
 
+ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
+"""Keys of which one entry can be wrong and the others right."""
+
+
 def schema() -> str:
     """Return the schema as it is published."""
     return paths.bundled("documents/schemas").joinpath("site.json").read_text("utf-8")
 
 
 def check(file: LocatedYaml) -> None:
-    """Raise FileError for the first line that the schema does not allow."""
+    """Collect an error for each place that the schema does not allow, and take that entry out of the data."""
     from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
 
     if file.data is None:
         return
-    found = [_problem(error) for error in Draft202012Validator(json.loads(schema())).iter_errors(file.data)]
-    if found:
-        message, *path = min(found, key=lambda each: (file.line(*each[1:]), -len(each)))
-        file.fail(message, *path)
+    found = [
+        each for error in Draft202012Validator(json.loads(schema())).iter_errors(file.data) for each in _problems(error)
+    ]
+    if not isinstance(file.data, dict):
+        file.fail(found[0][0])
+    for message, *path in sorted(found, key=lambda each: (file.line(*each[1:]), -len(each))):
+        file.problems.append(file.error(message, *path))
+        _take_out(file.data, path)
 
 
-def _problem(error: Any) -> tuple[Any, ...]:
-    """Return (what is wrong, and the path to it)."""
+def _take_out(data: dict[Any, Any], path: Sequence[Any]) -> None:
+    """Take the entry with this path out: one check, waiver or section, or all of a key. In a list, None is left."""
+    depth = 4 if path[2:3] == ["checks"] else 2 if path[0] in ENTRIES else 1
+    *above, last = path[:depth]
+    holder: Any = data
+    for key in above:
+        holder = holder.get(key) if isinstance(holder, dict) else holder and holder[key]
+    if isinstance(holder, list):
+        holder[last] = None
+    elif isinstance(holder, dict):
+        holder.pop(last, None)
+
+
+def _problems(error: Any) -> Iterator[tuple[Any, ...]]:
+    """Yield (what is wrong, and the path to it)."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
-        word = next(key for key in error.instance if key not in known)
-        return unknown(word, known, "key", f"; there are: {', '.join(known)}"), *path, word
+        for word in (key for key in error.instance if key not in known):
+            yield unknown(word, known, "key", f"; there are: {', '.join(known)}"), *path, word
+        return
     names = [each for each in path if isinstance(each, str)] or ["a site file"]
     name = f"an item of {names[-1]}" if path and isinstance(path[-1], int) else names[-1]
     said = _SAID.get(error.validator)
-    return f"{name} {said(error)}" if said else text.plain(error.message), *path
+    yield f"{name} {said(error)}" if said else text.plain(error.message), *path
 
 
 def _kind(error: Any) -> str:

@@ -51,6 +51,9 @@ def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
     Raise ValueError for anything else: it would silently waive nothing.
     """
     parts = [part.strip() for part in re.split(r",(?![^\[]*\])", pattern) if part.strip()]
+    for part in parts:
+        if part.startswith("@"):
+            raise ValueError(f"{part!r} names no host: a group of the inventory stands under groups, without @")
     shell = tuple(part for part in parts if "*" in part or "?" in part)  # [01-16] is a node set's
     for part in shell:
         if re.search(r"[]\[~!&^\s]", re.sub(r"\[[^]\[]+\]", "", part)):
@@ -62,19 +65,33 @@ def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
 
 def parse(file: LocatedYaml, known: Iterable[str]) -> tuple[Waiver, ...]:
-    """Read the waivers of a site file. Raises FileError."""
+    """Read the waivers of a site file. Errors are collected."""
     given = (file.data or {}).get("waivers") or []
-    return tuple(_waiver(file, number, each, known) for number, each in enumerate(given))
+    found = []
+    for number, each in enumerate(given):
+        with file.collecting():
+            if each:
+                found.append(_waiver(file, number, each, known))
+    return tuple(found)
 
 
 def _waiver(file: LocatedYaml, number: int, given: Any, known: Iterable[str]) -> Waiver:
+    at = ("waivers", number)
     if given["id"] not in known:
-        file.fail(yaml_lines.unknown(given["id"], known, "check"), "waivers", number, "id")
-    hosts, until = given["hosts"], given["until"]
-    try:
-        read(hosts)
-    except ValueError as problem:
-        file.fail(f"hosts: {problem}", "waivers", number, "hosts")
+        file.fail(yaml_lines.unknown(given["id"], known, "check"), *at, "id")
+    hosts, groups, until = str(given.get("hosts", "")), given.get("groups", []), given["until"]
+    if "hosts" in given:
+        read_hosts(file, hosts, *at, "hosts")
     if not isinstance(until, datetime.date):
-        file.fail("until wants a date such as 2027-01-31", "waivers", number, "until")
-    return Waiver(given["id"], hosts, str(given["reason"]), str(given["owner"]), until.isoformat())
+        file.fail("until wants a date such as 2027-01-31", *at, "until")
+    names = (groups,) if isinstance(groups, str) else tuple(groups)
+    reason, owner = str(given["reason"]), str(given["owner"])
+    return Waiver(given["id"], hosts, reason, owner, until.isoformat(), names)
+
+
+def read_hosts(file: LocatedYaml, given: Any, *path: Any) -> None:
+    """Check the names of hosts in a site file. Raise FileError."""
+    try:
+        read(str(given))
+    except ValueError as problem:
+        file.fail(f"hosts: {problem}", *path)

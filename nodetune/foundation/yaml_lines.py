@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
@@ -19,14 +21,29 @@ OWN = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 class FileError(UserError):
     """A file that people write is wrong; the text is one line: file, line, what, and what to do."""
 
+    line = 0
+
+
+class CollectedError(FileError):
+    """Several errors of a file: the text tells the first, `problems` has all of them in the order of their lines."""
+
+    def __init__(self, file: str, problems: Sequence[FileError]) -> None:
+        self.problems = sorted(problems, key=lambda each: each.line)
+        super().__init__(f"{self.problems[0]} (and {len(problems) - 1} more: nodetune profile validate {file})")
+        self.line = self.problems[0].line
+
 
 @dataclass(frozen=True)
 class LocatedYaml:
-    """The data of a YAML file; `lines` maps a path inside it (a tuple of keys) to its line."""
+    """The data of a YAML file; `lines` maps a path inside it (a tuple of keys) to its line.
+
+    A reader that continues after an error collects it in `problems`, and calls `finish` at the end.
+    """
 
     file: str
     data: Any
     lines: dict[tuple[Any, ...], int] = field(default_factory=dict)
+    problems: list[FileError] = field(default_factory=list)
 
     def line(self, *path: Any) -> int:
         """Return the line of the deepest part of `path` that the file has."""
@@ -35,7 +52,31 @@ class LocatedYaml:
         return self.lines.get(path, 1)
 
     def fail(self, message: str, *path: Any) -> NoReturn:
-        raise FileError(f"{self.file} line {self.line(*path)}: {message}")
+        raise self.error(message, *path)
+
+    def error(self, message: str, *path: Any) -> FileError:
+        """Return an error with the line of its place."""
+        line = self.line(*path)
+        problem = FileError(f"{self.file} line {line}: {message}")
+        problem.line = line
+        return problem
+
+    @contextmanager
+    def collecting(self) -> Iterator[None]:
+        """Collect an error instead of raising it: what comes after it is read too."""
+        try:
+            yield
+        except CollectedError as several:
+            self.problems.extend(several.problems)
+        except FileError as problem:
+            self.problems.append(problem)
+
+    def finish(self) -> None:
+        """Raise what was collected. Raise FileError."""
+        if len(self.problems) > 1:
+            raise CollectedError(self.file, self.problems)
+        for problem in self.problems:
+            raise problem
 
 
 def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> str:
@@ -44,19 +85,25 @@ def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> 
     return f"no {kind} is called {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
 
 
-def load(path: Path, loader: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
-    """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML."""
+def load(path: Path, *, collect: bool = False, using: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
+    """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML.
+
+    With `collect`, keys that appear twice and impossible dates are left for `finish`.
+    """
     try:
         text = path.read_text("utf-8")
     except OSError as problem:
         raise FileError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     except UnicodeDecodeError:
         raise FileError(f"{path}: not UTF-8 text") from None
-    return parse(text, str(path), loader)
+    found = parse(text, str(path), using)
+    if not collect:
+        found.finish()
+    return found
 
 
 def parse(text: str, file: str, using: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
-    """Parse text. A key that appears twice in one mapping is an error."""
+    """Parse text. A key that appears twice in one mapping is an error, which is collected."""
     found = LocatedYaml(file, None)
     try:
         loader = using(text)
@@ -69,7 +116,7 @@ def parse(text: str, file: str, using: type[yaml.SafeLoader] = yaml.SafeLoader) 
         raise
     except (yaml.YAMLError, RecursionError, ValueError) as problem:
         raise FileError(f"{file}: not YAML: {str(problem).splitlines()[0]}") from None
-    return LocatedYaml(file, data, found.lines)
+    return LocatedYaml(file, data, found.lines, found.problems)
 
 
 def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], found: LocatedYaml) -> Any:
@@ -85,16 +132,19 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
         key = _scalar(loader, key_node, found)
         found.lines[(*path, key)] = key_node.start_mark.line + 1
         if key in data:
-            found.fail(f"{key!r} stands twice: keep one", *path, key)
+            found.problems.append(found.error(f"{key!r} stands twice: keep one", *path, key))
         data[key] = _convert(loader, value_node, (*path, key), found)
     return data
 
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.Node, found: LocatedYaml) -> Any:
-    """Convert a scalar. Raise FileError for text in the form of a date or number that is invalid."""
+    """Convert a scalar. Collect an error for text in the form of a date or number that is invalid."""
     try:
         return loader.construct_object(node)
     except ValueError as problem:
         kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
-        where = f"{found.file} line {node.start_mark.line + 1}"
-        raise FileError(f"{where}: {str(node.value)[:40]!r} is no {kind}: {problem}") from None
+        line = node.start_mark.line + 1
+        wrong = FileError(f"{found.file} line {line}: {str(node.value)[:40]!r} is no {kind}: {problem}")
+        wrong.line = line
+        found.problems.append(wrong)
+        return datetime.date.max  # what comes after it is read too

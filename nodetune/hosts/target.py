@@ -38,7 +38,8 @@ class Target:
     """One host to reach. `name` is what reports call it; the rest are Ansible's connection variables, resolved.
 
     `key_file` and `ssh_args` are what the inventory adds to the user's own OpenSSH configuration. `groups` are the
-    inventory's groups that the host is in, `all` left out. `problem` says which variable of it cannot be read: it is not
+    inventory's groups that the host is in, `all` left out; `ranks` are all of them with depth and priority, by which
+    Ansible orders them (None: no inventory says). `problem` says which variable of it cannot be read: it is not
     reached then.
     """
 
@@ -56,6 +57,7 @@ class Target:
     become_method: str = "sudo"
     become_password: str | None = field(default=None, repr=False)
     groups: tuple[str, ...] = ()
+    ranks: tuple[tuple[str, int, int], ...] | None = None
     problem: str = ""
 
     def check(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import HostFacts
@@ -243,7 +244,10 @@ class Steps:
         there = [GuardedNode(each) for each in results if each.facts]
         plays = GuardPlaybooks(self._targets(hosts), given.reach, self._run, self._tools.on_event)
         before = plays.ask([node for node in there if node.policy])
-        made = nodes.changes(there, nodes.policies(there, wide, {"mode": mode}), nodes.InstallOptions(), before)
+        policies: dict[str, dict[str, Any]] = {}
+        for choice, some in wide.for_hosts(node.name for node in there):
+            policies |= nodes.policies([node for node in there if node.name in some], choice, {"mode": mode})
+        made = nodes.changes(there, policies, nodes.InstallOptions(), before)
         tuned = {host: self._run.changes(host) or [] for host in made}
         plays.install(made)
         for host, groups in made.items():  # a rollback of this run undoes both

@@ -15,10 +15,10 @@ OPTIONS = {
     "limit": "only these hosts: Ansible patterns or a node set",
     "facts": "judge saved facts (file or folder) instead of connecting",
     "user": "log in as this user",
-    "site": "your site's overrides, checks and waivers",
     "fail-on": "findings of this severity and above fail (default: medium); those below are expected failures",
 }
 SEVERAL = {
+    "site": "your site's overrides, checks and waivers: files, comma-separated (may be repeated), later ones win",
     "profile": "profiles to judge by, comma-separated (may be repeated)",
     "select": "only these checks or areas: shell patterns, comma-separated (may be repeated)",
     "ignore": "not these checks or areas (likewise)",

@@ -17,7 +17,7 @@ from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
-from nodetune.config import profile
+from nodetune.config import site as site_files
 from nodetune.config.site_provision import Provision
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
@@ -49,12 +49,13 @@ WAY = ("limit", "user", "become", "transport")
 
 
 def lock(
-    reach: ConnectionOptions, site: Path, driver: str | None, output: Path | None, check: bool, stream: TextIO
+    reach: ConnectionOptions, site: Sequence[Path], driver: str | None, output: Path | None, check: bool, stream: TextIO
 ) -> int:
     """Ask hosts, and write, show or compare what they say. Raise yaml_lines.FileError, inventory.InventoryError, OSError."""
-    wanted = _site(profile.read(site).provision, site)
+    files = site_files.read(site)
+    wanted = _site(files.provision if files else None, site)
     if driver and not driver.startswith(f"{wanted.branch}."):
-        raise click.UsageError(f"--driver {driver} is not of branch {wanted.branch}, which {site} wants")
+        raise click.UsageError(f"--driver {driver} is not of branch {wanted.branch}, which {wanted.file} wants")
     old = locks.read(output) if output and output.exists() else {}
     targets = selected_hosts(reach)
     with _apply.progress(len(targets)) as tell:
@@ -76,10 +77,10 @@ def lock(
     return max((each.code for each in failed), default=differs)
 
 
-def _site(found: Provision | None, path: Path) -> Provision:
+def _site(found: Provision | None, paths: Sequence[Path]) -> Provision:
     if found is None:
         raise FileError(
-            f"{path}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
+            f"{', '.join(map(str, paths))}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
         )
     return found
 
@@ -147,7 +148,7 @@ def _given(options: dict[str, Any], drain: bool) -> PreflightOptions:
 
 
 def _typed(
-    reach: ConnectionOptions, profiles: Sequence[str], site: Path, lock: Path, about_jobs: Sequence[str]
+    reach: ConnectionOptions, profiles: Sequence[str], site: Sequence[Path], lock: Path, about_jobs: Sequence[str]
 ) -> ResumeCommand:
     """Without the limit: the command that is proposed for one host names that host."""
     words = as_typed.words(replace(reach, limit=None), None, profiles, site)
@@ -180,6 +181,7 @@ def _begin(kept: Mapping[str, Any], given: PreflightOptions, root: Path | None) 
     options = {name: value for name, value in kept.items() if name not in ("ask_become_pass", "inventory")}
     lasting = _run.lasting(kept.get("inventory"))
     plain = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
+    plain["site"] = " ".join(map(str, kept["site"]))
     return runs.Run.create("provision", plain, [target.name for target in given.targets], lasting, root)
 
 

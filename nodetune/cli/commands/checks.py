@@ -11,6 +11,7 @@ from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
+from nodetune.config import site as site_files
 from nodetune.foundation import text as plain_text
 
 
@@ -31,7 +32,7 @@ def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
     """
     choice = cli_options.choice(**options)
     choice.validate()
-    resolved = profile.resolve(profile.named(choice.profiles), choice.site)
+    resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     rows = [
         {
             "id": check.id,

@@ -10,10 +10,12 @@ import click
 
 from nodetune import checks
 from nodetune.api.model import Check
-from nodetune.audit import fleet
+from nodetune.audit import explain, fleet
+from nodetune.audit.selection import Selection
 from nodetune.cli import completion
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
+from nodetune.config import site as site_files
 from nodetune.foundation import text
 
 
@@ -23,14 +25,15 @@ from nodetune.foundation import text
 def command(ids: tuple[str, ...], **options: Any) -> None:
     """Explain checks, how to confirm them manually, and their fix.
 
-    ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own.
+    ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
+    which file sets a value.
 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
     """
     choice = cli_options.choice(**options)
-    resolved = profile.resolve(profile.named(choice.profiles), choice.site)
+    resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     from nodetune.report.text import catalogue
@@ -38,7 +41,21 @@ def command(ids: tuple[str, ...], **options: Any) -> None:
     for number, check in enumerate(_meant(ids, known)):
         if number:
             click.echo()
-        catalogue.print_check(check, check.id in resolved.gates)
+        catalogue.print_check(check, check.id in resolved.gates, _said(check.id, choice))
+
+
+def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
+    """Return where site files set something of a check, and what is wanted of the hosts that they treat differently."""
+    if choice.site is None:
+        return []
+    places = [layer.place(check_id) for layer in choice.site.layers() if check_id in layer.lines]
+    rows = [("Set in", ", then ".join(places))] if places else []
+    for section in (each for each in choice.site.sections if check_id in each.checks):
+        resolved = profile.resolve(profile.named(choice.profiles), site_files.for_section(choice.site, section))
+        check = next((each for each in resolved.checks if each.id == check_id), None)
+        wanted = explain.wanted(check) if check else "off"
+        rows.append((f"Wanted for {section.scope}", f"{wanted} ({section.file} line {section.lines[check_id]})"))
+    return rows
 
 
 def _meant(ids: Sequence[str], known: Mapping[str, Check]) -> list[Check]:

@@ -25,7 +25,7 @@ from nodetune.cli import options as cli_options
     help="Lock file to write. Entries for other systems are kept.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 4 if the lock file would change.")
-def command(output: Path | None, check: bool, driver: str | None, site: Path, **options: Any) -> int:
+def command(output: Path | None, check: bool, driver: str | None, site: tuple[Path, ...], **options: Any) -> int:
     """Lock the package versions that hosts would install.
 
     \b

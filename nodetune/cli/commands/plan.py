@@ -64,8 +64,10 @@ def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelecti
 
         return _run.with_facts(selected_hosts(reach), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    judge, saved = auditor.Auditor(wide), auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit))
-    return [_with_facts(judge.judged(each)[0], each) for each in saved]
+    saved = Saved(facts_path, reach.inventory, reach.limit)
+    auditor.expect_saved(saved, wide)
+    judge = auditor.Auditor(wide)
+    return [_with_facts(judge.judged(each)[0], each) for each in auditor.saved_facts(saved)]
 
 
 def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nodetune.api import predicates
 from nodetune.cli import completion
 from nodetune.config import profile, site_schema
+from nodetune.config import site as site_files
 from nodetune.foundation import text
+
+if TYPE_CHECKING:
+    from nodetune.config import site_lint
+
+USAGE = 2
 
 
 @click.group("profile")
@@ -20,42 +28,95 @@ def command() -> None:
 
 @command.command("show")
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=completion.profiles)
-@click.option("--site", type=click.Path(path_type=Path), metavar="FILE", help="Include this site file.")
-def show_profile(names: tuple[str, ...], site: Path | None) -> None:
-    """List profiles, or show what the named ones change."""
+@click.option(
+    "--site",
+    type=click.Path(path_type=Path),
+    multiple=True,
+    metavar="FILE",
+    help="Include this site file. May be repeated.",
+)
+def show_profile(names: tuple[str, ...], site: tuple[Path, ...]) -> None:
+    """List profiles, or show what the named ones change, and in which line."""
     overlays = [profile.shipped()[name] for name in profile.named(names) if names] or list(profile.shipped().values())
-    for overlay in [*overlays, *([profile.read(site)] if site else [])]:
-        click.echo(f"{overlay.name}: {overlay.about}".rstrip(": "))
+    files = site_files.read(site)
+    for overlay in [*overlays, *(files.layers() if files else ()), *(files.sections if files else ())]:
+        click.echo(f"{overlay.scope or overlay.name}: {overlay.about}".rstrip(": "))
         for when in overlay.when:
             click.echo(f"  chosen when {when.fact} is {predicates.as_predicate(when.accept).describe(text.value)}")
         if names or site:
             for check_id, change in overlay.checks.items():
-                click.echo(f"  {check_id}: {_change(change)}")
-            for waiver in overlay.waivers:
-                click.echo(
-                    f"  waived until {waiver.until}: {waiver.id} on {waiver.hosts} ({waiver.owner}: {waiver.reason})"
-                )
+                click.echo(f"  {check_id}: {_change(change)}{_place(overlay, check_id)}")
+    for waiver in files.waivers if files else ():
+        who = waiver.hosts or f"group {', '.join(waiver.groups)}"
+        click.echo(f"waived until {waiver.until}: {waiver.id} on {who} ({waiver.owner}: {waiver.reason})")
+
+
+def _place(overlay: profile.Overlay, check_id: str) -> str:
+    """Return where an override stands; nothing for those that come with nodetune."""
+    own = overlay.name in profile.shipped() and overlay is profile.shipped()[overlay.name]
+    return "" if own else f"   ({overlay.file} line {overlay.lines[check_id]})"
 
 
 def _change(change: object) -> str:
-    if change is False:
-        return "off"
     if change is None:
         return "left untouched"
+    if isinstance(change, bool):
+        return "on" if change else "off"
     return json.dumps({key: predicates.to_data(each) for key, each in change.items()})  # type: ignore[attr-defined]
 
 
 @command.command("validate")
-@click.argument("file", type=click.Path(path_type=Path))
-def validate(file: Path) -> None:
-    """Validate a site file; errors include the line number."""
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", type=click.Path(path_type=Path))
+@click.option(
+    "-i",
+    "--inventory",
+    metavar="INV",
+    shell_complete=completion.inventory,
+    help="Also check that this inventory has the hosts and groups that the files name.",
+)
+def validate(files: tuple[Path, ...], inventory: str | None) -> int:
+    """Validate site files, and tell everything that is wrong with its line.
+
+    \b
+    nodetune profile validate site.yml
+    nodetune profile validate company.yml site.yml -i prod   together, with the hosts of an inventory
+
+    Exit code: 0 valid, perhaps with warnings, 2 errors.
+    """
+    from nodetune.config import site_lint
     from nodetune.guard.deploy import gateable
 
-    found = profile.read(file)
-    gateable.require(profile.resolve(profile.named(found.profile), found), found)
-    click.echo(
-        f"{file}: {len(found.checks)} overrides, {len(found.add)} site checks, {len(found.waivers)} waivers: valid"
-    )
+    for path in files:
+        path.read_bytes()  # one that is not there is a mistake on the command line
+    today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
+    found, whole = site_lint.problems(files, today, _ranks(inventory))
+    if whole and not any(each.is_error for each in found):
+        for section in (whole, *whole.sections):
+            resolved = profile.resolve(profile.named(whole.profile), site_files.for_section(whole, section))
+            gateable.require(resolved, section)
+    for each in found:
+        click.echo(f"{'error' if each.is_error else 'warning'}: {text.plain(each.text, 1000)}")
+    errors = sum(each.is_error for each in found)
+    told = [text.count(errors, "error")] if errors else ["valid"]
+    told += [text.count(len(found) - errors, "warning")] if len(found) > errors else []
+    click.echo(f"{' '.join(map(str, files))}: {_contents(whole)}{', '.join(told)}")
+    return USAGE if errors else 0
+
+
+def _ranks(inventory: str | None) -> site_lint.Ranks | None:
+    if inventory is None:
+        return None
+    from nodetune.hosts import inventory as inventories
+
+    return {target.name: target.ranks for target in inventories.targets(inventory)}
+
+
+def _contents(whole: profile.Overlay | None) -> str:
+    if whole is None:
+        return ""
+    overrides = len({layer.place(check_id) for layer, check_id, _ in whole.changes()})
+    counted = (overrides, "override"), (len(whole.add), "site check"), (len(whole.waivers), "waiver")
+    return ", ".join(text.count(number, name) for number, name in counted) + ": "
 
 
 @command.command("schema")

@@ -228,11 +228,12 @@ class Hosts:
 
     def variables(self, host: Any) -> dict[str, Any]:
         """Return the connection variables of a host, or the reason why a variable has no value."""
+        known = {"name": str(host.name), "ranks": [(str(g.name), g.depth, int(g.priority)) for g in host.get_groups()]}
         try:
-            return self._variables_of(host)
+            return {**known, **self._variables_of(host)}
         except Exception as problem:  # noqa: BLE001  (a template may raise anything, and it is this host's alone)
             self.are_fixed = False
-            return {"name": str(host.name), "problem": text_of(problem)}
+            return {**known, "problem": text_of(problem)}
 
     def _variables_of(self, host: Any) -> dict[str, Any]:
         given = self._given(host)
@@ -240,7 +241,6 @@ class Hosts:
         python = str(given.get("ansible_python_interpreter") or "python3")
         ssh_args = (options[name] for name in ("ssh_args", "ssh_common_args", "ssh_extra_args"))
         return {
-            "name": str(host.name),
             "address": options["host"] or str(host.name),
             "port": int(options["port"]) if options["port"] else None,
             "user": options["remote_user"],
@@ -253,7 +253,6 @@ class Hosts:
             "become_user": options["become_user"] or "root",
             "become_method": str(given.get("ansible_become_method") or "sudo"),
             "become_password": options["become_pass"],
-            "groups": sorted({str(group.name) for group in host.get_groups()} - {"all", "ungrouped"}),
         }
 
     def _given(self, host: Any) -> dict[str, Any]:

@@ -112,6 +112,8 @@ def _checked(path: Path, answer: programs.Answer) -> programs.Answer:
 
 
 def _target(host: Mapping[str, Any]) -> Target:
+    ranks = tuple((name, depth, priority) for name, depth, priority in sorted(host["ranks"]))
     if "problem" in host:
-        return Target(host["name"], problem=f"in the inventory: {strict.one_line(host['problem'])}")
-    return Target(**{**host, "ssh_args": tuple(host["ssh_args"]), "groups": tuple(host["groups"])})
+        return Target(host["name"], ranks=ranks, problem=f"in the inventory: {strict.one_line(host['problem'])}")
+    groups = tuple(name for name, _, _ in ranks if name not in ("all", "ungrouped"))
+    return Target(**{**host, "ssh_args": tuple(host["ssh_args"]), "groups": groups, "ranks": ranks})

@@ -42,8 +42,8 @@ def _fix_column(row: Mapping[str, Any]) -> str:
     return row["fix"] if row["disruption"] == "none" else f"{row['fix']} ({disruption_name(row['disruption'])})"
 
 
-def print_check(check: Check, gates: bool) -> None:
-    """Print everything about a check."""
+def print_check(check: Check, gates: bool, said: Iterable[tuple[str, str]] = ()) -> None:
+    """Print everything about a check. `said` is what site files say about it: heads and texts."""
     out = Lines(console(sys.stdout))
     told = explain.explain(check)
     out.line(
@@ -54,7 +54,7 @@ def print_check(check: Check, gates: bool) -> None:
     )
     out.line(f"{told.title}.")
     out.line("")
-    rows = [("Wanted", explain.wanted(check)), ("Fix", explain.fix(check)), *told.sections.items()]
+    rows = [("Wanted", explain.wanted(check)), ("Fix", explain.fix(check)), *said, *told.sections.items()]
     if quantities.example(check.unit):
         rows.insert(
             1, ("In a site file", f"a number of {check.unit}, or a text such as {quantities.example(check.unit)}")

@@ -1,18 +1,36 @@
 """Site files on the command line: what they may ask for, how they stack, and how one is checked."""
 
+import json
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
 
-from nodetune.cli.main import group
+from nodetune.cli import main
 
 
-def cli(*words):
-    done = CliRunner().invoke(group, [*map(str, words)], env={"COLUMNS": "200"}, prog_name="nodetune")
-    if done.exception and not isinstance(done.exception, (SystemExit, ValueError)):
-        raise done.exception
-    return done
+@pytest.fixture
+def cli(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def run(*words):
+        monkeypatch.setattr(sys, "argv", ["nodetune", *map(str, words)])
+        with pytest.raises(SystemExit) as ended:
+            main.main()
+        shown = capsys.readouterr()
+        return SimpleNamespace(exit_code=ended.value.code, stdout=shown.out, output=shown.out + shown.err)
+
+    return run
+
+
+@pytest.fixture
+def findings(cli):
+    def audit(*words):
+        (host,) = json.loads(cli("audit", *words, "--format", "json").stdout)["hosts"]
+        return {found["check"]: found for found in host["findings"]}
+
+    return audit
 
 
 @pytest.fixture
@@ -25,7 +43,7 @@ def site(tmp_path):
     return write
 
 
-def test_a_plan_of_this_host_refuses_a_parameter_that_does_not_exist(site):
+def test_a_plan_of_this_host_refuses_a_parameter_that_does_not_exist(cli, site):
     given = site("""
     add:
       - {id: site-lacks, sysctl: net.foo.bar, accept: 1, set: 1}
@@ -37,3 +55,144 @@ def test_a_plan_of_this_host_refuses_a_parameter_that_does_not_exist(site):
     assert "kernel.panic" in written
     assert "foo" not in written
     assert "net.foo.bar does not exist on this host (no /proc/sys/net/foo/bar): nothing is written" in unsupported
+
+
+GROUPS = """
+checks:
+  dirty-limit-high: {accept: {at_most: 2GiB}, set: 2GiB}
+groups:
+  h200:
+    checks:
+      dirty-limit-high: {accept: {at_most: 1GiB}, set: 1GiB}
+waivers:
+  - {id: dirty-background-limit-high, groups: h200, reason: known, owner: jo, until: 2099-01-01}
+"""
+
+
+@pytest.fixture
+def machine(tmp_path):
+    """The inventory and the saved facts of a host in two groups, one below the other."""
+    (tmp_path / "prod.ini").write_text("[h200]\nh200-x4\n[gpu:children]\nh200\n[rack1]\nh200-x4\n[other]\nlogin1\n")
+    return ["--facts", "h200-x4", "-i", tmp_path / "prod.ini"]
+
+
+CHECKS = ("-s", "dirty-limit-high", "-s", "dirty-background-limit-high")
+
+
+def test_the_inventory_decides_which_values_and_waivers_a_host_has(findings, site, machine):
+    found = findings(*machine, "--site", site(GROUPS), *CHECKS)
+    assert found["dirty-limit-high"]["wanted"] == "at most 1 GiB"
+    assert found["dirty-background-limit-high"]["status"] == "waived"
+    found = findings(*machine, "--site", site(GROUPS.replace("h200", "other")), *CHECKS)
+    assert found["dirty-limit-high"]["wanted"] == "at most 2 GiB"
+    assert found["dirty-background-limit-high"]["status"] == "fail"
+
+
+def test_a_plan_of_saved_facts_has_the_values_of_the_group(cli, site, machine):
+    assert "→ 1 GiB" in cli("plan", *machine, "--site", site(GROUPS), *CHECKS).output
+
+
+@pytest.mark.parametrize("given", [[], ["-i", "gpu[01-02]"]])
+def test_values_for_groups_take_an_inventory(cli, site, given):
+    done = cli("audit", "--site", site(GROUPS), *given)
+    assert done.exit_code == 2
+    assert "the group h200: which hosts are in it, only an inventory says; give it with -i" in done.output
+
+
+def test_equal_groups_that_contradict_each_other_stop_a_run_at_once(cli, site, machine):
+    text = "groups:\n  gpu: {checks: {swappiness-high: off}}\n  rack1: {checks: {swappiness-high: on}}\n"
+    done = cli("audit", *machine, "--site", site(text))
+    assert done.exit_code == 2
+    assert "line 3 (group rack1)" in done.output
+    assert "line 2 (group gpu)" in done.output
+
+
+def test_a_later_site_file_wins_and_both_are_proposed(cli, findings, site, machine):
+    first, later = site("checks:\n  dirty-limit-high: {accept: 3, set: 3}\n", "a.yml"), site(GROUPS, "b.yml")
+    words = [*machine, "--site", first, "--site", later, "-s", "dirty-limit-high"]
+    assert findings(*words)["dirty-limit-high"]["wanted"] == "at most 1 GiB"
+    assert f"--site {first} --site {later}" in " ".join(cli("audit", *words).output.split())
+
+
+def test_explain_says_which_file_sets_a_value_and_for_whom(cli, site):
+    first, later = site("checks:\n  dirty-limit-high: {severity: info}\n", "a.yml"), site(GROUPS, "b.yml")
+    text = cli("explain", "dirty-limit-high", "--site", first, "--site", later).output
+    assert f"Set in: {first} line 2, then {later} line 3" in " ".join(text.split())
+    assert "Wanted: at most 2 GiB\n" in text
+    assert f"Wanted for group h200: at most 1 GiB ({later} line 7)" in " ".join(text.split())
+
+
+def test_profile_show_names_the_line_of_every_value(cli, site):
+    given = site(GROUPS)
+    text = cli("profile", "show", "--site", given).output
+    assert (
+        f'group h200\n  dirty-limit-high: {{"accept": {{"at_most": 1073741824}}, "set": 1073741824}}   ({given} line 7)'
+        in text
+    )
+    assert "waived until 2099-01-01: dirty-background-limit-high on group h200 (jo: known)" in text
+
+
+WRONG = """
+checks:
+  swappiness-high: {accept: {at_most: 10}, set: 60}
+  thp-unsuitable: {accept: never}
+  numa-balancing-no: off
+  swap-in-use: {sevrity: low}
+groups:
+  h100: {checks: {swappiness-high: {accept: 1, set: 1}}}
+hosts:
+  gpu09: {checks: {swap-in-use: off}}
+add:
+  - {id: site-motd, file: etc/motd, accept: x}
+  - {id: site-panic, sysctl: kernel.panic, accept: 5, set: 6}
+  - {id: site-auditd, service: auditd, accept: enabled, set: disabled}
+  - {id: site-arg, kernel_arg: audit, accept: 1, set: 1}
+waivers:
+  - {id: swap-in-use, hosts: '@gpu', reason: r, owner: o, until: 2099-01-01}
+  - {id: swap-in-use, hosts: h200-x4, reason: r, owner: o, until: 2020-01-01}
+  - {id: swap-in-use, hosts: 'h200-x[3-4]', reason: r, owner: o, until: 2099-01-01}
+"""
+
+
+def problems(output):
+    return [(line.split(":")[0], int(line.split(" line ")[1].split(":")[0])) for line in output.splitlines()[:-1]]
+
+
+def test_validate_tells_everything_at_once_with_its_line(cli, site):
+    done = cli("profile", "validate", site(WRONG))
+    assert done.exit_code == 2
+    errors = [("error", line) for line in (3, 4, 5, 6, 12, 13, 14, 17)]
+    assert problems(done.output) == [*errors, ("warning", 18)], done.output
+    assert "thp-unsuitable: a fix would set madvise, which accept refuses (never)" in done.output
+    assert "the waiver for swap-in-use ended on 2020-01-01" in done.output
+    assert done.output.endswith("8 errors, 1 warning\n")
+
+
+def test_validate_compares_groups_and_hosts_with_an_inventory(cli, site, machine):
+    done = cli("profile", "validate", site(WRONG), *machine[2:])
+    more = set(problems(done.output)) - set(problems(cli("profile", "validate", site(WRONG)).output))
+    assert more == {("error", 8), ("error", 10), ("warning", 19)}, done.output
+    assert "no group of the inventory is called 'h100': did you mean 'h200'?" in done.output
+    assert "line 19: the inventory has no h200-x3" in done.output
+
+
+def test_a_file_with_warnings_only_is_valid(cli, site):
+    text = "waivers:\n  - {id: swap-in-use, hosts: a, reason: r, owner: o, until: 2020-01-01}\n"
+    done = cli("profile", "validate", site(text))
+    assert done.exit_code == 0
+    assert done.output.endswith("1 waiver: valid, 1 warning\n")
+
+
+def test_validate_reads_several_files_as_one(cli, site):
+    first = site("add:\n  - {id: site-a, sysctl: a.b, accept: 1}\n", "a.yml")
+    later = site("checks:\n  site-a: {severity: low}\n", "b.yml")
+    assert cli("profile", "validate", first, later).exit_code == 0
+    assert "no check is called 'site-a'" in cli("profile", "validate", later).output
+
+
+def test_a_run_names_the_first_error_and_how_to_see_all(cli, site):
+    given = site(WRONG)
+    done = cli("checks", "--site", given)
+    assert done.exit_code == 2
+    assert f"{given} line 5: no check is called 'numa-balancing-no'" in done.output
+    assert f"(and 3 more: nodetune profile validate {given})" in done.output

@@ -362,6 +362,7 @@ def test_a_waiver_with_unreadable_hosts_is_refused(pattern):
         waivers.read(pattern)
 
 
-def test_a_waiver_ignores_groups_of_the_local_clustershell():
-    assert not waivers.covers("@all,gpu1", "example4")
+def test_a_waiver_knows_no_groups_of_the_local_clustershell():
+    with pytest.raises(ValueError, match="'@all' names no host: a group of the inventory stands under groups"):
+        waivers.read("@all,gpu1")
     assert waivers.covers("all", "all")

@@ -9,18 +9,24 @@ import jsonschema
 import pytest
 
 from nodetune.api import remedies
-from nodetune.config import profile
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.audit.selection import Selection
+from nodetune.cli.commands._guard import _work
+from nodetune.cli.commands._guard._work import Work
+from nodetune.config import overlay, profile, site
 from nodetune.foundation import paths, yaml_lines
 from nodetune.guard.deploy import policy as policies
+from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.node import policy
 from nodetune.guard.node.main import InconclusiveError
+from nodetune.hosts.target import ConnectionOptions
 
 SCHEMA = json.loads(paths.bundled("documents/schemas/guard-policy.json").read_text())
 
 
-def made(site="", **settings):
+def made(given="", **settings):
     resolved = profile.resolve(
-        profile.named(["training"]), profile._overlay(yaml_lines.parse(site, "site.yml"), "site") if site else None
+        profile.named(["training"]), overlay.parse(yaml_lines.parse(given, "site.yml"), "site") if given else None
     )
     return policies.make(resolved, "n01", settings)
 
@@ -48,6 +54,19 @@ def test_by_default_only_stable_critical_checks_gate_and_hold_nothing():
         "nvml-not-answering",
     }
     assert data["mode"] == "observe"
+
+
+def test_values_and_waivers_for_a_group_reach_the_policies_of_its_nodes_only(tmp_path):
+    path = tmp_path / "site.yml"
+    waiver = "{id: gpu-missing, groups: spare, reason: r, owner: o, until: 2099-01-01}"
+    path.write_text(f"groups:\n  spare: {{checks: {{gpu-lost: {{gate: false}}}}}}\nwaivers:\n  - {waiver}\n")
+    found = site.read([path])
+    site.expect(found, {"gpu1": (("spare", 1, 1),), "gpu2": ()})
+    nodes = [GuardedNode(HostResult(name, "ok", facts=HostFacts(name, {}))) for name in ("gpu1", "gpu2")]
+    work = Work(ConnectionOptions(), [], Selection(("training",), found), nodes, [])
+    spare, other = _work.policies(work, {}).values()
+    assert {each["id"] for each in other["checks"]} - {each["id"] for each in spare["checks"]} == {"gpu-lost"}
+    assert [[each["id"] for each in policy["waivers"]] for policy in (spare, other)] == [["gpu-missing"], []]
 
 
 def test_a_critical_check_of_a_site_gates_only_if_the_site_says_so():

@@ -14,6 +14,7 @@ from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.guard.deploy import nodes as deploy_nodes
 from nodetune.guard.deploy import policy_diff
 from nodetune.guard.deploy.nodes import GuardedNode, Guarding, Installed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
@@ -59,6 +60,14 @@ def prepare(options: dict[str, Any], judge: bool) -> Work:
         nodes.remove(node)
         lost.append(HostResult(node.name, "not root", "this takes root: log in as root, or use --become (-b)"))
     return Work(reach, targets, choice, nodes, lost)
+
+
+def policies(work: Work, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the new policy of each host. Raise nodes.SettingError or yaml_lines.FileError."""
+    made: dict[str, dict[str, Any]] = {}
+    for choice, hosts in work.choice.for_hosts(node.name for node in work.nodes):
+        made |= deploy_nodes.policies([node for node in work.nodes if node.name in hosts], choice, given)
+    return {node.name: made[node.name] for node in work.nodes}
 
 
 def differences(nodes: Iterable[GuardedNode], made: Mapping[str, Mapping[str, Any]]) -> dict[str, PolicyDiff]:

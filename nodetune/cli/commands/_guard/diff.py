@@ -13,7 +13,6 @@ from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.documents import guard as documents_guard
-from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.hosts import nodeset
 from nodetune.report.text import guard
@@ -33,7 +32,7 @@ def command(output_format: str, **options: Any) -> int:
     """
     given = _settings.given(options)
     work = _work.prepare(options, judge=True)
-    made = nodes.policies(work.nodes, work.choice, given)
+    made = _work.policies(work, given)
     found = _work.differences(work.nodes, made)
     if output_format == "json":
         click.echo(documents_guard.diff(work.nodes, found, work.lost), nl=False)

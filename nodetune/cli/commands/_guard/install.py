@@ -66,7 +66,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
     record = {**{name: options[name] for name in _work.WAY}, **given}
     work = _work.prepare(options, judge=True)
-    made = nodes.policies(work.nodes, work.choice, given)
+    made = _work.policies(work, given)
     _describe(work, made, stream)
     if dry_run:
         return max(work.code, _dry_run(work, made, how, stream))

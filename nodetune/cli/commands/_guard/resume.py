@@ -34,7 +34,7 @@ from nodetune.report.text import guard
 def command(
     nodes: tuple[str, ...],
     profiles: tuple[str, ...],
-    site: Path | None,
+    site: tuple[Path, ...],
     dry_run: bool,
     output_format: str,
     **options: Any,

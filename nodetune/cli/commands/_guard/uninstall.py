@@ -43,7 +43,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     """Take the lines out of slurm.conf, then remove everything else where Slurm no longer calls it."""
     dry_run, yes, reconfigure = options.pop("dry_run"), options.pop("yes"), options.pop("reconfigure")
     record = {name: options[name] for name in _work.WAY}
-    work = _work.prepare({**options, "profiles": (), "site": None}, judge=False)
+    work = _work.prepare({**options, "profiles": (), "site": ()}, judge=False)
     guard.print_not_reached(stream, work.lost)
     if dry_run:
         return max(work.code, _dry_run(work, stream))

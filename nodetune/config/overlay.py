@@ -1,0 +1,268 @@
+"""Overlays: the files that a profile is stacked of, read and checked. Every error of a file is found, each with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
+
+from nodetune import checks
+from nodetune.api import derived, predicates
+from nodetune.api.model import Check, Waiver, When
+from nodetune.foundation import paths, yaml_lines
+from nodetune.foundation.yaml_lines import LocatedYaml
+
+if TYPE_CHECKING:
+    from nodetune.config.site_provision import Provision
+
+FOLDER = paths.bundled("config/profiles")
+PROBE = Path(__file__).parents[1] / "probe"
+
+SHIPPED = {"about", "when", "checks"}
+"""Keys of the profiles that come with nodetune."""
+
+Rank = tuple[str, int, int]
+"""A group of the inventory that a host is in: its name, its depth below `all`, and its priority."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """The hosts that a section of a site file is about: those of a group, or those that `hosts` names."""
+
+    kind: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{'group' if self.kind == 'groups' else 'hosts'} {self.name}"
+
+
+@dataclass
+class Membership:
+    """The inventory groups of the hosts of a run (None: no inventory says), and the site file as it is for each."""
+
+    ranks: dict[str, tuple[Rank, ...] | None] = field(default_factory=dict)
+    made: dict[Any, Overlay] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Overlay:
+    """One file of the stack, checked: `checks` maps id → override (None: leave untouched, False: off).
+
+    A site file also has `sections` with values for some hosts, each an overlay with a `scope`. Where several files are
+    given, `then` holds the later ones. `lines` says where the override of a check stands, `number` which file it is.
+    """
+
+    name: str
+    file: str
+    about: str = ""
+    when: tuple[When, ...] = ()
+    checks: Mapping[str, Any] = field(default_factory=dict)
+    add: tuple[Check, ...] = ()
+    waivers: tuple[Waiver, ...] = ()
+    profile: tuple[str, ...] = ()
+    provision: Provision | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+    scope: Scope | None = None
+    sections: tuple[Overlay, ...] = ()
+    then: tuple[Overlay, ...] = ()
+    number: int = 0
+    members: Membership = field(default_factory=Membership, compare=False, repr=False)
+
+    def layers(self) -> tuple[Overlay, ...]:
+        """Return what applies, in its order."""
+        return (self, *self.then)
+
+    def changes(self) -> Iterator[tuple[Overlay, str, Any]]:
+        """Yield every override with its layer and its check, for whatever hosts it is."""
+        for each in (*self.layers(), *self.sections):
+            for check_id, change in each.checks.items():
+                yield each, check_id, change
+
+    def place(self, check_id: str) -> str:
+        """Return where the override of a check stands."""
+        scope = f" ({self.scope})" if self.scope else ""
+        return f"{self.file} line {self.lines[check_id]}{scope}" if check_id in self.lines else f"{self.file}{scope}"
+
+
+@cache
+def shipped_names() -> dict[str, Path]:
+    """Return the profiles that come with nodetune, and their files."""
+    return {path.stem: path for path in sorted(FOLDER.glob("*.yml"))}
+
+
+def read(path: Path, name: str = "", more: Iterable[str] = ()) -> Overlay:
+    """Read and check one profile or site file. `more` are checks that earlier site files add. Raise FileError."""
+    found, file = gather(path, name, more)
+    file.finish()
+    return found
+
+
+def gather(path: Path, name: str = "", more: Iterable[str] = ()) -> tuple[Overlay, LocatedYaml]:
+    """Read one file, and collect its errors. Raise FileError if it is not YAML."""
+    from nodetune.config import site_schema
+
+    file = yaml_lines.load(path, collect=True)
+    site_schema.check(file)
+    return _parsed(file, name or path.stem, more), file
+
+
+def parse(file: LocatedYaml, name: str) -> Overlay:
+    """Return what a file says. Raise FileError."""
+    found = _parsed(file, name)
+    file.finish()
+    return found
+
+
+def _parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
+    """Return what a file says. Errors are collected."""
+    data = file.data or {}
+    own = _of_site() if set(data) - SHIPPED else None
+    known = {*checks.catalogue(), *more, *(each["id"] for each in data.get("add") or () if each)}
+    overrides, lines = overrides_of(file, known, "checks")
+    lines = {each["id"]: file.line("add", number) for number, each in enumerate(data.get("add") or ()) if each} | lines
+    return Overlay(
+        name,
+        file.file,
+        str(data.get("about", "")),
+        _conditions(file),
+        _with_gates(file, overrides),
+        own.added(file) if own else (),
+        own.waivers(file, known) if own else (),
+        _names(file),
+        own.provision(file) if own else None,
+        lines,
+        None,
+        own.sections(file, known) if own else (),
+    )
+
+
+def _of_site() -> ModuleType:
+    """Return what reads the keys that only site files have."""
+    from nodetune.config import site_parts
+
+    return site_parts
+
+
+def _with_gates(file: LocatedYaml, overrides: dict[str, Any]) -> dict[str, Any]:
+    """Return the overrides with the `gate` of checks that the file adds. An override of the same check has the last word."""
+    merged = dict(overrides)
+    for each in (file.data or {}).get("add") or ():
+        change = overrides.get(each["id"], {}) if each else None
+        if each and "gate" in each and isinstance(change, dict):
+            merged[each["id"]] = {"gate": each["gate"], **change}
+    return merged
+
+
+def _names(file: LocatedYaml) -> tuple[str, ...]:
+    given = file.data.get("profile", []) if file.data else []
+    names = [given] if isinstance(given, str) else given
+    for number, name in enumerate(names):
+        with file.collecting():
+            if name not in shipped_names():
+                file.fail(no_profile(name), "profile", number)
+    return tuple(names)
+
+
+def no_profile(name: str) -> str:
+    """Say that there is no such profile."""
+    return yaml_lines.unknown(name, shipped_names(), "profile") + f"; there are: {', '.join(shipped_names())}"
+
+
+def _conditions(file: LocatedYaml) -> tuple[When, ...]:
+    given = (file.data or {}).get("when", [])
+    found = []
+    for number, each in enumerate(given):
+        with file.collecting():
+            known_fact(file, each["fact"], "when", number)
+            accept = _predicate(file, each["accept"], "when", number)
+            found.append(When(each["fact"], accept, str(each.get("because", ""))))
+    return tuple(found)
+
+
+def _predicate(file: LocatedYaml, data: Any, *path: Any) -> predicates.Predicate:
+    try:
+        found = predicates.from_data(data)
+    except ValueError as problem:
+        file.fail(f"{problem}{_counts_in(path)}", *path)
+    for name in predicates.refs(found):
+        known_fact(file, name, *path)
+    return found
+
+
+def _counts_in(path: tuple[Any, ...]) -> str:
+    check_id = path[path.index("checks") + 1] if "checks" in path else ""
+    unit = checks.load(check_id).unit if check_id in checks.catalogue() else ""
+    return f"; this check counts in {unit}" if unit else ""
+
+
+def known_fact(file: LocatedYaml, name: str, *path: Any) -> None:
+    """Raise FileError for a fact that nothing collects or derives."""
+    collector = PROBE / f"{name.partition('.')[0]}.py"
+    if not (derived.exists(name) if derived.is_derived(name) else collector.is_file()):
+        file.fail(f"no fact is called {name!r}", *path)
+
+
+def overrides_of(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str, Any], dict[str, int]]:
+    """Return id → override, and id → line. What patterns say is for the checks that are not named themselves."""
+    given: Any = file.data or {}
+    for key in at:
+        given = (given or {}).get(key) or {}
+    patterns = [key for key in given if _is_pattern(key)]
+    found: dict[str, Any] = {}
+    lines: dict[str, int] = {}
+    for pattern in patterns:
+        with file.collecting():
+            for check_id in sorted(_matching(file, pattern, given[pattern], known, at) - set(given)):
+                if found.setdefault(check_id, given[pattern]) != given[pattern]:
+                    file.fail(
+                        f"{pattern} contradicts the pattern in line {lines[check_id]} on {check_id}", *at, pattern
+                    )
+                lines.setdefault(check_id, file.line(*at, pattern))
+    for check_id in given:
+        if check_id not in patterns:
+            with file.collecting():
+                found[check_id] = _override(file, check_id, given[check_id], known, (*at, check_id))
+                lines[check_id] = file.line(*at, check_id)
+    return found, lines
+
+
+def _is_pattern(check_id: Any) -> bool:
+    return isinstance(check_id, str) and any(sign in check_id for sign in "*?[")
+
+
+def _matching(file: LocatedYaml, pattern: str, change: Any, known: set[str], at: tuple[str, ...]) -> set[str]:
+    """Return the checks that a pattern matches. Raise FileError if there are none, or if it says what is for one check."""
+    found = {each for each in known if fnmatchcase(each, pattern)}
+    if not found:
+        file.fail(f"no check matches {pattern!r} (list them: nodetune checks)", *at, pattern)
+    if isinstance(change, dict) and {"accept", "set"} & set(change):
+        file.fail("a pattern takes on, off, nothing, severity and gate: accept and set are for one check", *at, pattern)
+    return found
+
+
+def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str], at: tuple[Any, ...]) -> Any:
+    if check_id not in known:
+        file.fail(yaml_lines.unknown(check_id, known, "check") + " (list them: nodetune checks)", *at)
+    if given is None or isinstance(given, bool):
+        return given
+    changed = dict(given)
+    if Path(file.file).parent != FOLDER:  # our own profiles count in the units of the checks
+        from nodetune.config import quantities
+
+        changed = quantities.in_units_of(check_id, given, file, at)
+    if given.get("accept") is not None:
+        changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
+    if "set" in given:
+        changed["set"] = _value(file, changed["set"], *at, "set")
+    return changed
+
+
+def _value(file: LocatedYaml, given: Any, *path: Any) -> Any:
+    found = predicates.operand_from_data(given)
+    for name in predicates.refs(found):
+        known_fact(file, name, *path)
+    return found

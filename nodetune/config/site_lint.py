@@ -1,0 +1,152 @@
+"""What is wrong with site files beyond their form: values that contradict each other, ended waivers, hosts that are not there."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+from nodetune.api import predicates
+from nodetune.api.model import Check
+from nodetune.config import overlay, profile, site, site_checks, waivers
+from nodetune.config.overlay import Overlay, Rank
+from nodetune.foundation import text, yaml_lines
+from nodetune.foundation.yaml_lines import FileError, LocatedYaml
+from nodetune.hosts import nodeset
+
+Ranks = Mapping[str, tuple[Rank, ...] | None]
+"""The hosts of an inventory, and the groups of each."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One thing to fix, with its place. An error makes the file unusable, or a part of it pointless; a warning does not."""
+
+    file: str
+    line: int
+    text: str
+    is_error: bool = True
+
+
+@dataclass(frozen=True)
+class Read:
+    """A site file as it was read, with what is wrong in its form."""
+
+    overlay: Overlay
+    yaml: LocatedYaml
+
+    def problem(self, message: str, *path: object, is_error: bool = True) -> Problem:
+        return Problem(self.yaml.file, self.yaml.line(*path), str(self.yaml.error(message, *path)), is_error)
+
+
+def problems(paths: Sequence[Path], today: str, ranks: Ranks | None = None) -> tuple[list[Problem], Overlay | None]:
+    """Return all that is wrong with site files, each with its line, and what they say together.
+
+    With the hosts of an inventory, also what names none of them.
+    """
+    found: list[Problem] = []
+    files: list[Read] = []
+    for path in paths:
+        broken = LocatedYaml(str(path), None)
+        with broken.collecting():
+            added = [check.id for each in files for check in each.overlay.add]
+            files.append(Read(*overlay.gather(path, more=added)))
+        found += [Problem(str(path), problem.line, str(problem)) for problem in broken.problems]
+    for each in files:
+        found += [Problem(each.yaml.file, problem.line, str(problem)) for problem in each.yaml.problems]
+        found += [*_conditions(each), *_ended(each, today), *(_unknown(each, ranks) if ranks is not None else ())]
+    whole = site.stack([replace(each.overlay, when=()) for each in files]) if files else None
+    if whole:
+        found += _unreachable(whole)
+        found += _ambiguous(whole, ranks or {})
+    order = {str(path): number for number, path in enumerate(paths)}
+    return sorted(found, key=lambda each: (order.get(each.file, 0), each.line)), whole
+
+
+def _conditions(read: Read) -> Iterator[Problem]:
+    if read.overlay.when:
+        yield read.problem(
+            "when has no effect in a site file: take it out (values for some hosts: groups, hosts)", "when"
+        )
+
+
+def _ended(read: Read, today: str) -> Iterator[Problem]:
+    for number, each in enumerate((read.yaml.data or {}).get("waivers") or ()):
+        until = each and each["until"]
+        if isinstance(until, datetime.date) and until.isoformat() < today:
+            told = f"the waiver for {each['id']} ended on {until}: its findings count again; renew it or take it out"
+            yield read.problem(told, "waivers", number, "until", is_error=False)
+
+
+def _unknown(read: Read, ranks: Ranks) -> Iterator[Problem]:
+    """Yield what names hosts or groups that the inventory does not have."""
+    data = read.yaml.data or {}
+    groups = {name for its in ranks.values() for name, _, _ in its or ()}
+    named: list[tuple[str, tuple[object, ...]]] = [(str(name), ("groups", name)) for name in data.get("groups") or ()]
+    hosts: list[tuple[str, tuple[object, ...]]] = [(str(name), ("hosts", name)) for name in data.get("hosts") or ()]
+    for number, each in enumerate(data.get("waivers") or ()):
+        given = (each or {}).get("groups", [])
+        named += [(name, ("waivers", number, "groups")) for name in ([given] if isinstance(given, str) else given)]
+        hosts += [(each["hosts"], ("waivers", number, "hosts"))] if each and "hosts" in each else []
+    for name, at in named:
+        if groups and name not in groups:
+            yield read.problem(yaml_lines.unknown(name, groups, "group of the inventory"), *at)
+    for pattern, at in hosts:
+        yield from _not_there(read, pattern, ranks, at)
+
+
+def _not_there(read: Read, pattern: str, ranks: Ranks, at: Sequence[object]) -> Iterator[Problem]:
+    with suppress(ValueError):  # which is a problem already
+        names, shell = waivers.read(pattern)
+        missing = sorted(names - set(ranks))
+        useless = [part for part in shell if not any(fnmatchcase(each, part) for each in ranks)]
+        if missing or useless:
+            told = ", ".join([*([nodeset.fold(missing)] if missing else []), *useless])
+            some = any(waivers.covers(pattern, host) for host in ranks)
+            yield read.problem(f"the inventory has no {told}", *at, is_error=not some)
+
+
+def _unreachable(whole: Overlay) -> Iterator[Problem]:
+    """Yield values to set that the same check does not accept: a fix would never pass its audit."""
+    names = profile.named([name for name in whole.profile or ("training",) if name in profile.shipped()])
+    for layer in (*whole.layers(), *whole.sections):
+        resolved = {check.id: check for check in profile.resolve(names, site.for_section(whole, layer)).checks}
+        said = {
+            check_id
+            for check_id, change in layer.checks.items()
+            if isinstance(change, dict) and {"accept", "set"} & set(change)
+        }
+        for check_id in said | {check.id for check in layer.add}:
+            told = contradiction(resolved[check_id]) if check_id in resolved else ""
+            if told:
+                line = layer.lines.get(check_id, 1)
+                yield Problem(layer.file, line, f"{layer.file} line {line}: {check_id}: {told}")
+
+
+def contradiction(check: Check) -> str:
+    """Return why a fix of this check would never pass its audit; empty if it may, or if only facts can tell."""
+    if check.remedy.kind == "service" and check.accept in site_checks.SERVICE_STATES.values():
+        state = next(name for name, accept in site_checks.SERVICE_STATES.items() if accept == check.accept)
+        return _told(check.set, state) if check.set not in (None, state) else ""
+    refers = predicates.refs(check.accept) or predicates.refs(check.set)
+    if not check.fact or check.set is None or check.accept is None or refers:
+        return ""
+    accept = predicates.as_predicate(check.accept)
+    value = str(check.set) if check.remedy.kind == "kernel_arg" else check.set
+    return "" if accept.test(value) else _told(check.set, accept.describe(lambda each: text.value(each, check.unit)))
+
+
+def _told(value: object, wanted: str) -> str:
+    return f"a fix would set {value}, which accept refuses ({wanted}): give accept and set that fit"
+
+
+def _ambiguous(whole: Overlay, ranks: Ranks) -> Iterable[Problem]:
+    """Return the first contradiction between groups that no host can be in at once."""
+    try:
+        site.expect(whole, ranks)
+    except FileError as problem:
+        return [Problem(whole.file, problem.line, str(problem))]
+    return []
