@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
-from nodetune.cli import outputs, renamed
+from nodetune.cli import outputs, renamed, settings
 from nodetune.config import profile
 from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions, SessionOptions
@@ -56,7 +57,7 @@ def _complete(name: str) -> Callable[..., Any]:
 
 
 def _transport(*slurm: str) -> Callable[[F], F]:
-    return click.option(
+    return settings.option(
         "--transport",
         type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
@@ -66,11 +67,20 @@ def _transport(*slurm: str) -> Callable[[F], F]:
     )
 
 
+def _inventory(folder: Path, given: str) -> str:
+    """Return the inventory that a settings file in this folder means: one there, else what is typed."""
+    endings = ("", ".yml", ".yaml", ".ini")
+    there = [folder / given, *(folder / "inventories" / f"{given}{ending}" for ending in endings)]
+    found = None if "," in given else next(filter(Path.exists, there), None)
+    return str(found or (folder / given if "/" in given and "[" not in given else given))
+
+
 _hosts = _stack(
-    click.option(
+    settings.option(
         "-i",
         "--inventory",
         metavar="INV",
+        locate=_inventory,
         shell_complete=_complete("inventory"),
         help="Inventory: a name in inventories/, a path, or hosts such as gpu[001-128],login1. Default: this host.",
     ),
@@ -81,10 +91,10 @@ _hosts = _stack(
         shell_complete=_complete("limit"),
         help="Limit to these hosts: Ansible patterns or a node set.",
     ),
-    click.option(
+    settings.option(
         "--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Number of hosts in parallel."
     ),
-    click.option(
+    settings.option(
         "--timeout",
         type=click.FloatRange(1, 3600),
         default=40,
@@ -92,19 +102,25 @@ _hosts = _stack(
         metavar="SECONDS",
         help="Deadline for each host.",
     ),
-    click.option("-u", "--user", help="Log in as this user."),
-    click.option("-b", "--become", is_flag=True, help="Become root with sudo."),
-    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password once. Default: sudo -n."),
+    settings.option("-u", "--user", help="Log in as this user."),
+    settings.option(
+        "-b",
+        "--become/--no-become",
+        default=False,
+        help="Become root with sudo (--no-become undoes a setting).",
+    ),
+    settings.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password once. Default: sudo -n."),
     click.option("--accept-new-host-keys", is_flag=True, help="Accept unknown host keys."),
 )
 
+_to_nodes = _transport("slurm")
 hosts = _stack(_hosts, _transport())
 hosts_or_nodes = _stack(
-    _hosts, _transport("slurm"), renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
+    _hosts, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
 )
 
 judging = _stack(
-    click.option(
+    settings.option(
         "-p",
         "--profile",
         "profiles",
@@ -113,7 +129,7 @@ judging = _stack(
         shell_complete=_complete("profiles"),
         help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
-    click.option(
+    settings.option(
         "--site", type=click.Path(path_type=Path), metavar="FILE", help="Site file with overrides, checks and waivers."
     ),
 )
@@ -184,25 +200,25 @@ measurements = renamed.option(
 )
 
 
-runs_folder = click.option(
+runs_folder = settings.option(
     "--runs",
     "runs_folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of run records. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
+    help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
 )
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 
 def _minutes(word: str, least: float, most: float, default: float, text: str) -> Callable[[F], F]:
-    return click.option(
+    return settings.option(
         word, type=click.FloatRange(least, most), default=default, show_default=True, metavar="MINUTES", help=text
     )
 
 
 reboot_wait = _minutes("--reboot-wait", 0.5, 1440, 30, "Maximum time for a reboot.")
 drain_wait = _minutes("--drain-wait", 0, 10080, 60, "Maximum time to wait for jobs.")
-drain = click.option(
+drain = settings.option(
     "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
 )
 assume_drained = click.option(
@@ -210,7 +226,7 @@ assume_drained = click.option(
     is_flag=True,
     help="Assume that no scheduler uses the hosts, without asking it.",
 )
-provision_site = click.option(
+provision_site = settings.option(
     "--site",
     type=click.Path(path_type=Path),
     required=True,
@@ -219,12 +235,19 @@ provision_site = click.option(
 )
 
 
-def batches(batch: str, canary: str) -> Callable[[F], F]:
-    """Return --batch and --canary with these help texts."""
-    return _stack(
-        click.option("--batch", default="", metavar="N|N%", help=batch),
-        click.option("--canary", type=click.IntRange(0), default=1, show_default=True, metavar="N", help=canary),
-    )
+batches = _stack(
+    settings.option(
+        "--batch", default="", metavar="N|N%", help="Number of hosts per batch, or a percentage. Default: all."
+    ),
+    settings.option(
+        "--canary",
+        type=click.IntRange(0),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Number of hosts in the first batch.",
+    ),
+)
 
 
 def choice(
@@ -236,7 +259,8 @@ def choice(
 
 
 def reach(options: dict[str, Any]) -> ConnectionOptions:
-    """Turn the host options into ConnectionOptions and remove them from `options`. May ask for the sudo password."""
+    """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
+    _without_settings_for_hosts(options)
     if options["transport"] == "slurm":
         from nodetune.cli import allocation
 
@@ -255,3 +279,21 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
         become_password=password,
         user=options.pop("user"),
     )
+
+
+FOR_SSH = {"user": None, "ask_become_pass": False}
+FOR_HOSTS = {**FOR_SSH, "inventory": None, "transport": "auto", "become": False}
+"""Options for connections → their defaults."""
+
+
+def _without_settings_for_hosts(options: dict[str, Any]) -> None:
+    """Ignore settings that what was typed leaves no room for: saved facts need no host, and srun no login."""
+    context = click.get_current_context(silent=True)
+    if context is None:
+        return
+    needless: Mapping[str, Any] = FOR_HOSTS if context.params.get("facts_path") else {}
+    if not needless and options["transport"] == "slurm":
+        needless = FOR_SSH
+    if context.get_parameter_source("become") is ParameterSource.COMMANDLINE and not options["become"]:
+        needless = {**needless, "ask_become_pass": False}
+    options.update({name: default for name, default in needless.items() if settings.is_implicit(context, name)})

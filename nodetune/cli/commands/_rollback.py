@@ -77,6 +77,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
     of, hosts = standing.last(root) if given == "last" else (runs.find(given, root), None)
     work = _work(of, hosts, options)
+    _announce([work])
     if dry_run:
         return _shown(work.dry_run(), stream, output_format, [])
     if not yes:
@@ -98,6 +99,7 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
         works.append(_work(of, hosts, dict(options)))
         options["ask_become_pass"] = False  # asked once, for all of them
     works = [replace(work, reach=replace(work.reach, **_login(works[0].reach))) for work in works]
+    _announce(works)
     if dry_run:
         _list(stream, works)
         return OK
@@ -107,6 +109,15 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
         _apply.confirm(f"Roll back {text.count(len(works), 'run')} on {spec}?", yes)
     done = [work.carry_out(root) for work in works]
     return _shown(_joined([outcomes for _, outcomes in done]), stream, output_format, [run for run, _ in done])
+
+
+def _announce(works: Sequence[Work]) -> None:
+    """Say which inventory each run was made with, unless the command line names one."""
+    if _is_typed(click.get_current_context(), "inventory"):
+        return
+    for spec in dict.fromkeys(work.reach.inventory for work in works):
+        ids = ", ".join(work.of.id for work in works if work.reach.inventory == spec)
+        click.echo(f"inventory: {text.plain(spec or 'this host')} (run {ids})", err=True)
 
 
 def _standing_on(spec: str, root: Path | None) -> list[tuple[runs.Run, list[str]]]:
@@ -152,18 +163,23 @@ def _work(of: runs.Run, hosts: Sequence[str] | None, options: dict[str, Any]) ->
 
 
 def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
-    """Return the connection options of the run, with what was given now in their place."""
+    """Return the connection options of the run, with what is typed now in their place."""
     context = click.get_current_context()
     before = of.about.get("options", {})
     for name in KEPT:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "DEFAULT" and name in before:
+        if not _is_typed(context, name) and name in before:
             options[name] = before[name]
+    if not _is_typed(context, "inventory"):
+        options["inventory"] = of.about.get("inventory")
     options["transport"] = cli_options.OLD_TRANSPORTS.get(options["transport"], options["transport"])
-    options["inventory"] = options["inventory"] or of.about.get("inventory")
     if not options["inventory"]:
         options["limit"] = None
     return cli_options.reach(options)
+
+
+def _is_typed(context: click.Context, name: str) -> bool:
+    """Tell whether the command line holds an option; the run knows better than settings how its hosts were reached."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _way(reach: ConnectionOptions) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import text
-from nodetune.hosts.inventory import cache, child, ownership, programs, strict
+from nodetune.foundation import ownership, text
+from nodetune.hosts.inventory import cache, child, programs, strict
 from nodetune.hosts.patterns import InventoryError
 from nodetune.hosts.target import Target
 

@@ -11,6 +11,7 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
@@ -57,6 +58,7 @@ def command(runs_folder: Path | None, **options: Any) -> int:
         raise click.UsageError("--textfile needs --timer")
     if options["textfile"] and not options["textfile"].endswith(".prom"):
         raise click.UsageError("--textfile needs a name that ends in .prom, as node-exporter requires")
+    settings.announce()
     return _install(options, runs_folder, sys.stdout)
 
 

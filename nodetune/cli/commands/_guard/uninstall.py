@@ -10,6 +10,7 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
@@ -36,6 +37,7 @@ def command(runs_folder: Path | None, **options: Any) -> int:
 
     Exit code: 0 done, 2 usage, 3 hosts not reached, 4 something was not removed.
     """
+    settings.announce()
     return _uninstall(options, runs_folder, sys.stdout)
 
 
