@@ -10,13 +10,15 @@ from nodetune.cli import settings
 from nodetune.hosts import nodeset, patterns
 from nodetune.remote.slurm import sinfo
 
+SSH_ONLY = (("user", "-u"), ("ask_become_pass", "-K"), ("private_key", "--private-key"), ("port", "--port"))
+
 
 def use(options: dict[str, Any]) -> None:
     """Use the nodes of the allocation if no inventory is typed, or all nodes that match the limit.
 
     Raise click.UsageError, sinfo.SlurmError and patterns.InventoryError.
     """
-    for name, typed in (("user", "-u"), ("ask_become_pass", "-K")):
+    for name, typed in SSH_ONLY:
         if options[name]:
             raise click.UsageError(f"{typed} is for SSH only: srun uses the user who runs nodetune")
     sinfo.check()

@@ -28,6 +28,9 @@ def words(
     found += ["-i", reach.inventory] if reach.inventory else []
     found += ["-l", reach.limit] if reach.limit else []
     found += ["-u", reach.user] if reach.user else []
+    found += ["--private-key", reach.private_key] if reach.private_key else []
+    found += ["--port", str(reach.port)] if reach.port else []
+    found += reach.vault.typed
     found += ["-b" if reach.become_password is None else "-K"] if reach.become else []
     return [*found, *_judged(profiles, site)]
 

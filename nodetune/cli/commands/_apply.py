@@ -109,7 +109,7 @@ def begin(work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], roo
     options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
     run = runs.Run.create(
         "apply",
-        {**options, "site": str(given.get("site") or ""), **vars(apply_options)},
+        {**options, **_run.way(work.reach), "site": str(given.get("site") or ""), **vars(apply_options)},
         [each.host for each in work.busy],
         _run.lasting(given.get("inventory")),
         root,

@@ -41,10 +41,6 @@ from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.compare import FEWEST
 
-WAY = ("limit", "user", "become", "transport")
-"""Options that a rollback takes again from the record."""
-
-
 # lock
 
 
@@ -180,7 +176,9 @@ def _begin(kept: Mapping[str, Any], given: PreflightOptions, root: Path | None) 
     options = {name: value for name, value in kept.items() if name not in ("ask_become_pass", "inventory")}
     lasting = _run.lasting(kept.get("inventory"))
     plain = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    return runs.Run.create("provision", plain, [target.name for target in given.targets], lasting, root)
+    return runs.Run.create(
+        "provision", {**plain, **_run.way(given.reach)}, [target.name for target in given.targets], lasting, root
+    )
 
 
 def _carry_out(

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands import _apply
+from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
@@ -25,9 +25,6 @@ from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
 from nodetune.remediation.runs import standing
 from nodetune.report.text import apply
-
-KEPT = ("limit", "user", "become", "transport")
-"""How the hosts were reached: taken from the run where the command line does not say otherwise."""
 
 Outcomes = Mapping[str, Outcome]
 
@@ -56,7 +53,7 @@ class Work:
         """Roll back and record it as a run. Return its id and what became of each host."""
         run = runs.Run.create(
             "rollback",
-            {"of": self.of.id, **vars(self.taking), **_way(self.reach)},
+            {"of": self.of.id, **vars(self.taking), **_run.way(self.reach)},
             [target.name for target in self.targets],
             self.reach.inventory,
             root,
@@ -166,9 +163,12 @@ def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
     """Return the connection options of the run, with what is typed now in their place."""
     context = click.get_current_context()
     before = of.about.get("options", {})
-    for name in KEPT:
+    for name in _run.WAY:
         if not _is_typed(context, name) and name in before:
             options[name] = before[name]
+    if "vault_id" in before:
+        none = {"vault_password_file": None, "ask_vault_pass": False}
+        options.update({name: default for name, default in none.items() if not _is_typed(context, name)})
     if not _is_typed(context, "inventory"):
         options["inventory"] = of.about.get("inventory")
     options["transport"] = cli_options.OLD_TRANSPORTS.get(options["transport"], options["transport"])
@@ -180,11 +180,6 @@ def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
 def _is_typed(context: click.Context, name: str) -> bool:
     """Tell whether the command line holds an option; the run knows better than settings how its hosts were reached."""
     return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def _way(reach: ConnectionOptions) -> dict[str, Any]:
-    """Return how the hosts were reached, for the rollback of this rollback."""
-    return {name: getattr(reach, name) for name in KEPT}
 
 
 def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> list[Target]:

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -75,6 +76,22 @@ def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
 
 def _count(known: int, failed: int, total: int) -> None:
     click.echo(f"\r{known} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+
+
+WAY = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
+"""Options by which hosts are reached, as the record of a run has them."""
+
+
+def way(reach: ConnectionOptions) -> dict[str, Any]:
+    """Return how hosts are reached, for the rollback of a run: no password, and paths that hold in any folder."""
+    found = {name: getattr(reach, name) for name in WAY if name != "vault_id"}
+    key = str(Path(reach.private_key).absolute()) if reach.private_key else None
+    files = [f"{label}@{Path(file).absolute()}" for label, file in reach.vault.files]
+    return {
+        **found,
+        "private_key": key,
+        "vault_id": [*files, *(f"{label}@prompt" for label, _ in reach.vault.passwords)],
+    }
 
 
 def lasting(inventory: str | None) -> str | None:

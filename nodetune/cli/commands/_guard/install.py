@@ -66,7 +66,6 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     """Probe, show, ask, install, and tell what the running Slurm says. Raise nodes.SettingError, yaml_lines.FileError."""
     how, given = _how(options), _settings.given(options)
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
-    record = {**{name: options[name] for name in _work.WAY}, **given}
     work = _work.prepare(options, judge=True)
     made = nodes.policies(work.nodes, work.choice, given)
     _describe(work, made, stream)
@@ -76,7 +75,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
         return work.code
     modes = ", ".join(sorted({policy["mode"] for policy in made.values()}))
     _apply.confirm(f"Install the guard ({modes}) on {work.many}?", yes)
-    run = _work.recorded("guard install", record, work, root)
+    run = _work.recorded("guard install", given, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:

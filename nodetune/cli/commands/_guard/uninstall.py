@@ -44,7 +44,6 @@ def command(runs_folder: Path | None, **options: Any) -> int:
 def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     """Take the lines out of slurm.conf, then remove everything else where Slurm no longer calls it."""
     dry_run, yes, reconfigure = options.pop("dry_run"), options.pop("yes"), options.pop("reconfigure")
-    record = {name: options[name] for name in _work.WAY}
     work = _work.prepare({**options, "profiles": (), "site": None}, judge=False)
     guard.print_not_reached(stream, work.lost)
     if dry_run:
@@ -52,7 +51,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     if not work.nodes:
         return work.code
     _apply.confirm(f"Remove the guard from {work.many}?", yes)
-    run = _work.recorded("guard uninstall", record, work, root)
+    run = _work.recorded("guard uninstall", {}, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:
