@@ -20,6 +20,7 @@ ENDINGS = {
     ".xml": "junit",
     ".prom": "prometheus",
     ".txt": "text",
+    ".csv": "csv",
 }
 """The format that a file's name asks for, where --format does not say another."""
 
