@@ -41,6 +41,8 @@ class Work:
     reach: ConnectionOptions
     limit: str
     plans: Sequence[HostPlan]
+    judged: str = ""
+    """The options that select profile and site file, for proposed commands."""
 
     @property
     def results(self) -> list[HostResult]:
@@ -70,19 +72,19 @@ class Work:
         return [replace(each, left_out=()) for each in self.plans]
 
 
-def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions) -> Work:
+def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions, judged: str = "") -> Work:
     """Audit the hosts, and decide what to do on each."""
     wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
     targets = selected_hosts(reach)
     plans = [rollout.prepare(result, apply_options, wide.added) for result in _run.with_facts(targets, wide, reach)]
-    return Work(targets, wide, reach, apply_options.max_disruption, plans)
+    return Work(targets, wide, reach, apply_options.max_disruption, plans, judged)
 
 
 def print_plan(stream: TextIO, work: Work) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    plan.print_plan(stream, work.doing, ending="")
+    plan.print_plan(stream, work.doing, ending="", judged=work.judged)
     text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
 
 

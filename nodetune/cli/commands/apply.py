@@ -10,8 +10,8 @@ import click
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
+from nodetune.cli import as_typed, outputs, renamed, settings
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs, renamed, settings
 from nodetune.cli.commands import _apply, _apply_verify
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
@@ -88,7 +88,8 @@ def command(
     wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
     settings.announce()
     reach = cli_options.reach(options)
-    work = _apply.prepare(reach, cli_options.choice(**options), apply_options)
+    judged = as_typed.judged(options["profiles"], options["site"])
+    work = _apply.prepare(reach, cli_options.choice(**options), apply_options, judged)
     with outputs.writing(output) as stream:
         if dry_run:
             if wanted:

@@ -11,8 +11,8 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, outputs
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import plan as planning
@@ -52,7 +52,7 @@ def command(
         else:
             from nodetune.report.text import plan
 
-            plan.print_plan(stream, plans, files=files)
+            plan.print_plan(stream, plans, files=files, judged=as_typed.judged(choice.profiles, options["site"]))
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 
