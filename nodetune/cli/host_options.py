@@ -78,6 +78,12 @@ _hosts = stack(
         shell_complete=complete("limit"),
         help="Limit to these hosts: Ansible patterns or a node set.",
     ),
+    click.option(
+        "--failed-of",
+        type=click.Path(path_type=Path, exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Limit to the hosts that failed in this audit, apply or verify (--format json).",
+    ),
     settings.option(
         "--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Number of hosts in parallel."
     ),
@@ -126,6 +132,8 @@ hosts_or_nodes = stack(_hosts, _to_nodes, renamed.alias("--via", "--transport", 
 def reach(options: dict[str, Any]) -> ConnectionOptions:
     """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
     _without_settings_for_hosts(options)
+    path = options.pop("failed_of")
+    only = _failed_of(path)
     if options["transport"] == "slurm":
         from nodetune.cli import allocation
 
@@ -146,7 +154,22 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
         private_key=options.pop("private_key"),
         port=options.pop("port"),
         vault=_vault(tuple(options.pop("vault_id")), options.pop("vault_password_file"), options.pop("ask_vault_pass")),
+        only=only,
+        failed_of=str(path or ""),
     )
+
+
+def _failed_of(path: Path | None) -> frozenset[str] | None:
+    """Return the hosts that failed in a saved result. End the command with 0 if none did."""
+    if path is None:
+        return None
+    from nodetune.documents import failed
+
+    found = failed.hosts(path)
+    if not found:
+        click.echo(f"{path}: no host failed: nothing to do", err=True)
+        raise click.exceptions.Exit(0)
+    return found
 
 
 def _vault(ids: tuple[str, ...], file: str | None, ask: bool) -> Vault:

@@ -107,6 +107,15 @@ class ConnectionOptions:
     private_key: str | None = None
     port: int | None = None
     vault: Vault = field(default_factory=Vault)
+    only: frozenset[str] | None = None
+    """The hosts to which --failed-of limits; None for all."""
+
+    failed_of: str = ""
+    """The file that says so, for proposed commands."""
+
+    def wants(self, host: str) -> bool:
+        """Tell whether --failed-of leaves a host in."""
+        return self.only is None or host in self.only
 
     def applied_to(self, target: Target) -> Target:
         """Return a host of the inventory with these options instead of its own."""

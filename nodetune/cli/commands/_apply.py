@@ -108,7 +108,7 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
 
 def begin(work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], root: Path | None) -> runs.Run:
     """Open the record of an apply, with all that is known before. Raise OSError."""
-    options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
+    options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site", "failed_of")}
     run = runs.Run.create(
         "apply",
         {**options, **_run.way(work.reach), "site": str(given.get("site") or ""), **vars(apply_options)},

@@ -146,7 +146,7 @@ def _typed(
     reach: ConnectionOptions, profiles: Sequence[str], site: Path, lock: Path, about_jobs: Sequence[str]
 ) -> ResumeCommand:
     """Without the limit: the command that is proposed for one host names that host."""
-    words = as_typed.words(replace(reach, limit=None), None, profiles, site)
+    words = as_typed.words(replace(reach, limit=None, failed_of=""), None, profiles, site)
     return ResumeCommand(shlex.join([*words, *about_jobs]), str(lock), bool(reach.inventory))
 
 

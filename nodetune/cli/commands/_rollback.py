@@ -191,8 +191,8 @@ def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> li
 
 
 def _gone(hosts: Sequence[str], targets: Sequence[Target]) -> dict[str, Outcome]:
-    """Return the hosts of the run that the inventory no longer has, unless --limit selects hosts."""
-    if click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT:
+    """Return the hosts of the run that the inventory no longer has, unless --limit or --failed-of selects hosts."""
+    if any(_is_typed(click.get_current_context(), name) for name in ("limit", "failed_of")):
         return {}
     why = "not in the inventory: nothing was undone there"
     left = sorted(set(hosts) - {target.name for target in targets})

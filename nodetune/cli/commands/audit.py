@@ -94,7 +94,8 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
     """Audit saved facts."""
     rules = Rules(max_age, named=reach.inventory is not None)
-    return auditor.by_name(auditor.audit_files(Saved(path, reach.inventory, reach.limit, reach.vault), choice, rules))
+    found = auditor.audit_files(Saved(path, reach.inventory, reach.limit, reach.vault), choice, rules)
+    return auditor.by_name(each for each in found if reach.wants(each.host))
 
 
 def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:

@@ -64,11 +64,9 @@ def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelecti
 
         return _run.with_facts(selected_hosts(reach), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    judge, saved = (
-        auditor.Auditor(wide),
-        auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit, reach.vault)),
-    )
-    return [_with_facts(judge.judged(each)[0], each) for each in saved]
+    judge = auditor.Auditor(wide)
+    saved = auditor.saved_facts(Saved(facts_path, reach.inventory, reach.limit, reach.vault))
+    return [_with_facts(judge.judged(each)[0], each) for each in saved if reach.wants(each.host)]
 
 
 def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodetune.foundation import paths
+from nodetune.foundation import text as plain_text
 from nodetune.hosts import patterns
 from nodetune.hosts.inventory import reader
 from nodetune.hosts.patterns import InventoryError
@@ -25,7 +26,13 @@ def selected(options: ConnectionOptions) -> list[Target]:
     found = targets(options.inventory, options.limit, options.vault)
     if options.transport == "local" and len(found) > 1:
         raise InventoryError(f"--transport local reaches one host, this one: {len(found)} hosts are selected")
-    return [options.applied_to(target) for target in found]
+    wanted = [options.applied_to(target) for target in found if options.wants(target.name)]
+    if options.only and not wanted:
+        some = ", ".join(sorted(options.only)[:5])
+        raise InventoryError(
+            f"--failed-of: none of its hosts is selected ({plain_text.plain(some, 100)}): name them with -i"
+        )
+    return wanted
 
 
 def targets(spec: str | None, limit: str | None = None, vault: Vault | None = None) -> list[Target]:
