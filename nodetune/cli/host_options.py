@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import renamed, settings
+from nodetune.cli import renamed, settings, verbosity
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -122,6 +122,7 @@ _hosts = stack(
     ),
     settings.option("--ask-vault-pass", is_flag=True, help="Ansible Vault: ask for the password."),
     click.option("--accept-new-host-keys", is_flag=True, help="Accept unknown host keys."),
+    verbosity.options,
 )
 
 _to_nodes = _transport("slurm")
@@ -132,6 +133,7 @@ hosts_or_nodes = stack(_hosts, _to_nodes, renamed.alias("--via", "--transport", 
 def reach(options: dict[str, Any]) -> ConnectionOptions:
     """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
     _without_settings_for_hosts(options)
+    settings.explain()
     path = options.pop("failed_of")
     only = _failed_of(path)
     if options["transport"] == "slurm":
@@ -167,7 +169,7 @@ def _failed_of(path: Path | None) -> frozenset[str] | None:
 
     found = failed.hosts(path)
     if not found:
-        click.echo(f"{path}: no host failed: nothing to do", err=True)
+        verbosity.note(f"{path}: no host failed: nothing to do")
         raise click.exceptions.Exit(0)
     return found
 

@@ -10,7 +10,7 @@ import click
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
-from nodetune.cli import outputs, renamed, settings
+from nodetune.cli import outputs, renamed, settings, verbosity
 from nodetune.cli.host_options import OLD_TRANSPORTS, complete, hosts, hosts_or_nodes, reach, stack
 from nodetune.config import profile
 from nodetune.foundation import paths
@@ -166,4 +166,6 @@ def choice(
 ) -> Selection:
     """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
     profile.named(profiles)
+    if site:
+        verbosity.detail(f"site file {site}")
     return Selection(profiles, profile.read(site) if site else None, select, ignore)

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import click
 from click.core import ParameterSource
 
+from nodetune.cli import verbosity
 from nodetune.foundation import UserError, bounded_file, text
 
 FILE, PROJECT_FILE = "nodetune.toml", "pyproject.toml"
@@ -99,6 +100,14 @@ def announce() -> None:
     for param in ctx.command.params:
         if isinstance(param, Setting) and param.key in ("inventory", "site") and is_implicit(ctx, str(param.name)):
             click.echo(f"{param.key}: {text.plain(ctx.params[str(param.name)])} ({origin(ctx, param)})", err=True)
+
+
+def explain() -> None:
+    """With -v, say which settings hold that the command line does not name."""
+    ctx = click.get_current_context(silent=True)
+    for param in ctx.command.params if ctx and verbosity.is_verbose() else ():
+        if ctx and isinstance(param, Setting) and is_implicit(ctx, str(param.name)):
+            verbosity.detail(f"{param.key}: {ctx.params[str(param.name)]} ({origin(ctx, param)})")
 
 
 def of_files(ctx: click.Context) -> Mapping[str, Given]:

@@ -13,12 +13,11 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
-from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
@@ -206,29 +205,38 @@ def confirm(question: str, yes: bool) -> None:
 
 
 class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
-    """Shows on a terminal what happens on which host; silent elsewhere."""
+    """Shows on a terminal, or with -v, what happens on which host; silent elsewhere."""
 
     def __init__(self, hosts: int) -> None:
         self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
-        self._show = sys.stderr.isatty()
+        self._show = verbosity.shows_progress()
 
     def __enter__(self) -> OnEvent:
         return self._tell if self._show else silent
 
     def __exit__(self, *_: object) -> None:
-        if self._show:
-            click.echo("\r\033[K", nl=False, err=True)
+        verbosity.clear()
 
     def _tell(self, event: Event) -> None:
+        what = f"{event.task.lower()} {event.item}".strip()
+        if verbosity.is_verbose():
+            _detail(event, what)
+            return
         if event.status in ("failed", "unreachable"):
             self._failed.add(event.host)
-            click.echo(f"\r\033[K{event.host}: {event.status}: {event.message}", err=True)
+            verbosity.clear()
+            verbosity.note(f"{event.host}: {event.status}: {event.message}")
         if event.task == "End" and event.status != "started":
             self._ended.add(event.host)
-        what = f"{event.task.lower()} {event.item}".strip()
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        line = f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}"
-        click.echo(f"\r\033[K{text.plain(line, 100)}", nl=False, err=True)
+        verbosity.step(f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}")
+
+
+def _detail(event: Event, what: str) -> None:
+    """Say with -v what happened in one step."""
+    changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""
+    seconds = "" if event.status == "started" else f" in {event.seconds:.1f} s"
+    verbosity.detail(f"{event.host}: {what}: {event.status}{changed}{seconds}{told}")
 
 
 def silent(_event: Event) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
@@ -206,13 +205,13 @@ def _carry_out(
 
 
 def _say(stage: str, hosts: Sequence[str]) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{stage}: {nodeset.fold(hosts)}", err=True)
+    if verbosity.shows_progress():
+        verbosity.clear()
+        verbosity.note(f"{stage}: {nodeset.fold(hosts)}")
 
 
 def _hear(host: str, text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{plain_text.plain(f'measuring {host}: {text}', 100)}", nl=False, err=True)
+    verbosity.step(f"measuring {host}: {text}")
 
 
 # --dry-run

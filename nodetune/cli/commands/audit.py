@@ -14,7 +14,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, renamed
+from nodetune.cli import as_typed, outputs, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -169,7 +169,7 @@ def command(
     with outputs.writing(output) as stream:
         write(results, stream)
         if output:
-            click.echo(_count(summary, results), err=True)
+            verbosity.note(_count(summary, results))
     return exit_code(summary, fail_on)
 
 

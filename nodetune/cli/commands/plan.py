@@ -11,7 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, outputs
+from nodetune.cli import as_typed, outputs, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -43,7 +43,7 @@ def command(
     if export:
         from nodetune.remediation import export as exporting
 
-        click.echo(exporting.write(export, plans), err=True)
+        verbosity.note(exporting.write(export, plans))
     with outputs.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit

@@ -71,7 +71,7 @@ def test_a_key_that_is_missing_and_a_port_that_is_none_are_refused(here):
 
 
 def test_the_port_is_connected_to(here):
-    done = nodetune("facts", "-i", "127.0.0.1", "--port", 1, "--timeout", 5)
+    done = nodetune("facts", "-i", "127.0.0.1", "--port", 1, "--timeout", 60)
     assert "127.0.0.1 port 1 refused the connection" in done.stderr
 
 

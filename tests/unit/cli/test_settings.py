@@ -81,7 +81,7 @@ def test_an_empty_variable_counts_as_none(here):
 
 def test_the_command_line_wins_over_all(here):
     (here / "nodetune.toml").write_text('inventory = "prod"\nbecome = true\nask-become-pass = true\n')
-    done = nodetune("audit", "-i", "other@127.0.0.1:1", "--no-become", "--timeout", 5, env={"NODETUNE_INVENTORY": "x"})
+    done = nodetune("audit", "-i", "other@127.0.0.1:1", "--no-become", "--timeout", 60, env={"NODETUNE_INVENTORY": "x"})
     assert done.returncode == 3, "no password was asked for"
     assert "127.0.0.1 port 1 refused the connection" in done.stdout
     assert "gpu1" not in done.stdout
@@ -89,7 +89,7 @@ def test_the_command_line_wins_over_all(here):
 
 def test_a_file_gives_the_inventory(here):
     (here / "nodetune.toml").write_text('inventory = "prod"\n')
-    done = nodetune("audit", "--timeout", 5)
+    done = nodetune("audit", "--timeout", 60)
     assert done.returncode == 3
     assert "gpu1" in done.stdout
 
@@ -233,10 +233,10 @@ def test_the_guard_and_light_commands_read_no_settings(here):
 @pytest.mark.parametrize(
     "words",
     [
-        ("apply", "--timeout", 5),
-        ("apply", "--dry-run", "--timeout", 5),
-        ("guard", "install", "--timeout", 5),
-        ("guard", "uninstall", "--timeout", 5),
+        ("apply", "--timeout", 60),
+        ("apply", "--dry-run", "--timeout", 60),
+        ("guard", "install", "--timeout", 60),
+        ("guard", "uninstall", "--timeout", 60),
     ],
 )
 def test_a_command_that_changes_hosts_names_the_inventory_of_its_settings(here, words):
@@ -261,7 +261,7 @@ def test_a_rollback_takes_hosts_and_login_of_its_run_and_not_of_settings(here):
         json.dumps({**document, "hosts": {"127.0.0.1": "h"}, "started": "2026-01-01T00:00:00"})
     )
     (here / "nodetune.toml").write_text('inventory = "prod"\nuser = "now"\nbecome = true\nruns = "runs"\n')
-    done = nodetune("rollback", run.name, "--dry-run", "--timeout", 5)
+    done = nodetune("rollback", run.name, "--dry-run", "--timeout", 60)
     assert f"inventory: 127.0.0.1:1 (run {run.name})" in done.stderr
     assert "prod" not in done.stdout + done.stderr
 
