@@ -133,7 +133,7 @@ hosts_or_nodes = stack(_hosts, _to_nodes, renamed.alias("--via", "--transport", 
 def reach(options: dict[str, Any]) -> ConnectionOptions:
     """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
     _without_settings_for_hosts(options)
-    settings.explain()
+    settings.explain(options)
     path = options.pop("failed_of")
     only = _failed_of(path)
     if options["transport"] == "slurm":

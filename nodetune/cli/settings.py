@@ -102,12 +102,25 @@ def announce() -> None:
             click.echo(f"{param.key}: {text.plain(ctx.params[str(param.name)])} ({origin(ctx, param)})", err=True)
 
 
-def explain() -> None:
-    """With -v, say which settings hold that the command line does not name."""
+def explain(used: Mapping[str, Any]) -> None:
+    """With -v, say which settings hold that the command line does not name. `used` are the options that the command uses."""
     ctx = click.get_current_context(silent=True)
-    for param in ctx.command.params if ctx and verbosity.is_verbose() else ():
-        if ctx and isinstance(param, Setting) and is_implicit(ctx, str(param.name)):
-            verbosity.detail(f"{param.key}: {ctx.params[str(param.name)]} ({origin(ctx, param)})")
+    if ctx is None or not verbosity.is_verbose():
+        return
+    for param in ctx.command.params:
+        name = str(param.name)
+        value = ctx.params.get(name)
+        if isinstance(param, Setting) and is_implicit(ctx, name) and used.get(name, value) == value:
+            verbosity.detail(f"{param.key}: {shown_value(value)} ({origin(ctx, param)})")
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as a file has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or value in ("", ()):
+        return "-"
+    return ", ".join(map(text.plain, value)) if isinstance(value, tuple) else text.plain(value)
 
 
 def of_files(ctx: click.Context) -> Mapping[str, Given]:

@@ -37,10 +37,8 @@ def options(function: F) -> F:
 
 
 def _take(context: click.Context, parameter: click.Parameter, given: bool) -> None:
-    if (
-        context.meta.setdefault(__name__, context) is context
-    ):  # the first of the two: nothing of another command is left
-        context.meta[__name__] = None
+    if __name__ not in context.meta:  # the first of the two: nothing of another command is left
+        context.meta[__name__] = True
         _state.verbose, _state.quiet, _state.began = False, False, time.monotonic()
     setattr(_state, str(parameter.name), given)
     if _state.verbose and _state.quiet:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import click
 
@@ -11,7 +10,6 @@ from nodetune.cli import (
     options,  # noqa: F401  (declares the settings)
     settings,
 )
-from nodetune.foundation import text
 
 
 @click.command("config")
@@ -29,20 +27,14 @@ def command(context: click.Context) -> None:
     """
     known = settings.KNOWN
     made = click.Command("config", params=[*known.values()]).make_context("config", [], parent=context)
-    rows = [(key, _shown(made.params[str(each.name)]), settings.origin(made, each)) for key, each in known.items()]
+    rows = [
+        (key, settings.shown_value(made.params[str(each.name)]), settings.origin(made, each))
+        for key, each in known.items()
+    ]
     width, wide = (max(len(row[column]) for row in rows) for column in (0, 1))
     for key, value, where in rows:
         click.echo(f"{key:{width}}  {value:{wide}}  {where}")
     click.echo(f"\nfiles: {', '.join(_files()) or 'none'}")
-
-
-def _shown(value: Any) -> str:
-    """Return a value as a file has it."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if value is None or value in ("", ()):
-        return "-"
-    return ", ".join(map(text.plain, value)) if isinstance(value, tuple) else text.plain(value)
 
 
 def _files() -> list[str]:

@@ -266,6 +266,17 @@ def test_a_rollback_takes_hosts_and_login_of_its_run_and_not_of_settings(here):
     assert "prod" not in done.stdout + done.stderr
 
 
+def test_a_typed_folder_of_runs_counts_for_show_too(here):
+    (here / "nodetune.toml").write_text('runs = "settings"\n')
+    run = here / "typed" / "20260101-000000-abcd"
+    run.mkdir(parents=True)
+    document = {"schema": "nodetune.run/1", "id": run.name, "command": "apply", "ended": "x", "exit": 0, "options": {}}
+    document |= {"hosts": {}, "started": "2026-01-01T00:00:00+00:00", "inventory": None}
+    (run / "run.json").write_text(json.dumps(document))
+    assert nodetune("runs", "--runs", "typed", "show", run.name, "--format", "json").returncode == 0
+    assert f"no run is recorded in {here}/settings" in refused("runs", "show", run.name)
+
+
 def test_hosts_of_an_inventory_in_the_settings_are_completed(here):
     (here / "nodetune.toml").write_text('inventory = "prod"\n')
     environment = {
