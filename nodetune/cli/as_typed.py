@@ -27,7 +27,11 @@ def words(
         found += ["--facts", facts_path.stem if bundled else str(facts_path)]
     found += ["-i", reach.inventory] if reach.inventory else []
     found += ["-l", reach.limit] if reach.limit else []
+    found += ["--failed-of", reach.failed_of] if reach.failed_of else []
     found += ["-u", reach.user] if reach.user else []
+    found += ["--private-key", reach.private_key] if reach.private_key else []
+    found += ["--port", str(reach.port)] if reach.port else []
+    found += reach.vault.typed
     found += ["-b" if reach.become_password is None else "-K"] if reach.become else []
     return [*found, *_judged(profiles, site)]
 

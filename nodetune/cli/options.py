@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
-from nodetune.cli import outputs, renamed
+from nodetune.cli import outputs, renamed, settings, verbosity
+from nodetune.cli.host_options import OLD_TRANSPORTS, complete, hosts, hosts_or_nodes, reach, stack
 from nodetune.config import profile
 from nodetune.foundation import paths
-from nodetune.hosts.target import ConnectionOptions, SessionOptions
 from nodetune.report import MAKERS
 
-F = TypeVar("F", bound=Callable[..., Any])
-
-OLD_TRANSPORTS = {"ssh": "openssh"}
-"""Transports of the previous release: on command lines, and in records of runs."""
+__all__ = ["OLD_TRANSPORTS", "hosts", "hosts_or_nodes", "reach"]
+"""From host_options, for the commands."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -35,85 +32,17 @@ def span(_context: click.Context, _parameter: click.Parameter, given: str | None
     return int(found[1]) * _UNITS[found[2]]
 
 
-def _stack(*options: Callable[[F], F]) -> Callable[[F], F]:
-    def add(function: F) -> F:
-        for option in reversed(options):
-            function = option(function)
-        return function
-
-    return add
-
-
-def _complete(name: str) -> Callable[..., Any]:
-    """Return the function of this name in completion.py, which only a press of Tab needs."""
-
-    def complete(*given: Any) -> Any:
-        from nodetune.cli import completion
-
-        return getattr(completion, name)(*given)
-
-    return complete
-
-
-def _transport(*slurm: str) -> Callable[[F], F]:
-    return click.option(
-        "--transport",
-        type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
-        default="auto",
-        show_default=True,
-        help="How to reach hosts. auto uses paramiko, and OpenSSH where paramiko lacks a feature."
-        + (" slurm uses srun; without -i, on all nodes of the allocation." if slurm else ""),
-    )
-
-
-_hosts = _stack(
-    click.option(
-        "-i",
-        "--inventory",
-        metavar="INV",
-        shell_complete=_complete("inventory"),
-        help="Inventory: a name in inventories/, a path, or hosts such as gpu[001-128],login1. Default: this host.",
-    ),
-    click.option(
-        "-l",
-        "--limit",
-        metavar="PATTERN",
-        shell_complete=_complete("limit"),
-        help="Limit to these hosts: Ansible patterns or a node set.",
-    ),
-    click.option(
-        "--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Number of hosts in parallel."
-    ),
-    click.option(
-        "--timeout",
-        type=click.FloatRange(1, 3600),
-        default=40,
-        show_default=True,
-        metavar="SECONDS",
-        help="Deadline for each host.",
-    ),
-    click.option("-u", "--user", help="Log in as this user."),
-    click.option("-b", "--become", is_flag=True, help="Become root with sudo."),
-    click.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password once. Default: sudo -n."),
-    click.option("--accept-new-host-keys", is_flag=True, help="Accept unknown host keys."),
-)
-
-hosts = _stack(_hosts, _transport())
-hosts_or_nodes = _stack(
-    _hosts, _transport("slurm"), renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
-)
-
-judging = _stack(
-    click.option(
+judging = stack(
+    settings.option(
         "-p",
         "--profile",
         "profiles",
         multiple=True,
         metavar="NAME",
-        shell_complete=_complete("profiles"),
+        shell_complete=complete("profiles"),
         help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
     ),
-    click.option(
+    settings.option(
         "--site",
         type=click.Path(path_type=Path),
         multiple=True,
@@ -122,21 +51,21 @@ judging = _stack(
     ),
 )
 
-selection = _stack(
+selection = stack(
     judging,
     click.option(
         "-s",
         "--select",
         multiple=True,
         metavar="ID",
-        shell_complete=_complete("selected"),
+        shell_complete=complete("selected"),
         help="Run only these checks or areas (shell patterns).",
     ),
     click.option(
         "--ignore",
         multiple=True,
         metavar="ID",
-        shell_complete=_complete("selected"),
+        shell_complete=complete("selected"),
         help="Skip these checks or areas.",
     ),
 )
@@ -158,7 +87,7 @@ saved_facts = click.option(
     type=click.Path(path_type=Path),
     callback=_saved,
     metavar="FILE|DIR",
-    shell_complete=_complete("saved_facts"),
+    shell_complete=complete("saved_facts"),
     help="Use saved facts instead of connecting to hosts.",
 )
 fail_on = click.option(
@@ -188,25 +117,23 @@ measurements = renamed.option(
 )
 
 
-runs_folder = click.option(
+runs_folder = settings.option(
     "--runs",
     "runs_folder",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="DIR",
-    help="Folder of run records. Default: NODETUNE_RUNS, or ~/.local/state/nodetune/runs.",
+    help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
 )
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 
-def _minutes(word: str, least: float, most: float, default: float, text: str) -> Callable[[F], F]:
-    return click.option(
-        word, type=click.FloatRange(least, most), default=default, show_default=True, metavar="MINUTES", help=text
-    )
+def _minutes(least: float, most: float, default: float) -> dict[str, Any]:
+    return {"type": click.FloatRange(least, most), "default": default, "show_default": True, "metavar": "MINUTES"}
 
 
-reboot_wait = _minutes("--reboot-wait", 0.5, 1440, 30, "Maximum time for a reboot.")
-drain_wait = _minutes("--drain-wait", 0, 10080, 60, "Maximum time to wait for jobs.")
-drain = click.option(
+reboot_wait = settings.option("--reboot-wait", **_minutes(0.5, 1440, 30), help="Maximum time for a reboot.")
+drain_wait = settings.option("--drain-wait", **_minutes(0, 10080, 60), help="Maximum time to wait for jobs.")
+drain = settings.option(
     "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
 )
 assume_drained = click.option(
@@ -214,7 +141,7 @@ assume_drained = click.option(
     is_flag=True,
     help="Assume that no scheduler uses the hosts, without asking it.",
 )
-provision_site = click.option(
+provision_site = settings.option(
     "--site",
     type=click.Path(path_type=Path),
     required=True,
@@ -224,12 +151,19 @@ provision_site = click.option(
 )
 
 
-def batches(batch: str, canary: str) -> Callable[[F], F]:
-    """Return --batch and --canary with these help texts."""
-    return _stack(
-        click.option("--batch", default="", metavar="N|N%", help=batch),
-        click.option("--canary", type=click.IntRange(0), default=1, show_default=True, metavar="N", help=canary),
-    )
+batches = stack(
+    settings.option(
+        "--batch", default="", metavar="N|N%", help="Number of hosts per batch, or a percentage. Default: all."
+    ),
+    settings.option(
+        "--canary",
+        type=click.IntRange(0),
+        default=1,
+        show_default=True,
+        metavar="N",
+        help="Number of hosts in the first batch.",
+    ),
+)
 
 
 def choice(
@@ -245,26 +179,5 @@ def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
         return None
     from nodetune.config import site  # most runs have none
 
+    verbosity.detail(f"site files: {', '.join(map(str, paths))}")
     return site.read(paths)
-
-
-def reach(options: dict[str, Any]) -> ConnectionOptions:
-    """Turn the host options into ConnectionOptions and remove them from `options`. May ask for the sudo password."""
-    if options["transport"] == "slurm":
-        from nodetune.cli import allocation
-
-        allocation.use(options)
-    ask = options.pop("ask_become_pass")
-    password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
-    return ConnectionOptions(
-        inventory=options.pop("inventory"),
-        limit=options.pop("limit"),
-        forks=options.pop("forks"),
-        transport=options.pop("transport"),
-        options=SessionOptions(
-            seconds=options.pop("timeout"), accept_new_host_keys=options.pop("accept_new_host_keys")
-        ),
-        become=options.pop("become") or ask,
-        become_password=password,
-        user=options.pop("user"),
-    )

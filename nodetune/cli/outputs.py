@@ -10,6 +10,7 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
+from nodetune.cli import verbosity
 from nodetune.foundation import atomic_file
 
 ENDINGS = {
@@ -20,6 +21,7 @@ ENDINGS = {
     ".xml": "junit",
     ".prom": "prometheus",
     ".txt": "text",
+    ".csv": "csv",
 }
 """The format that a file's name asks for, where --format does not say another."""
 
@@ -73,4 +75,4 @@ def writing(path: Path | None) -> Iterator[TextIO]:
     with atomic_file.output(path) as stream:
         yield stream
     if path and path.is_file():
-        click.echo(f"written to {path}", err=True)
+        verbosity.note(f"written to {path}")

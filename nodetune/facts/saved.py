@@ -11,7 +11,7 @@ from typing import TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
-from nodetune.hosts.target import Target
+from nodetune.hosts.target import Target, Vault
 
 MISSED = 2
 """A file may be older than its node renews it by so many times: one run may fail."""
@@ -132,6 +132,7 @@ class Saved:
     path: Path
     spec: str | None = None
     limit: str | None = None
+    vault: Vault | None = None
 
     @cached_property
     def targets(self) -> list[Target] | None:
@@ -140,7 +141,7 @@ class Saved:
             return None
         from nodetune.hosts import inventory  # saved facts seldom come with one
 
-        return inventory.targets(self.spec, self.limit)
+        return inventory.targets(self.spec, self.limit, self.vault)
 
     @property
     def is_folder(self) -> bool:

@@ -9,6 +9,8 @@ from typing import Any
 
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+_FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
+_NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?|-")
 _LONGEST = 400
 MOST_NAMES = 12
 SETTINGS = "# settings: "
@@ -22,6 +24,13 @@ def plain(text: Any, longest: int = _LONGEST) -> str:
         return given
     cleaned = _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", given[: longest + 1])
     return cleaned if len(cleaned) <= longest else cleaned[: longest - 1] + "…"
+
+
+def cell(text: Any) -> str:
+    """Make text from a host safe as a cell of a table: no spreadsheet takes it for a formula."""
+    shown = plain(text)
+    starts = shown.lstrip()[:1]
+    return f"'{shown}" if starts and starts in _FORMULA and not _NUMBER.fullmatch(shown) else shown
 
 
 def size(number: int) -> str:

@@ -85,6 +85,16 @@ class SessionOptions:
 
 
 @dataclass(frozen=True)
+class Vault:
+    """What opens an inventory that Ansible Vault encrypts, besides ansible.cfg: labels with files and with passwords."""
+
+    files: tuple[tuple[str, str], ...] = ()
+    passwords: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    typed: tuple[str, ...] = ()
+    """The options that say so, for proposed commands."""
+
+
+@dataclass(frozen=True)
 class ConnectionOptions:
     """How hosts are reached: see the options of the same names on the command line."""
 
@@ -96,6 +106,18 @@ class ConnectionOptions:
     become: bool = False
     become_password: str | None = None
     user: str | None = None
+    private_key: str | None = None
+    port: int | None = None
+    vault: Vault = field(default_factory=Vault)
+    only: frozenset[str] | None = None
+    """The hosts to which --failed-of limits; None for all."""
+
+    failed_of: str = ""
+    """The file that says so, for proposed commands."""
+
+    def wants(self, host: str) -> bool:
+        """Tell whether --failed-of leaves a host in."""
+        return self.only is None or host in self.only
 
     def applied_to(self, target: Target) -> Target:
         """Return a host of the inventory with these options instead of its own."""
@@ -104,6 +126,6 @@ class ConnectionOptions:
             changes["become"] = True
         if self.become_password is not None:
             changes["become_password"] = self.become_password
-        if self.user:
-            changes["user"] = self.user
+        given = {"user": self.user, "key_file": self.private_key, "port": self.port}
+        changes.update({name: value for name, value in given.items() if value})
         return replace(target, **changes) if changes else target  # type: ignore[arg-type]

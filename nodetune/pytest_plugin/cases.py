@@ -117,12 +117,13 @@ def _audited(arguments: list[str]) -> list[Case]:
     from nodetune.facts.saved import Saved
     from nodetune.hosts import inventory
 
-    given = audit.command.make_context("nodetune audit", arguments).params
-    fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
-    reach = options.reach(given)
+    with audit.command.make_context("nodetune audit", arguments) as context:
+        given = context.params
+        fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
+        reach = options.reach(given)
     choice = comparing(options.choice(given["profiles"], site, given["select"], given["ignore"]))
     asked = as_typed.text(reach, path, choice.profiles, site)
-    saved = Saved(path, reach.inventory, reach.limit) if path else None
+    saved = Saved(path, reach.inventory, reach.limit, reach.vault) if path else None
     found = auditor.audit_files(saved, choice) if saved else run.audit_hosts(inventory.selected(reach), choice, reach)
     results = auditor.by_name(auditor.compared(found, choice))
     return list(told(results, Telling({check.id: check for check in choice.judged()}, fail_on, asked)))

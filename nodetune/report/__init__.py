@@ -82,6 +82,18 @@ def _prometheus(about: About) -> Write:
     return partial(prometheus.write, checks=about.checks)
 
 
+def _lines(_about: About) -> Write:
+    from nodetune.report import lines
+
+    return lines.write
+
+
+def _csv(about: About) -> Write:
+    from nodetune.report import csv
+
+    return partial(csv.write, checks=about.checks)
+
+
 MAKERS: dict[str, Callable[[About], Write]] = {
     "text": _text,
     "json": _json,
@@ -89,5 +101,7 @@ MAKERS: dict[str, Callable[[About], Write]] = {
     "junit": _junit,
     "markdown": _markdown,
     "prometheus": _prometheus,
+    "lines": _lines,
+    "csv": _csv,
 }
 """Format → what makes its writer, before any host is touched. Raises yaml_lines.FileError."""

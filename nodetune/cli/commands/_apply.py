@@ -13,12 +13,11 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
-from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
@@ -40,6 +39,8 @@ class Work:
     reach: ConnectionOptions
     limit: str
     plans: Sequence[HostPlan]
+    judged: str = ""
+    """The options that select profile and site file, for proposed commands."""
 
     @property
     def results(self) -> list[HostResult]:
@@ -69,19 +70,19 @@ class Work:
         return [replace(each, left_out=()) for each in self.plans]
 
 
-def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions) -> Work:
+def prepare(reach: ConnectionOptions, choice: Selection, apply_options: ApplyOptions, judged: str = "") -> Work:
     """Audit the hosts, and decide what to do on each."""
     wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
     targets = selected_hosts(reach)
     plans = [rollout.prepare(result, apply_options, wide.added) for result in _run.with_facts(targets, wide, reach)]
-    return Work(targets, wide, reach, apply_options.max_disruption, plans)
+    return Work(targets, wide, reach, apply_options.max_disruption, plans, judged)
 
 
 def print_plan(stream: TextIO, work: Work) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    plan.print_plan(stream, work.doing, ending="")
+    plan.print_plan(stream, work.doing, ending="", judged=work.judged)
     text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
 
 
@@ -105,10 +106,15 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
 
 def begin(work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], root: Path | None) -> runs.Run:
     """Open the record of an apply, with all that is known before. Raise OSError."""
-    options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site")}
+    options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site", "failed_of")}
     run = runs.Run.create(
         "apply",
-        {**options, "site": " ".join(map(str, given.get("site") or ())), **vars(apply_options)},
+        {
+            **options,
+            **_run.way(work.reach),
+            "site": " ".join(map(str, given.get("site") or ())),
+            **vars(apply_options),
+        },
         [each.host for each in work.busy],
         _run.lasting(given.get("inventory")),
         root,
@@ -203,29 +209,38 @@ def confirm(question: str, yes: bool) -> None:
 
 
 class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
-    """Shows on a terminal what happens on which host; silent elsewhere."""
+    """Shows on a terminal, or with -v, what happens on which host; silent elsewhere."""
 
     def __init__(self, hosts: int) -> None:
         self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
-        self._show = sys.stderr.isatty()
+        self._show = verbosity.shows_progress()
 
     def __enter__(self) -> OnEvent:
         return self._tell if self._show else silent
 
     def __exit__(self, *_: object) -> None:
-        if self._show:
-            click.echo("\r\033[K", nl=False, err=True)
+        verbosity.clear()
 
     def _tell(self, event: Event) -> None:
+        what = f"{event.task.lower()} {event.item}".strip()
+        if verbosity.is_verbose():
+            _detail(event, what)
+            return
         if event.status in ("failed", "unreachable"):
             self._failed.add(event.host)
-            click.echo(f"\r\033[K{event.host}: {event.status}: {event.message}", err=True)
+            verbosity.clear()
+            verbosity.note(f"{event.host}: {event.status}: {event.message}")
         if event.task == "End" and event.status != "started":
             self._ended.add(event.host)
-        what = f"{event.task.lower()} {event.item}".strip()
         failed = f", {len(self._failed)} failed" if self._failed else ""
-        line = f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}"
-        click.echo(f"\r\033[K{text.plain(line, 100)}", nl=False, err=True)
+        verbosity.step(f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}")
+
+
+def _detail(event: Event, what: str) -> None:
+    """Say with -v what happened in one step."""
+    changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""
+    seconds = "" if event.status == "started" else f" in {event.seconds:.1f} s"
+    verbosity.detail(f"{event.host}: {what}: {event.status}{changed}{seconds}{told}")
 
 
 def silent(_event: Event) -> None:

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
-import click
-
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands._apply import Work
 from nodetune.documents import verify
-from nodetune.foundation import text as plain_text
 from nodetune.remediation.batches import batches
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.runs import Run
@@ -34,9 +30,8 @@ def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
 def announce(wanted: Wanted, work: Work, options: ApplyOptions) -> None:
     """Say how long it will take, before anybody agrees to it."""
     parts = batches([each.host for each in work.busy], options.canary, options.batch)
-    click.echo(verify_before_after.duration(wanted, len(parts)), err=True)
+    verbosity.note(verify_before_after.duration(wanted, len(parts)))
 
 
 def _tell(host: str, text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{plain_text.plain(f'measuring {host}: {text}', 100)}", nl=False, err=True)
+    verbosity.step(f"measuring {host}: {text}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +12,7 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
@@ -40,10 +39,6 @@ from nodetune.report.text import provision as text_provision
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.compare import FEWEST
-
-WAY = ("limit", "user", "become", "transport")
-"""Options that a rollback takes again from the record."""
-
 
 # lock
 
@@ -151,7 +146,7 @@ def _typed(
     reach: ConnectionOptions, profiles: Sequence[str], site: Sequence[Path], lock: Path, about_jobs: Sequence[str]
 ) -> ResumeCommand:
     """Without the limit: the command that is proposed for one host names that host."""
-    words = as_typed.words(replace(reach, limit=None), None, profiles, site)
+    words = as_typed.words(replace(reach, limit=None, failed_of=""), None, profiles, site)
     return ResumeCommand(shlex.join([*words, *about_jobs]), str(lock), bool(reach.inventory))
 
 
@@ -181,7 +176,7 @@ def _begin(kept: Mapping[str, Any], given: PreflightOptions, root: Path | None) 
     options = {name: value for name, value in kept.items() if name not in ("ask_become_pass", "inventory")}
     lasting = _run.lasting(kept.get("inventory"))
     plain = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    plain["site"] = " ".join(map(str, kept["site"]))
+    plain |= {"site": " ".join(map(str, kept["site"])), **_run.way(given.reach)}
     return runs.Run.create("provision", plain, [target.name for target in given.targets], lasting, root)
 
 
@@ -210,13 +205,13 @@ def _carry_out(
 
 
 def _say(stage: str, hosts: Sequence[str]) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{stage}: {nodeset.fold(hosts)}", err=True)
+    if verbosity.shows_progress():
+        verbosity.clear()
+        verbosity.note(f"{stage}: {nodeset.fold(hosts)}")
 
 
 def _hear(host: str, text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{plain_text.plain(f'measuring {host}: {text}', 100)}", nl=False, err=True)
+    verbosity.step(f"measuring {host}: {text}")
 
 
 # --dry-run

@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands import _apply
+from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
@@ -25,9 +25,6 @@ from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
 from nodetune.remediation.runs import standing
 from nodetune.report.text import apply
-
-KEPT = ("limit", "user", "become", "transport")
-"""How the hosts were reached: taken from the run where the command line does not say otherwise."""
 
 Outcomes = Mapping[str, Outcome]
 
@@ -56,7 +53,7 @@ class Work:
         """Roll back and record it as a run. Return its id and what became of each host."""
         run = runs.Run.create(
             "rollback",
-            {"of": self.of.id, **vars(self.taking), **_way(self.reach)},
+            {"of": self.of.id, **vars(self.taking), **_run.way(self.reach)},
             [target.name for target in self.targets],
             self.reach.inventory,
             root,
@@ -77,6 +74,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
     of, hosts = standing.last(root) if given == "last" else (runs.find(given, root), None)
     work = _work(of, hosts, options)
+    _announce([work])
     if dry_run:
         return _shown(work.dry_run(), stream, output_format, [])
     if not yes:
@@ -98,6 +96,7 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
         works.append(_work(of, hosts, dict(options)))
         options["ask_become_pass"] = False  # asked once, for all of them
     works = [replace(work, reach=replace(work.reach, **_login(works[0].reach))) for work in works]
+    _announce(works)
     if dry_run:
         _list(stream, works)
         return OK
@@ -107,6 +106,15 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
         _apply.confirm(f"Roll back {text.count(len(works), 'run')} on {spec}?", yes)
     done = [work.carry_out(root) for work in works]
     return _shown(_joined([outcomes for _, outcomes in done]), stream, output_format, [run for run, _ in done])
+
+
+def _announce(works: Sequence[Work]) -> None:
+    """Say which inventory each run was made with, unless the command line names one."""
+    if _is_typed(click.get_current_context(), "inventory"):
+        return
+    for spec in dict.fromkeys(work.reach.inventory for work in works):
+        ids = ", ".join(work.of.id for work in works if work.reach.inventory == spec)
+        click.echo(f"inventory: {text.plain(spec or 'this host')} (run {ids})", err=True)
 
 
 def _standing_on(spec: str, root: Path | None) -> list[tuple[runs.Run, list[str]]]:
@@ -152,23 +160,26 @@ def _work(of: runs.Run, hosts: Sequence[str] | None, options: dict[str, Any]) ->
 
 
 def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
-    """Return the connection options of the run, with what was given now in their place."""
+    """Return the connection options of the run, with what is typed now in their place."""
     context = click.get_current_context()
     before = of.about.get("options", {})
-    for name in KEPT:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "DEFAULT" and name in before:
+    for name in _run.WAY:
+        if not _is_typed(context, name) and name in before:
             options[name] = before[name]
+    if "vault_id" in before:
+        none = {"vault_password_file": None, "ask_vault_pass": False}
+        options.update({name: default for name, default in none.items() if not _is_typed(context, name)})
+    if not _is_typed(context, "inventory"):
+        options["inventory"] = of.about.get("inventory")
     options["transport"] = cli_options.OLD_TRANSPORTS.get(options["transport"], options["transport"])
-    options["inventory"] = options["inventory"] or of.about.get("inventory")
     if not options["inventory"]:
         options["limit"] = None
     return cli_options.reach(options)
 
 
-def _way(reach: ConnectionOptions) -> dict[str, Any]:
-    """Return how the hosts were reached, for the rollback of this rollback."""
-    return {name: getattr(reach, name) for name in KEPT}
+def _is_typed(context: click.Context, name: str) -> bool:
+    """Tell whether the command line holds an option; the run knows better than settings how its hosts were reached."""
+    return context.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> list[Target]:
@@ -180,8 +191,8 @@ def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> li
 
 
 def _gone(hosts: Sequence[str], targets: Sequence[Target]) -> dict[str, Outcome]:
-    """Return the hosts of the run that the inventory no longer has, unless --limit selects hosts."""
-    if click.get_current_context().get_parameter_source("limit") is not ParameterSource.DEFAULT:
+    """Return the hosts of the run that the inventory no longer has, unless --limit or --failed-of selects hosts."""
+    if any(_is_typed(click.get_current_context(), name) for name in ("limit", "failed_of")):
         return {}
     why = "not in the inventory: nothing was undone there"
     left = sorted(set(hosts) - {target.name for target in targets})

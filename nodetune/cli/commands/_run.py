@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor, run
 from nodetune.audit.selection import Selection
+from nodetune.cli import verbosity
 from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
 from nodetune.hosts.target import ConnectionOptions, Target
@@ -47,13 +48,14 @@ def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]
     """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
     failed = 0
-    show = sys.stderr.isatty() and len(targets) > 1
     try:
         for result in running:
             kept.append(result)
             failed += result.state != "ok"
-            if show:
-                _count(len(kept), failed, len(targets))
+            if verbosity.is_verbose():
+                _detail(result)
+            elif len(targets) > 1:
+                verbosity.step(f"{len(kept)} of {len(targets)} hosts{f', {failed} not reached' if failed else ''}")
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
         known = {result.host for result in kept}
@@ -61,8 +63,7 @@ def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]
         kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
     finally:
         running.close()
-        if show:
-            click.echo("\r\033[K", nl=False, err=True)
+        verbosity.clear()
     return auditor.by_name(kept)
 
 
@@ -73,8 +74,26 @@ def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
         click.echo(f"{who} not probed again: {kept[0].message} (from --cache; limit the age with --max-age)", err=True)
 
 
-def _count(known: int, failed: int, total: int) -> None:
-    click.echo(f"\r{known} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
+def _detail(result: HostResult) -> None:
+    """Say with -v how a host answered, and how long that took."""
+    told = f": {result.message}" if result.message else ""
+    verbosity.detail(f"{result.host}: {result.state} in {result.seconds:.1f} s{told}")
+
+
+WAY = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
+"""Options by which hosts are reached, as the record of a run has them."""
+
+
+def way(reach: ConnectionOptions) -> dict[str, Any]:
+    """Return how hosts are reached, for the rollback of a run: no password, and paths that hold in any folder."""
+    found = {name: getattr(reach, name) for name in WAY if name != "vault_id"}
+    key = str(Path(reach.private_key).absolute()) if reach.private_key else None
+    files = [f"{label}@{Path(file).absolute()}" for label, file in reach.vault.files]
+    return {
+        **found,
+        "private_key": key,
+        "vault_id": [*files, *(f"{label}@prompt" for label, _ in reach.vault.passwords)],
+    }
 
 
 def lasting(inventory: str | None) -> str | None:

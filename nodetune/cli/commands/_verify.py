@@ -7,7 +7,6 @@ import json
 import os
 import re
 import shlex
-import sys
 import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,7 +17,7 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed, outputs
+from nodetune.cli import as_typed, outputs, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.connections import selected_hosts
 from nodetune.documents import audit
@@ -171,16 +170,12 @@ def report_changes(before: list[Figure], after: list[Figure], output_format: str
 
 @contextmanager
 def progress(hosts: int) -> Iterator[Tell]:
-    """Show on a terminal what is being measured."""
-    on_terminal = sys.stderr.isatty()
+    """Show what is being measured."""
 
     def tell(host: str, text: str) -> None:
-        if on_terminal:
-            line = text if hosts == 1 else f"{host}  {text}"
-            click.echo(f"\r\033[K{plain_text.plain(line, 100)}", nl=False, err=True)
+        verbosity.step(text if hosts == 1 else f"{host}  {text}")
 
     try:
         yield tell
     finally:
-        if on_terminal:
-            click.echo("\r\033[K", nl=False, err=True)
+        verbosity.clear()

@@ -10,8 +10,8 @@ import click
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
+from nodetune.cli import as_typed, outputs, renamed, settings
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs, renamed
 from nodetune.cli.commands import _apply, _apply_verify
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
@@ -43,10 +43,7 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
 @cli_options.drain
 @cli_options.drain_wait
 @cli_options.assume_drained
-@cli_options.batches(
-    "Number of hosts per batch, or a percentage. Default: all.",
-    "Number of hosts in the first batch.",
-)
+@cli_options.batches
 @click.option(
     "--max-failures",
     type=click.IntRange(0),
@@ -89,8 +86,10 @@ def command(
     apply_options = _apply_options(options)
     given = dict(options)
     wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
+    settings.announce()
     reach = cli_options.reach(options)
-    work = _apply.prepare(reach, cli_options.choice(**options), apply_options)
+    judged = as_typed.judged(options["profiles"], options["site"])
+    work = _apply.prepare(reach, cli_options.choice(**options), apply_options, judged)
     with outputs.writing(output) as stream:
         if dry_run:
             if wanted:

@@ -14,7 +14,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, renamed
+from nodetune.cli import as_typed, outputs, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -94,7 +94,8 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
     """Audit saved facts."""
     rules = Rules(max_age, named=reach.inventory is not None)
-    return auditor.by_name(auditor.audit_files(Saved(path, reach.inventory, reach.limit), choice, rules))
+    found = auditor.audit_files(Saved(path, reach.inventory, reach.limit, reach.vault), choice, rules)
+    return auditor.by_name(each for each in found if reach.wants(each.host))
 
 
 def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
@@ -168,7 +169,7 @@ def command(
     with outputs.writing(output) as stream:
         write(results, stream)
         if output:
-            click.echo(_count(summary, results), err=True)
+            verbosity.note(_count(summary, results))
     return exit_code(summary, fail_on)
 
 

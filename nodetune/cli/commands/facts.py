@@ -11,6 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import verbosity
 from nodetune.cli.commands import _run
 from nodetune.facts import document
 from nodetune.foundation import atomic_file, text
@@ -48,7 +49,7 @@ def command(output: Path | None, anonymous: bool, **options: Any) -> int:
         elif result.facts:
             click.echo(document.dump(result.facts), nl=False)
     if output:
-        click.echo(f"{text.count(len(saved.names), 'fact file')} in {output}", err=True)
+        verbosity.note(f"{text.count(len(saved.names), 'fact file')} in {output}")
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE
 
 

@@ -11,8 +11,8 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, outputs, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import plan as planning
@@ -43,7 +43,7 @@ def command(
     if export:
         from nodetune.remediation import export as exporting
 
-        click.echo(exporting.write(export, plans), err=True)
+        verbosity.note(exporting.write(export, plans))
     with outputs.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
@@ -52,7 +52,7 @@ def command(
         else:
             from nodetune.report.text import plan
 
-            plan.print_plan(stream, plans, files=files)
+            plan.print_plan(stream, plans, files=files, judged=as_typed.judged(choice.profiles, options["site"]))
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 
@@ -64,10 +64,10 @@ def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelecti
 
         return _run.with_facts(selected_hosts(reach), wide, reach)
     wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    saved = Saved(facts_path, reach.inventory, reach.limit)
+    saved = Saved(facts_path, reach.inventory, reach.limit, reach.vault)
     auditor.expect_saved(saved, wide)
     judge = auditor.Auditor(wide)
-    return [_with_facts(judge.judged(each)[0], each) for each in auditor.saved_facts(saved)]
+    return [_with_facts(judge.judged(each)[0], each) for each in auditor.saved_facts(saved) if reach.wants(each.host)]
 
 
 def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:

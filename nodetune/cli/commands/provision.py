@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs, renamed
+from nodetune.cli import outputs, renamed, settings
 from nodetune.provision import STAGES
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
@@ -16,7 +16,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 
 @click.command("provision")
 @cli_options.hosts
-@click.option(
+@settings.option(
     "-p",
     "--profile",
     "profiles",
@@ -37,16 +37,13 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 @click.option(
     "--upgrade",
     is_flag=True,
-    help="Upgrade hosts in service in batches; measure before and after, and roll back if slower.",
+    help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
 @cli_options.drain
 @cli_options.drain_wait
 @cli_options.reboot_wait
 @cli_options.assume_drained
-@cli_options.batches(
-    "With --upgrade: number of hosts per batch, or a percentage. Default: all.",
-    "With --upgrade: number of hosts in the first batch.",
-)
+@cli_options.batches
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -76,5 +73,6 @@ def command(output: Path | None, **options: Any) -> int:
         raise click.UsageError("--upgrade cannot be used with --from or --only")
     if options["first"] and options["only"]:
         raise click.UsageError("--from cannot be used with --only")
+    settings.announce()
     with outputs.writing(output) as stream:
         return _provision.provision(options, stream)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import completion, options
+from nodetune.cli import completion, options, settings
 from nodetune.remediation import runs
 
 
@@ -51,7 +51,8 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
     from nodetune.documents import audit
     from nodetune.report.text import runs as text_runs
 
-    found = runs.find(run, runs_folder or context.obj)
+    typed = None if settings.is_implicit(context, "runs_folder") else runs_folder
+    found = runs.find(run, typed or context.obj)
     if output_format == "json":
         click.echo(audit.text(text_runs.whole(found)), nl=False)
         return

@@ -10,10 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodetune.foundation import paths
+from nodetune.foundation import text as plain_text
 from nodetune.hosts import patterns
 from nodetune.hosts.inventory import reader
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.target import ConnectionOptions, Target, Vault
 
 __all__ = ["InventoryError", "find", "known", "selected", "targets"]
 
@@ -22,13 +23,19 @@ _HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(
 
 def selected(options: ConnectionOptions) -> list[Target]:
     """Return the hosts that the options select, with what the options say about them. Raises InventoryError."""
-    found = targets(options.inventory, options.limit)
+    found = targets(options.inventory, options.limit, options.vault)
     if options.transport == "local" and len(found) > 1:
         raise InventoryError(f"--transport local reaches one host, this one: {len(found)} hosts are selected")
-    return [options.applied_to(target) for target in found]
+    wanted = [options.applied_to(target) for target in found if options.wants(target.name)]
+    if options.only and not wanted:
+        some = ", ".join(sorted(options.only)[:5])
+        raise InventoryError(
+            f"--failed-of: none of its hosts is selected ({plain_text.plain(some, 100)}): name them with -i"
+        )
+    return wanted
 
 
-def targets(spec: str | None, limit: str | None = None) -> list[Target]:
+def targets(spec: str | None, limit: str | None = None, vault: Vault | None = None) -> list[Target]:
     """Return the hosts that `--inventory` and `--limit` select. Raise InventoryError.
 
     `spec` is a name under inventories/, a path, or host names and node sets; without it, this host.
@@ -39,7 +46,7 @@ def targets(spec: str | None, limit: str | None = None) -> list[Target]:
     else:
         path = find(spec)
         if path:
-            found, groups = reader.read(path, spec)
+            found, groups = reader.read(path, spec, vault)
         else:
             found = _named(spec)
     if limit is None:

@@ -33,12 +33,12 @@ SSH_OPTIONS = (
 )
 OPTIONS = (("connection", "ssh", SSH_OPTIONS), ("become", "sudo", ("become_user", "become_pass")))
 
+SECRETS = "NODETUNE_VAULT_SECRETS"  # names the pipe with what opens the vault, besides Ansible's own settings
+YAML = (".yml", ".yaml", ".json")
 NOT_OURS = ("ansible_facts", "ansible_version", "ansible_playbook_python", "ansible_config_file")
 
 CHANGEABLE = re.compile(r"\{[{%#]|\$")
 """A template, or a variable of the environment in a path: what it means may change while no file does."""
-
-YAML = (".yml", ".yaml", ".json")
 
 PLUGIN_SETTINGS = (
     "ANSIBLE_HOME",
@@ -125,15 +125,16 @@ def _log() -> list[str]:
 
 
 def _unlock(loader: Any) -> None:
-    """Take the vault passwords that ansible.cfg or the environment names."""
+    """Take the vault passwords that ansible.cfg, the environment or the command line names."""
     from ansible import constants
     from ansible.parsing import vault
 
     files = [name.rpartition("@")[::2] for name in constants.DEFAULT_VAULT_IDENTITY_LIST or ()]
-    if constants.DEFAULT_VAULT_PASSWORD_FILE:
-        files.append(("", constants.DEFAULT_VAULT_PASSWORD_FILE))
-    secrets = []
-    for label, file in files:
+    files += [("", constants.DEFAULT_VAULT_PASSWORD_FILE)] if constants.DEFAULT_VAULT_PASSWORD_FILE else []
+    pipe = os.environ.pop(SECRETS, "")
+    given = json.loads(os.read(int(pipe), 1 << 16)) if pipe else {"files": (), "passwords": ()}
+    secrets = [(label, vault.VaultSecret(password.encode())) for label, password in given["passwords"]]
+    for label, file in (*given["files"], *files):
         if not file.startswith("prompt"):
             secret = vault.get_file_vault_secret(filename=file, vault_id=label or "default", loader=loader)
             secret.load()

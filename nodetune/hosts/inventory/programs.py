@@ -10,12 +10,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
+from nodetune.hosts.inventory import child as child_program
 from nodetune.hosts.patterns import InventoryError
+from nodetune.hosts.target import Vault
 
 CHILD = Path(__file__).with_name("child.py")
 
@@ -33,10 +35,12 @@ TICK = 0.2
 Answer = dict[str, Any]
 
 
-def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str]) -> Answer:
+def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vault) -> Answer:
     """Have child.py read an inventory, with these programs in it and these variables set. Raise InventoryError."""
     command = [sys.executable or "python3", str(CHILD), *(str(each.absolute()) for each in (path, *own))]
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, **settings})
+    with _told(vault) as pipe:
+        environment = {**os.environ, **settings, **({child_program.SECRETS: str(pipe)} if pipe else {})}
+        child = subprocess.Popen(command, stdout=subprocess.PIPE, env=environment, pass_fds=[pipe] if pipe else [])
     assert child.stdout  # noqa: S101  (for the type checker)
     try:
         with closing(_Wait(child.pid)) as wait:
@@ -47,6 +51,21 @@ def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str]) -> Answer:
     finally:
         _end(child)
         child.stdout.close()
+
+
+@contextmanager
+def _told(vault: Vault) -> Iterator[int | None]:
+    """Yield the end of a pipe that holds the vault's files and passwords: arguments and variables are no place for them."""
+    if not (vault.files or vault.passwords):
+        yield None
+        return
+    out, into = os.pipe()
+    try:
+        with open(into, "w", encoding="utf-8") as stream:  # noqa: PTH123  (a descriptor)
+            json.dump({"files": vault.files, "passwords": vault.passwords}, stream)
+        yield out
+    finally:
+        os.close(out)
 
 
 def short(path: Path | str) -> str:

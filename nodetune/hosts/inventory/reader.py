@@ -17,10 +17,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import text
-from nodetune.hosts.inventory import cache, child, ownership, programs, strict
+from nodetune.foundation import ownership, text
+from nodetune.hosts.inventory import cache, child, programs, strict
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import Target
+from nodetune.hosts.target import Target, Vault
 
 Groups = dict[str, list[str]]
 
@@ -29,17 +29,17 @@ ENDING = re.compile(r"\.(ya?ml|ini|json|toml)$")
 """What ends the name of a file, and not of a host."""
 
 
-def read(path: Path, typed: str = "/") -> tuple[list[Target], Groups]:
+def read(path: Path, typed: str = "/", vault: Vault | None = None) -> tuple[list[Target], Groups]:
     """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
 
     `typed` is what the user gave. Where that is no path, a program in the current folder that is called like a host must
     not run, and a file of another user that is called like a host is not read.
     """
-    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed)))
+    answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed, vault or Vault())))
     return [_target(each) for each in answer["hosts"]], answer["groups"]
 
 
-def _ask(path: Path, typed: str) -> programs.Answer:
+def _ask(path: Path, typed: str, vault: Vault) -> programs.Answer:
     own = [each for each in cache.files(path) if _is_program(each)]
     if own and "/" not in typed:
         raise InventoryError(
@@ -51,9 +51,21 @@ def _ask(path: Path, typed: str) -> programs.Answer:
         why = ownership.writable_by_others(each)
         if why:
             raise InventoryError(f"{programs.short(each)} is a program and is not run: {why}")
+    _check_vault(vault)
     with _settings() as settings:
-        answer = programs.ask(path, own, settings)
+        answer = programs.ask(path, own, settings, vault)
     return {**answer, "fixed": False} if settings and "hosts" in answer else answer
+
+
+def _check_vault(vault: Vault) -> None:
+    """Raise InventoryError for a file of a vault password that is missing, or is another user's program."""
+    for _, name in vault.files:
+        path = Path(name)
+        if not path.is_file():
+            raise InventoryError(f"the vault password file {programs.short(path)} is missing")
+        why = ownership.writable_by_others(path) if os.access(path, os.X_OK) else ""
+        if why:
+            raise InventoryError(f"{programs.short(path)} is a program and is not run: {why}")
 
 
 def _refuse_foreign(path: Path) -> None:

@@ -29,7 +29,7 @@ def one_line(text: str) -> str:
         variable = re.match(r"ansible_\w+(?=: )", text)
         return (
             f"{variable[0] if variable else 'a variable'} is encrypted with Ansible Vault, and no password that is set opens it:"
-            " set ANSIBLE_VAULT_PASSWORD_FILE, or vault_password_file in ansible.cfg"
+            " use --ask-vault-pass, --vault-password-file, or vault_password_file in ansible.cfg"
         )
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return plain_text.plain(" ".join(lines[:3]), 300)

@@ -22,22 +22,27 @@ Words = Callable[[PlannedChange], Iterable[str]]
 
 
 def print_plan(
-    stream: TextIO, plans: Sequence[HostPlan], *, files: bool = False, ending: str = " Nothing was changed."
+    stream: TextIO,
+    plans: Sequence[HostPlan],
+    *,
+    files: bool = False,
+    ending: str = " Nothing was changed.",
+    judged: str = "",
 ) -> None:
     """Print the plan, the manual steps, and the hosts that were not reached.
 
-    With `files` every file is shown in full; `ending` ends the last line.
+    With `files` every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands.
     """
-    Printer(Lines(console(stream)), plans, files=files).plan(ending)
+    Printer(Lines(console(stream)), plans, files=files, judged=judged).plan(ending)
 
 
 class Printer:
-    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False) -> None:
+    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, judged: str = "") -> None:
         self._out = out
         self._plans = plans
         self._changes = {plan.host: plan.changes for plan in plans}
         self._by_host = {plan.host: plan for plan in plans}
-        self._files = files
+        self._files, self._judged = files, judged
 
     def plan(self, ending: str) -> None:
         steps = planning.steps(self._plans)
@@ -124,7 +129,7 @@ class Printer:
         for check, (finding, hosts) in manual.items():
             where = "" if len(self._plans) == 1 else f"  {named(hosts)}"
             self._out.line(("manual   ", "yellow"), (check, "bold"), where)
-            self._out.line(finding.manual or f"nodetune explain {check}", indent="         ")
+            self._out.line(finding.manual or f"nodetune explain {check} {self._judged}".rstrip(), indent="         ")
 
     def _where(self, hosts: list[str]) -> str:
         return "" if len(self._plans) == 1 else f"{named(hosts)}  "

@@ -73,7 +73,7 @@ def by_fish(*words):
 
 WORDS = {
     "a command": (("rollb",), ["rollback"]),
-    "an option": (("audit", "--fail"), ["--fail-on"]),
+    "an option": (("audit", "--fail-"), ["--fail-on"]),
     "a check": (("explain", "thp-def"), ["thp-defrag-unsuitable"]),
     "a comparison of hosts": (("explain", "fleet-bios"), ["fleet-bios-differs"]),
     "an area": (("audit", "-s", "limi"), ["limits"]),

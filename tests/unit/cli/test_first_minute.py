@@ -72,6 +72,13 @@ def test_proposed_commands_name_the_site_file(tmp_path):
     assert f"nodetune explain ID -p inference --site {site}" in text
 
 
+def test_a_plan_proposes_explain_with_the_site_file(tmp_path):
+    site = tmp_path / "site.yml"
+    site.write_text("add:\n  - {id: site-swappiness, sysctl: vm.swappiness, accept: 73}\n")
+    text = cli("plan", "--facts", MACHINE, "--site", site, "-s", "site-swappiness", columns=300).output
+    assert f"nodetune explain site-swappiness --site {site}" in text
+
+
 @pytest.mark.parametrize(
     ("options", "words"),
     [

@@ -434,7 +434,7 @@ def encrypted(text):
 
 def test_a_vault_is_opened_with_the_password_file_of_ansible(write, monkeypatch):
     write("hosts.yml", f"all:\n  hosts:\n    a:\n      ansible_become_password: {encrypted('s3cret')}")
-    assert "ANSIBLE_VAULT_PASSWORD_FILE" in targets("hosts.yml")[0].problem
+    assert "--vault-password-file" in targets("hosts.yml")[0].problem
     monkeypatch.setenv("ANSIBLE_VAULT_PASSWORD_FILE", write("pass.txt", "vault-pass\n"))
     assert targets("hosts.yml")[0].become_password == "s3cret"
 

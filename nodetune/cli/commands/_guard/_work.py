@@ -25,9 +25,6 @@ from nodetune.remediation import runs
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 
-WAY = ("inventory", "limit", "user", "become", "transport")
-"""Options that a rollback takes again from the record."""
-
 
 @dataclass(frozen=True)
 class Work:
@@ -78,7 +75,8 @@ def differences(nodes: Iterable[GuardedNode], made: Mapping[str, Mapping[str, An
 def recorded(command: str, options: Mapping[str, Any], work: Work, root: Path | None) -> runs.Run:
     """Begin the record; it keeps the way to the hosts, which a rollback takes again."""
     hosts = [node.name for node in work.nodes]
-    return runs.Run.create(command, options, hosts, _run.lasting(options.get("inventory")), root)
+    way = {"inventory": work.reach.inventory, **_run.way(work.reach)}
+    return runs.Run.create(command, {**way, **options}, hosts, _run.lasting(work.reach.inventory), root)
 
 
 def show(stream: TextIO, plays: GuardPlaybooks) -> int:

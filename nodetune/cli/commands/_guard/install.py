@@ -11,6 +11,7 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
@@ -57,6 +58,7 @@ def command(runs_folder: Path | None, **options: Any) -> int:
         raise click.UsageError("--textfile needs --timer")
     if options["textfile"] and not options["textfile"].endswith(".prom"):
         raise click.UsageError("--textfile needs a name that ends in .prom, as node-exporter requires")
+    settings.announce()
     return _install(options, runs_folder, sys.stdout)
 
 
@@ -64,7 +66,6 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     """Probe, show, ask, install, and tell what the running Slurm says. Raise nodes.SettingError, yaml_lines.FileError."""
     how, given = _how(options), _settings.given(options)
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
-    record = {**{name: options[name] for name in _work.WAY}, **given}
     work = _work.prepare(options, judge=True)
     made = _work.policies(work, given)
     _describe(work, made, stream)
@@ -74,7 +75,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
         return work.code
     modes = ", ".join(sorted({policy["mode"] for policy in made.values()}))
     _apply.confirm(f"Install the guard ({modes}) on {work.many}?", yes)
-    run = _work.recorded("guard install", record, work, root)
+    run = _work.recorded("guard install", given, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:

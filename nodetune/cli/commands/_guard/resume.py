@@ -14,6 +14,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import settings
 from nodetune.cli.commands import _run
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
@@ -50,6 +51,7 @@ def command(
     The policy installed on a node applies, as before a job; --profile and --site apply only to nodes without a policy.
     Exit code: 0 all resumed, 1 some fail their checks, 2 usage, 3 not reached or unknown.
     """
+    settings.announce()
     reach, there = cli_options.reach(options), cluster.here()
     choice = cli_options.choice(profiles, site)
     drained = {node.name: node for node in cluster.nodes(there, nodes) if drain.claimed(node)}

@@ -10,6 +10,7 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
@@ -36,13 +37,13 @@ def command(runs_folder: Path | None, **options: Any) -> int:
 
     Exit code: 0 done, 2 usage, 3 hosts not reached, 4 something was not removed.
     """
+    settings.announce()
     return _uninstall(options, runs_folder, sys.stdout)
 
 
 def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     """Take the lines out of slurm.conf, then remove everything else where Slurm no longer calls it."""
     dry_run, yes, reconfigure = options.pop("dry_run"), options.pop("yes"), options.pop("reconfigure")
-    record = {name: options[name] for name in _work.WAY}
     work = _work.prepare({**options, "profiles": (), "site": ()}, judge=False)
     guard.print_not_reached(stream, work.lost)
     if dry_run:
@@ -50,7 +51,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     if not work.nodes:
         return work.code
     _apply.confirm(f"Remove the guard from {work.many}?", yes)
-    run = _work.recorded("guard uninstall", record, work, root)
+    run = _work.recorded("guard uninstall", {}, work, root)
     code = NOT_REACHED
     try:
         with _apply.progress(len(work.nodes)) as tell:

@@ -1,0 +1,44 @@
+"""`nodetune config`."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+from nodetune.cli import (
+    options,  # noqa: F401  (declares the settings)
+    settings,
+)
+
+
+@click.command("config")
+@click.pass_context
+def command(context: click.Context) -> None:
+    """Show the settings that hold, and where they come from.
+
+    \b
+    inventory = "prod"      # nodetune.toml, or [tool.nodetune] in pyproject.toml
+    site = "site.yml"       # a relative path starts at the folder of the file
+    become = true
+
+    The command line counts first, then NODETUNE_ variables (NODETUNE_INVENTORY), then the file in the current folder,
+    and then ~/.config/nodetune/nodetune.toml. NODETUNE_CONFIG names one file to read instead; empty, none is read.
+    """
+    known = settings.KNOWN
+    made = click.Command("config", params=[*known.values()]).make_context("config", [], parent=context)
+    rows = [
+        (key, settings.shown_value(made.params[str(each.name)]), settings.origin(made, each))
+        for key, each in known.items()
+    ]
+    width, wide = (max(len(row[column]) for row in rows) for column in (0, 1))
+    for key, value, where in rows:
+        click.echo(f"{key:{width}}  {value:{wide}}  {where}")
+    click.echo(f"\nfiles: {', '.join(_files()) or 'none'}")
+
+
+def _files() -> list[str]:
+    """Return the files that count, and the user's own one also if it is missing."""
+    found = settings.files()
+    missing = [path for path in settings.user_file() if settings.VARIABLE not in os.environ and path not in found]
+    return [*map(settings.shown, found), *(f"{settings.shown(path)} (missing)" for path in missing)]

@@ -1,0 +1,292 @@
+"""Settings: what a file or a NODETUNE_ variable says for all commands, where the command line says nothing."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from nodetune.cli import verbosity
+from nodetune.foundation import UserError, bounded_file, text
+
+FILE, PROJECT_FILE = "nodetune.toml", "pyproject.toml"
+VARIABLE = "NODETUNE_CONFIG"
+"""Names a file to read instead of those; empty: none."""
+
+LARGEST = 1 << 20
+NEAR = 0.8
+_STORED = "nodetune.settings"
+
+F = TypeVar("F", bound=Callable[..., Any])
+Locate = Callable[[Path, str], str]
+
+
+class SettingsError(UserError):
+    """A setting is wrong; the text is one line: where, what, and what to do."""
+
+
+class Given(NamedTuple):
+    """A value of a file, and where it is: nodetune.toml:3."""
+
+    value: Any
+    where: str
+
+
+class Setting(click.Option):
+    """An option that a file or a variable also sets. `locate` makes a relative path of a file relative to its folder."""
+
+    def __init__(self, words: Iterable[str], locate: Locate | None = None, **attributes: Any) -> None:
+        super().__init__(list(words), **attributes)
+        self.key = max(self.opts, key=len).lstrip("-")
+        self.envvar: str = "NODETUNE_" + self.key.replace("-", "_").upper()
+        self.locate = locate or (_in_folder if isinstance(self.type, click.Path) else None)
+
+    def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
+        """Return the value and its source: command line, variable, file, default."""
+        value, source = super().consume_value(ctx, opts)
+        given = of_files(ctx).get(self.key) if source is ParameterSource.DEFAULT else None
+        return (given.value, ParameterSource.DEFAULT_MAP) if given else (value, source)
+
+    def handle_parse_result(
+        self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
+    ) -> tuple[Any, list[str]]:
+        """Process the value. Raise SettingsError where the command line does not hold it."""
+        try:
+            return super().handle_parse_result(ctx, opts, args)
+        except click.BadParameter as problem:
+            if not is_implicit(ctx, str(self.name)):
+                raise
+            told = problem.message.rstrip(".")
+            hint = f"give --{self.key} for this command, or change it"
+            raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
+
+
+KNOWN: dict[str, Setting] = {}
+"""Key → the option, for every setting: filled where the options are declared."""
+
+
+def option(*words: str, **attributes: Any) -> Callable[[F], F]:
+    """Declare an option that is a setting too."""
+    made = Setting(words, **attributes)
+    KNOWN.setdefault(made.key, made)
+    return click.option(*words, cls=Setting, **attributes)
+
+
+def is_implicit(ctx: click.Context, name: str) -> bool:
+    """Tell whether the value of a parameter comes from a file or a variable."""
+    return ctx.get_parameter_source(name) in (ParameterSource.ENVIRONMENT, ParameterSource.DEFAULT_MAP)
+
+
+def origin(ctx: click.Context, setting: Setting) -> str:
+    """Return where a value comes from: a file with its line, a variable, the command line or default."""
+    source = ctx.get_parameter_source(str(setting.name))
+    if source is ParameterSource.DEFAULT_MAP:
+        return of_files(ctx)[setting.key].where
+    if source is ParameterSource.ENVIRONMENT:
+        return setting.envvar
+    return "command line" if source is ParameterSource.COMMANDLINE else "default"
+
+
+def announce() -> None:
+    """Say which inventory and site file a command that changes hosts uses without being told to by its command line."""
+    ctx = click.get_current_context()
+    for param in ctx.command.params:
+        if isinstance(param, Setting) and param.key in ("inventory", "site") and is_implicit(ctx, str(param.name)):
+            click.echo(f"{param.key}: {text.plain(ctx.params[str(param.name)])} ({origin(ctx, param)})", err=True)
+
+
+def explain(used: Mapping[str, Any]) -> None:
+    """With -v, say which settings hold that the command line does not name. `used` are the options that the command uses."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or not verbosity.is_verbose():
+        return
+    for param in ctx.command.params:
+        name = str(param.name)
+        value = ctx.params.get(name)
+        if isinstance(param, Setting) and is_implicit(ctx, name) and used.get(name, value) == value:
+            verbosity.detail(f"{param.key}: {shown_value(value)} ({origin(ctx, param)})")
+
+
+def shown_value(value: Any) -> str:
+    """Return a value as a file has it."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if value is None or value in ("", ()):
+        return "-"
+    return ", ".join(map(text.plain, value)) if isinstance(value, tuple) else text.plain(value)
+
+
+def of_files(ctx: click.Context) -> Mapping[str, Given]:
+    """Return what the files set, read once a command. Raise SettingsError; nothing while a shell completes a line."""
+    found: Mapping[str, Given] | None = ctx.meta.get(_STORED)
+    if found is None:
+        found = {}
+        try:
+            _near_variables()
+            found = {key: given for path in reversed(files()) for key, given in _read(path).items()}
+        except SettingsError:
+            if not ctx.resilient_parsing:
+                raise
+        ctx.meta[_STORED] = found
+    return found
+
+
+def files() -> list[Path]:
+    """Return the files that count, the first one first. Raise SettingsError."""
+    named = os.environ.get(VARIABLE)
+    if named is not None:
+        return [Path(named)] if named else []
+    here = [path for path in (Path(FILE), Path(PROJECT_FILE)) if os.path.lexists(path)]
+    return [*[each for each in here if each.name == FILE or _section(each)][:1], *filter(os.path.lexists, user_file())]
+
+
+def user_file() -> list[Path]:
+    """Return the path of the user's own file; none where there is no home."""
+    above = os.environ.get("XDG_CONFIG_HOME") or ""
+    with suppress(RuntimeError):
+        return [(Path(above) if above.startswith("/") else Path.home() / ".config") / "nodetune" / FILE]
+    return []
+
+
+def shown(path: Path) -> str:
+    """Return a path as people write it."""
+    with suppress(RuntimeError, ValueError):
+        return text.plain(f"~/{path.relative_to(Path.home())}")
+    return text.plain(path)
+
+
+def _read(path: Path) -> dict[str, Given]:
+    """Return what one file sets. Raise SettingsError, also for a file that another user may write to."""
+    from nodetune.foundation import ownership
+
+    why = ownership.writable_by_others(path)
+    if why:
+        raise SettingsError(
+            f"{shown(path)} is not read: {text.plain(why)}: change that, or set {VARIABLE}= to do without"
+        )
+    content = _content(path)
+    data = _table(path, content)
+    lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
+    return {key: _checked(path, key, value, lines) for key, value in data.items()}
+
+
+def _content(path: Path) -> str:
+    """Read a file. Raise SettingsError."""
+    try:
+        return bounded_file.read(path.resolve(), LARGEST, regular=True).decode()
+    except UnicodeDecodeError:
+        raise SettingsError(f"{shown(path)}: not UTF-8 text") from None
+    except (OSError, RuntimeError) as problem:
+        why = getattr(problem, "strerror", None) or str(problem)
+        raise SettingsError(f"{shown(path)}: {why.lower()}") from None
+
+
+def _section(path: Path) -> bool:
+    """Tell whether a project's file is about nodetune; one that cannot be read is not."""
+    with suppress(SettingsError):
+        return "tool.nodetune" in (content := _content(path)) or ("[tool]" in content and "nodetune" in content)
+    return False
+
+
+def _table(path: Path, content: str) -> dict[str, Any]:
+    """Parse a file. Raise SettingsError."""
+    if sys.version_info >= (3, 11):
+        import tomllib
+    else:
+        import tomli as tomllib
+    try:
+        data = tomllib.loads(content)
+    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+        raise SettingsError(f"{shown(path)}: not TOML: {text.plain(problem)}") from None
+    if path.name != PROJECT_FILE:
+        return data
+    found = data.get("tool", {}).get("nodetune", {}) if isinstance(data.get("tool"), dict) else {}
+    if not isinstance(found, dict):
+        raise SettingsError(f"{shown(path)}: tool.nodetune is no table: write [tool.nodetune]")
+    return found
+
+
+class _Lines:
+    """Where the keys of a table are: tomllib does not tell."""
+
+    def __init__(self, content: str, head: str) -> None:
+        lines = content.splitlines()
+        self._first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
+        self._lines = lines[self._first :]
+
+    def of(self, key: str) -> str:
+        """Return `:LINE`; nothing for a key that is written in another way."""
+        name = re.escape(key)
+        begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
+        for number, line in enumerate(self._lines, self._first + 1):
+            if begins.match(line):
+                return f":{number}"
+        return ""
+
+
+def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
+    """Return one value of a file. Raise SettingsError."""
+    where = f"{shown(path)}{lines.of(key)}"
+    known = KNOWN.get(key)
+    if known is None:
+        near = text.near(key.replace("_", "-"), KNOWN, 1)
+        hint = f"did you mean {near[0]!r}?" if near else "nodetune config lists them"
+        raise SettingsError(f"{where}: no setting is called {text.plain(key, 60)!r}: {hint}")
+    if known.multiple:
+        texts = [value] if isinstance(value, str) else value
+        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+            raise SettingsError(f"{where}: {key}: write a text or a list of texts")
+        return Given([_located(known, path, each) for each in texts], where)
+    return Given(_single(known, path, value, where), where)
+
+
+def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
+    """Return a value of the type that an option takes. Raise SettingsError."""
+    wanted, like = _type(known)
+    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool) or not str(value):
+        raise SettingsError(f"{where}: {known.key}: write {like}")
+    return _located(known, path, value) if isinstance(value, str) else value
+
+
+def _type(known: Setting) -> tuple[Any, str]:
+    """Return the type that a file must have, and what to tell of it."""
+    if known.is_flag:
+        return bool, "true or false"
+    if isinstance(known.type, click.types.IntRange):
+        return int, "a whole number"
+    if isinstance(known.type, click.types.FloatRange):
+        return (int, float), "a number"
+    return str, 'a text in quotes: "…"'
+
+
+def _located(known: Setting, path: Path, value: str) -> str:
+    """Return a value of a file; a relative path in it starts at the folder of the file."""
+    if known.locate is None:
+        return value
+    if value.startswith("~"):
+        with suppress(RuntimeError):
+            return str(Path(value).expanduser())
+    return value if path.parent == Path() else known.locate(path.parent.absolute(), value)
+
+
+def _in_folder(folder: Path, value: str) -> str:
+    return str(folder / value)
+
+
+def _near_variables() -> None:
+    """Name variables of the environment that nearly are those of a setting."""
+    variables = {each.envvar for each in KNOWN.values()} | {VARIABLE}
+    names = {name.removeprefix("NODETUNE_"): name for name in variables}
+    for other in sorted(name for name in os.environ if name.startswith("NODETUNE_") and name not in variables):
+        from difflib import get_close_matches
+
+        near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
+        if near:
+            click.echo(f"nodetune: {text.plain(other, 60)} is no setting: did you mean {names[near[0]]}?", err=True)

@@ -1,0 +1,80 @@
+"""What a command says on standard error besides errors: less with -q, more with -v."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from nodetune.foundation import text as plain_text
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class _State:
+    """What the command line says, for all threads."""
+
+    verbose = quiet = False
+    began = 0.0
+
+
+_state = _State()
+
+
+def options(function: F) -> F:
+    """Add -v and -q."""
+    for words, told in (
+        (("-q", "--quiet"), "Print only the result and errors."),
+        (("-v", "--verbose"), "Also print what is read from where, and each step of each host with the time."),
+    ):
+        function = click.option(*words, is_flag=True, is_eager=True, expose_value=False, callback=_take, help=told)(
+            function
+        )
+    return function
+
+
+def _take(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+    if __name__ not in context.meta:  # the first of the two: nothing of another command is left
+        context.meta[__name__] = True
+        _state.verbose, _state.quiet, _state.began = False, False, time.monotonic()
+    setattr(_state, str(parameter.name), given)
+    if _state.verbose and _state.quiet:
+        raise click.UsageError("-q and -v contradict each other")
+
+
+def is_verbose() -> bool:
+    return _state.verbose
+
+
+def shows_progress() -> bool:
+    """Tell whether a person sees each step, in place on a terminal or as lines."""
+    return _state.verbose or (sys.stderr.isatty() and not _state.quiet)
+
+
+def note(text: str) -> None:
+    """Say something that is no result: silent with -q."""
+    if not _state.quiet:
+        click.echo(text, err=True)
+
+
+def detail(text: str) -> None:
+    """Say what only -v wants, with the time since the start."""
+    if _state.verbose:
+        click.echo(f"{time.monotonic() - _state.began:6.1f} s  {plain_text.plain(text)}", err=True)
+
+
+def step(text: str) -> None:
+    """Show what happens now: in place of what happened before, or with -v on a line of its own."""
+    if _state.verbose:
+        detail(text)
+    elif shows_progress():
+        click.echo(f"\r\033[K{plain_text.plain(text, 100)}", nl=False, err=True)
+
+
+def clear() -> None:
+    """Take the last step off the terminal."""
+    if shows_progress() and not _state.verbose:
+        click.echo("\r\033[K", nl=False, err=True)

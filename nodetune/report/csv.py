@@ -1,0 +1,32 @@
+"""An audit as a table for spreadsheets: a row a finding that failed, is waived or unknown, and one for a host without an answer."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TextIO
+
+from nodetune.api.model import Check, HostResult
+from nodetune.foundation import text
+from nodetune.report import area
+from nodetune.report.lines import NOT_REACHED, ordered
+
+HEAD = ("host", "status", "severity", "check", "area", "title", "observed", "wanted", "reason")
+STATUSES = ("fail", "unknown", "waived")
+
+
+def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check]) -> None:
+    """Write the rows by host, the most severe failure first."""
+    out = csv.writer(stream, lineterminator="\n")
+    out.writerow(HEAD)
+    for result in results:
+        for cells in _rows(result, checks):
+            out.writerow([text.cell(cell) for cell in (result.host, *cells)])
+
+
+def _rows(result: HostResult, checks: Mapping[str, Check]) -> Iterator[Sequence[str]]:
+    if result.state != "ok":
+        yield NOT_REACHED, "", "", "", result.state, "", "", result.message
+    for each in ordered(found for found in result.findings if found.status in STATUSES):
+        judged = (each.status, each.severity, each.check, area(each, checks))
+        yield *judged, each.title, each.observed, each.wanted, each.reason

@@ -1,0 +1,35 @@
+"""An audit as one line a finding, for grep, awk and cut: host, severity, check, title, value; a tab after each.
+
+What could not be judged has the severity `unknown`, and a host without an answer one line with `not-reached`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TextIO
+
+from nodetune.api.model import SEVERITIES, Finding, HostResult
+from nodetune.foundation import text
+
+NOT_REACHED = "not-reached"
+
+
+def write(results: Iterable[HostResult], stream: TextIO) -> None:
+    """Write the lines by host, the most severe first."""
+    for result in results:
+        stream.writelines("\t".join(map(text.cell, (result.host, *cells))) + "\n" for cells in _rows(result))
+
+
+def _rows(result: HostResult) -> Iterator[Sequence[str]]:
+    if result.state != "ok":
+        yield NOT_REACHED, "-", result.state, result.message
+    for found in ordered(result.findings):
+        if found.status == "fail":
+            yield found.severity, found.check, found.title, f"{found.observed}, wanted {found.wanted}"
+        elif found.status == "unknown":
+            yield "unknown", found.check, found.title, found.reason
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Return findings by status and severity, the most severe failure first."""
+    return sorted(findings, key=lambda each: (each.status, -SEVERITIES.index(each.severity), each.check))
