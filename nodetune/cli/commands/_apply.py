@@ -82,7 +82,7 @@ def print_plan(stream: TextIO, work: Work) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    plan.print_plan(stream, work.doing, ending="")
+    plan.print_plan(stream, work.doing, ending="", command=f"nodetune audit {as_typed.text(work.reach)}")
     text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
 
 

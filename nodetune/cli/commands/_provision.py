@@ -100,7 +100,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
         baseline.check(given.site.baseline)
     looked = preflight.check(given)
     if output_format == "text":
-        text_provision.print_plan(stream, looked.decisions, looked.came)
+        text_provision.print_plan(stream, looked.decisions, looked.came, given.asked)
     if dry_run:
         return _dry_run(given, looked, chosen, stream, output_format)
     if looked.decisions:
@@ -242,6 +242,8 @@ def _dry_run(
     else:
         text_apply.print_diffs(stream, diffs, len(given.targets) == 1)
         text_apply.print_problems(stream, {}, failed, len(given.targets) == 1)
-        text_provision.print_rest(stream, [stage for stage in STAGES[2:] if stage in chosen], given.site)
+        left = [stage for stage in STAGES[2:] if stage in chosen]
+        refused = [each for each in looked.came.values() if not each.ok]
+        text_provision.print_rest(stream, left, given.site, looked.decisions, len(refused) + len(failed))
     lost = max((each.code for each in looked.came.values()), default=OK)
     return max(lost, NOT_REACHED if failed else OK)

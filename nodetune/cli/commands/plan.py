@@ -11,8 +11,8 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, outputs
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import plan as planning
@@ -37,7 +37,7 @@ def command(
 ) -> int:
     """Show planned changes and their disruption; change nothing."""
     reach = cli_options.reach(options)
-    choice = cli_options.choice(**options)
+    choice, site = cli_options.choice(**options), options["site"]
     wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
     plans = [planning.plan(each, site=wide.added).without_facts() for each in _probed(facts_path, reach, wide)]
     if export:
@@ -52,7 +52,8 @@ def command(
         else:
             from nodetune.report.text import plan
 
-            plan.print_plan(stream, plans, files=files)
+            asked = as_typed.text(reach, facts_path, choice.profiles, site)
+            plan.print_plan(stream, plans, files=files, command=f"nodetune audit {asked}")
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 

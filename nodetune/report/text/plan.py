@@ -22,18 +22,23 @@ Words = Callable[[PlannedChange], Iterable[str]]
 
 
 def print_plan(
-    stream: TextIO, plans: Sequence[HostPlan], *, files: bool = False, ending: str = " Nothing was changed."
+    stream: TextIO,
+    plans: Sequence[HostPlan],
+    *,
+    files: bool = False,
+    ending: str = " Nothing was changed.",
+    command: str = "",
 ) -> None:
     """Print the plan, the manual steps, and the hosts that were not reached.
 
-    With `files` every file is shown in full; `ending` ends the last line.
+    With `files` every file is shown in full; `ending` ends the last line; `command` is the one that was run.
     """
-    Printer(Lines(console(stream)), plans, files=files).plan(ending)
+    Printer(Lines(console(stream)), plans, files=files, command=command).plan(ending)
 
 
 class Printer:
-    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False) -> None:
-        self._out = out
+    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, command: str = "") -> None:
+        self._out, self._command = out, command
         self._plans = plans
         self._changes = {plan.host: plan.changes for plan in plans}
         self._by_host = {plan.host: plan for plan in plans}
@@ -51,7 +56,8 @@ class Printer:
                 self._disruption(disruption, same)
         self._cannot(cannot)
         self._manual(manual)
-        unreached(self._out, [(each.state, each.host, each.message) for each in results if each.state != "ok"])
+        lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
+        unreached(self._out, lost, self._command)
         changed = len({host for host, _ in doable})
         left = len(manual) + len({found.check for _, found, _ in cannot})
         told = f"{plain_text.count(left, 'finding')} {'needs' if left == 1 else 'need'} manual work"

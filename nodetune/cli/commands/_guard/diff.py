@@ -47,7 +47,7 @@ def _differs(work: Work, found: Mapping[str, PolicyDiff]) -> bool:
 
 
 def _print(work: Work, found: Mapping[str, PolicyDiff], stream: TextIO) -> None:
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     bare = [node.name for node in work.nodes if not node.policy]
     if bare:
         Lines(console(stream)).line(("installed ", "cyan"), f"no guard on {nodeset.fold(bare)}")

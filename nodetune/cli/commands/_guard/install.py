@@ -105,7 +105,7 @@ def _not_runnable(there: Mapping[str, NodeAnswer]) -> str:
 
 
 def _describe(work: Work, made: Mapping[str, Mapping[str, Any]], stream: TextIO) -> None:
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     guard.print_policies(stream, made)
     guard.print_differences(stream, _work.differences([node for node in work.nodes if node.policy], made))
     guard.print_failing(stream, work.nodes)

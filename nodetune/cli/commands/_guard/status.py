@@ -9,6 +9,7 @@ import click
 
 from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster, node_state
@@ -38,5 +39,5 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     if output_format == "json":
         click.echo(documents_guard.status(found), nl=False)
     else:
-        guard.print_status(sys.stdout, found)
+        guard.print_status(sys.stdout, found, as_typed.text(reach))
     return OK if all(each.guard for each in found) else INCOMPLETE

@@ -44,7 +44,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     dry_run, yes, reconfigure = options.pop("dry_run"), options.pop("yes"), options.pop("reconfigure")
     record = {name: options[name] for name in _work.WAY}
     work = _work.prepare({**options, "profiles": (), "site": None}, judge=False)
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     if dry_run:
         return max(work.code, _dry_run(work, stream))
     if not work.nodes:
