@@ -6,14 +6,14 @@ import gc
 import io
 import os
 import sys
-from difflib import get_close_matches
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 import click
 
 from nodetune import __version__
-from nodetune.cli import renamed
+from nodetune.cli import groups, renamed
 from nodetune.foundation import UserError
 
 COMMANDS = Path(__file__).parent / "commands"
@@ -23,7 +23,7 @@ COLLECTED = 50_000, 20, 100
 """Thresholds of the garbage collector. Facts are trees without cycles, hundreds for each of thousands of hosts."""
 
 
-class Lazy(click.Group):
+class Lazy(groups.Group):
     """A group that finds commands by file name and imports them when used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -37,16 +37,8 @@ class Lazy(click.Group):
         command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raise click.UsageError with the names that may be meant."""
-        word = args[0]
-        if not word.startswith("-") and word not in (*renamed.COMMANDS, *self.list_commands(ctx)):
-            close = get_close_matches(word, self.list_commands(ctx), 2)
-            hint = f"did you mean {' or '.join(close)}?" if close else "list them with: nodetune --help"
-            raise click.UsageError(f"no command is called {word!r}: {hint}", ctx)
-        return super().resolve_command(ctx, args)
+    def names(self, ctx: click.Context) -> Sequence[str]:
+        return [*renamed.COMMANDS, *self.list_commands(ctx)]
 
     def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
         """Return the command that was called `old`."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
+from nodetune.foundation import paths
 from nodetune.hosts.target import Target
 
 MISSED = 2
@@ -21,6 +23,12 @@ GRACE_SECONDS = 120
 
 AHEAD_SECONDS = 300
 """Clocks that differ by less are no fault of a collection."""
+
+OLD_SECONDS = 7200
+"""Older facts are reported with their age."""
+
+BUNDLED = paths.bundled("facts/recorded")
+"""Examples: they are of no host whose state of today matters."""
 
 _UNITS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
@@ -49,9 +57,19 @@ class Rules:
         return self.aged(replace(facts, host=host) if strict else facts, path)
 
     def aged(self, facts: HostFacts, path: Path) -> HostResult:
-        """Return the facts of a host, unless they are too old."""
+        """Return the facts of a host, unless they are too old. The message says how old they are if that matters."""
         state, message = self._age(facts.about, path)
-        return HostResult(facts.host, state, message, facts=None if message else facts)
+        if state != "ok":
+            return HostResult(facts.host, state, message)
+        return HostResult(facts.host, "ok", "" if path.parent == BUNDLED else self._old(facts.about), facts=facts)
+
+    def _old(self, about: Mapping[str, object]) -> str:
+        """Return when facts were collected that are not those of now."""
+        collected = about.get("time")
+        if not _is_number(collected) or self.now - collected < OLD_SECONDS:
+            return ""
+        day = datetime.datetime.fromtimestamp(collected, datetime.timezone.utc).date().isoformat()
+        return f"facts collected {_span(self.now - collected)} ago, on {day}"
 
     def age(self, facts: HostFacts) -> str:
         """How old facts are that have passed."""

@@ -25,6 +25,7 @@ from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
 from nodetune.remediation.runs import standing
 from nodetune.report.text import apply
+from nodetune.report.text.lines import Lines, console
 
 KEPT = ("limit", "user", "become", "transport")
 """How the hosts were reached: taken from the run where the command line does not say otherwise."""
@@ -100,6 +101,8 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
     works = [replace(work, reach=replace(work.reach, **_login(works[0].reach))) for work in works]
     if dry_run:
         _list(stream, works)
+        told = f"dry run: {text.count(len(works), 'run')} would be rolled back on {text.plain(spec, 100)}"
+        Lines(console(stream)).line((f"{told}. Nothing was changed.", "bold"))
         return OK
     if not yes:
         _apply.need_terminal(yes)

@@ -159,7 +159,8 @@ def command(
     asked = as_typed.text(reach, facts_path, choice.profiles, site)
     known = {check.id: check for check in choice.judged()}
     judged = as_typed.judged(choice.profiles, site)
-    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged)
+    selected = as_typed.selected(choice.select, choice.ignore)
+    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
     found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)

@@ -8,12 +8,12 @@ from pathlib import Path
 import click
 
 from nodetune.api import predicates
-from nodetune.cli import completion
+from nodetune.cli import completion, groups
 from nodetune.config import profile, site_schema
 from nodetune.foundation import text
 
 
-@click.group("profile")
+@click.group("profile", cls=groups.Group)
 def command() -> None:
     """Show and validate profiles."""
 

@@ -65,6 +65,8 @@ def command(
         click.echo(documents_guard.resume(found, dry_run), nl=False)
     elif not found:
         click.echo("no node is drained by the guard")
+    elif dry_run:
+        guard.print_resumable(sys.stdout, found)
     return max((fate.code for fate in found), default=OK)
 
 
