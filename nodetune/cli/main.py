@@ -37,6 +37,15 @@ class Lazy(groups.Group):
         command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
         return command
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the overview where no command is given and something is recorded; else the help."""
+        if not args and not ctx.resilient_parsing:
+            from nodetune.cli import overview
+
+            if overview.print_overview(click.echo):
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
     def names(self, ctx: click.Context) -> Sequence[str]:
         return [*renamed.COMMANDS, *self.list_commands(ctx)]
 

@@ -127,6 +127,17 @@ def near(word: str, names: Iterable[str], most: int = 3) -> list[str]:
     return sorted(within, key=lambda name: (len(name), name))[:most] or get_close_matches(word, known, most)
 
 
+_SPANS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def span(seconds: float) -> str:
+    """Format a time in its largest unit of which there are at least two, so that equal ones read alike."""
+    for name, length in _SPANS:
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {name}"
+    return f"{int(seconds)} s"
+
+
 def count(number: int, word: str) -> str:
     """Format a number with the thing that it counts."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -1,4 +1,4 @@
-"""Share code between `apply` and `rollback`: preparation, progress and results."""
+"""Share code between `apply` and `rollback`: preparation and results."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
-from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
-from nodetune.remediation.ansible import Event, OnEvent
+from nodetune.remediation.ansible import Event
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan
@@ -88,8 +88,8 @@ def print_plan(stream: TextIO, work: Work) -> None:
 
 def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     """Run a dry run."""
-    with progress(len(work.busy)) as tell:
-        outcomes = rollout.dry_run(work.plans, work.targets, work.reach, tell)
+    with Progress("dry run", len(work.busy)) as shown:
+        outcomes = rollout.dry_run(work.plans, work.targets, work.reach, shown.heard)
     diffs, problems = text_apply.diffs_of(outcomes), text_apply.problems_of(outcomes)
     failed = text_apply.failures_of(outcomes)
     if output_format == "json":
@@ -129,8 +129,10 @@ def carry_out(
     """Apply the changes, record them and report."""
     code = NOT_REACHED
     try:
-        with progress(len(work.busy)) as tell:
-            rolling = rollout.Rollout(work.targets, work.choice, work.reach, apply_options, run, tell, before_after)
+        with Progress("apply", len(work.busy)) as shown:
+            rolling = rollout.Rollout(
+                work.targets, work.choice, work.reach, apply_options, run, shown.heard, before_after
+            )
             done = rolling.apply(work.plans)
         run.save("after", audit.audit(rolling.after()))
         run.save("outcomes", documents_apply.outcomes(done))
@@ -201,32 +203,6 @@ def confirm(question: str, yes: bool) -> None:
     if not yes and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(OK)
-
-
-class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
-    """Shows on a terminal what happens on which host; silent elsewhere."""
-
-    def __init__(self, hosts: int) -> None:
-        self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
-        self._show = sys.stderr.isatty()
-
-    def __enter__(self) -> OnEvent:
-        return self._tell if self._show else silent
-
-    def __exit__(self, *_: object) -> None:
-        if self._show:
-            click.echo("\r\033[K", nl=False, err=True)
-
-    def _tell(self, event: Event) -> None:
-        if event.status in ("failed", "unreachable"):
-            self._failed.add(event.host)
-            click.echo(f"\r\033[K{event.host}: {event.status}: {event.message}", err=True)
-        if event.task == "End" and event.status != "started":
-            self._ended.add(event.host)
-        what = f"{event.task.lower()} {event.item}".strip()
-        failed = f", {len(self._failed)} failed" if self._failed else ""
-        line = f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}"
-        click.echo(f"\r\033[K{text.plain(line, 100)}", nl=False, err=True)
 
 
 def silent(_event: Event) -> None:

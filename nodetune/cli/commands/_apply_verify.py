@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 
 import click
 
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, progress
 from nodetune.cli.commands._apply import Work
 from nodetune.documents import verify
-from nodetune.foundation import text as plain_text
 from nodetune.remediation.batches import batches
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.runs import Run
@@ -28,15 +26,10 @@ def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
     def keep(when: str, proofs: Sequence[HostVerification]) -> None:
         run.save(f"{when}-verify", verify.document(proofs, wanted, asked))
 
-    return BeforeAfter(wanted, work.targets, work.reach, remote.measure, _tell, keep)
+    return BeforeAfter(wanted, work.targets, work.reach, remote.measure, progress.measuring, keep)
 
 
 def announce(wanted: Wanted, work: Work, options: ApplyOptions) -> None:
     """Say how long it will take, before anybody agrees to it."""
     parts = batches([each.host for each in work.busy], options.canary, options.batch)
     click.echo(verify_before_after.duration(wanted, len(parts)), err=True)
-
-
-def _tell(host: str, text: str) -> None:
-    if sys.stderr.isatty():
-        click.echo(f"\r\033[K{plain_text.plain(f'measuring {host}: {text}', 100)}", nl=False, err=True)

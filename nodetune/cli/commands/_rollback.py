@@ -15,6 +15,7 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
 from nodetune.foundation import text
@@ -64,8 +65,8 @@ class Work:
         )
         code, undone = NOT_REACHED, list[str]()
         try:
-            with _apply.progress(len(self.targets)) as tell:
-                outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, tell)
+            with Progress("rollback", len(self.targets)) as shown:
+                outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, shown.heard)
             undone = [host for host, outcome in outcomes.items() if _whole(outcome)]
             code = _code({**outcomes, **self.gone})
         finally:

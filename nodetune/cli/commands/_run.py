@@ -1,8 +1,7 @@
-"""What the commands that look at hosts share: the hosts, and progress on the terminal."""
+"""What the commands that look at hosts share: the hosts, and what came of them so far."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -12,6 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor, run
 from nodetune.audit.selection import Selection
+from nodetune.cli import progress
 from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
 from nodetune.hosts.target import ConnectionOptions, Target
@@ -20,7 +20,7 @@ from nodetune.hosts.target import ConnectionOptions, Target
 def audited(reach: ConnectionOptions, choice: Selection, cache: FactCache | None) -> list[HostResult]:
     """Audit hosts with progress. After Ctrl-C: what is known so far."""
     targets = selected_hosts(reach)
-    found = _taken(run.audit_hosts(targets, choice, reach, cache), targets)
+    found = _taken("audit", run.audit_hosts(targets, choice, reach, cache), targets)
     _tell_kept([each for each in found if each.state == "ok" and each.message], len(found))
     return found
 
@@ -35,34 +35,25 @@ def probed(reach: ConnectionOptions, choice: Selection, each: Callable[[HostResu
     """Return what `each` makes of the facts of every host, in the order of their names. Show progress."""
     targets = selected_hosts(reach)
     with closing(run.probe_hosts(targets, choice, reach)) as running:
-        return _taken((each(result) for result in running), targets)
+        return _taken("facts", (each(result) for result in running), targets)
 
 
 def with_facts(targets: list[Target], choice: Selection, reach: ConnectionOptions) -> list[HostResult]:
     """Audit hosts with progress; each result holds the facts that it was judged by."""
-    return _taken(run.audit_keeping_facts(targets, choice, reach), targets)
+    return _taken("audit", run.audit_keeping_facts(targets, choice, reach), targets)
 
 
-def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
-    """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
+def _taken(phase: str, running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
+    """Take results as they come, with progress. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
-    failed = 0
-    show = sys.stderr.isatty() and len(targets) > 1
     try:
-        for result in running:
-            kept.append(result)
-            failed += result.state != "ok"
-            if show:
-                _count(len(kept), failed, len(targets))
+        with closing(running):
+            kept.extend(progress.counted(phase, running, len(targets)))
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
         known = {result.host for result in kept}
         left = (target.name for target in targets if target.name not in known)
         kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
-    finally:
-        running.close()
-        if show:
-            click.echo("\r\033[K", nl=False, err=True)
     return auditor.by_name(kept)
 
 
@@ -71,10 +62,6 @@ def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
     if kept:
         who = f"{kept[0].host} was" if of == 1 else f"{len(kept)} of {of} hosts were"
         click.echo(f"{who} not probed again: {kept[0].message} (from --cache; limit the age with --max-age)", err=True)
-
-
-def _count(known: int, failed: int, total: int) -> None:
-    click.echo(f"\r{known} of {total} hosts{f', {failed} not reached' if failed else ''} ", nl=False, err=True)
 
 
 def lasting(inventory: str | None) -> str | None:

@@ -10,13 +10,14 @@ from typing import Any
 import click
 
 from nodetune import report
-from nodetune.api.model import HostResult
+from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, renamed
+from nodetune.cli import as_typed, outputs, progress, renamed
 from nodetune.cli import options as cli_options
-from nodetune.facts.saved import Rules, Saved
+from nodetune.facts import document
+from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
 
 CACHE_MINUTES = 60
@@ -93,8 +94,13 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 
 def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
     """Audit saved facts."""
-    rules = Rules(max_age, named=reach.inventory is not None)
-    return auditor.by_name(auditor.audit_files(Saved(path, reach.inventory, reach.limit), choice, rules))
+    rules, saved = Rules(max_age, named=reach.inventory is not None), Saved(path, reach.inventory, reach.limit)
+    judged = auditor.audit_files(saved, choice, rules)
+    if saved.is_folder:
+        judged = progress.counted(
+            "audit", judged, len(document.files(path) if saved.targets is None else saved.targets)
+        )
+    return auditor.by_name(judged)
 
 
 def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
@@ -127,6 +133,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @cli_options.previous
 @cli_options.measurements
 @cli_options.output
+@progress.option
 def command(
     facts_path: Path | None,
     group_by: str,
@@ -170,7 +177,28 @@ def command(
         write(results, stream)
         if output:
             click.echo(_count(summary, results), err=True)
+    if not (selected or (facts_path and facts_path.parent == BUNDLED)):
+        _record(asked, judged, summary, results)
     return exit_code(summary, fail_on)
+
+
+def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:
+    """Keep what the overview says about this audit."""
+    from nodetune.cli import latest
+
+    failing = [(found, result.host) for result in results for found in result.failing()]
+    worst = max(failing, key=lambda each: SEVERITIES.index(each[0].severity), default=None)
+    latest.keep(
+        "audit",
+        asked,
+        hosts=summary.hosts,
+        lost=summary.hosts - summary.reached,
+        failing=summary.failing,
+        fixable=any(found.fix for found, _ in failing),
+        worst=worst[0].check if worst else "",
+        worst_host=worst[1] if worst else "",
+        judged=judged,
+    )
 
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:

@@ -11,9 +11,11 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import progress
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
+from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.nodes import InstallOptions
 from nodetune.guard.deploy.paths import HOME
@@ -42,6 +44,7 @@ from nodetune.report.text import apply, guard
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @cli_options.agree
 @cli_options.runs_folder
+@progress.option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Install or upgrade the guard on nodes.
 
@@ -77,8 +80,8 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     run = _work.recorded("guard install", record, work, root)
     code = NOT_REACHED
     try:
-        with _apply.progress(len(work.nodes)) as tell:
-            plays = GuardPlaybooks(work.targets, work.reach, run, tell)
+        with Progress("guard install", len(work.nodes)) as shown:
+            plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
             before = plays.ask([node for node in work.nodes if node.policy])
             plays.install(nodes.changes(work.nodes, made, how, before))
             problem = _not_runnable(plays.ask(work.nodes))

@@ -14,6 +14,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import progress
 from nodetune.cli.commands import _run
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
@@ -31,6 +32,7 @@ from nodetune.report.text import guard
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
 @cli_options.output_format
+@progress.option
 def command(
     nodes: tuple[str, ...],
     profiles: tuple[str, ...],

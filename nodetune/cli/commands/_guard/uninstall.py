@@ -10,9 +10,11 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import progress
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
+from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedNode, detached, removed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
@@ -27,6 +29,7 @@ from nodetune.report.text.lines import Lines, console
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @cli_options.agree
 @cli_options.runs_folder
+@progress.option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Remove the guard from nodes.
 
@@ -53,8 +56,8 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     run = _work.recorded("guard uninstall", record, work, root)
     code = NOT_REACHED
     try:
-        with _apply.progress(len(work.nodes)) as tell:
-            plays = GuardPlaybooks(work.targets, work.reach, run, tell)
+        with Progress("guard uninstall", len(work.nodes)) as shown:
+            plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
             problem, called = _take_off(work, plays, reconfigure)
         code = max(plays.code(), NOT_REACHED if problem or called else OK, work.code)
     finally:

@@ -1,0 +1,90 @@
+"""Progress on a terminal: a bar with the time that is left."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from rich import progress
+from rich.console import Console
+from rich.table import Column
+from rich.text import Text
+
+from nodetune.cli.progress import Progress, counts
+from nodetune.foundation import parallel, text
+
+EARLY = 2.0
+"""Seconds before which nothing is known of the time that is left."""
+
+
+class Bar:
+    """Draws one line, and takes it away in the end. Hosts that fail under Ansible stay on the screen."""
+
+    def __init__(self) -> None:
+        rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)
+        self._bar = progress.Progress(
+            progress.TextColumn("{task.description}", markup=False),
+            progress.BarColumn(16),
+            progress.TextColumn("{task.fields[counts]}", markup=False),
+            progress.TimeElapsedColumn(),
+            _Left(),
+            progress.TextColumn("{task.fields[now]}", markup=False, table_column=rest),
+            console=Console(stderr=True, highlight=False, markup=False, emoji=False),
+            transient=True,
+            redirect_stdout=False,
+            expand=True,
+        )
+        self._started = False
+
+    def started(self, run: Progress) -> None:
+        whole = run.stages or run.hosts
+        self._task = self._bar.add_task(run.phase, total=whole, counts=counts(run), now="", run=run)
+        if parallel.processes(run.hosts) == 1:  # the bar is a thread, and no process may be forked beside one
+            self._show()
+
+    def stage(self, run: Progress, name: str, hosts: int) -> None:
+        self._print(run, f"{name}: {text.count(hosts, 'host')}")
+        self._draw(run, completed=len(run.begun) - 1)
+
+    def step(self, run: Progress, host: str, what: str) -> None:
+        self._draw(run, now=text.plain(what if run.hosts == 1 else f"{host}: {what}", 100))
+
+    def host(self, run: Progress, host: str, outcome: str, message: str) -> None:
+        if host in run.lost:
+            self._print(run, text.plain(f"{host}: {outcome}: {message}"))
+        if not run.stages:
+            self._draw(run, completed=len(run.outcomes))
+
+    def finished(self, _run: Progress) -> None:
+        self._bar.stop()
+
+    def _show(self) -> None:
+        if not self._started:
+            self._started = True
+            self._bar.start()
+
+    def _draw(self, run: Progress, **changes: object) -> None:
+        self._show()
+        self._bar.update(self._task, counts=counts(run), **changes)  # type: ignore[arg-type]
+
+    def _print(self, run: Progress, line: str) -> None:
+        self._draw(run)
+        self._bar.console.print(Text(line), soft_wrap=True)
+
+
+class _Left(progress.ProgressColumn):
+    """The time that is left: until the end of what is known to take so long, else as the part that is done took.
+
+    Rich's own estimate stands still while no host answers.
+    """
+
+    def render(self, task: progress.Task) -> Text:
+        run: Progress = task.fields["run"]
+        if run.seconds:
+            return Text(f"at most {_clock(max(0.0, run.seconds - run.elapsed))} left")
+        if not (task.completed and task.total) or run.elapsed < EARLY:
+            return Text("")
+        return Text(f"about {_clock(run.elapsed * (task.total - task.completed) / task.completed)} left")
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))
