@@ -1,8 +1,8 @@
 """Progress: a bar on a terminal, events for programs, and nothing elsewhere."""
 
+import json
 import os
 import pty
-import shutil
 import subprocess
 import sys
 from contextlib import suppress
@@ -26,7 +26,7 @@ MACHINE = paths.bundled("facts/recorded") / "h200-x4.json"
 def folder(tmp_path):
     """Facts of two hosts, and a file that holds none."""
     for name in ("gpu1", "gpu2"):
-        shutil.copy(MACHINE, tmp_path / f"{name}.json")
+        (tmp_path / f"{name}.json").write_text(json.dumps({**json.loads(MACHINE.read_text()), "host": name}))
     (tmp_path / "broken.json").write_text("{")
     return tmp_path
 
