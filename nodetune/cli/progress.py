@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 import click
@@ -153,7 +153,7 @@ def measuring(host: str, what: str) -> None:
         _RUNNING[-1].step(host, f"measuring {what}")
 
 
-def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Iterator[HostResult]:
+def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Generator[HostResult, None, None]:
     """Yield results as they come, and show how many of them came."""
     with Progress(phase, hosts) as shown:
         for result in results:

@@ -38,7 +38,7 @@ class Bar:
     def started(self, run: Progress) -> None:
         whole = run.stages or run.hosts
         self._task = self._bar.add_task(run.phase, total=whole, counts=counts(run), now="", run=run)
-        if parallel.processes(run.hosts) == 1:  # the bar is a thread, and no process may be forked beside one
+        if parallel.processes(run.hosts) == 1:  # the bar is a thread, and a process with threads must not fork
             self._show()
 
     def stage(self, run: Progress, name: str, hosts: int) -> None:

@@ -1,4 +1,4 @@
-"""What the commands that look at hosts share: the hosts, and what came of them so far."""
+"""What the commands that look at hosts share: the hosts, and their results as they come."""
 
 from __future__ import annotations
 
@@ -47,8 +47,9 @@ def _taken(phase: str, running: Generator[HostResult, None, None], targets: Sequ
     """Take results as they come, with progress. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
     try:
-        with closing(running):
-            kept.extend(progress.counted(phase, running, len(targets)))
+        with closing(running), closing(progress.counted(phase, running, len(targets))) as results:
+            for result in results:
+                kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
         known = {result.host for result in kept}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.cli import as_typed, outputs, progress, renamed
 from nodetune.cli import options as cli_options
-from nodetune.facts import document
 from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
 
@@ -96,11 +96,10 @@ def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int
     """Audit saved facts."""
     rules, saved = Rules(max_age, named=reach.inventory is not None), Saved(path, reach.inventory, reach.limit)
     judged = auditor.audit_files(saved, choice, rules)
-    if saved.is_folder:
-        judged = progress.counted(
-            "audit", judged, len(document.files(path) if saved.targets is None else saved.targets)
-        )
-    return auditor.by_name(judged)
+    if not saved.is_folder:
+        return auditor.by_name(judged)
+    with closing(progress.counted("audit", judged, sum(map(len, saved.files())))) as results:
+        return auditor.by_name(results)
 
 
 def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
