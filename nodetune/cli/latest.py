@@ -20,6 +20,7 @@ def keep(command: str, asked: str, **summary: Any) -> None:
     """Record what a command came to, instead of the last time. `asked`: its options. Where nothing can be written: nothing."""
     told = {"schema": SCHEMA, "command": command, "time": int(time.time()), "asked": asked[:LONGEST], **summary}
     with suppress(OSError, RuntimeError):  # a home that is read-only, or none
+        told["folder"] = str(Path.cwd())
         path = _path(command)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         atomic_file.write(path, json.dumps(told) + "\n")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import calendar
+import shlex
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import SEVERITIES

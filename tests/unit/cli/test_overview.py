@@ -127,6 +127,15 @@ def test_an_audit_of_yesterday_is_done_again():
     assert shown()["next"] == "nodetune audit -i prod"
 
 
+def test_the_next_command_works_from_another_folder(tmp_path, monkeypatch):
+    (tmp_path / "my site").mkdir()
+    monkeypatch.chdir(tmp_path / "my site")
+    latest.keep("audit", "-i hosts.yml", **AUDIT, fixable=True)
+    assert shown()["next"] == "nodetune plan -i hosts.yml"
+    monkeypatch.chdir(tmp_path)
+    assert shown()["next"] == f"cd '{tmp_path}/my site' && nodetune plan -i hosts.yml"
+
+
 def test_audits_of_a_part_and_of_examples_are_not_recorded(facts, records):
     nodetune("audit", "--facts", facts, "-s", "memory")
     nodetune("audit", "--facts", MACHINE)
