@@ -137,9 +137,10 @@ def _proposed(audit: Known, verify: Known, guard: Known, run: Run | None, now: f
 
 
 def _typed(command: str, about: Known) -> str:
-    return " ".join(
-        part for part in ("nodetune", command, text.plain(about.get("asked") or "", latest.LONGEST)) if part
-    )
+    """Return a command with the options of the last time, for the folder in which they were given."""
+    asked, folder = (text.plain(about.get(name) or "", latest.LONGEST) for name in ("asked", "folder"))
+    there = f"cd {shlex.quote(folder)} && " if asked and folder and folder != str(Path.cwd()) else ""
+    return f"{there}nodetune {command} {asked}".rstrip()
 
 
 def print_overview(say: Callable[[str], None]) -> bool:
