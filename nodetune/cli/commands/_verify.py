@@ -56,7 +56,7 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
         else:
             propose = not (own or options["save_baseline"])
             verify.print_verify(stream, proofs, wanted, asked, propose)
-    if not (wanted.only or wanted.gpus):
+    if not (wanted.only or wanted.gpus or any(each.state == "interrupted" for each in proofs)):
         lost = sum(each.state != "ok" for each in proofs)
         short = sum(bool(each.short) for each in proofs)
         latest.keep("verify", f"{asked} {shlex.join(wanted.words)}".strip(), hosts=len(proofs), lost=lost, short=short)

@@ -182,9 +182,11 @@ def command(
 
 
 def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:
-    """Keep what the overview says about this audit."""
+    """Keep what the overview says about this audit, unless it was interrupted."""
     from nodetune.cli import latest
 
+    if any(result.state == "interrupted" for result in results):
+        return
     failing = [(found, result.host) for result in results for found in result.failing()]
     worst = max(failing, key=lambda each: SEVERITIES.index(each[0].severity), default=None)
     latest.keep(
