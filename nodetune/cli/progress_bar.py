@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 
 from rich import progress
@@ -11,6 +12,11 @@ from rich.text import Text
 
 from nodetune.cli.progress import Progress, counts
 from nodetune.foundation import parallel, text
+
+DELAY = 1.0
+"""Seconds for which nothing is shown: most audits of one host are over then."""
+
+WAITING, SHOWN, OVER = "waiting", "shown", "over"
 
 EARLY = 2.0
 """Seconds before which nothing is known of the time that is left."""
@@ -33,13 +39,16 @@ class Bar:
             redirect_stdout=False,
             expand=True,
         )
-        self._started = False
+        self._lock = threading.Lock()
+        self._state = WAITING
+        self._timer = threading.Timer(DELAY, self._show)
+        self._timer.daemon = True
 
     def started(self, run: Progress) -> None:
         whole = run.stages or run.hosts
         self._task = self._bar.add_task(run.phase, total=whole, counts=counts(run), now="", run=run)
-        if parallel.processes(run.hosts) == 1:  # the bar is a thread, and a process with threads must not fork
-            self._show()
+        if parallel.processes(run.hosts) == 1:  # a process with threads must not fork: else the first host begins it
+            self._timer.start()
 
     def stage(self, run: Progress, name: str, hosts: int) -> None:
         self._print(run, f"{name}: {text.count(hosts, 'host')}")
@@ -55,15 +64,21 @@ class Bar:
             self._draw(run, completed=len(run.outcomes))
 
     def finished(self, _run: Progress) -> None:
-        self._bar.stop()
+        self._timer.cancel()
+        with self._lock:
+            if self._state == SHOWN:
+                self._bar.stop()
+            self._state = OVER
 
     def _show(self) -> None:
-        if not self._started:
-            self._started = True
-            self._bar.start()
+        with self._lock:
+            if self._state == WAITING:
+                self._state = SHOWN
+                self._bar.start()
 
     def _draw(self, run: Progress, **changes: object) -> None:
-        self._show()
+        if run.elapsed >= DELAY:
+            self._show()
         self._bar.update(self._task, counts=counts(run), **changes)  # type: ignore[arg-type]
 
     def _print(self, run: Progress, line: str) -> None:

@@ -71,7 +71,8 @@ def test_where_nobody_looks_nothing_is_shown(folder, words):
 @pytest.mark.parametrize(("words", "drawn"), [([], True), (["--progress", "none"], False)])
 def test_a_terminal_shows_how_many_hosts_are_done(folder, words, drawn):
     ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "nodetune", "audit", "--facts", str(folder), "-o", os.devnull, *words]
+    at_once = "from nodetune.cli import main, progress_bar; progress_bar.DELAY = 0; main.main()"
+    command = [sys.executable, "-c", at_once, "audit", "--facts", str(folder), "-o", os.devnull, *words]
     variables = {**os.environ, "PYTHONPATH": SOURCE, "TERM": "xterm", "COLUMNS": "100"}
     with subprocess.Popen(command, env=variables, stderr=theirs, stdin=subprocess.DEVNULL) as run:
         os.close(theirs)
