@@ -20,6 +20,12 @@ def own_cache(tmp_path_factory):
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("config"))
 
 
+@pytest.fixture(autouse=True, scope="session")
+def own_state(tmp_path_factory):
+    """What tests do is not the last audit of the user's."""
+    os.environ["XDG_STATE_HOME"] = str(tmp_path_factory.mktemp("state"))
+
+
 @pytest.fixture
 def full_disk(tmp_path):
     """Runs nodetune in a folder on a disk of a given size: (how it ended, the files that are left there)."""

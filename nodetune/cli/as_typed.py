@@ -41,6 +41,12 @@ def judged(profiles: Iterable[str] = (), site: Iterable[Path] = ()) -> str:
     return shlex.join(_judged(profiles, site))
 
 
+def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> str:
+    """Return the options that select checks, quoted for a shell."""
+    given = (("-s", select), ("--ignore", ignore))
+    return shlex.join(word for option, names in given for name in names for word in (option, name))
+
+
 def _judged(profiles: Iterable[str], site: Iterable[Path]) -> list[str]:
     chosen = [word for name in profiles for word in ("-p", name)]
     return [*chosen, *(word for file in site for word in ("--site", str(file)))]

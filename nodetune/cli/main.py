@@ -6,14 +6,15 @@ import gc
 import io
 import os
 import sys
+from collections.abc import Sequence
 from importlib import import_module
 from pathlib import Path
 
 import click
 
 from nodetune import __version__
-from nodetune.cli import renamed
-from nodetune.foundation import UserError, text
+from nodetune.cli import groups, renamed
+from nodetune.foundation import UserError
 
 COMMANDS = Path(__file__).parent / "commands"
 USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
@@ -22,7 +23,7 @@ COLLECTED = 50_000, 20, 100
 """Thresholds of the garbage collector. Facts are trees without cycles, hundreds for each of thousands of hosts."""
 
 
-class Lazy(click.Group):
+class Lazy(groups.Group):
     """A group that finds commands by file name and imports them when used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
@@ -36,16 +37,17 @@ class Lazy(click.Group):
         command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
         return command
 
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raise click.UsageError with the names that may be meant."""
-        word = args[0]
-        if not word.startswith("-") and word not in (*renamed.COMMANDS, *self.list_commands(ctx)):
-            close = text.alike(word, self.list_commands(ctx), 2)
-            hint = f"did you mean {' or '.join(close)}?" if close else "list them with: nodetune --help"
-            raise click.UsageError(f"no command is called {word!r}: {hint}", ctx)
-        return super().resolve_command(ctx, args)
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Show the overview where no command is given and something is recorded; else the help."""
+        if not args and not ctx.resilient_parsing:
+            from nodetune.cli import overview
+
+            if overview.print_overview(click.echo):
+                ctx.exit()
+        return super().parse_args(ctx, args)
+
+    def names(self, ctx: click.Context) -> Sequence[str]:
+        return [*renamed.COMMANDS, *self.list_commands(ctx)]
 
     def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
         """Return the command that was called `old`."""

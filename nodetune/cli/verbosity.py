@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -49,9 +48,8 @@ def is_verbose() -> bool:
     return _state.verbose
 
 
-def shows_progress() -> bool:
-    """Tell whether a person sees each step, in place on a terminal or as lines."""
-    return _state.verbose or (sys.stderr.isatty() and not _state.quiet)
+def is_quiet() -> bool:
+    return _state.quiet
 
 
 def note(text: str) -> None:
@@ -64,17 +62,3 @@ def detail(text: str) -> None:
     """Say what only -v wants, with the time since the start."""
     if _state.verbose:
         click.echo(f"{time.monotonic() - _state.began:6.1f} s  {plain_text.plain(text)}", err=True)
-
-
-def step(text: str) -> None:
-    """Show what happens now: in place of what happened before, or with -v on a line of its own."""
-    if _state.verbose:
-        detail(text)
-    elif shows_progress():
-        click.echo(f"\r\033[K{plain_text.plain(text, 100)}", nl=False, err=True)
-
-
-def clear() -> None:
-    """Take the last step off the terminal."""
-    if shows_progress() and not _state.verbose:
-        click.echo("\r\033[K", nl=False, err=True)

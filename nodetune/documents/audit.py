@@ -13,6 +13,7 @@ from nodetune.api.model import Finding, Fix, FleetFinding, HostResult, fix_of
 from nodetune.audit import fleet
 from nodetune.audit.summary import summarise
 from nodetune.remediation import plan as planning
+from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.plan import HostPlan
 
 AUDIT_SCHEMA = "nodetune.audit/1"
@@ -109,10 +110,16 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
             for host, found, why in planning.steps(plans)
         ],
         "work": [
-            {"hosts": hosts, "groups": [{**change.data(), "notes": list(change.notes)} for change in changes]}
+            {"hosts": hosts, "groups": groups}
             for changes, hosts in planning.alike(plans)
+            if (groups := [_group(change) for change in changes if change.busy])
         ],
     }
+
+
+def _group(planned: PlannedChange) -> dict[str, Any]:
+    """Return a group of changes without those that stand already."""
+    return {**planned.data(), "changes": [dict(change) for change in planned.busy], "notes": list(planned.notes)}
 
 
 def _files(host: HostPlan, found: Finding, left_out: str) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -11,6 +12,7 @@ from typing import TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
+from nodetune.foundation import paths, text
 from nodetune.hosts.target import Target, Vault
 
 MISSED = 2
@@ -22,7 +24,11 @@ GRACE_SECONDS = 120
 AHEAD_SECONDS = 300
 """Clocks that differ by less are no fault of a collection."""
 
-_UNITS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+OLD_SECONDS = 7200
+"""Older facts are reported with their age."""
+
+BUNDLED = paths.bundled("facts/recorded")
+"""Examples: they are of no host whose state of today matters."""
 
 
 @dataclass(frozen=True)
@@ -49,14 +55,24 @@ class Rules:
         return self.aged(replace(facts, host=host) if strict else facts, path)
 
     def aged(self, facts: HostFacts, path: Path) -> HostResult:
-        """Return the facts of a host, unless they are too old."""
+        """Return the facts of a host, unless they are too old. The message says how old they are if that matters."""
         state, message = self._age(facts.about, path)
-        return HostResult(facts.host, state, message, facts=None if message else facts)
+        if state != "ok":
+            return HostResult(facts.host, state, message)
+        return HostResult(facts.host, "ok", "" if path.parent == BUNDLED else self._old(facts.about), facts=facts)
+
+    def _old(self, about: Mapping[str, object]) -> str:
+        """Return when facts were collected that are not those of now."""
+        collected = about.get("time")
+        if not _is_number(collected) or self.now - collected < OLD_SECONDS:
+            return ""
+        day = datetime.datetime.fromtimestamp(collected, datetime.timezone.utc).date().isoformat()
+        return f"facts collected {text.span(self.now - collected)} ago, on {day}"
 
     def age(self, facts: HostFacts) -> str:
         """How old facts are that have passed."""
         collected = facts.about.get("time")
-        return _span(max(0, self.now - collected)) if _is_number(collected) else "some time"
+        return text.span(max(0, self.now - collected)) if _is_number(collected) else "some time"
 
     def _age(self, about: Mapping[str, object], path: Path) -> tuple[str, str]:
         """Return a state, and why it is not ok."""
@@ -71,24 +87,19 @@ class Rules:
             return "bad facts", f"{path}: does not say when it was collected"
         age = self.now - collected
         if age < -AHEAD_SECONDS:
-            return "clock wrong", f"collected {_span(-age)} from now, by the host's clock: set that, or this machine's"
+            return (
+                "clock wrong",
+                f"collected {text.span(-age)} from now, by the host's clock: set that, or this machine's",
+            )
         if age > oldest:
-            wanted = f"wanted at most {_span(oldest)}"
-            return "stale", f"collected {_span(age)} ago, {wanted}: does nodetune-pull.timer run there?"
+            wanted = f"wanted at most {text.span(oldest)}"
+            return "stale", f"collected {text.span(age)} ago, {wanted}: does nodetune-pull.timer run there?"
         return "ok", ""
 
 
 def _is_number(given: object) -> TypeGuard[float]:
     """Of seconds; a host may say anything, numbers that no float holds too."""
     return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < 1 << 50
-
-
-def _span(seconds: float) -> str:
-    """Format a time in its largest unit of which there are at least two, so that equal hosts read alike."""
-    for name, length in _UNITS:
-        if seconds >= 2 * length:
-            return f"{int(seconds // length)} {name}"
-    return f"{int(seconds)} s"
 
 
 def whose(found: Iterable[Path], hosts: Iterable[str] | None) -> tuple[dict[str, Path], list[str]]:

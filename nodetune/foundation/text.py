@@ -156,6 +156,17 @@ def alike(word: str, words: Iterable[str], most: int = 3, least: float = 0.6) ->
     return get_close_matches(word, list(words), most, least)
 
 
+_SPANS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
+
+
+def span(seconds: float) -> str:
+    """Format a time in its largest unit of which there are at least two, so that equal ones read alike."""
+    for name, length in _SPANS:
+        if seconds >= 2 * length:
+            return f"{int(seconds // length)} {name}"
+    return f"{int(seconds)} s"
+
+
 def count(number: int, word: str) -> str:
     """Format a number with the thing that it counts."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

@@ -20,7 +20,8 @@ Write = Callable[[Sequence[HostResult], TextIO], None]
 class About:
     """What reports say along with the results: checks by id, options that select the hosts, threshold, other files.
 
-    `judged` are the options that select the profile and the site file, which `nodetune explain` takes too.
+    `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
+    those that select checks.
     """
 
     checks: Mapping[str, Check]
@@ -30,6 +31,7 @@ class About:
     measurements: tuple[Path, ...] = ()
     by_host: bool = False
     judged: str = ""
+    selected: str = ""
 
 
 def area(found: Finding, checks: Mapping[str, Check]) -> str:
@@ -41,7 +43,7 @@ def area(found: Finding, checks: Mapping[str, Check]) -> str:
 def _text(about: About) -> Write:
     from nodetune.report.text import audit
 
-    return partial(audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged)
+    return partial(audit.write, asked=about.asked, by_host=about.by_host, judged=about.judged, selected=about.selected)
 
 
 def _json(_about: About) -> Write:
@@ -55,7 +57,9 @@ def _html(about: About) -> Write:
 
     before = previous.read(about.previous) if about.previous else None
     measured = _measured(about.measurements) if about.measurements else None
-    return partial(page.write, checks=about.checks, asked=about.asked, before=before, measured=measured)
+    return partial(
+        page.write, checks=about.checks, asked=about.asked, before=before, measured=measured, judged=about.judged
+    )
 
 
 def _measured(files: tuple[Path, ...]) -> Measured:
@@ -73,7 +77,7 @@ def _junit(about: About) -> Write:
 def _markdown(about: About) -> Write:
     from nodetune.report import markdown
 
-    return partial(markdown.write, checks=about.checks, asked=about.asked)
+    return partial(markdown.write, checks=about.checks, asked=about.asked, judged=about.judged)
 
 
 def _prometheus(about: About) -> Write:

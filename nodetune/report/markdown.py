@@ -12,25 +12,35 @@ from typing import TextIO
 
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult, disruption_name
 from nodetune.audit import explain
-from nodetune.audit.summary import Summary, summarise
+from nodetune.audit.summary import Summary, parts_of, summarise
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.report.text.findings import Group, grouped
+from nodetune.report.text import host_names
+from nodetune.report.text.findings import Group, aged, grouped
 
 MOST_VARIANTS = 6
 LONGEST = 300
 MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 
 
-def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "") -> None:
-    """Write the worst first: a table of the findings, then each with its reason and the next command."""
+def write(
+    results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "", judged: str = ""
+) -> None:
+    """Write the worst first: a table of the findings, then each with its reason and the next command.
+
+    `asked` and `judged` are options for the proposed commands.
+    """
     kept: list[HostResult] = []
     stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
+    stream.writelines(f"\nBy {code(why)}: {code(nodeset.fold(hosts), 160)}\n" for why, hosts in aged(kept).items())
     groups = grouped(kept)
     if groups:
         stream.write("\n| severity | finding | what is wrong | hosts |\n| --- | --- | --- | --- |\n")
         stream.writelines(_row(group) for group in groups)
-    stream.writelines(_section(group, checks.get(group.check), asked) for group in groups)
+    parts = parts_of(found for result in kept for found in result.findings)
+    for group in groups:
+        following = _next(group.members[0][1], asked, judged, parts.get(group.check, ()))
+        stream.write(_section(group, checks.get(group.check), following))
     stream.write(_waived(grouped(kept, "waived")) + _unknown(kept) + _unreached(kept))
 
 
@@ -79,14 +89,13 @@ def _row(group: Group) -> str:
     return f"| {' | '.join(cells)} |\n"
 
 
-def _section(group: Group, check: Check | None, asked: str) -> str:
-    found = group.members[0][1]
+def _section(group: Group, check: Check | None, following: str) -> str:
     lines = [f"\n## {group.severity}: {code(group.check)}\n", f"{prose(group.title)}.\n"]
     lines += _variants(group)
     told = explain.explain(check).sections if check else {}
     if told.get("Why it matters"):
         lines += ["", f"**Why it matters.** {prose(told['Why it matters'])}"]
-    lines += ["", f"**Next.** {_next(found, asked)}"]
+    lines += ["", f"**Next.** {following}"]
     if told.get("Sources"):
         lines += ["", f"**Sources.** {prose(told['Sources'])}"]
     return "\n".join(lines) + "\n"
@@ -110,12 +119,13 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
     return f"- {code(nodeset.fold(hosts), 160)}: observed {code(observed)}{against}{because}"
 
 
-def _next(found: Finding, asked: str) -> str:
+def _next(found: Finding, asked: str, judged: str, parts: Iterable[str]) -> str:
+    """Return what to do about a finding, and about the `parts` that it reports too."""
     if found.fix:
-        words = ("nodetune plan", asked, f"-s {found.check}")
+        words = ("nodetune plan", asked, *(f"-s {each}" for each in (found.check, *parts)))
         return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {disruption_name(found.fix.disruption)})"
     manual = f"{prose(found.manual)} " if found.manual else ""
-    return f"{manual}{code(f'nodetune explain {found.check}')}"
+    return f"{manual}{code(f'nodetune explain {found.check} {judged}'.strip())}"
 
 
 def _waived(groups: Sequence[Group]) -> str:
@@ -141,12 +151,10 @@ def _unknown(results: Iterable[HostResult]) -> str:
 
 
 def _unreached(results: Sequence[HostResult]) -> str:
-    causes: dict[tuple[str, str], list[str]] = {}
-    for each in results:
-        if each.state != "ok":
-            causes.setdefault((each.state, each.message.removeprefix(f"{each.host}: ")), []).append(each.host)
+    lost = ((each.state, each.host, each.message) for each in results if each.state != "ok")
     rows = [
         f"- {code(nodeset.fold(hosts), 160)}: {code(state)}, {code(message)}\n"
-        for (state, message), hosts in causes.items()
+        for state, found in host_names.causes(lost).items()
+        for message, hosts in found
     ]
     return "".join(["\n## Not reached\n\n", *rows]) if rows else ""

@@ -215,11 +215,15 @@ def _stopped(seen: Mapping[str, Measurement]) -> str:
     return STOPPED if any(each.proof.state == "interrupted" for each in seen.values()) else ""
 
 
+def once(wanted: Wanted) -> float:
+    """Return how many seconds measuring a host once takes at most."""
+    return QUICK_SECONDS if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
+
+
 def duration(wanted: Wanted, batches: int) -> str:
     """Say how long measuring before and after will take, for a person who decides whether to wait."""
     quick = wanted.suite == "quick"
-    once = QUICK_SECONDS if quick else sum(remote.seconds_of(item) for item in wanted.items)
-    minutes = max(1, round(2 * wanted.runs * once / 60))
+    minutes = max(1, round(2 * wanted.runs * once(wanted) / 60))
     each = f" for each of {batches} batches" if batches > 1 else ""
     return (
         f"--verify measures the hosts {wanted.runs} times before and {wanted.runs} times after their changes"

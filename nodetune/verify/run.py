@@ -33,6 +33,9 @@ Tell = Callable[[str, str], None]
 """Hears (host, what it does) while it happens."""
 
 
+Done = Callable[[str, str, str], None]
+"""Hears (host, state, message) when a host has measured everything, or is not measured."""
+
 Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
 """What a host begins with, by its name, its facts (or why there are none) and whether it is measured even if busy."""
 
@@ -76,12 +79,19 @@ class HostVerification:
 
 
 class VerifyRun:
-    """One verify over hosts. `how` measures; `tell` hears the progress; `look` says who is to be measured."""
+    """One verify over hosts. `how` measures; `tell` and `done` hear the progress; `look` says who is to be measured."""
 
     def __init__(
-        self, wanted: Wanted, reach: ConnectionOptions, how: Measure, tell: Tell, look: Look | None = None
+        self,
+        wanted: Wanted,
+        reach: ConnectionOptions,
+        how: Measure,
+        tell: Tell,
+        look: Look | None = None,
+        done: Done | None = None,
     ) -> None:
-        self._wanted, self._reach, self._how, self._tell = wanted, reach, how, tell
+        self._wanted, self._reach, self._how, self._tell, self._done = wanted, reach, how, tell, done
+        self._last = False
         self._seen = look or reached
         self._proofs: dict[str, HostVerification] = {}
         self._targets: dict[str, Target] = {}
@@ -115,6 +125,7 @@ class VerifyRun:
             for target, facts, _ in run.collect(list(targets), FACTS, self._reach):
                 self._tell(target.name, "facts")
                 self._proofs[target.name] = self._seen(target.name, facts, even_if_busy)
+                self._end(target.name, lost=True)
         except KeyboardInterrupt:
             self._stop(target.name for target in targets if target.name not in self._proofs)
 
@@ -130,11 +141,14 @@ class VerifyRun:
 
     def _measure_all(self) -> None:
         alone, several = self._split()
-        for _ in range(self._wanted.runs):
+        for left in reversed(range(self._wanted.runs)):
+            self._last = not (left or several)
             if alone:
                 self._run({host: {"measurements": alone} for host in self._free})
+            self._last = not left
             if several:
                 self._run(_together(sorted(self._free), several))
+        self._last = False
 
     def _measure_again(self, verdicts: Sequence[Verdict]) -> list[Verdict]:
         short = [each for each in verdicts if each.status == SHORT]
@@ -173,6 +187,7 @@ class VerifyRun:
             if event.problem:
                 self._add(host, state=event.problem.state, message=event.problem.message)
             self._add(host, seconds=self._proofs[host].seconds + event.seconds)
+            self._end(host, lost=not self._last)
             return True
         if "record" in event:
             found = figures.of(host, event["record"])
@@ -201,6 +216,12 @@ class VerifyRun:
             notes=tuple(dict.fromkeys((*old.notes, *notes))),
             **changes,
         )
+
+    def _end(self, host: str, lost: bool) -> None:
+        """Say that a host is done; with `lost`, only if it is not measured any more."""
+        proof = self._proofs[host]
+        if self._done and not (lost and proof.state == "ok"):
+            self._done(host, proof.state, proof.message)
 
     def _stop(self, hosts: Iterable[str]) -> None:
         self._stopped = True

@@ -6,6 +6,7 @@ tests/machines.)
 
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -387,6 +388,7 @@ def test_a_dry_run_shows_what_would_be_installed_and_changes_nothing(room):
     assert "gpu[1-2]  debian-12-x86_64, 8 GPUs, driver 580.159.04 (open)" in done.output
     assert "nvidia-fabricmanager 580.159.04-1" in done.output
     assert "+++" in done.output
+    assert re.search(r"dry run: \d+ packages on 2 hosts\. Nothing was changed\.\n$", done.output)
     assert room.state("gpu1", "installed") is None
     assert not room.runs.exists()
 

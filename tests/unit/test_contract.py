@@ -265,7 +265,7 @@ def test_bundled_folders_are_found():
         assert paths.shared(name).is_dir()
 
 
-NOT_FOR_OTHERS = {"run"}
+NOT_FOR_OTHERS = {"run", "latest"}
 """Files of nodetune's own that only nodetune reads."""
 
 

@@ -1,4 +1,4 @@
-"""Share code between `apply` and `rollback`: preparation, progress and results."""
+"""Share code between `apply` and `rollback`: preparation and results."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import as_typed
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
-from nodetune.remediation.ansible import Event, OnEvent
+from nodetune.remediation.ansible import Event
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
@@ -82,14 +83,15 @@ def print_plan(stream: TextIO, work: Work) -> None:
     """Print the steps of this run as `nodetune plan` does, and the skipped ones."""
     from nodetune.report.text import plan
 
-    plan.print_plan(stream, work.doing, ending="", judged=work.judged)
+    command = f"nodetune audit {as_typed.text(work.reach)}"
+    plan.print_plan(stream, work.doing, ending="", judged=work.judged, command=command)
     text_apply.print_left(stream, work.skipped, len(work.plans) == 1)
 
 
 def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     """Run a dry run."""
-    with progress(len(work.busy)) as tell:
-        outcomes = rollout.dry_run(work.plans, work.targets, work.reach, tell)
+    with Progress("dry run", len(work.busy)) as shown:
+        outcomes = rollout.dry_run(work.plans, work.targets, work.reach, shown.heard)
     diffs, problems = text_apply.diffs_of(outcomes), text_apply.problems_of(outcomes)
     failed = text_apply.failures_of(outcomes)
     if output_format == "json":
@@ -134,8 +136,10 @@ def carry_out(
     """Apply the changes, record them and report."""
     code = NOT_REACHED
     try:
-        with progress(len(work.busy)) as tell:
-            rolling = rollout.Rollout(work.targets, work.choice, work.reach, apply_options, run, tell, before_after)
+        with Progress("apply", len(work.busy)) as shown:
+            rolling = rollout.Rollout(
+                work.targets, work.choice, work.reach, apply_options, run, shown.heard, before_after
+            )
             done = rolling.apply(work.plans)
         run.save("after", audit.audit(rolling.after()))
         run.save("outcomes", documents_apply.outcomes(done))
@@ -206,41 +210,6 @@ def confirm(question: str, yes: bool) -> None:
     if not yes and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(OK)
-
-
-class progress:  # noqa: N801  (used as a function: `with progress(5) as tell`)
-    """Shows on a terminal, or with -v, what happens on which host; silent elsewhere."""
-
-    def __init__(self, hosts: int) -> None:
-        self._hosts, self._ended, self._failed = hosts, set[str](), set[str]()
-        self._show = verbosity.shows_progress()
-
-    def __enter__(self) -> OnEvent:
-        return self._tell if self._show else silent
-
-    def __exit__(self, *_: object) -> None:
-        verbosity.clear()
-
-    def _tell(self, event: Event) -> None:
-        what = f"{event.task.lower()} {event.item}".strip()
-        if verbosity.is_verbose():
-            _detail(event, what)
-            return
-        if event.status in ("failed", "unreachable"):
-            self._failed.add(event.host)
-            verbosity.clear()
-            verbosity.note(f"{event.host}: {event.status}: {event.message}")
-        if event.task == "End" and event.status != "started":
-            self._ended.add(event.host)
-        failed = f", {len(self._failed)} failed" if self._failed else ""
-        verbosity.step(f"{len(self._ended)} of {self._hosts} hosts{failed}  {event.host}: {what}")
-
-
-def _detail(event: Event, what: str) -> None:
-    """Say with -v what happened in one step."""
-    changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""
-    seconds = "" if event.status == "started" else f" in {event.seconds:.1f} s"
-    verbosity.detail(f"{event.host}: {what}: {event.status}{changed}{seconds}{told}")
 
 
 def silent(_event: Event) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import as_typed, progress, verbosity
 from nodetune.cli.commands._apply import Work
 from nodetune.documents import verify
 from nodetune.remediation.batches import batches
@@ -24,14 +24,10 @@ def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
     def keep(when: str, proofs: Sequence[HostVerification]) -> None:
         run.save(f"{when}-verify", verify.document(proofs, wanted, asked))
 
-    return BeforeAfter(wanted, work.targets, work.reach, remote.measure, _tell, keep)
+    return BeforeAfter(wanted, work.targets, work.reach, remote.measure, progress.measuring, keep)
 
 
 def announce(wanted: Wanted, work: Work, options: ApplyOptions) -> None:
     """Say how long it will take, before anybody agrees to it."""
     parts = batches([each.host for each in work.busy], options.canary, options.batch)
     verbosity.note(verify_before_after.duration(wanted, len(parts)))
-
-
-def _tell(host: str, text: str) -> None:
-    verbosity.step(f"measuring {host}: {text}")

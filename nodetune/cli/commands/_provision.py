@@ -12,10 +12,11 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import as_typed, progress
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.config import site as site_files
 from nodetune.config.site_provision import Provision
 from nodetune.documents import apply as documents_apply
@@ -53,8 +54,8 @@ def lock(
         raise click.UsageError(f"--driver {driver} is not of branch {wanted.branch}, which {wanted.file} wants")
     old = locks.read(output) if output and output.exists() else {}
     targets = selected_hosts(reach)
-    with _apply.progress(len(targets)) as tell:
-        answers = resolve.ask(targets, reach, wanted, tell, driver or "")
+    with Progress("lock", len(targets)) as shown:
+        answers = resolve.ask(targets, reach, wanted, shown.heard, driver or "")
     gathered = resolve.gathered(answers)
     failed = [each for each in answers if each.problem]
     told = [f"{each.host}: {each.problem}" for each in failed]
@@ -96,7 +97,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
         baseline.check(given.site.baseline)
     looked = preflight.check(given)
     if output_format == "text":
-        text_provision.print_plan(stream, looked.decisions, looked.came)
+        text_provision.print_plan(stream, looked.decisions, looked.came, given.asked)
     if dry_run:
         return _dry_run(given, looked, chosen, stream, output_format)
     if looked.decisions:
@@ -191,27 +192,25 @@ def _carry_out(
     """Run the stages. Return the record, the exit code, and the hosts that stay drained with the reason."""
     hosts = sorted(target.name for target in given.targets)
     record = Record(run, hosts, upgrade.STAGES if upgrading else STAGES, given.typed, upgrading)
-    with _apply.progress(len(hosts)) as tell:
-        tools = Tools(remote.measure, tell, _hear)
+    counted = [stage for stage in STAGES if stage in chosen]
+    with Progress("provision", len(hosts), stages=0 if upgrading else len(counted), plays=False) as shown:
+        tools = Tools(remote.measure, shown.heard, progress.measuring)
         doing = Steps(given, looked, run, tools)
+
+        def say(stage: str, hosts: Sequence[str]) -> None:
+            shown.stage(stage, len(hosts))
+
         if upgrading:
             wanted = doing.measured(FEWEST)
             kept = upgrade.VerifyRecord(run, wanted, given.asked)
-            before_after = BeforeAfter(wanted, given.targets, given.reach, remote.measure, _hear, kept)
-            code = upgrade.Upgrade(doing, record, before_after, kept, _say).run(batching)
+            before_after = BeforeAfter(wanted, given.targets, given.reach, remote.measure, progress.measuring, kept)
+            code = upgrade.Upgrade(doing, record, before_after, kept, say).run(batching)
         else:
-            code = stages.provision(doing, record, chosen, _say, batching.drain)
+            code = stages.provision(doing, record, chosen, say, batching.drain)
+        for host in hosts:
+            broke = record.broke_at(host)
+            shown.done(host, f"{broke} failed" if broke else "ok")
     return record, max(code, NOT_REACHED if doing.operations.left_drained else OK), doing.operations.left_drained
-
-
-def _say(stage: str, hosts: Sequence[str]) -> None:
-    if verbosity.shows_progress():
-        verbosity.clear()
-        verbosity.note(f"{stage}: {nodeset.fold(hosts)}")
-
-
-def _hear(host: str, text: str) -> None:
-    verbosity.step(f"measuring {host}: {text}")
 
 
 # --dry-run
@@ -226,8 +225,8 @@ def _dry_run(
     if going and "packages" in chosen:
         variables = {host: {**each.variables(), "nodetune_guard": {}} for host, each in looked.decisions.items()}
         options = PlayOptions(given.reach.options, given.reach.forks, steps.PLAY_SECONDS, check=True)
-        with _apply.progress(len(going)) as tell:
-            outcomes = ansible.play("provision", going, variables, options, on_event=tell)
+        with Progress("dry run", len(going)) as shown:
+            outcomes = ansible.play("provision", going, variables, options, on_event=shown.heard)
     failed, diffs = text_apply.failures_of(outcomes), text_apply.diffs_of(outcomes)
     if output_format == "json":
         refused = {host: each.message for host, each in looked.came.items() if not each.ok and each.code != INCOMPLETE}
@@ -239,6 +238,8 @@ def _dry_run(
     else:
         text_apply.print_diffs(stream, diffs, len(given.targets) == 1)
         text_apply.print_problems(stream, {}, failed, len(given.targets) == 1)
-        text_provision.print_rest(stream, [stage for stage in STAGES[2:] if stage in chosen], given.site)
+        left = [stage for stage in STAGES[2:] if stage in chosen]
+        problems = len(failed) + sum(not each.ok for each in looked.came.values())
+        text_provision.print_rest(stream, left, given.site, looked.decisions, problems)
     lost = max((each.code for each in looked.came.values()), default=OK)
     return max(lost, NOT_REACHED if failed else OK)

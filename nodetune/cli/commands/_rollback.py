@@ -15,6 +15,7 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
 from nodetune.foundation import text
@@ -25,6 +26,7 @@ from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
 from nodetune.remediation.runs import standing
 from nodetune.report.text import apply
+from nodetune.report.text.lines import Lines, console
 
 Outcomes = Mapping[str, Outcome]
 
@@ -60,8 +62,8 @@ class Work:
         )
         code, undone = NOT_REACHED, list[str]()
         try:
-            with _apply.progress(len(self.targets)) as tell:
-                outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, tell)
+            with Progress("rollback", len(self.targets)) as shown:
+                outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, shown.heard)
             undone = [host for host, outcome in outcomes.items() if _whole(outcome)]
             code = _code({**outcomes, **self.gone})
         finally:
@@ -99,6 +101,8 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
     _announce(works)
     if dry_run:
         _list(stream, works)
+        told = f"dry run: {text.count(len(works), 'run')} would be rolled back on {text.plain(spec, 100)}"
+        Lines(console(stream)).line((f"{told}. Nothing was changed.", "bold"))
         return OK
     if not yes:
         _apply.need_terminal(yes)

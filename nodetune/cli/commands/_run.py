@@ -1,4 +1,4 @@
-"""What the commands that look at hosts share: the hosts, and progress on the terminal."""
+"""What the commands that look at hosts share: the hosts, and their results as they come."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor, run
 from nodetune.audit.selection import Selection
-from nodetune.cli import verbosity
+from nodetune.cli import progress
 from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
 from nodetune.hosts.target import ConnectionOptions, Target
@@ -21,7 +21,7 @@ from nodetune.hosts.target import ConnectionOptions, Target
 def audited(reach: ConnectionOptions, choice: Selection, cache: FactCache | None) -> list[HostResult]:
     """Audit hosts with progress. After Ctrl-C: what is known so far."""
     targets = selected_hosts(reach)
-    found = _taken(run.audit_hosts(targets, choice, reach, cache), targets)
+    found = _taken("audit", run.audit_hosts(targets, choice, reach, cache), targets)
     _tell_kept([each for each in found if each.state == "ok" and each.message], len(found))
     return found
 
@@ -36,34 +36,26 @@ def probed(reach: ConnectionOptions, choice: Selection, each: Callable[[HostResu
     """Return what `each` makes of the facts of every host, in the order of their names. Show progress."""
     targets = selected_hosts(reach)
     with closing(run.probe_hosts(targets, choice, reach)) as running:
-        return _taken((each(result) for result in running), targets)
+        return _taken("facts", (each(result) for result in running), targets)
 
 
 def with_facts(targets: list[Target], choice: Selection, reach: ConnectionOptions) -> list[HostResult]:
     """Audit hosts with progress; each result holds the facts that it was judged by."""
-    return _taken(run.audit_keeping_facts(targets, choice, reach), targets)
+    return _taken("audit", run.audit_keeping_facts(targets, choice, reach), targets)
 
 
-def _taken(running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
-    """Take results as they come, counting on the terminal. Ctrl-C ends the run: what did not come is named as such."""
+def _taken(phase: str, running: Generator[HostResult, None, None], targets: Sequence[Target]) -> list[HostResult]:
+    """Take results as they come, with progress. Ctrl-C ends the run: what did not come is named as such."""
     kept: list[HostResult] = []
-    failed = 0
     try:
-        for result in running:
-            kept.append(result)
-            failed += result.state != "ok"
-            if verbosity.is_verbose():
-                _detail(result)
-            elif len(targets) > 1:
-                verbosity.step(f"{len(kept)} of {len(targets)} hosts{f', {failed} not reached' if failed else ''}")
+        with closing(running), closing(progress.counted(phase, running, len(targets))) as results:
+            for result in results:
+                kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
     except KeyboardInterrupt:
         click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
         known = {result.host for result in kept}
         left = (target.name for target in targets if target.name not in known)
         kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
-    finally:
-        running.close()
-        verbosity.clear()
     return auditor.by_name(kept)
 
 
@@ -72,12 +64,6 @@ def _tell_kept(kept: Sequence[HostResult], of: int) -> None:
     if kept:
         who = f"{kept[0].host} was" if of == 1 else f"{len(kept)} of {of} hosts were"
         click.echo(f"{who} not probed again: {kept[0].message} (from --cache; limit the age with --max-age)", err=True)
-
-
-def _detail(result: HostResult) -> None:
-    """Say with -v how a host answered, and how long that took."""
-    told = f": {result.message}" if result.message else ""
-    verbosity.detail(f"{result.host}: {result.state} in {result.seconds:.1f} s{told}")
 
 
 WAY = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")

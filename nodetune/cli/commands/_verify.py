@@ -8,8 +8,7 @@ import os
 import re
 import shlex
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,21 +16,22 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed, outputs, verbosity
+from nodetune.cli import as_typed, latest, outputs
 from nodetune.cli import options as cli_options
 from nodetune.cli.connections import selected_hosts
+from nodetune.cli.progress import Progress
 from nodetune.documents import audit
 from nodetune.documents import verify as documents_verify
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
-from nodetune.verify import baseline, remote, run, slurm
+from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import compare as comparing
 from nodetune.verify.catalogue import of_scope
 from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.model import Figure
-from nodetune.verify.run import HostVerification, Tell
+from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import Wanted
 
 ROOM = 1 << 20
@@ -47,8 +47,8 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     reach = cli_options.reach(options)
     targets = selected_hosts(reach)
     asked = shlex.join([*as_typed.words(reach), *_judged(options)])
-    with progress(len(targets)) as tell:
-        proofs = _run_with(wanted, reach, tell).prove(targets, own, options["allow_busy"])
+    with Progress("verify", len(targets), before_after.once(wanted) * wanted.runs) as shown:
+        proofs = _run_with(wanted, reach, shown).prove(targets, own, options["allow_busy"])
     saved = _save(options["save_baseline"], proofs) if options["save_baseline"] else True
     with outputs.writing(output) as stream:
         if output_format == "json":
@@ -56,15 +56,19 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
         else:
             propose = not (own or options["save_baseline"])
             verify.print_verify(stream, proofs, wanted, asked, propose)
+    if not (wanted.only or wanted.gpus or any(each.state == "interrupted" for each in proofs)):
+        lost = sum(each.state != "ok" for each in proofs)
+        short = sum(bool(each.short) for each in proofs)
+        latest.keep("verify", f"{asked} {shlex.join(wanted.words)}".strip(), hosts=len(proofs), lost=lost, short=short)
     return run.exit_code(proofs) or (OK if saved else INCOMPLETE)
 
 
-def _run_with(wanted: Wanted, reach: ConnectionOptions, tell: Tell) -> run.VerifyRun:
+def _run_with(wanted: Wanted, reach: ConnectionOptions, shown: Progress) -> run.VerifyRun:
     """Choose how measurements are started. With srun, facts still come over SSH where hosts allow it."""
     if reach.transport == "slurm":
         over_ssh = replace(reach, transport="auto")
-        return run.VerifyRun(wanted, over_ssh, slurm.measure, tell, run.reached_or_not)
-    return run.VerifyRun(wanted, reach, remote.measure, tell, run.reached)
+        return run.VerifyRun(wanted, over_ssh, slurm.measure, shown.step, run.reached_or_not, shown.done)
+    return run.VerifyRun(wanted, reach, remote.measure, shown.step, run.reached, shown.done)
 
 
 def _judged(options: dict[str, Any]) -> list[str]:
@@ -166,16 +170,3 @@ def report_changes(before: list[Figure], after: list[Figure], output_format: str
     if any(each.status == comparing.WORSE for each in changes):
         return TOO_SLOW
     return OK if any(each.status != comparing.UNSURE for each in changes) else INCOMPLETE
-
-
-@contextmanager
-def progress(hosts: int) -> Iterator[Tell]:
-    """Show what is being measured."""
-
-    def tell(host: str, text: str) -> None:
-        verbosity.step(text if hosts == 1 else f"{host}  {text}")
-
-    try:
-        yield tell
-    finally:
-        verbosity.clear()

@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nodetune import report
-from nodetune.api.model import HostResult
+from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, renamed, verbosity
+from nodetune.cli import as_typed, outputs, progress, renamed, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.facts.saved import Rules, Saved
+from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
 
 CACHE_MINUTES = 60
@@ -94,8 +95,12 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
 def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
     """Audit saved facts."""
     rules = Rules(max_age, named=reach.inventory is not None)
-    found = auditor.audit_files(Saved(path, reach.inventory, reach.limit, reach.vault), choice, rules)
-    return auditor.by_name(each for each in found if reach.wants(each.host))
+    saved = Saved(path, reach.inventory, reach.limit, reach.vault)
+    judged = (each for each in auditor.audit_files(saved, choice, rules) if reach.wants(each.host))
+    if not saved.is_folder:
+        return auditor.by_name(judged)
+    with closing(progress.counted("audit", judged, sum(map(len, saved.files())))) as results:
+        return auditor.by_name(results)
 
 
 def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
@@ -128,6 +133,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @cli_options.previous
 @cli_options.measurements
 @cli_options.output
+@progress.option
 def command(
     facts_path: Path | None,
     group_by: str,
@@ -160,7 +166,8 @@ def command(
     asked = as_typed.text(reach, facts_path, choice.profiles, site)
     known = {check.id: check for check in choice.judged()}
     judged = as_typed.judged(choice.profiles, site)
-    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged)
+    selected = as_typed.selected(choice.select, choice.ignore)
+    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
     found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
@@ -170,7 +177,30 @@ def command(
         write(results, stream)
         if output:
             verbosity.note(_count(summary, results))
+    if not (selected or (facts_path and facts_path.parent == BUNDLED)):
+        _record(asked, judged, summary, results)
     return exit_code(summary, fail_on)
+
+
+def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:
+    """Keep what the overview says about this audit, unless it was interrupted."""
+    from nodetune.cli import latest
+
+    if any(result.state == "interrupted" for result in results):
+        return
+    failing = [(found, result.host) for result in results for found in result.failing()]
+    worst = max(failing, key=lambda each: SEVERITIES.index(each[0].severity), default=None)
+    latest.keep(
+        "audit",
+        asked,
+        hosts=summary.hosts,
+        lost=summary.hosts - summary.reached,
+        failing=summary.failing,
+        fixable=any(found.fix for found, _ in failing),
+        worst=worst[0].check if worst else "",
+        worst_host=worst[1] if worst else "",
+        judged=judged,
+    )
 
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -10,11 +11,12 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, progress, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import verbosity
 from nodetune.cli.commands import _run
 from nodetune.facts import document
 from nodetune.foundation import atomic_file, text
+from nodetune.report.text import host_names
 
 
 def _folder(_context: click.Context, _parameter: click.Parameter, output: Path | None) -> Path | None:
@@ -37,20 +39,30 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
     help="Folder to write, with one file per host. Default: standard output.",
 )
 @click.option("--anonymous", is_flag=True, help="Omit serial numbers, UUIDs, addresses and host names.")
+@progress.option
 def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect facts of hosts for `nodetune audit --facts`."""
+    site = options["site"]
     reach = cli_options.reach(options)
     choice = cli_options.choice(**options)
     saved = Saved(output, anonymous)
     results = _run.probed(reach, choice, saved.take)
     for result in results:
-        if result.state != "ok":
-            click.echo(f"{result.host}: {result.state}: {result.message}", err=True)
-        elif result.facts:
+        if result.facts:
             click.echo(document.dump(result.facts), nl=False)
+    _tell_lost(results, as_typed.text(reach, None, choice.profiles, site))
     if output:
         verbosity.note(f"{text.count(len(saved.names), 'fact file')} in {output}")
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE
+
+
+def _tell_lost(results: Iterable[HostResult], asked: str) -> None:
+    """Say which hosts were not reached and why, those with one reason on one line."""
+    lost = ((each.state, each.host, each.message) for each in results if each.state != "ok")
+    for state, found in host_names.causes(lost).items():
+        for why, hosts in found:
+            again = f": nodetune facts {asked} {host_names.ACCEPT}" if why == host_names.KEYS else ""
+            click.echo(f"{host_names.fold(hosts)}: {state}: {why}{again}", err=True)
 
 
 class Saved:

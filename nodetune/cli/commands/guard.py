@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from nodetune.cli import groups
+
 COMMANDS = Path(__file__).parent / "_guard"
 
 
-class Lazy(click.Group):
+class Lazy(groups.Group):
     """A group that finds its commands by file name and imports one when it is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002

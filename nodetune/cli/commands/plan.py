@@ -11,7 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, outputs, verbosity
+from nodetune.cli import as_typed, outputs, progress, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -32,6 +32,7 @@ from nodetune.remediation.plan import PlanSelection
 )
 @cli_options.output_format
 @cli_options.output
+@progress.option
 def command(
     facts_path: Path | None, files: bool, export: Path | None, output_format: str, output: Path | None, **options: Any
 ) -> int:
@@ -52,7 +53,9 @@ def command(
         else:
             from nodetune.report.text import plan
 
-            plan.print_plan(stream, plans, files=files, judged=as_typed.judged(choice.profiles, options["site"]))
+            asked = as_typed.text(reach, facts_path, choice.profiles, options["site"])
+            judged = as_typed.judged(choice.profiles, options["site"])
+            plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 

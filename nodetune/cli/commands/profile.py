@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nodetune.api import predicates
-from nodetune.cli import completion
+from nodetune.cli import completion, groups
 from nodetune.config import profile, site_schema
 from nodetune.config import site as site_files
 from nodetune.foundation import text
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 USAGE = 2
 
 
-@click.group("profile")
+@click.group("profile", cls=groups.Group)
 def command() -> None:
     """Show and validate profiles."""
 

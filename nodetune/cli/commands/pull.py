@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from nodetune.cli import groups
 from nodetune.cli import options as cli_options
 from nodetune.foundation import atomic_file
 from nodetune.pull import collector
@@ -16,7 +17,7 @@ from nodetune.pull import collector
 SCHEMA = "nodetune.pull-bundle/1"
 
 
-@click.group("pull")
+@click.group("pull", cls=groups.Group)
 def command() -> None:
     """Let nodes collect their own facts, without logins."""
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import completion, options, settings
+from nodetune.cli import completion, groups, options, settings
 from nodetune.remediation import runs
 
 
-@click.group("runs", invoke_without_command=True)
+@click.group("runs", cls=groups.Group, invoke_without_command=True)
 @options.runs_folder
 @click.option(
     "-n", "--last", type=click.IntRange(1), default=20, show_default=True, help="Number of runs to list, newest first."

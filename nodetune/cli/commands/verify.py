@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed
+from nodetune.cli import progress, renamed
 from nodetune.verify import suites
 
 
@@ -80,6 +80,7 @@ from nodetune.verify import suites
 )
 @cli_options.output_format
 @cli_options.output
+@progress.option
 def command(compare: tuple[Path, Path] | None, output_format: str, output: Path | None, **options: Any) -> int:
     """Measure hosts and find those that are too slow.
 

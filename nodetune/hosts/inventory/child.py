@@ -1,7 +1,8 @@
 """Read an inventory with Ansible's own classes and print it as JSON: a program of its own, started by programs.py.
 
-Usage: python3 child.py PATH [PROGRAM …], absolute paths; no other program of the inventory than these is run. It imports nothing of nodetune: Ansible is all that it has to load. Each line of its
-answer is one JSON object: `reading` names the source that is read next, and the last line has the hosts or an error.
+Usage: python3 child.py PATH [PROGRAM …], absolute paths; no other program of the inventory than these is run. It imports
+nothing of nodetune: Ansible is all that it has to load. Each line of its answer is one JSON object: `reading` names the
+source that is read next, and the last line has the hosts or an error.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ OPTIONS = (("connection", "ssh", SSH_OPTIONS), ("become", "sudo", ("become_user"
 
 SECRETS = "NODETUNE_VAULT_SECRETS"  # names the pipe with what opens the vault, besides Ansible's own settings
 YAML = (".yml", ".yaml", ".json")
-NOT_OURS = ("ansible_facts", "ansible_version", "ansible_playbook_python", "ansible_config_file")
+OURS = ("ansible_connection", "ansible_python_interpreter", "ansible_become", "ansible_become_method")
 
 CHANGEABLE = re.compile(r"\{[{%#]|\$")
 """A template, or a variable of the environment in a path: what it means may change while no file does."""
@@ -47,10 +48,6 @@ PLUGIN_SETTINGS = (
     "INVENTORY_ENABLED",
     "VARIABLE_PLUGINS_ENABLED",
 )
-
-
-class VariableError(Exception):
-    """A variable of a host that has no value."""
 
 
 class SourceError(Exception):
@@ -222,6 +219,7 @@ class Hosts:
         connection_loader.get("ssh", class_only=True)  # this is what makes Ansible read a plugin's options
         become_loader.get("sudo", class_only=True)
         self._config, self._become = constants.config, bool(constants.DEFAULT_BECOME)
+        self._names = {*OURS, *_variables_of_options(constants.config)}
         self._loader = loader
         self._variables = VariableManager(loader=loader, inventory=manager)
         HostVars(inventory=manager, variable_manager=self._variables, loader=loader)
@@ -245,7 +243,7 @@ class Hosts:
             "address": options["host"] or str(host.name),
             "port": int(options["port"]) if options["port"] else None,
             "user": options["remote_user"],
-            "key_file": _home(options["private_key_file"]),
+            "key_file": os.path.expanduser(options["private_key_file"] or "") or None,  # noqa: PTH111
             "password": options["password"],
             "connection": str(given.get("ansible_connection") or "ssh").rpartition(".")[2],
             "ssh_args": [word for text in ssh_args for word in shlex.split(text or "")],
@@ -257,12 +255,12 @@ class Hosts:
         }
 
     def _given(self, host: Any) -> dict[str, Any]:
-        """Return a host's variables for Ansible itself, templated."""
+        """Return the variables that say how a host is reached, templated. What others lack is not ours to judge."""
         from ansible.template import Templar
 
         raw = self._variables.get_vars(host=host)
         templar = Templar(loader=self._loader, variables=raw)
-        names = [name for name in raw if name.startswith("ansible_") and name not in NOT_OURS]
+        names = [name for name in raw if name in self._names]
         given = {name: _templated(templar, name, raw[name]) for name in names}
         self.are_fixed = self.are_fixed and not any(CHANGEABLE.search(str(raw[name])) for name in names)
         return {**given, "inventory_hostname": host.name}
@@ -276,16 +274,18 @@ class Hosts:
                 yield name, None if origin == "default" or value in (None, "") else f"{value}"
 
 
+def _variables_of_options(config: Any) -> Iterator[str]:
+    for kind, plugin, names in OPTIONS:
+        known = config.get_configuration_definitions(kind, plugin)
+        yield from (variable["name"] for name in names for variable in known[name].get("vars") or ())
+
+
 def _templated(templar: Any, name: str, value: Any) -> Any:
     try:
         str(value)  # before ansible-core 2.19, only this decrypts
         return templar.template(value)
     except Exception as problem:
-        raise VariableError(f"{name}: {text_of(problem)}") from problem
-
-
-def _home(path: str | None) -> str | None:
-    return str(Path(path).expanduser()) if path else None
+        raise ValueError(f"{name}: {text_of(problem)}") from problem
 
 
 def _is_true(value: Any) -> bool:

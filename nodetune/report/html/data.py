@@ -37,12 +37,16 @@ class Compact:
         self._ids, self._texts, self._findings, self._judged, self._skipped = (Pool() for _ in range(5))
         self._titles: dict[str, str] = {}
         self._manual: dict[str, str] = {}
+        self._parts: dict[str, dict[str, None]] = {}
         self._hosts: list[list[Any]] = []
 
     def add(self, result: HostResult) -> None:
         """Add one host."""
         text = self._texts.number
         told = [self._told(found) for found in result.findings if found.status in TOLD and not found.part_of]
+        for found in result.findings:
+            if found.part_of:
+                self._parts.setdefault(found.part_of, {})[found.check] = None
         judged = tuple([self._ids.number(found.check) for found in result.findings])
         skipped = tuple(
             [(self._ids.number(each.check), text(each.reason)) for each in result.findings if each.status == "skip"]
@@ -95,8 +99,8 @@ class Compact:
         """Return what the page is about, in a few words."""
         return str(self._hosts[0][0]) if len(self._hosts) == 1 else f"{len(self._hosts)} hosts"
 
-    def document(self, asked: str = "", now: float | None = None) -> dict[str, Any]:
-        """Return everything as JSON data."""
+    def document(self, asked: str = "", now: float | None = None, judged: str = "") -> dict[str, Any]:
+        """Return everything as JSON data. `asked` and `judged` are options for the proposed commands."""
         names = self._ids.values()
         before = self._before
         return {
@@ -104,6 +108,7 @@ class Compact:
             "nodetune": __version__,
             "time": int(time.time() if now is None else now),
             "asked": asked,
+            "explaining": judged,
             "since": {"time": before.time, "lost": sorted(before.hosts.keys() - {host[0] for host in self._hosts})}
             if before
             else None,
@@ -122,7 +127,8 @@ class Compact:
         told["title"] = self._titles.get(name) or (check.title if check else name)
         if name in self._titles and check:
             told |= {"fix": explain.fix(check), "taught": explain.explain(check).sections}
-        return told | ({"manual": self._manual[name]} if self._manual.get(name) else {})
+        told |= {"manual": self._manual[name]} if self._manual.get(name) else {}
+        return told | ({"parts": [*self._parts[name]]} if name in self._parts else {})
 
 
 def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: PreviousAudit | None = None) -> Compact:

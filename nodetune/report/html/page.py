@@ -30,14 +30,18 @@ def write(
     asked: str = "",
     before: PreviousAudit | None = None,
     measured: Measured | None = None,
+    judged: str = "",
 ) -> None:
     """Take results one by one, and write the page at the end."""
-    write_page(compact(results, checks, before), stream, asked, measured)
+    write_page(compact(results, checks, before), stream, asked, measured, judged)
 
 
-def write_page(kept: Compact, stream: TextIO, asked: str = "", measured: Measured | None = None) -> None:
+def write_page(
+    kept: Compact, stream: TextIO, asked: str = "", measured: Measured | None = None, judged: str = ""
+) -> None:
     """Write the page of an audit, with measurements if there are any."""
-    data = {**kept.document(plain_text.plain(asked)), "measured": measured.document() if measured else None}
+    known = kept.document(plain_text.plain(asked), judged=plain_text.plain(judged))
+    data = {**known, "measured": measured.document() if measured else None}
     style = (PAGE / "page.css").read_text("utf-8")
     script = "".join((PAGE / name).read_text("utf-8") for name in SCRIPTS)
     parts = {

@@ -12,6 +12,7 @@ from nodetune.api.model import SEVERITIES, HostResult, disruption_name
 from nodetune.audit import fleet
 from nodetune.audit.summary import parts_of, summarise
 from nodetune.foundation import text
+from nodetune.report.text import heading
 from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
 from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
@@ -35,10 +36,15 @@ NARROWEST = 30
 
 
 def write(
-    results: Sequence[HostResult], stream: TextIO, asked: str = "", by_host: bool = False, judged: str = ""
+    results: Sequence[HostResult],
+    stream: TextIO,
+    asked: str = "",
+    by_host: bool = False,
+    judged: str = "",
+    selected: str = "",
 ) -> None:
-    """Print the whole report, by finding or by host. `asked` and `judged` are options for the proposed commands."""
-    Printer(console(stream), results, asked, judged).audit(by_host)
+    """Print the whole report, by finding or by host. `asked`, `judged` and `selected` are options for proposed commands."""
+    Printer(console(stream), results, asked, judged, selected).audit(by_host)
 
 
 class Printer:
@@ -50,12 +56,13 @@ class Printer:
         results: Sequence[HostResult],
         asked: str = "",
         judged: str = "",
+        selected: str = "",
         today: Callable[[], datetime.date] = datetime.date.today,
     ) -> None:
         self._out = Lines(console)
         self._line, self._whole = self._out.line, self._out.whole
         self._results = results
-        self._asked, self._judged, self._today = asked, judged, today
+        self._asked, self._judged, self._selected, self._today = asked, judged, selected, today
         self._single = len(results) == 1
         self._groups = grouped(results)
         self._parts = parts_of(found for result in results for found in result.findings)
@@ -65,7 +72,7 @@ class Printer:
 
     def audit(self, by_host: bool = False) -> None:
         """Print the whole report."""
-        self._heading()
+        heading.print_heading(self._out, self._results)
         if by_host:
             self._by_host()
             self._compared()
@@ -78,18 +85,9 @@ class Printer:
         self._waived()
         self._unknown()
         self._skipped()
-        unreached(self._out, [(each.state, each.host, each.message) for each in self._results if each.state != "ok"])
+        lost = [(each.state, each.host, each.message) for each in self._results if each.state != "ok"]
+        unreached(self._out, lost, self._command("audit", self._selected))
         self._summary()
-
-    def _heading(self) -> None:
-        profiles: dict[tuple[str, str], list[str]] = {}
-        for result in self._results:
-            if result.state == "ok":
-                profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
-        for (name, reason), hosts in profiles.items():
-            because = f" ({text.plain(reason)})" if reason else ""
-            self._line((named(hosts, self._out.room() // 2), "bold"), f"  profile {name}{because}")
-        self._line("")
 
     def _each(self, groups: Iterable[Group]) -> None:
         for group in groups:
@@ -196,11 +194,8 @@ class Printer:
             self._whole(("confirm  ", "dim"), (fleet.every()[group.check].confirm, "green"), indent=GUTTER)
             return
         if found.fix:
-            cost = (
-                "no disruption"
-                if found.fix.disruption == "none"
-                else f"disruption: {disruption_name(found.fix.disruption)}"
-            )
+            cost = disruption_name(found.fix.disruption)
+            cost = "no disruption" if cost == "none" else f"disruption: {cost}"
             values = {text.setting(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}
             value = values.pop() if len(values) == 1 else "a value computed for each host"
             self._line(("fix      ", "dim"), f"{text.plain(found.fix.target)} = {value} ({cost})", indent=GUTTER)
@@ -233,17 +228,15 @@ class Printer:
             if result.state != "ok":
                 continue
             failing = sorted(result.causes(), key=lambda found: -SEVERITIES.index(found.severity))
-            none = "compliant" if compliant(result) else "no findings"
-            told = text.count(len(failing), "finding") if failing else none
+            told = (
+                text.count(len(failing), "finding") if failing else "compliant" if compliant(result) else "no findings"
+            )
             self._line((text.plain(result.host), "bold underline"), f"  {told}")
             for found in failing:
                 reason = f" ({found.reason})" if found.reason else ""
                 wanted = f", wanted {found.wanted}" if found.wanted else ""
-                self._line(
-                    (f"{found.severity:<8}", STYLE[found.severity]),
-                    f"  {found.check}: {seen(found)}{wanted}{reason}",
-                    indent="  ",
-                )
+                severity = (f"{found.severity:<8}", STYLE[found.severity])
+                self._line(severity, f"  {found.check}: {seen(found)}{wanted}{reason}", indent="  ")
             self._line("")
 
     def _waived(self) -> None:
@@ -285,7 +278,7 @@ class Printer:
         if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
             self._line(
                 ("all fixes: ", "dim"),
-                (self._command("plan"), "green"),
+                (self._command("plan", self._selected), "green"),
                 ("   why: ", "dim"),
                 (self._explain("ID"), "green"),
             )

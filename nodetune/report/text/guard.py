@@ -16,6 +16,7 @@ from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
 from nodetune.hosts import nodeset
+from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console
 
 INDENT = " " * 10
@@ -146,25 +147,28 @@ def print_running(stream: TextIO, nodes: Sequence[GuardedNode], there: Mapping[s
         out.line(("Slurm     ", "yellow"), f"did not answer on {nodeset.fold(silent)}: scontrol show config")
 
 
-def print_not_reached(stream: TextIO, lost: Iterable[HostResult]) -> None:
-    out = Lines(console(stream))
-    for each in lost:
-        out.line((f"{each.state}  ", "bold red"), (each.host, "bold"), f"  {plain_text.plain(each.message)}")
+def print_not_reached(stream: TextIO, lost: Iterable[HostResult], asked: str) -> None:
+    """Print the hosts that cannot be worked on. `asked` are the options that select them, for the proposed command."""
+    failures = [(each.state, each.host, each.message) for each in lost]
+    unreached(Lines(console(stream)), failures, f"nodetune audit {asked}")
 
 
-def print_status(stream: TextIO, found: Iterable[Status]) -> None:
-    """Print a table with one line for each node."""
+def print_status(stream: TextIO, found: Sequence[Status], asked: str) -> None:
+    """Print a table with one line for each node, and why nodes were not reached. `asked` selects them."""
     rows = [HEADINGS, *(_row(each) for each in found)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
     for row in rows:
         line = "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         stream.write(f"{line.rstrip()}\n")
+    lost = [(*each.problem.partition(": ")[::2], each.name) for each in found if each.guard is None]
+    failures = [(state, name, why) for state, why, name in lost if why]
+    unreached(Lines(console(stream)), failures, f"nodetune audit {asked}")
 
 
 def _row(one: Status) -> tuple[str, ...]:
     guard = one.guard
     if guard is None:
-        return one.name, one.state, "?", "?", "?", f"not reached: {one.problem}"
+        return one.name, one.state, "?", "?", "?", f"not reached: {one.problem.partition(': ')[0]}"
     installed = f"{guard.installed['mode']}, act {guard.installed['act']}" if guard.installed else "not installed"
     return one.name, one.state, installed, _last_run(guard), str(guard.inconclusive_runs), _drain(one, guard)
 
@@ -192,3 +196,9 @@ def print_fate(stream: TextIO, fate: Fate) -> None:
     after = f"; next: nodetune explain {fate.check}" if fate.check else ""
     by = f" (by {fate.judged_by})" if fate.judged_by else ""
     stream.write(f"{fate.name}: {said}: {fate.why}{by}{after}\n")
+
+
+def print_resumable(stream: TextIO, found: Sequence[Fate]) -> None:
+    """Print what a dry run of resume came to."""
+    may = sum(each.state == MAY for each in found)
+    stream.write(f"dry run: {may} of {plain_text.count(len(found), 'node')} would be resumed. Nothing was changed.\n")

@@ -25,6 +25,13 @@ WHOLE = 1 << 20
 Failure = tuple[str, str, str]
 """A host that was not reached: its state, its name, why."""
 
+UNKNOWN_KEY = "unknown host key"
+KEYS = "their keys are not in known_hosts: compare them (nodetune audit --format json shows each), then accept them"
+"""Why several hosts with unknown keys were not reached: what each says about its own key fills a screen."""
+
+ACCEPT = "--accept-new-host-keys"
+"""Accepts keys that were never seen; a changed key is still refused."""
+
 
 def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
     """Fold hosts into one node set; if it is too long, the first of them and how many are left out."""
@@ -86,12 +93,14 @@ def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
     return f"{counted}{fold(hosts, longest - len(counted))}"
 
 
-def unreached(out: Lines, failures: Iterable[Failure]) -> None:
-    """Print the hosts that were not reached, by state and reason."""
+def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> None:
+    """Print the hosts that were not reached, by state and reason. `command` is what was run, to propose it again."""
     for state, found in causes(failures).items():
         out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
         for why, hosts in found[:MOST_REASONS]:
             out.line(f"{named(hosts, 60)}: " if len(found) > 1 else "", plain_text.plain(why), indent=" " * 10)
+            if why == KEYS:
+                out.whole(("next     ", "dim"), (f"{command} {ACCEPT}".strip(), "green"), indent=" " * 10)
         if rest := found[MOST_REASONS:]:
             told = f"{plain_text.count(len(rest), 'more reason')} ({plain_text.count(sum(len(hosts) for _, hosts in rest), 'host')})"
             out.line((f"… and {told}: --format json lists all", "dim"), indent=" " * 10)
@@ -108,6 +117,8 @@ def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]
         words = {said for _, said in told}  # what a single host says stays as it is
         why = nameless if len(words) > 1 else words.pop()
         by_state.setdefault(state, []).append((why, [host for host, _ in told]))
+    if len(found := by_state.get(UNKNOWN_KEY, [])) > 1:
+        by_state[UNKNOWN_KEY] = [(KEYS, [host for _, hosts in found for host in hosts])]
     return {state: sorted(found, key=lambda each: -len(each[1])) for state, found in by_state.items()}
 
 

@@ -28,17 +28,21 @@ def print_plan(
     files: bool = False,
     ending: str = " Nothing was changed.",
     judged: str = "",
+    command: str = "",
 ) -> None:
     """Print the plan, the manual steps, and the hosts that were not reached.
 
-    With `files` every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands.
+    With `files` every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands,
+    `command` is the audit of the same hosts.
     """
-    Printer(Lines(console(stream)), plans, files=files, judged=judged).plan(ending)
+    Printer(Lines(console(stream)), plans, files=files, judged=judged, command=command).plan(ending)
 
 
 class Printer:
-    def __init__(self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, judged: str = "") -> None:
-        self._out = out
+    def __init__(
+        self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, judged: str = "", command: str = ""
+    ) -> None:
+        self._out, self._command = out, command
         self._plans = plans
         self._changes = {plan.host: plan.changes for plan in plans}
         self._by_host = {plan.host: plan for plan in plans}
@@ -56,7 +60,8 @@ class Printer:
                 self._disruption(disruption, same)
         self._cannot(cannot)
         self._manual(manual)
-        unreached(self._out, [(each.state, each.host, each.message) for each in results if each.state != "ok"])
+        lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
+        unreached(self._out, lost, self._command)
         changed = len({host for host, _ in doable})
         left = len(manual) + len({found.check for _, found, _ in cannot})
         told = f"{plain_text.count(left, 'finding')} {'needs' if left == 1 else 'need'} manual work"

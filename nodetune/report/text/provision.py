@@ -11,14 +11,20 @@ from nodetune.hosts import nodeset
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock, Versions, changes
 from nodetune.provision.record import DONE, FAILED, LEFT_OUT, NOT_BEGUN, NOTHING, StageResult
+from nodetune.report.text.host_names import UNKNOWN_KEY, unreached
 from nodetune.report.text.lines import Lines, console
 
 STYLE = {DONE: "green", NOTHING: "dim", FAILED: "bold red", NOT_BEGUN: "yellow", LEFT_OUT: "dim"}
 MOST_PACKAGES = 40
 
 
-def print_plan(stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[str, StageResult]) -> None:
-    """Print the packages that would change, hosts with the same changes together, and the hosts that are left alone."""
+def print_plan(
+    stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[str, StageResult], asked: str = ""
+) -> None:
+    """Print the packages that would change, hosts with the same changes together, and the hosts that are left alone.
+
+    `asked` are the options that select the hosts, for the proposed command.
+    """
     out = Lines(console(stream))
     alike: dict[tuple[str, tuple[tuple[str, str, str], ...]], list[str]] = {}
     for host, decision in decisions.items():
@@ -26,9 +32,11 @@ def print_plan(stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[
     for (told, moved), hosts in alike.items():
         out.line((nodeset.fold(hosts), "bold"), f"  {told}")
         _print_changes(out, moved)
-    for host, each in came.items():
-        if not each.ok:
-            out.line(("not changed  ", "bold red"), (host, "bold"), f"  {each.message}")
+    left = {host: each.message for host, each in came.items() if not each.ok}
+    keys = [host for host, why in left.items() if why.startswith(f"{UNKNOWN_KEY}: ")]
+    for host in (host for host in left if host not in keys):
+        out.line(("not changed  ", "bold red"), (host, "bold"), f"  {left[host]}")
+    unreached(out, ((UNKNOWN_KEY, host, left[host].partition(": ")[2]) for host in keys), f"nodetune audit {asked}")
 
 
 def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
@@ -88,8 +96,10 @@ WORDS = {
 }
 
 
-def print_rest(stream: TextIO, stages: Sequence[str], site: Provision) -> None:
-    """Print what would follow the packages: check mode cannot show it because it depends on them."""
+def print_rest(
+    stream: TextIO, stages: Sequence[str], site: Provision, decisions: Mapping[str, Decision], problems: int
+) -> None:
+    """Print what would follow the packages, which check mode cannot show, and what the dry run came to."""
     out = Lines(console(stream))
     own = {
         "baseline": f"saved in {site.baseline}, or compared with it" if site.baseline else "",
@@ -98,7 +108,10 @@ def print_rest(stream: TextIO, stages: Sequence[str], site: Provision) -> None:
     }
     for stage in stages:
         out.line((f"{stage:<9} ", "bold"), WORDS.get(stage) or own.get(stage) or ("left out", "dim"))
-    out.line("Nothing was changed.")
+    packages = text.count(len({name for each in decisions.values() for name, _, _ in each.changes()}), "package")
+    wrong = f", {text.count(problems, 'problem')}" if problems else ""
+    hosts = text.count(len(decisions), "host")
+    out.line((f"dry run: {packages} on {hosts}{wrong}. Nothing was changed.", "bold"))
 
 
 def print_lock(stream: TextIO, old: Lock, new: Lock) -> None:

@@ -10,8 +10,8 @@ from typing import TextIO
 from rich.console import Console
 
 from nodetune.foundation import text
-from nodetune.hosts import nodeset
 from nodetune.report.text import verify_table
+from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.verify_table import STYLE
 from nodetune.verify import diagnosis, machine
@@ -130,13 +130,8 @@ class Printer:
             self._lines.line((f"{'note':<8}", STYLE["note"]), note)
 
     def _unreached(self) -> None:
-        states: dict[tuple[str, str], list[str]] = {}
-        for proof in self._proofs:
-            if proof.state != "ok" and not proof.verdicts:
-                message = proof.message.removeprefix(f"{proof.host}: ")
-                states.setdefault((proof.state, message), []).append(proof.host)
-        for (state, message), hosts in states.items():
-            self._lines.line((state, "bold magenta"), f"  {nodeset.fold(hosts)}  {text.plain(message)}")
+        lost = [each for each in self._proofs if each.state != "ok" and not each.verdicts]
+        unreached(self._lines, [(each.state, each.host, each.message) for each in lost], self._again)
 
     def _summary(self) -> None:
         every = [status for proof in self._proofs for status in proof.statuses]
@@ -169,11 +164,12 @@ class Printer:
             self._lines.line(
                 ("no result was compared with a known figure: if this hardware is good, save a baseline", "dim")
             )
-        words = [
-            shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words]),
-            "--save-baseline FILE",
-        ]
-        self._lines.whole(("save as the baseline: ", "dim"), (" ".join(words), "green"))
+        self._lines.whole(("save as the baseline: ", "dim"), (f"{self._again} --save-baseline FILE", "green"))
+
+    @property
+    def _again(self) -> str:
+        """The command that was run."""
+        return shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words])
 
 
 def keepable(proofs: Sequence[HostVerification]) -> bool:

@@ -91,6 +91,7 @@ def test_resume_resumes_only_fixed_nodes_that_the_guard_drained(cluster):
     cluster.control("n01")
     code, said = nodetune(cluster, "resume", "--dry-run")
     assert (code, "n01: would be resumed" in said) == (0, True), said
+    assert said.endswith("dry run: 1 of 2 nodes would be resumed. Nothing was changed.\n")
     assert "DRAIN" in cluster.state("n01")
     code, said = nodetune(cluster, "resume", "--dry-run", "--format", "json")
     told = documents.valid_by_its_own_word(said)

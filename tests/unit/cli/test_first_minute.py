@@ -3,12 +3,14 @@
 import json
 import re
 import shlex
+import time
 
 import pytest
 from click.testing import CliRunner
 
 from nodetune.cli import as_typed
 from nodetune.cli.main import group
+from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions
 
 MACHINE = "h200-x4"
@@ -95,6 +97,50 @@ def test_a_misspelt_command_gets_a_suggestion():
     done = cli("aduit")
     assert done.exit_code == 2
     assert "no command is called 'aduit': did you mean audit?" in done.output
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["guard", "instal"], "no command of nodetune guard is called 'instal': did you mean install or uninstall?"),
+        (["profile", "validat"], "no command of nodetune profile is called 'validat': did you mean validate?"),
+        (["pull", "x"], "no command of nodetune pull is called 'x': list them with: nodetune pull --help"),
+        (["runs", "shwo"], "did you mean show?"),
+    ],
+)
+def test_a_misspelt_subcommand_gets_a_suggestion(words, says):
+    done = cli(*words, columns=200)
+    assert (done.exit_code, says in done.output) == (2, True)
+
+
+@pytest.fixture
+def old(tmp_path):
+    """Facts that were collected 26 hours ago."""
+    facts = json.loads(paths.bundled("facts/recorded").joinpath(f"{MACHINE}.json").read_text())
+    facts["about"]["time"] = int(time.time()) - 26 * 3600
+    path = tmp_path / f"{MACHINE}.json"
+    path.write_text(json.dumps(facts))
+    return path
+
+
+@pytest.mark.parametrize("form", ["text", "json", "html", "markdown"])
+def test_old_facts_are_reported_with_their_age(tmp_path, old, form):
+    output = tmp_path / "out"
+    cli("audit", "--facts", old, "--format", form, "-o", output)
+    assert "facts collected 26 h ago, on 20" in output.read_text()
+
+
+def test_facts_of_now_and_of_a_bundled_machine_have_no_age(old):
+    facts = json.loads(old.read_text())
+    facts["about"]["time"] = int(time.time())
+    old.write_text(json.dumps(facts))
+    assert "facts collected" not in cli("audit", "--facts", old).output
+    assert "facts collected" not in cli("audit", "--facts", MACHINE).output
+
+
+def test_all_fixes_are_those_of_the_selected_checks():
+    text = cli("audit", "--facts", MACHINE, "-s", "memory", "--ignore", "swap-*", columns=200).output
+    assert f"all fixes: nodetune plan --facts {MACHINE} -s memory --ignore 'swap-*'   why" in text
 
 
 @pytest.mark.parametrize("words", [[], ["guard"], ["pull"], ["profile"], ["runs"]])

@@ -451,7 +451,8 @@ def test_a_file_from_the_future_says_whose_clock_it_is(tmp_path):
 
 def test_saved_facts_of_any_age_and_file_name_are_judged(tmp_path):
     leave(tmp_path, "n1", name="monday", about={"time": 0})
-    assert state(tmp_path, name="monday") == ("ok", "")
+    found, told = state(tmp_path, name="monday")
+    assert (found, "days ago, on 1970-01-01" in told) == ("ok", True)
     assert state(tmp_path, saved.Rules(math.inf), "monday")[0] == "bad facts", (
         "an age was asked for: then whose is, too"
     )

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from nodetune.api import remedies
 from nodetune.api.model import Absent, Finding, Fix, HostFacts, HostResult, Value
+from nodetune.documents import audit as documents_audit
 from nodetune.remediation import plan
 from nodetune.remediation.builders import cpufreq
 from nodetune.report.text import plan as text_plan
@@ -85,3 +86,12 @@ def test_a_right_value_that_a_boot_loses_is_no_change_of_it():
     assert "0 now → 0 at every boot" in text
     other = replace(AUTOGROUP, observed="1")
     assert "1 → 0   persisted" in shown(other, {})
+
+
+def test_a_plan_for_programs_lists_no_change_that_stands():
+    made = documents_audit.plan([planned(GOVERNOR, applied(GOVERNOR))])
+    assert [step["check"] for step in made["steps"]] == ["a-check"]
+    changes = [change for work in made["work"] for group in work["groups"] for change in group["changes"]]
+    assert not [change for change in changes if change["change"] in ("file", "unit")]
+    fresh = documents_audit.plan([planned(GOVERNOR, {})])["work"][0]["groups"][0]["changes"]
+    assert {"file", "unit"} <= {change["change"] for change in fresh}

@@ -155,6 +155,7 @@ def test_a_dry_run_of_all_lists_the_runs(root, plays, capsys):
     text = capsys.readouterr().out
     assert text.index(second.id) < text.index(first.id)
     assert "/proc/sys/vm/swappiness" in text
+    assert text.endswith("dry run: 2 runs would be rolled back on gpu1. Nothing was changed.\n")
     assert plays.seen == []
 
 

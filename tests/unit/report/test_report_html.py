@@ -42,9 +42,9 @@ in_browser = [
 ]
 
 
-def written(results, before=None, asked="-i prod", measured=None):
+def written(results, before=None, asked="-i prod", measured=None, judged=""):
     stream = io.StringIO()
-    html_page.write(results, stream, CHECKS, asked, before, measured)
+    html_page.write(results, stream, CHECKS, asked, before, measured, judged)
     return stream.getvalue()
 
 
@@ -67,9 +67,9 @@ class Page:
     def __init__(self, driver, folder):
         self.driver, self._folder = driver, folder
 
-    def open(self, results, before=None, width=1280, scheme="light", fragment="", measured=None):
+    def open(self, results, before=None, width=1280, scheme="light", fragment="", **about):
         path = self._folder / "page.html"
-        path.write_text(written(results, before, measured=measured), "utf-8", "backslashreplace")
+        path.write_text(written(results, before, **about), "utf-8", "backslashreplace")
         device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
         self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
         scheme = [{"name": "prefers-color-scheme", "value": scheme}]
@@ -191,6 +191,21 @@ class TestInABrowser:
             each.startswith("https://")
             for each in page.run("return [...document.querySelectorAll('a[target]')].map((a) => a.href)")
         )
+
+    def test_the_commands_select_what_the_finding_reports_too(self, page):
+        part = finding("dirty-background-limit-high", "low", part_of="dirty-limit-high")
+        page.open([result("gpu1", fixable(), part)], fragment="#/check/dirty-limit-high")
+        for verb in ("plan", "apply"):
+            assert f"nodetune {verb} -i prod -s dirty-limit-high -s dirty-background-limit-high" in page.text()
+
+    def test_saved_facts_are_not_applied_to(self, page):
+        page.open([result("gpu1", fixable())], fragment="#/check/dirty-limit-high", asked="--facts facts/")
+        assert "nodetune plan --facts facts/ -s dirty-limit-high" in page.text()
+        assert "nodetune apply" not in page.text()
+
+    def test_an_explanation_is_of_the_same_profile(self, page):
+        page.open([result("gpu1", finding("fan-failed"))], fragment="#/check/fan-failed", judged="--site s.yml")
+        assert "nodetune explain fan-failed --site s.yml" in page.text()
 
     def test_filters_narrow_and_stay_in_the_address(self, page):
         page.open(list(fleet(100)), fragment="#/findings?level=4")

@@ -266,3 +266,17 @@ def test_a_status_is_one_of_those_that_a_summary_counts(seen):
     (done,) = prove(records.Player(gpu1=[bad]), seen)
     assert SHORT in done.statuses
     assert len(done.statuses) == len(done.verdicts) + len(done.unmeasured)
+
+
+@pytest.mark.parametrize("repeat", [1, 2])
+def test_each_host_is_done_once_it_has_measured_everything(seen, repeat):
+    seen |= {"gpu1": idle("gpu1"), "gpu2": UnreachableError("refused", "nothing listens")}
+    player, done = records.Player(gpu1=[records.whole()] * repeat), []
+
+    def hear(host, state, message):
+        done.append((host, state, message, len(player.plans)))
+
+    wanted = Wanted(suite="full", runs=repeat)
+    prover = verify_run.VerifyRun(wanted, ConnectionOptions(), player, lambda *_: None, done=hear)
+    prover.prove(records.targets("gpu1", "gpu2"), None, even_if_busy=False)
+    assert done == [("gpu2", "refused", "nothing listens", 0), ("gpu1", "ok", "", repeat)]

@@ -11,6 +11,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor, run
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
@@ -39,6 +40,11 @@ class Work:
     @property
     def code(self) -> int:
         return INCOMPLETE if self.lost else OK
+
+    @property
+    def asked(self) -> str:
+        """The options that select the hosts, for proposed commands."""
+        return as_typed.text(self.reach)
 
     @property
     def many(self) -> str:

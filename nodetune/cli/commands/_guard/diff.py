@@ -10,6 +10,7 @@ import click
 
 from nodetune.audit.summary import FINDINGS, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import progress
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.documents import guard as documents_guard
@@ -24,6 +25,7 @@ from nodetune.report.text.lines import Lines, console
 @cli_options.judging
 @_settings.policy
 @cli_options.output_format
+@progress.option
 def command(output_format: str, **options: Any) -> int:
     """Compare the new policy with the installed ones.
 
@@ -46,7 +48,7 @@ def _differs(work: Work, found: Mapping[str, PolicyDiff]) -> bool:
 
 
 def _print(work: Work, found: Mapping[str, PolicyDiff], stream: TextIO) -> None:
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     bare = [node.name for node in work.nodes if not node.policy]
     if bare:
         Lines(console(stream)).line(("installed ", "cyan"), f"no guard on {nodeset.fold(bare)}")

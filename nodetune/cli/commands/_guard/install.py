@@ -11,10 +11,11 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import settings
+from nodetune.cli import progress, settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
+from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.nodes import InstallOptions
 from nodetune.guard.deploy.paths import HOME
@@ -43,6 +44,7 @@ from nodetune.report.text import apply, guard
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @cli_options.agree
 @cli_options.runs_folder
+@progress.option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Install or upgrade the guard on nodes.
 
@@ -78,8 +80,8 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     run = _work.recorded("guard install", given, work, root)
     code = NOT_REACHED
     try:
-        with _apply.progress(len(work.nodes)) as tell:
-            plays = GuardPlaybooks(work.targets, work.reach, run, tell)
+        with Progress("guard install", len(work.nodes)) as shown:
+            plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
             before = plays.ask([node for node in work.nodes if node.policy])
             plays.install(nodes.changes(work.nodes, made, how, before))
             problem = _not_runnable(plays.ask(work.nodes))
@@ -106,7 +108,7 @@ def _not_runnable(there: Mapping[str, NodeAnswer]) -> str:
 
 
 def _describe(work: Work, made: Mapping[str, Mapping[str, Any]], stream: TextIO) -> None:
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     guard.print_policies(stream, made)
     guard.print_differences(stream, _work.differences([node for node in work.nodes if node.policy], made))
     guard.print_failing(stream, work.nodes)

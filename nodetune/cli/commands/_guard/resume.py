@@ -14,7 +14,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import settings
+from nodetune.cli import progress, settings
 from nodetune.cli.commands import _run
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
@@ -32,6 +32,7 @@ from nodetune.report.text import guard
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
 @cli_options.output_format
+@progress.option
 def command(
     nodes: tuple[str, ...],
     profiles: tuple[str, ...],
@@ -67,6 +68,8 @@ def command(
         click.echo(documents_guard.resume(found, dry_run), nl=False)
     elif not found:
         click.echo("no node is drained by the guard")
+    elif dry_run:
+        guard.print_resumable(sys.stdout, found)
     return max((fate.code for fate in found), default=OK)
 
 

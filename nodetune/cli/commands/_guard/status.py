@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy import status as known
+from nodetune.guard.deploy.status import Status
 from nodetune.report.text import guard
 
 
@@ -38,5 +42,15 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     if output_format == "json":
         click.echo(documents_guard.status(found), nl=False)
     else:
-        guard.print_status(sys.stdout, found)
+        guard.print_status(sys.stdout, found, as_typed.text(reach))
+    if not nodes:
+        _record(as_typed.text(reach), found)
     return OK if all(each.guard for each in found) else INCOMPLETE
+
+
+def _record(asked: str, found: Sequence[Status]) -> None:
+    """Keep what the overview says about the guard."""
+    guards = [each.guard for each in found if each.guard]
+    modes = Counter(each.installed.get("mode") or "without a guard" for each in guards)
+    drained = sum(each.ours for each in guards)
+    latest.keep("guard status", asked, nodes=len(found), lost=len(found) - len(guards), modes=modes, drained=drained)

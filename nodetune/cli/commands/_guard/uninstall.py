@@ -10,10 +10,11 @@ import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import settings
+from nodetune.cli import progress, settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
+from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedNode, detached, removed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
@@ -28,6 +29,7 @@ from nodetune.report.text.lines import Lines, console
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @cli_options.agree
 @cli_options.runs_folder
+@progress.option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Remove the guard from nodes.
 
@@ -45,7 +47,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     """Take the lines out of slurm.conf, then remove everything else where Slurm no longer calls it."""
     dry_run, yes, reconfigure = options.pop("dry_run"), options.pop("yes"), options.pop("reconfigure")
     work = _work.prepare({**options, "profiles": (), "site": ()}, judge=False)
-    guard.print_not_reached(stream, work.lost)
+    guard.print_not_reached(stream, work.lost, work.asked)
     if dry_run:
         return max(work.code, _dry_run(work, stream))
     if not work.nodes:
@@ -54,8 +56,8 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
     run = _work.recorded("guard uninstall", {}, work, root)
     code = NOT_REACHED
     try:
-        with _apply.progress(len(work.nodes)) as tell:
-            plays = GuardPlaybooks(work.targets, work.reach, run, tell)
+        with Progress("guard uninstall", len(work.nodes)) as shown:
+            plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
             problem, called = _take_off(work, plays, reconfigure)
         code = max(plays.code(), NOT_REACHED if problem or called else OK, work.code)
     finally:

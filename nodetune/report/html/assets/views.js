@@ -38,8 +38,8 @@ function verdict() {
 }
 
 function summary() {
-  const lost = hosts.length - reached.length;
-  const parts = [`${plural(reached.length, "host")} audited on ${date(data.time)}${lost ? `, ${number(lost)} not reached` : ""}.`];
+  const lost = hosts.length - reached.length, aged = reached.filter((host) => host.message);
+  const parts = [`${plural(reached.length, "host")} audited on ${date(data.time)}${aged.length ? `, ${number(aged.length)} by older facts` : ""}${lost ? `, ${number(lost)} not reached` : ""}.`];
   const fixable = failing.filter((check) => check.failing.some(([, found]) => found.fix)).length;
   if (failing.length) parts.push(`${plural(failing.length, "kind of finding", "kinds of findings")}, ${number(fixable)} of which nodetune can set right.`);
   const unknown = checks.filter((check) => check.unknown.length).length;
@@ -217,14 +217,18 @@ function remedy(check) {
   const [, found] = check.failing.find(([, each]) => each.fix) || check.failing[0];
   const values = new Set(check.failing.map(([, each]) => each.fix).filter(Boolean));
   const taught = check.taught || {};
+  const selected = [check.id, ...(check.parts || [])].map((id) => "-s " + id).join(" ");
   return h("div", {class: "prose"},
     found.fix ? [
       h("p", {}, values.size === 1 ? h("code", {}, found.fix) : "Values are computed for each host.", ` Disruption: ${found.disruption}.`),
-      h("p", {}, "What would be set, and where: ", command("nodetune plan", asked, "-s " + check.id)),
-      h("p", {}, "Set it, and audit again: ", command("nodetune apply", asked, "-s " + check.id, allowed(found.disruption))),
-    ] : [h("p", {}, check.manual || check.fix || "Manual fix."), h("p", {}, "More: ", command("nodetune explain", check.id))],
+      h("p", {}, "What would be set, and where: ", command("nodetune plan", asked, selected)),
+      appliesTo(asked) ? h("p", {}, "Set it, and audit again: ", command("nodetune apply", asked, selected, allowed(found.disruption))) : null,
+    ] : [h("p", {}, check.manual || check.fix || "Manual fix."), h("p", {}, "More: ", command("nodetune explain", check.id, data.explaining))],
     taught["Side effects of the fix"] ? h("p", {}, h("b", {}, "Side effects: "), prose(taught["Side effects of the fix"])) : null);
 }
+
+// Saved facts and srun can be audited, but not changed.
+const appliesTo = (options) => !/(^| )(--facts |--transport slurm)/.test(options);
 
 // By default, apply does nothing that disrupts running work.
 const allowed = (cost) => (["none", "new-sessions"].includes(cost) ? "" : `--max-disruption ${cost}`);
@@ -256,7 +260,7 @@ function hostPage(host) {
   return [
     hosts.length > 1 ? h("p", {class: "crumbs"}, h("a", {href: "#/hosts"}, "Hosts")) : null,
     h("h1", {tabindex: -1, class: "hostname"}, host.name),
-    h("p", {class: "lead"}, host.reached ? [tallyWords(host), host.profile ? ` Profile ${host.profile}.` : "", ` Audited on ${date(data.time)}.`] : [badge(UNREACHED, true), ` ${host.state}`]),
+    h("p", {class: "lead"}, host.reached ? [tallyWords(host), host.profile ? ` Profile ${host.profile}.` : "", host.message ? ` Judged by ${host.message}.` : ` Audited on ${date(data.time)}.`] : [badge(UNREACHED, true), ` ${host.state}`]),
     host.reached ? null : h("p", {class: "prose"}, host.message),
     host.added ? h("p", {}, "This host was not in the last audit.") : null,
     fails.length ? section("Findings", fails.map((found) => findingOf(host, found))) : null,

@@ -1,0 +1,40 @@
+"""The last audit, verify and guard status in a few numbers, for `nodetune` without a command: one small file each."""
+
+from __future__ import annotations
+
+import json
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from nodetune.foundation import atomic_file, bounded_file
+from nodetune.remediation import runs
+
+SCHEMA = "nodetune.latest/1"
+LARGEST = 1 << 16
+LONGEST = 2000
+
+
+def keep(command: str, asked: str, **summary: Any) -> None:
+    """Record what a command came to, instead of the last time. `asked`: its options. Where nothing can be written: nothing."""
+    told = {"schema": SCHEMA, "command": command, "time": int(time.time()), "asked": asked[:LONGEST], **summary}
+    with suppress(OSError, RuntimeError):  # a home that is read-only, or none
+        told["folder"] = str(Path.cwd())
+        path = _path(command)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        atomic_file.write(path, json.dumps(told) + "\n")
+
+
+def read(command: str) -> dict[str, Any]:
+    """Return what `keep` recorded last; empty if there is nothing that can be read."""
+    try:
+        found = json.loads(bounded_file.read(_path(command), LARGEST))
+    except (OSError, RuntimeError, ValueError, RecursionError):
+        return {}
+    known = isinstance(found, dict) and found.get("schema") == SCHEMA and isinstance(found.get("time"), int)
+    return found if known else {}
+
+
+def _path(command: str) -> Path:
+    return runs.place() / f"latest-{command.replace(' ', '-')}.json"

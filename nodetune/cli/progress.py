@@ -1,0 +1,207 @@
+"""Progress of a run on stderr: a bar with the time left on a terminal, or one JSON object a line for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Generator, Iterable
+from typing import TYPE_CHECKING, Any, Protocol, final
+
+import click
+
+from nodetune.api.model import HostResult
+from nodetune.cli import verbosity
+from nodetune.foundation import text as plain_text
+
+if TYPE_CHECKING:
+    from nodetune.remediation.ansible import Event
+
+SCHEMA = "nodetune.progress/1"
+CHOSEN = "nodetune.progress"
+AUTO, JSON, NONE = "auto", "json", "none"
+
+LOST = ("failed", "unreachable")
+"""What Ansible says of a host on which a task did not succeed."""
+
+
+def _choose(context: click.Context, _parameter: click.Parameter, given: str) -> None:
+    context.meta[CHOSEN] = given
+
+
+option = click.option(
+    "--progress",
+    type=click.Choice([AUTO, JSON, NONE]),
+    default=AUTO,
+    show_default=True,
+    expose_value=False,
+    callback=_choose,
+    help="Progress on stderr. auto: on a terminal only; json: an event a line, for programs.",
+)
+
+
+class Display(Protocol):
+    """Where progress goes."""
+
+    def started(self, run: Progress) -> None: ...
+
+    def stage(self, run: Progress, name: str, hosts: int) -> None: ...
+
+    def step(self, run: Progress, host: str, what: str) -> None: ...
+
+    def host(self, run: Progress, host: str, outcome: str, message: str) -> None: ...
+
+    def finished(self, run: Progress) -> None: ...
+
+
+class Silent:
+    """Shows nothing."""
+
+    def _ignore(self, *_: Any) -> None:
+        return
+
+    started = stage = step = host = finished = _ignore
+
+
+class Events(Silent):
+    """Writes one JSON object a line: docs/reports.md#progress."""
+
+    def started(self, run: Progress) -> None:
+        self._say(run, "started", hosts=run.hosts)
+
+    def stage(self, run: Progress, name: str, hosts: int) -> None:
+        self._say(run, "stage", stage=name, hosts=hosts)
+
+    def host(self, run: Progress, host: str, outcome: str, message: str) -> None:
+        self._say(run, "host", host=host, outcome=outcome, message=message, done=len(run.outcomes), hosts=run.hosts)
+
+    def finished(self, run: Progress) -> None:
+        told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts}
+        self._say(run, "finished", **told, seconds=round(run.elapsed, 3))
+
+    def _say(self, run: Progress, event: str, **more: Any) -> None:
+        data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **more}
+        sys.stderr.write(f"{json.dumps(data)}\n")
+        sys.stderr.flush()
+
+
+class Details(Silent):
+    """Writes a line for each step of each host (-v)."""
+
+    def stage(self, _run: Progress, name: str, hosts: int) -> None:
+        verbosity.detail(f"{name}: {plain_text.count(hosts, 'host')}")
+
+    def step(self, _run: Progress, host: str, what: str) -> None:
+        verbosity.detail(f"{host}: {what}")
+
+    def host(self, run: Progress, host: str, outcome: str, message: str) -> None:
+        verbosity.detail(f"{host}: {run.phase}: {outcome}{f': {message}' if message else ''}")
+
+
+@final
+class Progress:
+    """Shows one phase of a run: `with Progress("audit", 12) as shown`.
+
+    `seconds` is how long it takes at most, where that is known before; `stages` how many parts it has, where those are
+    counted and not hosts; `plays`: whether a host is done when a play of Ansible's ends there.
+    """
+
+    def __init__(self, phase: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> None:
+        self.phase, self.hosts, self.seconds, self.stages, self._plays = phase, hosts, seconds, stages, plays
+        self.outcomes: dict[str, str] = {}
+        self.begun: list[str] = []
+        self.lost: dict[str, tuple[str, str]] = {}
+        self._since = time.monotonic()
+        self._display: Display = _display()
+
+    @property
+    def failed(self) -> int:
+        return sum(outcome != "ok" for outcome in self.outcomes.values())
+
+    @property
+    def elapsed(self) -> float:
+        return time.monotonic() - self._since
+
+    def __enter__(self) -> Progress:
+        _RUNNING.append(self)
+        self._display.started(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for host, (outcome, message) in self.lost.items():
+            self.done(host, outcome, message)
+        self._display.finished(self)
+        _RUNNING.remove(self)
+
+    def stage(self, name: str, hosts: int) -> None:
+        """Show that a stage begins on so many hosts."""
+        self.begun.append(name)
+        self._display.stage(self, name, hosts)
+
+    def step(self, host: str, what: str) -> None:
+        """Show what a host does now."""
+        self._display.step(self, host, what)
+
+    def done(self, host: str, outcome: str = "ok", message: str = "") -> None:
+        """Show that a host is done. Only the first time counts."""
+        if host not in self.outcomes:
+            self.outcomes[host] = outcome
+            self._display.host(self, host, outcome, message)
+
+    def heard(self, event: Event) -> None:
+        """Show what Ansible says. A host is done with the task that ends its play."""
+        if self._plays and event.status in LOST:
+            self.lost.setdefault(event.host, (event.status, event.message))
+        if self._plays and event.task == "End" and event.status != "started":
+            self.done(event.host, *self.lost.get(event.host, ("ok",)))
+        self.step(event.host, f"{event.task.lower()} {event.item}".strip() + _detail(event))
+
+
+def _detail(event: Event) -> str:
+    """Return with -v what came of a step, and how long it took."""
+    if not verbosity.is_verbose():
+        return ""
+    changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""
+    seconds = "" if event.status == "started" else f" in {event.seconds:.1f} s"
+    return f": {event.status}{changed}{seconds}{told}"
+
+
+_RUNNING: list[Progress] = []
+"""The phases that are shown now, the innermost last."""
+
+
+def measuring(host: str, what: str) -> None:
+    """Show what a host measures now, in the phase that runs."""
+    if _RUNNING:
+        _RUNNING[-1].step(host, f"measuring {what}")
+
+
+def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Generator[HostResult, None, None]:
+    """Yield results as they come, and show how many of them came."""
+    with Progress(phase, hosts) as shown:
+        for result in results:
+            took = f"in {result.seconds:.1f} s" if verbosity.is_verbose() else ""
+            shown.done(result.host, result.state, ": ".join(filter(None, (took, result.message))))
+            yield result
+
+
+def _display() -> Display:
+    context = click.get_current_context(silent=True)
+    chosen = context.meta.get(CHOSEN, AUTO) if context else AUTO
+    if chosen == JSON:
+        return Events()
+    if verbosity.is_verbose():
+        return Details()
+    if chosen == NONE or verbosity.is_quiet() or not sys.stderr.isatty():
+        return Silent()
+    from nodetune.cli.progress_bar import Bar
+
+    return Bar()
+
+
+def counts(run: Progress) -> str:
+    """Return how far a run is, in words."""
+    if run.stages:
+        return f"stage {len(run.begun)} of {run.stages}"
+    failed = f", {run.failed} not ok" if run.failed else ""
+    return f"{len(run.outcomes)} of {plain_text.count(run.hosts, 'host')}{failed}"
