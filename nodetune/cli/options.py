@@ -117,13 +117,13 @@ measurements = renamed.option(
 )
 
 
+_RUNS: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
 runs_folder = settings.option(
-    "--runs",
-    "runs_folder",
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
-    help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
+    "--runs", "runs_folder", help="Folder of run records. Default: ~/.local/state/nodetune/runs.", **_RUNS
 )
+same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **_RUNS)
+"""For a command below one that has --runs: settings are for the one above."""
+
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import completion, groups, options, settings
+from nodetune.cli import completion, groups, options
 from nodetune.remediation import runs
 
 
@@ -39,7 +39,7 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
 
 @command.command("show")
 @click.argument("run", shell_complete=completion.run)
-@options.runs_folder
+@options.same_runs_folder
 @click.option("--diff", is_flag=True, help="Also show every change in files and settings.")
 @options.output_format
 @click.pass_context
@@ -51,8 +51,7 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
     from nodetune.documents import audit
     from nodetune.report.text import runs as text_runs
 
-    typed = None if settings.is_implicit(context, "runs_folder") else runs_folder
-    found = runs.find(run, typed or context.obj)
+    found = runs.find(run, runs_folder or context.obj)
     if output_format == "json":
         click.echo(audit.text(text_runs.whole(found)), nl=False)
         return
