@@ -14,6 +14,7 @@ from nodetune.cli import completion
 from nodetune.config import profile, site_schema
 from nodetune.config import site as site_files
 from nodetune.foundation import text
+from nodetune.foundation.yaml_lines import FileError
 
 if TYPE_CHECKING:
     from nodetune.config import site_lint
@@ -86,7 +87,8 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     from nodetune.config import site_lint
 
     for path in files:
-        path.read_bytes()  # one that is not there is a mistake on the command line
+        if not path.is_file():
+            raise FileError(f"{path}: no such file")
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     found, whole = site_lint.problems(files, today, _ranks(inventory))
     for each in found:
