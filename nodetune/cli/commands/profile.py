@@ -14,6 +14,7 @@ from nodetune.cli import completion, groups
 from nodetune.config import profile, site_schema
 from nodetune.config import site as site_files
 from nodetune.foundation import text
+from nodetune.foundation.yaml_lines import FileError
 
 if TYPE_CHECKING:
     from nodetune.config import site_lint
@@ -87,7 +88,8 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     from nodetune.guard.deploy import gateable
 
     for path in files:
-        path.read_bytes()  # one that is not there is a mistake on the command line
+        if not path.is_file():
+            raise FileError(f"{path}: no such file")
     today = datetime.datetime.now(datetime.timezone.utc).date().isoformat()
     found, whole = site_lint.problems(files, today, _ranks(inventory))
     if whole and not any(each.is_error for each in found):

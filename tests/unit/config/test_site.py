@@ -170,7 +170,7 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "line 3: swappi* contradicts the pattern in line 2 on swappiness-high",
         ),
         ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: no key is called 'swap-in-use'; there are: checks"),
-        ("groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n", "line 2: no key is called 'a'"),
+        ("groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n", "line 2: b wants a mapping, on, off, or nothing"),
         ("groups:\n  gpu:\n", "line 2: gpu wants a mapping with checks"),
         ("groups: [gpu]\n", "line 1: groups wants a mapping of names to their checks"),
         ("groups:\n  gpu: {checks: {swap-in-usee: off}}\n", "line 2: no check is called 'swap-in-usee'"),
