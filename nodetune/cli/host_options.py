@@ -134,7 +134,7 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
     """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
     _without_settings_for_hosts(options)
     settings.explain(options)
-    path = options.pop("failed_of")
+    path = options.pop("failed_of", None)
     only = _failed_of(path)
     if options["transport"] == "slurm":
         from nodetune.cli import allocation
@@ -153,9 +153,13 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
         become=options.pop("become") or ask,
         become_password=password,
         user=options.pop("user"),
-        private_key=options.pop("private_key"),
-        port=options.pop("port"),
-        vault=_vault(tuple(options.pop("vault_id")), options.pop("vault_password_file"), options.pop("ask_vault_pass")),
+        private_key=options.pop("private_key", None),
+        port=options.pop("port", None),
+        vault=_vault(
+            tuple(options.pop("vault_id", ())),
+            options.pop("vault_password_file", None),
+            options.pop("ask_vault_pass", False),
+        ),
         only=only,
         failed_of=str(path or ""),
     )
