@@ -1,6 +1,7 @@
 // The pages: each a function that gives its elements.
 
 const asked = data.asked;
+const fromFiles = /(^| )--facts /.test(asked);  // an apply needs the hosts themselves
 const since = data.since;
 const fresh = since ? checks.filter((check) => check.fresh) : [];
 const gone = since ? checks.filter((check) => check.gone) : [];
@@ -221,7 +222,7 @@ function remedy(check) {
     found.fix ? [
       h("p", {}, values.size === 1 ? h("code", {}, found.fix) : "Values are computed for each host.", ` Disruption: ${found.disruption}.`),
       h("p", {}, "What would be set, and where: ", command("nodetune plan", asked, "-s " + check.id)),
-      h("p", {}, "Set it, and audit again: ", command("nodetune apply", asked, "-s " + check.id, allowed(found.disruption))),
+      fromFiles ? null : h("p", {}, "Set it, and audit again: ", command("nodetune apply", asked, "-s " + check.id, allowed(found.disruption))),
     ] : [h("p", {}, check.manual || check.fix || "Manual fix."), h("p", {}, "More: ", command("nodetune explain", check.id))],
     taught["Side effects of the fix"] ? h("p", {}, h("b", {}, "Side effects: "), prose(taught["Side effects of the fix"])) : null);
 }
@@ -262,7 +263,8 @@ function hostPage(host) {
     fails.length ? section("Findings", fails.map((found) => findingOf(host, found))) : null,
     host.gone.length ? section("Gone since the last audit", h("ul", {class: "plain"}, host.gone.map(({check, now}) =>
       h("li", {}, linkToCheck(check), " ", h("span", {class: "quiet"}, {pass: "passes now", skip: "does not apply any more", waived: "is waived now"}[now] || now))))) : null,
-    unknown.length ? section("Could not be judged", h("ul", {class: "plain"}, unknown.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
+    unknown.length ? section("Could not be judged", more(h("ul", {class: "plain"}), unknown, (found) =>
+      h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason)), 25)) : null,
     waived.length ? section("Waived", h("ul", {class: "plain"}, waived.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
     measuredOn(host),
     host.reached ? rest(host) : null,
@@ -271,7 +273,7 @@ function hostPage(host) {
 
 function tallyWords(host) {
   const parts = [5, 4, 3, 2, 1].map((level) => [level, count(host, level)]).filter(([, many]) => many);
-  return parts.length ? [parts.map(([level, many]) => h("span", {class: "named"}, badge(level), ` ${number(many)} ${LEVELS[level]} `))] : "Nothing found.";
+  return parts.length ? parts.map(([level, many]) => [h("span", {class: "named"}, badge(level), ` ${number(many)} ${LEVELS[level]}`), " "]) : "Nothing found.";
 }
 
 function findingOf(host, found) {
@@ -292,5 +294,5 @@ function rest(host) {
   return section("Everything else",
     list(`${plural(passed.length, "check")} passed`, passed.map((each) => h("li", {title: checks[each].title}, checks[each].id))),
     list(`${plural(skipped.size, "check")} not applicable`, [...skipped].map(([each, reason]) => h("li", {}, checks[each].id, " ", h("span", {class: "quiet"}, text(reason))))),
-    isPlainWord(host.name) && asked.includes("-i ") ? h("p", {}, "Look again: ", command("nodetune audit", asked, "-l " + host.name)) : null);
+    isPlainWord(host.name) && /(^| )-i /.test(asked) && !fromFiles ? h("p", {}, "Look again: ", command("nodetune audit", asked, "-l " + host.name)) : null);
 }
