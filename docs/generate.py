@@ -186,6 +186,15 @@ def on_page_markdown(markdown: str, page: Any, **_more: Any) -> str:
     return markdown if page.file.src_uri in site_pages_names() else relinked(markdown, Path("docs"))
 
 
+def on_post_build(config: Any) -> None:
+    """Write the search index as a script, which a page on disk may load (called by mkdocs, after its own)."""
+    folder = Path(config.site_dir) / "search"
+    index = folder / "search_index.json"
+    (folder / "index.js").write_text(f"const searchIndex = {index.read_text('utf-8')};", "utf-8")
+    for unused in (index, folder / "worker.js"):
+        unused.unlink()
+
+
 def site_pages_names() -> set[str]:
     """Return the pages whose links are already those of the site."""
     return {*ELSEWHERE.values(), "checks.md", *(f"checks/{area}.md" for area, _ in by_area())}

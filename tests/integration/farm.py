@@ -109,9 +109,9 @@ class Farm:
         self._wait_for(next(iter(hosts)), server, number)
 
     def _wait_for(self, address, server, number):
-        end = time.monotonic() + 10
+        end = time.monotonic() + 60
         while time.monotonic() < end:
-            with contextlib.suppress(OSError), socket.create_connection((address, self.port), 1) as sock:
+            with contextlib.suppress(OSError), socket.create_connection((address, self.port), 10) as sock:
                 if sock.recv(4) == b"SSH-":
                     return
             if server.poll() is not None:

@@ -15,11 +15,9 @@ from pathlib import Path
 import pytest
 
 from nodetune import checks
+from tests.unit.report.test_report_html import PATIENCE, browser
 
 ROOT = Path(__file__).parents[2]
-FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"]
-PATIENCE = 60
-"""Seconds: the machine may be busy."""
 
 pytestmark = [
     pytest.mark.slow,
@@ -84,32 +82,68 @@ def test_the_program_that_writes_pages_is_not_on_the_site(site):
 
 
 def test_every_check_is_found_by_the_search_index(site):
-    found = json.loads(read(site / "search" / "search_index.json"))["docs"]
+    found = json.loads(read(site / "search" / "index.js").removeprefix("const searchIndex = ").removesuffix(";"))[
+        "docs"
+    ]
     assert {check.id for check in checks.load_all()} <= {each["title"] for each in found}
 
 
-@pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("chromedriver")), reason="no browser")
-def test_searching_for_a_check_leads_to_it(site, tmp_path):
-    from selenium import webdriver
-    from selenium.webdriver.chrome.service import Service
+in_browser = pytest.mark.skipif(not (shutil.which("chromium") and shutil.which("chromedriver")), reason="no browser")
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory):
+    with browser(tmp_path_factory.mktemp("profile")) as found:
+        yield found
+
+
+@pytest.fixture
+def server(site):
+    handler = functools.partial(Quiet, directory=str(site))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as found:
+        threading.Thread(target=found.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{found.server_port}"
+        found.shutdown()
+
+
+def wait(driver, condition, message):
     from selenium.webdriver.support.ui import WebDriverWait
 
-    handler = functools.partial(Quiet, directory=str(site))
-    options = webdriver.ChromeOptions()
-    options.binary_location = shutil.which("chromium")
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path}"):
-        options.add_argument(flag)
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        browser = webdriver.Chrome(options, Service(shutil.which("chromedriver")))
-        try:
-            browser.get(f"http://127.0.0.1:{server.server_port}/search.html?q=memlock-limited")
-            WebDriverWait(browser, PATIENCE).until(
-                lambda page: "checks/limits.html#memlock-limited" in page.page_source, "no such result"
+    WebDriverWait(driver, PATIENCE).until(condition, message)
+
+
+@in_browser
+@pytest.mark.parametrize("place", ["disk", "server"])
+def test_searching_for_a_check_leads_to_it(site, server, driver, place):
+    root = f"file://{site}" if place == "disk" else server
+    driver.get(f"{root}/search.html?q=memlock-limited")
+    first = "document.querySelector('#mkdocs-search-results a')"
+    wait(driver, lambda page: page.execute_script(f"return {first} !== null"), "no result")
+    assert driver.execute_script(f"return {first}.href") == f"{root}/checks/limits.html#memlock-limited"
+
+
+@in_browser
+def test_a_search_takes_what_is_typed_as_words_and_says_when_there_is_nothing(site, driver):
+    driver.get(f"file://{site}/search.html?q=zzqx:~*")
+    box = "return document.getElementById('mkdocs-search-results').innerText"
+    wait(driver, lambda page: page.execute_script(box).strip() == "No results found", "it hangs")
+
+
+@in_browser
+def test_no_table_is_cut_off_on_a_screen_and_no_page_is_wider_than_a_telephone(site, driver):
+    pages = [page for page in sorted(site.rglob("*.html")) if page.name not in ("404.html", "search.html")]
+    for width, cut in ((1280, True), (390, False)):
+        device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+        driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", device)
+        for page in pages:
+            driver.get(f"file://{page}")
+            wide = "return document.documentElement.scrollWidth <= innerWidth"
+            tables = (
+                "return [...document.querySelectorAll('.rst-content table')].filter((table) =>"
+                "table.parentElement.scrollWidth > table.parentElement.clientWidth).map((table) => table.innerText)"
             )
-        finally:
-            browser.quit()
-            server.shutdown()
+            assert driver.execute_script(wide), (width, page)
+            assert not cut or driver.execute_script(tables) == [], (width, page)
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):

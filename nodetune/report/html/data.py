@@ -65,9 +65,9 @@ class Compact:
 
     def _told(self, found: Finding) -> int:
         text = self._texts.number
-        if found.check not in self._titles:
-            self._titles[found.check] = found.title
-            self._manual[found.check] = found.manual
+        self._titles.setdefault(found.check, found.title)
+        if found.manual:  # an unknown finding, which may be the first of its check, has none
+            self._manual.setdefault(found.check, found.manual)
         fix = (
             f"{plain_text.plain(found.fix.target)} = {plain_text.setting(found.fix.value, found.fix.unit)}"
             if found.fix

@@ -160,12 +160,13 @@ class Printer:
             self._line("")
 
     def _variant(self, observed: str, wanted: str, reason: str, where: str) -> None:
-        parts: list[tuple[str, str] | str] = [("observed ", "dim"), observed]
-        if wanted:
-            parts += [("   wanted ", "dim"), wanted]
-        if where:
-            parts = [(f"{where}: ", "bold"), *parts]
-        self._line(*parts, indent=GUTTER)
+        parts: list[tuple[str, str] | str] = [(f"{where}: ", "bold")] if where else []
+        parts += [("observed ", "dim"), observed]
+        label = ("   wanted ", "dim")
+        if wanted and not self._out.fits(*parts, label, wanted, indent=GUTTER):
+            self._line(*parts, indent=GUTTER)
+            parts, label = [], ("wanted   ", "dim")
+        self._line(*parts, *((label, wanted) if wanted else ()), indent=GUTTER)
         if reason:
             self._line(reason, indent=GUTTER)
 

@@ -27,6 +27,10 @@ class Lines:
         """Return how wide a line may be under an indent."""
         return max(40, self._console.width - len(indent) - 1)
 
+    def fits(self, *parts: tuple[str, str] | str, indent: str = "") -> bool:
+        """Return whether these parts need no second line."""
+        return sum(cell_len(each if isinstance(each, str) else each[0]) for each in parts) <= self.room(indent)
+
     def line(self, *parts: tuple[str, str] | str, indent: str = "") -> None:
         """Print one logical line. A part is a text, or a text with its style."""
         line = Text()

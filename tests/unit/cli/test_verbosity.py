@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from nodetune.cli import verbosity
-from nodetune.cli.commands import _apply
+from nodetune.cli.progress import Progress
 from nodetune.remediation.ansible import Event
 from tests.support.commandline import nodetune
 
@@ -61,7 +61,7 @@ def test_verbose_says_what_was_read_from_where_and_how_long_each_host_took(tmp_p
     done = nodetune("audit", "-v", "-s", "max-map-count-low", "--timeout", 60)
     told = [re.sub(r"\d+\.\d s", "T", line.strip()) for line in done.stderr.splitlines()]
     assert "T  inventory: hosts.ini (nodetune.toml:1)" in told
-    assert "T  site file site.yml" in told
+    assert "T  site files: site.yml" in told
     assert "T  inventory hosts.ini: read in T; 2 hosts selected" in told
     assert "T  a: ok in T" in told
     assert any(line.startswith("T  b: refused in T: 127.0.0.1 port 1") for line in told)
@@ -79,31 +79,24 @@ def test_quiet_and_verbose_contradict_each_other():
     assert "-q and -v contradict each other" in done.stderr
 
 
-def test_steps_replace_one_another_on_a_terminal(terminal):
-    shown = terminal()
-    verbosity.step("one")
-    verbosity.clear()
-    assert shown.getvalue() == "\r\033[Kone\r\033[K"
-
-
-def test_quiet_shows_no_steps_on_a_terminal(terminal):
+def test_quiet_shows_no_progress_on_a_terminal(terminal):
     shown = terminal(quiet=True)
-    verbosity.step("one")
-    with _apply.progress(1) as tell:
-        tell(event())
+    with Progress("apply", 1) as progress:
+        progress.heard(event())
     verbosity.note("written")
     assert shown.getvalue() == ""
 
 
 def test_verbose_has_each_step_of_an_apply_on_a_line(terminal):
     shown = terminal(verbose=True)
-    with _apply.progress(1) as tell:
-        tell(event())
-        tell(event(status="failed", changed=False, message="no \x1b[2Jspace"))
+    with Progress("apply", 1) as progress:
+        progress.heard(event())
+        progress.heard(event(status="failed", changed=False, message="no \x1b[2Jspace"))
     lines = [line[line.index("gpu1") :] for line in shown.getvalue().splitlines()]
     assert lines == [
         "gpu1: apply vm.swappiness: ok, changed in 0.4 s",
         "gpu1: apply vm.swappiness: failed in 0.4 s: no \\x1b[2Jspace",
+        "gpu1: apply: failed: no \\x1b[2Jspace",
     ]
 
 

@@ -31,7 +31,7 @@ OWN = [*profile.FOLDER.glob("*.yml"), *paths.bundled("data").glob("*.yml")]
 
 @pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
 def test_a_shipped_file_reads_the_same_in_c(path):
-    assert yaml_lines.load(path, yaml_lines.OWN) == yaml_lines.load(path)
+    assert yaml_lines.load(path, using=yaml_lines.OWN) == yaml_lines.load(path)
 
 
 def test_a_site_file_overrides_accept_set_and_severity(tmp_path):

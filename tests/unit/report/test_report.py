@@ -51,6 +51,13 @@ def test_no_line_is_wider_than_the_terminal(width):
     assert max(map(len, printed(results, width).splitlines())) <= width
 
 
+@pytest.mark.parametrize("width", [80, 140])
+def test_what_is_wanted_begins_a_line_unless_it_fits_behind_what_was_observed(width):
+    shown = printed([result("a", finding(observed="x" * 60, wanted="all links up"))], width)
+    assert ("   wanted all links up" in shown) == (width == 140)
+    assert ("          wanted   all links up\n" in shown) == (width == 80)
+
+
 def test_the_worst_comes_first():
     shown = printed([result("a", finding("minor", "low"), finding("major", "critical"), finding("middle", "medium"))])
     assert shown.index("major") < shown.index("middle") < shown.index("minor")

@@ -89,6 +89,16 @@ class Page:
     def texts(self, selector):
         return self.run("return [...document.querySelectorAll(arguments[0])].map((each) => each.innerText)", selector)
 
+    def widths(self):
+        return self.run("return [innerWidth, document.documentElement.scrollWidth]")
+
+    def colours(self, *names):
+        code = (
+            "const style = getComputedStyle(document.documentElement); return Object.fromEntries("
+            "arguments[0].map((name) => [name, style.getPropertyValue('--' + name).trim()]))"
+        )
+        return self.run(code, names)
+
     def keys(self, *keys):
         from selenium.webdriver.common.action_chains import ActionChains
 
@@ -207,6 +217,17 @@ class TestInABrowser:
         page.open([result("gpu1", finding("fan-failed"))], fragment="#/check/fan-failed", judged="--site s.yml")
         assert "nodetune explain fan-failed --site s.yml" in page.text()
 
+    def test_a_short_value_is_not_cut_within_its_word_on_a_telephone(self, page):
+        fails = [finding(observed=f"all 8: GPU0-{each}: disabled", wanted="enabled") for each in range(2)]
+        hosts = [result(f"workstation-4x4090-{each}", found) for each, found in enumerate(fails)]
+        page.open(hosts, width=375, fragment="#/check/swap-on")
+        assert page.texts("td.value")[1::2] == ["enabled"] * 2
+        lines = page.run(
+            "return [...document.querySelectorAll('td.value')].map((cell) => { const range = document.createRange();"
+            "range.selectNodeContents(cell.firstChild); return range.getClientRects().length })"
+        )
+        assert lines[1::2] == [1, 1]
+
     def test_filters_narrow_and_stay_in_the_address(self, page):
         page.open(list(fleet(100)), fragment="#/findings?level=4")
         assert page.texts("main tbody .id") == ["nvlink-down"]
@@ -251,27 +272,34 @@ class TestInABrowser:
         assert not any("example.invalid" in each for each in page.requests())
 
     @pytest.mark.parametrize(
-        "fragment", ["#/", "#/findings", "#/hosts", "#/check/nvlink-down", "#/host/gpu0030", "#/search/gpu"]
+        "fragment",
+        [
+            "#/",
+            "#/findings",
+            "#/hosts",
+            "#/check/nvlink-down",
+            "#/host/gpu0030",
+            "#/host/hgx-h200-untuned",
+            "#/search/gpu",
+        ],
     )
     def test_a_telephone_shows_every_page_without_scrolling_sideways(self, page, fragment):
         page.open([*judged(*MACHINES), *fleet(60)], width=375, fragment=fragment)
-        assert page.run("return [innerWidth, document.documentElement.scrollWidth]") == [375, 375]
+        assert page.widths() == [375, 375]
+
+    def test_a_telephone_shows_the_page_of_a_host_with_findings_of_all_severities(self, page):
+        severities = ("critical", "high", "medium", "low", "info")
+        page.open([result("gpu001", *(finding(f"check-{each}", each) for each in severities))], width=320)
+        assert page.widths() == [320, 320]
+        assert [each.split() for each in page.texts(".lead .named")] == [
+            [each[0].upper(), each, "1", each] for each in severities
+        ]
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
     def test_every_text_stands_out_from_what_is_behind_it(self, page, scheme):
         page.open(list(fleet(100)), scheme=scheme)
-        colours = page.run(
-            "const style = getComputedStyle(document.documentElement); return Object.fromEntries("
-            "arguments[0].map((name) => [name, style.getPropertyValue('--' + name).trim()]))",
-            [
-                "paper",
-                "raised",
-                "ink",
-                "quiet",
-                "link",
-                *(f"{kind}{level}" for kind in ("level", "on") for level in range(6)),
-            ],
-        )
+        levels = [f"{kind}{level}" for kind in ("level", "on") for level in range(6)]
+        colours = page.colours("paper", "raised", "ink", "quiet", "link", *levels)
         assert (luminance(colours["paper"]) > 0.5) == (scheme == "light")
         pairs = [(ink, paper) for ink in ("ink", "quiet", "link") for paper in ("paper", "raised")]
         pairs += [(f"on{level}", f"level{level}") for level in range(6)]
@@ -280,6 +308,27 @@ class TestInABrowser:
             for pair in pairs
             if contrast(*(colours[name] for name in pair)) < 4.5
         } == {}
+
+    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    def test_critical_catches_the_eye_more_than_high_and_high_more_than_medium(self, page, scheme):
+        page.open([result("gpu001", finding())], scheme=scheme)
+        colours = page.colours("paper", "level3", "level4", "level5")
+        medium, high, critical = (contrast(colours[f"level{level}"], colours["paper"]) for level in (3, 4, 5))
+        assert medium < high < critical
+        if scheme == "dark":  # there brighter may be paler, and pale is calm
+            assert vividness(colours["level5"]) >= vividness(colours["level4"])
+
+    def test_a_manual_fix_is_told_though_another_host_could_not_be_judged(self, page):
+        unknown = result("gpu1", finding("fan-failed", status="unknown", reason="no sensor"))
+        page.open([unknown, result("gpu2", finding("fan-failed", manual="Replace it."))], fragment="#/host/gpu2")
+        assert "Replace it." in page.text()
+
+    def test_what_could_not_be_judged_is_listed_in_parts(self, page):
+        unknown = [finding(f"check-{number}", status="unknown", reason="no facts") for number in range(60)]
+        page.open([result("gpu1", *unknown)])
+        assert len(page.texts("main li")) == 25
+        page.run("document.querySelector('main button').click()")
+        assert len(page.texts("main li")) == 50
 
     def test_what_changed_since_the_last_audit_is_marked(self, page):
         then = [result("a", finding()), result("b"), result("lost")]
@@ -321,6 +370,12 @@ def luminance(colour):
     parts = [int(digits[place : place + 2], 16) / 255 for place in (0, 2, 4)]
     red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts)
     return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def vividness(colour):
+    """How far a colour is from grey: its strongest part less its weakest."""
+    parts = [int(colour[place : place + 2], 16) for place in (1, 3, 5)]
+    return max(parts) - min(parts)
 
 
 def contrast(one, other):

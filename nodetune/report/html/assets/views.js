@@ -266,7 +266,8 @@ function hostPage(host) {
     fails.length ? section("Findings", fails.map((found) => findingOf(host, found))) : null,
     host.gone.length ? section("Gone since the last audit", h("ul", {class: "plain"}, host.gone.map(({check, now}) =>
       h("li", {}, linkToCheck(check), " ", h("span", {class: "quiet"}, {pass: "passes now", skip: "does not apply any more", waived: "is waived now"}[now] || now))))) : null,
-    unknown.length ? section("Could not be judged", h("ul", {class: "plain"}, unknown.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
+    unknown.length ? section("Could not be judged", more(h("ul", {class: "plain"}), unknown, (found) =>
+      h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason)), 25)) : null,
     waived.length ? section("Waived", h("ul", {class: "plain"}, waived.map((found) => h("li", {}, linkToCheck(found.check), " ", h("span", {class: "quiet"}, found.reason))))) : null,
     measuredOn(host),
     host.reached ? rest(host) : null,
@@ -275,7 +276,7 @@ function hostPage(host) {
 
 function tallyWords(host) {
   const parts = [5, 4, 3, 2, 1].map((level) => [level, count(host, level)]).filter(([, many]) => many);
-  return parts.length ? [parts.map(([level, many]) => h("span", {class: "named"}, badge(level), ` ${number(many)} ${LEVELS[level]} `))] : "Nothing found.";
+  return parts.length ? parts.map(([level, many]) => [h("span", {class: "named"}, badge(level), ` ${number(many)} ${LEVELS[level]}`), " "]) : "Nothing found.";
 }
 
 function findingOf(host, found) {
@@ -296,5 +297,5 @@ function rest(host) {
   return section("Everything else",
     list(`${plural(passed.length, "check")} passed`, passed.map((each) => h("li", {title: checks[each].title}, checks[each].id))),
     list(`${plural(skipped.size, "check")} not applicable`, [...skipped].map(([each, reason]) => h("li", {}, checks[each].id, " ", h("span", {class: "quiet"}, text(reason))))),
-    isPlainWord(host.name) && asked.includes("-i ") ? h("p", {}, "Look again: ", command("nodetune audit", asked, "-l " + host.name)) : null);
+    isPlainWord(host.name) && /(^| )-i /.test(asked) && appliesTo(asked) ? h("p", {}, "Look again: ", command("nodetune audit", asked, "-l " + host.name)) : null);
 }

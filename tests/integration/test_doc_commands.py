@@ -1,0 +1,160 @@
+"""Every command in the documentation is run as it stands there, or DEFERRED says why not and which test does."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ("checks.md", "cli.md")]
+PAGES.append(ROOT / "README.md")
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
+SYNTHETIC = ROOT / "tests" / "data" / "synthetic" / "hgx-h200-untuned.json"
+SLURM, MACHINES = "tests/integration/slurm", "tests/machines"
+
+pytestmark = pytest.mark.xdist_group("docs")  # they share their hosts
+
+DEFERRED = {
+    r"nodetune apply|nodetune rollback": (f"{MACHINES}/test_apply.py", "changes hosts: virtual machines"),
+    r"nodetune (lock|provision)": (f"{MACHINES}/test_provision.py", "installs packages: virtual machines"),
+    r"nodetune guard (install|uninstall)": (f"{SLURM}/test_guard_install_nodes.py", "changes hosts and wants Slurm"),
+    r"nodetune guard (status|resume)|srun|scontrol": (f"{SLURM}/test_guard_slurm_commands.py", "wants Slurm"),
+    r".*--transport slurm": (f"{SLURM}/test_audit_via_slurm.py", "wants Slurm"),
+    r"nodetune verify (?!--compare)|nodetune verify$": (
+        "tests/integration/test_measuring_ssh.py",
+        "measures for minutes",
+    ),
+    r".* -i '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that no resolver here knows"),
+    r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
+    r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
+    r"pytest|pip install": ("tests/unit/pytest_plugin", "installs packages; a test of pytest runs the plugin"),
+    r"eval|nodetune completion": ("tests/unit/cli/test_completion.py", "changes the shell"),
+    r"install -d|DESTDIR=|nodetune-pull/install|touch /etc|/opt/nodetune": (
+        f"{MACHINES}/test_pull_machines.py",
+        "writes to the system",
+    ),
+}
+"""Pattern of a command → the test that runs such commands, and why this one does not."""
+
+ELSEWHERE = {
+    "/tmp/fleet.yml": "inventories/prod.yml",
+    "/shared/nodetune/facts": "facts",
+    "/shared/facts": "facts",
+    "/var/lib/prometheus/node-exporter/": "",
+}
+"""Paths of the documentation → where that is in the folder of the test."""
+
+
+PATIENT = 'case " $* " in *" -i "*) set -- "$@" --timeout 600 ;; esac\nexec {python} -m nodetune "$@"'
+"""The program, with time for hosts that share a busy machine."""
+
+
+def blocks(page):
+    """The commands of each block of a page."""
+    for _, language, text in FENCE.findall(page.read_text("utf-8")):
+        if language in ("", "sh", "console"):
+            found = list(commands(textwrap.dedent(text), language))
+            if found:
+                yield found
+
+
+def commands(text, language):
+    """The commands of a block: all lines of a shell, of which a loop or case is one; `$ …` where output follows."""
+    if language == "console":
+        return (line[2:].split("  #")[0].strip() for line in text.splitlines() if line.startswith("$ "))
+    if language == "sh" and "esac" in text:
+        return iter([text])
+    lines = (re.split(r"\s{2,}|\s# ", line)[0].strip() for line in text.splitlines())
+    return (
+        line
+        for line in lines
+        if re.match(r"(\w+=\S+ )*(nodetune|salloc)\b", line) or (language == "sh" and line[:1] != "#" and line)
+    )
+
+
+SET = re.compile(r"^((?!DESTDIR)\w+=\S+ )*(salloc (-\S+ )*)?")
+"""What stands before a program: variables, and the allocation in which it runs."""
+
+
+def deferred(command):
+    return next((pattern for pattern in DEFERRED if re.match(pattern, SET.sub("", command))), None)
+
+
+@pytest.fixture(scope="module")
+def place(new_farm, tmp_path_factory):
+    """A folder in which the files of the documentation exist, and inventories/prod with hosts that answer."""
+    folder = tmp_path_factory.mktemp("docs")
+    farm = new_farm()
+    hosts = {name: farm.address() for name in ("gpu001", "gpu017")}
+    farm.start(dict.fromkeys(hosts.values(), ()))
+    for address in hosts.values():
+        farm.know(address)
+    names = "".join(f"    {name}: {{ansible_host: {address}}}\n" for name, address in hosts.items())
+    (folder / "inventories").mkdir()
+    (folder / "inventories" / "prod.yml").write_text(
+        f"gpu:\n  hosts:\n{names}  vars:\n    ansible_ssh_common_args: -F {farm.config}\n"
+        f"h200: {{children: {{gpu: }}}}\ndrained: {{hosts: {{gpu017: }}}}\n"
+    )
+    (folder / "bin").mkdir()
+    farm.script(folder / "bin" / "nodetune", PATIENT.format(python=sys.executable))
+    files(folder)
+    return folder
+
+
+def files(folder):
+    facts = json.loads(SYNTHETIC.read_text())
+    for name in ("facts", "monday", "friday", "evidence"):
+        (folder / name).mkdir()
+        for host in ("gpu001", "gpu017"):
+            (folder / name / f"{host}.json").write_text(json.dumps({**facts, "host": host}))
+    shutil.copy(folder / "facts" / "gpu001.json", folder / "golden.json")
+    shutil.copy(folder / "facts" / "gpu017.json", folder / "new.json")
+    for name in ("verify", "before", "after"):
+        shutil.copy(ROOT / "tests" / "data" / "from-0.1" / "verify.json", folder / f"{name}.json")
+    for day in ("monday", "tuesday", "friday"):
+        run(folder, f"nodetune audit --facts {folder}/facts --format json -o {day}.json")
+    run(folder, "nodetune audit --facts facts --format html -o yesterday.html")
+    (folder / "site.yml").write_text(
+        "add:\n  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}\n"
+    )
+    (folder / "failed.txt").write_text("gpu001\n")
+
+
+def run(folder, command):
+    for path, here in ELSEWHERE.items():
+        command = command.replace(path, here)
+    environment = {
+        **os.environ,
+        "PATH": f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
+        "PYTHONPATH": str(ROOT),
+        "NO_COLOR": "1",
+        "COLUMNS": "100",
+        "GITHUB_STEP_SUMMARY": str(folder / "summary.md"),
+    }
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True
+    )
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if list(blocks(page))], ids=lambda page: page.stem)
+def test_the_commands_of_a_page_run_as_they_stand_there(page, place, tmp_path):
+    folder = tmp_path / "docs"
+    shutil.copytree(place, folder)
+    for command in [each for block in blocks(page) for each in block if not deferred(each)]:
+        done = run(folder, command)
+        assert done.returncode in (0, 1), f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert not re.search("Traceback|not reached", done.stdout + done.stderr), command
+
+
+def test_what_is_deferred_is_in_the_documentation_and_its_test_exists():
+    every = [command for page in PAGES for block in blocks(page) for command in block]
+    assert len(every) > 100
+    used = {deferred(command) for command in every}
+    assert used >= set(DEFERRED)
+    assert [test for test, _ in DEFERRED.values() if not (ROOT / test).exists()] == []

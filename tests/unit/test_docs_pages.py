@@ -1,0 +1,54 @@
+"""The pages of the documentation hold together: messages exist, exit codes are told in one place, samples are real."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from nodetune.hosts.target import STATES
+from tests.support import commandline
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+ROW = re.compile(r"^\| `([^`]+)` \|", re.MULTILINE)
+SOURCES = [path.read_text("utf-8") for folder in ("nodetune", "playbooks") for path in (ROOT / folder).rglob("*.py")]
+
+
+def quoted():
+    return ROW.findall((DOCS / "troubleshooting.md").read_text("utf-8"))
+
+
+@pytest.mark.parametrize("message", quoted())
+def test_a_message_of_the_troubleshooting_page_is_one_that_nodetune_says(message):
+    parts = [part for piece in message.split("…") if (part := piece.strip(" ()")).strip(":;,")]
+    assert any(all(part in text for part in parts) for text in SOURCES)
+
+
+def test_every_reason_for_which_a_host_is_not_reached_is_explained():
+    assert set(STATES) <= set(quoted())
+
+
+def test_exit_codes_are_told_on_one_page_and_the_others_link_to_it():
+    pages = [ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.name not in ("cli.md", "checks.md"))]
+    naming = {page.name for page in pages if re.search(r"exit code", page.read_text("utf-8"), re.IGNORECASE)}
+    linking = {page.name for page in pages if "exit-codes.md" in page.read_text("utf-8")} | {"exit-codes.md"}
+    assert naming - linking - {"guard.md", "pull.md", "reports.md", "testing-fleet.md"} == set()
+    assert len(linking) > 8
+
+
+def samples():
+    """Each command of a sample with output, and the lines that it shows."""
+    fence = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
+    for text in fence.findall((DOCS / "tutorial.md").read_text("utf-8")):
+        command, *shown = text.splitlines()
+        yield command.removeprefix("$ nodetune ").split(), [line for line in shown if line != "..."]
+
+
+@pytest.mark.parametrize(("words", "shown"), samples(), ids=lambda value: " ".join(value)[:40])
+def test_what_the_tutorial_shows_is_what_nodetune_prints(words, shown, tmp_path):
+    site = re.search(r"```yaml\n(.*?)```", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL)[1]
+    (tmp_path / "site.yml").write_text(site)
+    done = commandline.nodetune(*words, cwd=tmp_path, env={"COLUMNS": "80", "NO_COLOR": "1"})
+    assert done.returncode in (0, 1)
+    printed = done.stdout.splitlines()
+    assert [line for line in shown if line and line not in printed] == []
