@@ -9,13 +9,16 @@ Sources: https://docs.aws.amazon.com/ebs/latest/userguide/timeout-nvme-ebs-volum
 https://github.com/torvalds/linux/blob/master/drivers/nvme/host/pci.c (nvme_timeout)
 """
 
+from collections import defaultdict
+
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.kernel._logged import UPTIME, recent, times
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:
-    events = recent(facts, "kernel_log.nvme")
-    of = {each["controller"]: [one for one in events if one["controller"] == each["controller"]] for each in events}
+    of = defaultdict(list)
+    for each in recent(facts, "kernel_log.nvme"):
+        of[each["controller"]].append(each)
     return {name: times(mine, mine[-1]["text"]) for name, mine in sorted(of.items())} or ""
 
 

@@ -37,7 +37,7 @@ def command() -> None:
     help="Include this site file. May be repeated.",
 )
 def show_profile(names: tuple[str, ...], site: tuple[Path, ...]) -> None:
-    """List profiles, or show what the named ones change, and in which line."""
+    """List profiles, or show what some change, and where."""
     overlays = [profile.shipped()[name] for name in profile.named(names) if names] or list(profile.shipped().values())
     files = site_files.read(site)
     for overlay in [*overlays, *(files.layers() if files else ()), *(files.sections if files else ())]:
@@ -76,7 +76,7 @@ def _change(change: object) -> str:
     help="Also check that this inventory has the hosts and groups that the files name.",
 )
 def validate(files: tuple[Path, ...], inventory: str | None) -> int:
-    """Validate site files, and tell everything that is wrong with its line.
+    """Validate site files: every error, with its line.
 
     \b
     nodetune profile validate site.yml
