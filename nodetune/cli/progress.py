@@ -94,9 +94,6 @@ class Details(Silent):
     def step(self, _run: Progress, host: str, what: str) -> None:
         verbosity.detail(f"{host}: {what}")
 
-    def host(self, run: Progress, host: str, outcome: str, message: str) -> None:
-        verbosity.detail(f"{host}: {run.phase}: {outcome}{f': {message}' if message else ''}")
-
 
 @final
 class Progress:
@@ -180,8 +177,9 @@ def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Generator[
     """Yield results as they come, and show how many of them came."""
     with Progress(phase, hosts) as shown:
         for result in results:
-            took = f"in {result.seconds:.1f} s" if verbosity.is_verbose() else ""
-            shown.done(result.host, result.state, ": ".join(filter(None, (took, result.message))))
+            told = f": {result.message}" if result.message else ""
+            verbosity.detail(f"{result.host}: {result.state} in {result.seconds:.1f} s{told}")
+            shown.done(result.host, result.state, result.message)
             yield result
 
 

@@ -96,7 +96,6 @@ def test_verbose_has_each_step_of_an_apply_on_a_line(terminal):
     assert lines == [
         "gpu1: apply vm.swappiness: ok, changed in 0.4 s",
         "gpu1: apply vm.swappiness: failed in 0.4 s: no \\x1b[2Jspace",
-        "gpu1: apply: failed: no \\x1b[2Jspace",
     ]
 
 
