@@ -5,6 +5,7 @@ import re
 import shlex
 import subprocess
 import sys
+import textwrap
 from pathlib import Path
 
 import click
@@ -20,12 +21,13 @@ PAGES = [
     ROOT / "README.md",
     *(page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in GENERATED),
 ]
-FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+FENCE = re.compile(r"^( *)```(\w*)\n(.*?)^\1```", re.DOTALL | re.MULTILINE)
 ENVIRONMENT = {"COLUMNS": "80", "NO_COLOR": "1", "PYTHONPATH": str(ROOT), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 def samples(page, *languages):
-    return [text for language, text in FENCE.findall(page.read_text("utf-8")) if language in languages]
+    found = FENCE.findall(page.read_text("utf-8"))
+    return [textwrap.dedent(text) for _, language, text in found if language in languages]
 
 
 def nodetune(*words, cwd=ROOT):
