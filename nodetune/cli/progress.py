@@ -155,7 +155,7 @@ class Progress:
 
 
 def _detail(event: Event) -> str:
-    """Return with -v what came of a step, and how long it took."""
+    """Return with -v the result of a step, and how long it took."""
     if not verbosity.is_verbose():
         return ""
     changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""

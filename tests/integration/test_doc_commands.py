@@ -123,12 +123,14 @@ def files(folder):
     (folder / "site.yml").write_text(
         "add:\n  - {id: site-inotify-watches-low, sysctl: fs.inotify.max_user_watches, accept: {at_least: 1}, why: Test.}\n"
     )
+    for name in ("company", "cluster"):
+        (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
     (folder / "failed.txt").write_text("gpu001\n")
 
 
 def run(folder, command):
     for path, here in ELSEWHERE.items():
-        command = command.replace(path, here)
+        command = command.replace(path, f"{folder}/{here}")
     environment = {
         **os.environ,
         "PATH": f"{folder}/bin:{Path(sys.executable).parent}:{os.environ['PATH']}",
@@ -148,8 +150,15 @@ def test_the_commands_of_a_page_run_as_they_stand_there(page, place, tmp_path):
     shutil.copytree(place, folder)
     for command in [each for block in blocks(page) for each in block if not deferred(each)]:
         done = run(folder, command)
-        assert done.returncode in (0, 1), f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        assert done.returncode in (0, 1) or may_be_incomplete(command, done), (
+            f"{command}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}"
+        )
         assert not re.search("Traceback|not reached", done.stdout + done.stderr), command
+
+
+def may_be_incomplete(command, done):
+    """Return whether exit code 3 is right: a recording lacks facts of newer checks, two single runs tell of no change."""
+    return done.returncode == 3 and bool(re.search(r"--facts h200-x4|before\.json after\.json", command))
 
 
 def test_what_is_deferred_is_in_the_documentation_and_its_test_exists():

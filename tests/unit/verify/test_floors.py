@@ -51,7 +51,7 @@ def test_a_figure_beyond_the_largest_message_is_out_of_reach():
 
 @pytest.mark.parametrize("entry", [each for each in ENTRIES if each.measurement == "nccl" and each.gpu], ids=named)
 def test_memory_holds_the_message_that_a_figure_is_about(entry):
-    known = {each["name"]: each.get("memory_mib") for each in data._load("gpus")["gpus"]}
+    known = {each["name"]: each.get("memory_mib") for each in data.table("gpus")["gpus"]}
     for free in (known[gpu] for gpu in entry.gpu):
         assert free is None or 2 * entry.size_from + nccl.ASIDE <= free << 20
 

@@ -73,7 +73,7 @@ def test_no_shipped_floor_is_above_what_the_chip_can_do(entry):
     "name", [name for entry in reference.entries() for name in entry.gpu] + [c["name"] for c in CHIPS]
 )
 def test_models_are_called_as_in_the_table_of_gpus(name):
-    assert name in {model["name"] for model in data._load("gpus")["gpus"]}
+    assert name in {model["name"] for model in data.table("gpus")["gpus"]}
     assert reference.chip(name)
 
 
