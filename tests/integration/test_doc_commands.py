@@ -30,7 +30,7 @@ DEFERRED = {
         "tests/integration/test_measuring_ssh.py",
         "measures for minutes",
     ),
-    r".* -i '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that no resolver here knows"),
+    r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
     r"pytest|pip install": ("tests/unit/pytest_plugin", "installs packages; a test of pytest runs the plugin"),
@@ -51,7 +51,7 @@ ELSEWHERE = {
 """Paths of the documentation → where that is in the folder of the test."""
 
 
-PATIENT = 'case " $* " in *" -i "*) set -- "$@" --timeout 600 ;; esac\nexec {python} -m nodetune "$@"'
+PATIENT = 'case " $* " in *" profile "*) ;; *" -i "*) set -- "$@" --timeout 600 ;; esac\nexec {python} -m nodetune "$@"'
 """The program, with time for hosts that share a busy machine."""
 
 
