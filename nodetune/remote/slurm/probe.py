@@ -33,6 +33,9 @@ STARTING_SECONDS = 60.0
 MEMORY = 512
 """MiB on each node, less where a node is said to have less: the probe takes a tenth of it."""
 
+KILLED = {code for number in (signal.SIGKILL, signal.SIGTERM) for code in (-number, 128 + number)}
+"""Exit statuses of a probe that somebody ended, also in the words of a shell before it."""
+
 RELAY = "NODETUNE_RELAY"
 LONGEST_PART = 60_000
 """Of a variable of the environment; Linux takes 128 KiB each (MAX_ARG_STRLEN)."""
@@ -209,7 +212,7 @@ class ProbeStep(srun.SrunStep):
         """Yield the facts of a node. Raise UnreachableError."""
         text = status.decode("ascii", "replace")
         code = int(text) if text.lstrip("-").isdigit() else None
-        if code == -signal.SIGKILL and not talk.complete:  # a step that srun ends: its relay kills the probe
+        if code in KILLED and not talk.complete:  # a step that srun ends: Slurm, or its relay, kills the probe
             raise UnreachableError("dropped", "its probe was killed before it answered")
         found = talk.answer(code)
         assert found is not None  # noqa: S101  (only a live session has sent everything before)

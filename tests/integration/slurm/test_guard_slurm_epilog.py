@@ -22,7 +22,7 @@ LEAVE = """
 setsid -f sh -c 'touch /run/nodetune-nvml/gpu0/processes/$$; exec sleep 600' &
 while [ -z "$(ls /run/nodetune-nvml/gpu0/processes)" ]; do :; done
 """
-XID = "3,77,{},-;NVRM: Xid (PCI:0000:00:06): 79, pid=1, GPU has fallen off the bus.\n"
+XID = "3,77,{},-;NVRM: Xid (PCI:0000:00:06): 119, pid=1, Timeout after 6s of waiting for RPC response from GPU0 GSP!\n"
 
 
 @pytest.fixture(scope="module")

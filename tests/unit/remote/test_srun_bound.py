@@ -2,6 +2,8 @@
 
 import shlex
 
+import pytest
+
 from nodetune.hosts.target import SessionOptions, Target
 from nodetune.onhost import protocol
 from nodetune.remote.slurm import probe, srun
@@ -40,9 +42,10 @@ def test_a_task_of_noise_is_cut_off_by_name():
     assert (state, "16 MiB" in message) == ("too much output", True)
 
 
-def test_what_srun_cut_off_is_tried_again_if_it_says_why_later(monkeypatch):
+@pytest.mark.parametrize("status", [-9, 137, -15])
+def test_what_srun_cut_off_is_tried_again_if_it_says_why_later(monkeypatch, status):
     """The relay kills its probe when srun ends the step; its word may be read before srun's."""
-    killed = protocol.encode(b"x-9", NONCE).decode()
+    killed = protocol.encode(b"x%d" % status, NONCE).decode()
     script = f"echo {shlex.quote('0: ' + killed)}; sleep 1; echo 'srun: error: Task launch for 1.0 failed on node b: gone' >&2"
     plan = probe._Plan([Target("a"), Target("b")], b"", NONCE, SessionOptions(seconds=30))
     step = probe.ProbeStep(srun.start(["sh", "-c", script], {}), plan, ["a", "b"])
