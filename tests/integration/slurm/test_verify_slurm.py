@@ -108,7 +108,7 @@ def test_a_dying_program_on_one_node_spares_the_other(cluster, verify):
     code, out, _ = ended(process)
     assert code == 3, out
     assert re.search(r"^n01  unknown hardware  jitter, ", out, re.MULTILINE)
-    assert re.search(r"^dropped  n02  its task ended \(Killed\)", out, re.MULTILINE), out
+    assert re.search(r"^dropped  n02\n +its task ended \(Killed\)", out, re.MULTILINE), out
     assert no_job_is_left(cluster)
 
 
@@ -118,7 +118,7 @@ def test_ctrl_c_leaves_nothing_behind_and_tells_what_was_known(cluster, verify):
     process.send_signal(signal.SIGINT)
     code, out, errors = ended(process)
     assert code == 3, out + errors
-    assert re.search(r"interrupted  n\[01-02\]  the run was stopped", out)
+    assert re.search(r"interrupted  n\[01-02\]\n +the run was stopped", out)
     assert [at_work(cluster, node) for node in cluster.nodes] == [[], []]
     assert no_job_is_left(cluster)
 
