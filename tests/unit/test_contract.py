@@ -28,6 +28,7 @@ LAYERS = [
     {"report"},
     {"provision"},
     {"documents"},
+    {"tune"},
     {"guard"},
     {"remediation"},
     {"verify"},
