@@ -56,8 +56,8 @@ NOT_OF_ONE_LINE = {
 }
 """Judged now and at the next boot, or for each link, whose own value counts as well."""
 
-OF_EMULATION = {"clocksource-slow"}
-"""What may come up by itself: where the host of the machines is busy, their kernel gives its clock up."""
+OF_EMULATION = {"clocksource-slow", "tasks-hung", "nvme-timed-out", "host-out-of-memory"}
+"""What may come up by itself where the host of the machines is busy: their kernel gives its clock up, or waits too long."""
 
 
 class Controller:
