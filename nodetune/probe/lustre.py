@@ -1,0 +1,47 @@
+"""Settings of Lustre clients, from the files behind `lctl get_param`: `lustre.*`.
+
+A file system may have thousands of targets, so the values are told for each file system: those that any target has.
+"""
+
+import re
+
+from . import read
+
+FOLDERS = ("/sys/fs/lustre", "/proc/fs/lustre")
+"""Where releases keep the files: 2.12 and newer, and before."""
+
+SETTINGS = {
+    "osc": ("max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb", "checksums"),
+    "llite": ("max_read_ahead_mb", "max_read_ahead_per_file_mb"),
+}
+TARGET = {"osc": re.compile(r"([\w.]{1,64})-OST[0-9a-f]{4}-osc-"), "llite": re.compile(r"([\w.]{1,64})-[0-9a-f]{6,}$")}
+"""Names of devices: lustre-OST0000-osc-ffff9f0e6533a000 (a server has some without the number), lustre-ffff9f0e6533a000."""
+
+NUMBER = re.compile(r"(\d{1,12})(?:\.\d+)?$")
+MOST_DEVICES = 4096
+
+
+def collect(names, step):
+    for kind, settings in SETTINGS.items():
+        step("settings of " + kind)
+        yield kind, read.tried(_settings, kind, settings)
+
+
+def _settings(kind, settings):
+    """Return {file system: {"folder", "devices", setting: [values that any of its devices has]}}."""
+    found = {}
+    for folder in FOLDERS:
+        for name in read.names_in("{}/{}".format(folder, kind))[:MOST_DEVICES]:
+            known = TARGET[kind].match(name)
+            if known:
+                about = found.setdefault(known.group(1), dict({"folder": folder, "devices": 0}))
+                about["devices"] += about["folder"] == folder
+                for setting in settings:
+                    _add(about, setting, "{}/{}/{}/{}".format(folder, kind, name, setting))
+    return read.value(found) if found else read.absent("no Lustre file system is mounted")
+
+
+def _add(about, setting, path):
+    number = NUMBER.match(read.text_or(path))
+    if number and int(number.group(1)) not in about.setdefault(setting, []):
+        about[setting] = sorted([*about[setting], int(number.group(1))])
