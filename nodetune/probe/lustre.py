@@ -34,7 +34,7 @@ def _settings(kind, settings):
         for name in read.names_in("{}/{}".format(folder, kind))[:MOST_DEVICES]:
             known = TARGET[kind].match(name)
             if known:
-                about = found.setdefault(known.group(1), dict({"folder": folder, "devices": 0}))
+                about = found.setdefault(known.group(1), {"folder": folder, "devices": 0})
                 about["devices"] += about["folder"] == folder
                 for setting in settings:
                     _add(about, setting, "{}/{}/{}/{}".format(folder, kind, name, setting))

@@ -18,7 +18,7 @@ def configured(places):
     Each is {"file", "line", "key", "options"}; `key` is the entry's name in a map, None in fstab.
     """
     found = {}
-    for key, words, line in _entries(FSTAB):
+    for _, words, line in _entries(FSTAB):
         if len(words) > 2 and _bare(unescaped(words[1])) in places:
             options = words[3].split(",") if len(words) > 3 else []
             found[_bare(unescaped(words[1]))] = _placed(FSTAB, line, None, options)
@@ -79,7 +79,5 @@ def _named(point, key, places):
     if point == "/-":
         return [place for place in places if place == _bare(key)]
     return [
-        place
-        for place in places
-        if os.path.dirname(place) == _bare(point) and key in ("*", os.path.basename(place))
+        place for place in places if os.path.dirname(place) == _bare(point) and key in ("*", os.path.basename(place))
     ]

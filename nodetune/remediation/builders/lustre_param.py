@@ -32,7 +32,9 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         for system in fix.subjects:
             _require_sysfs(fix.target, system, host)
             settings.setdefault(fix.target, {})[system] = value
-            made.append({"change": "value", "path": _path(fix.target, system), "value": value, "checks": host.checks(fix)})
+            made.append(
+                {"change": "value", "path": _path(fix.target, system), "value": value, "checks": host.checks(fix)}
+            )
     merged = merge(kept(host, PATH, _allowed(host)), settings)
     lines = {_path(target, system): value for target, of in merged.items() for system, value in of.items()}
     return [_file(PATH, render("lustre.conf.j2", merged, lines=lines)), _unit(host), _enabled(), *made]
@@ -44,7 +46,9 @@ def _require_sysfs(target: str, system: str, host: HostView) -> None:
     if kind not in KINDS:
         raise UnfixableError(f"{target} is no parameter that nodetune sets: it sets those of {' and '.join(KINDS)}")
     if (host[f"lustre.{kind}"].get(system) or {}).get("folder") != FOLDER:
-        raise UnfixableError(f"{system} keeps {target} elsewhere than in {FOLDER}: lctl set_param {target}, after each mount")
+        raise UnfixableError(
+            f"{system} keeps {target} elsewhere than in {FOLDER}: lctl set_param {target}, after each mount"
+        )
 
 
 def _path(target: str, system: str) -> str:

@@ -42,7 +42,9 @@ def _require_kernel(name: str, host: HostView) -> None:
     found = re.match(r"(\d+)\.(\d+)", release)
     if name in FIRST_KERNEL and (not found or tuple(map(int, found.groups())) < FIRST_KERNEL[name]):
         wanted = ".".join(map(str, FIRST_KERNEL[name]))
-        raise UnfixableError(f"kernel {release}: {name} came with Linux {wanted}, and a kernel without it mounts nothing")
+        raise UnfixableError(
+            f"kernel {release}: {name} came with Linux {wanted}, and a kernel without it mounts nothing"
+        )
 
 
 def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Place]]:
@@ -57,7 +59,9 @@ def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Plac
             "mounted (a systemd mount unit, a program map, a script), unmount all mounts from that server, mount again"
         )
     if missing:
-        host.note(f"Nothing is known that mounts {', '.join(missing)}: give it the same option, or it may decide for all.")
+        host.note(
+            f"Nothing is known that mounts {', '.join(missing)}: give it the same option, or it may decide for all."
+        )
     yield from ((place, configured[place]) for place in alike if place in configured)
 
 

@@ -227,7 +227,9 @@ def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
     after = edits.automount_option(MAP, "*", "nconnect=8", ["nconnect=2"])
     assert after == MAP.replace("nfs,nconnect=2,hard", "nfs,hard,nconnect=8")
     assert edits.automount_option(after, "*", "nconnect=8") == after
-    assert edits.automount_option(MAP, "plain", "nconnect=8") == MAP.replace("server:/plain", "-nconnect=8 server:/plain")
+    assert edits.automount_option(MAP, "plain", "nconnect=8") == MAP.replace(
+        "server:/plain", "-nconnect=8 server:/plain"
+    )
 
 
 @pytest.mark.parametrize(

@@ -143,7 +143,9 @@ def test_a_release_with_files_elsewhere_and_a_hostile_name_are_left_alone():
 def test_systemd_tmpfiles_writes_what_the_settings_say_to_all_targets(tmp_path):
     text = files(built(lustre(), RPCS))[SETTINGS].replace("/sys/fs/lustre", str(tmp_path / "lustre"))
     (tmp_path / "lustre.conf").write_text(text)
-    targets = [tmp_path / "lustre/osc" / name for name in ("data-OST0000-osc-ff", "data-OST0001-osc-ff", "more-OST0000-osc-ff")]
+    targets = [
+        tmp_path / "lustre/osc" / name for name in ("data-OST0000-osc-ff", "data-OST0001-osc-ff", "more-OST0000-osc-ff")
+    ]
     for target in targets:
         target.mkdir(parents=True)
         (target / "max_rpcs_in_flight").write_text("8\n")
