@@ -19,6 +19,7 @@ TARGET = {"osc": re.compile(r"([\w.]{1,64})-OST[0-9a-f]{4}-osc-"), "llite": re.c
 
 NUMBER = re.compile(r"(\d{1,12})(?:\.\d+)?$")
 MOST_DEVICES = 4096
+MOST_VALUES = 16
 
 
 def collect(names, step):
@@ -28,7 +29,7 @@ def collect(names, step):
 
 
 def _settings(kind, settings):
-    """Return {file system: {"folder", "devices", setting: [values that any of its devices has]}}."""
+    """Return {file system: {"folder", "devices", setting: [the smallest values that any of its devices has]}}."""
     found = {}
     for folder in FOLDERS:
         for name in read.names_in("{}/{}".format(folder, kind))[:MOST_DEVICES]:
@@ -37,11 +38,8 @@ def _settings(kind, settings):
                 about = found.setdefault(known.group(1), {"folder": folder, "devices": 0})
                 about["devices"] += about["folder"] == folder
                 for setting in settings:
-                    _add(about, setting, "{}/{}/{}/{}".format(folder, kind, name, setting))
+                    number = NUMBER.match(read.text_or("{}/{}/{}/{}".format(folder, kind, name, setting)))
+                    about.setdefault(setting, set()).update([int(number.group(1))] if number else [])
+    for about in found.values():
+        about.update((setting, sorted(about[setting])[:MOST_VALUES]) for setting in settings)
     return read.value(found) if found else read.absent("no Lustre file system is mounted")
-
-
-def _add(about, setting, path):
-    number = NUMBER.match(read.text_or(path))
-    if number and int(number.group(1)) not in about.setdefault(setting, []):
-        about[setting] = sorted([*about[setting], int(number.group(1))])

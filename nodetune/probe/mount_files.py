@@ -22,10 +22,13 @@ def configured(places):
         if len(words) > 2 and _bare(unescaped(words[1])) in places:
             options = words[3].split(",") if len(words) > 3 else []
             found[_bare(unescaped(words[1]))] = _placed(FSTAB, line, None, options)
+    below = {}
+    for place in places:
+        below.setdefault(os.path.dirname(place), []).append(place)
     for point, path in _maps():
         for key, words, line in _entries(path):
-            for place in _named(point, key, places):
-                options = words[1][1:].split(",") if len(words) > 2 and words[1].startswith("-") else []
+            options = words[1][1:].split(",") if len(words) > 2 and words[1].startswith("-") else []
+            for place in _named(point, key, places, below):
                 found.setdefault(place, _placed(path, line, key, options))
     return found
 
@@ -74,10 +77,9 @@ def _is_text(path):
         return False
 
 
-def _named(point, key, places):
-    """Return the mount points that an entry of a map stands for."""
-    if point == "/-":
-        return [place for place in places if place == _bare(key)]
-    return [
-        place for place in places if os.path.dirname(place) == _bare(point) and key in ("*", os.path.basename(place))
-    ]
+def _named(point, key, places, below):
+    """Return the mount points that an entry of a map stands for; `below` has those of each folder."""
+    if key == "*" and point != "/-":
+        return below.pop(_bare(point), [])
+    place = _bare(key) if point == "/-" else os.path.join(_bare(point), key)
+    return [place] if place in places else []

@@ -1,4 +1,4 @@
-"""Options of NFS mounts: written where they stand, in fstab or a map of the automounter.
+"""Options of NFS mounts: written into fstab or a map of the automounter, whichever mounts them.
 
 Nothing is mounted again: a mount in use cannot be, and the first mount from a server decides for all of them. So the
 option is set for every mount from that server, and holds from the next boot on.
@@ -48,10 +48,14 @@ def _require_kernel(name: str, host: HostView) -> None:
 
 
 def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Place]]:
-    """Yield each mount from the servers of the subjects, with where its options stand. Raise UnfixableError if none is known."""
+    """Yield each mount over TCP from the servers of the subjects, with the place of its options.
+
+    Raise UnfixableError if no place is known.
+    """
     points, configured = host["mounts.points"], host["mounts.configured"]
     servers = {_server(points[place]) for place in subjects if place in points}
-    alike = [place for place in host["mounts.nfs"] if place in points and _server(points[place]) in servers]
+    over_tcp = [place for place, mount in host["mounts.nfs"].items() if str(mount["protocol"]).startswith("tcp")]
+    alike = [place for place in over_tcp if place in points and _server(points[place]) in servers]
     missing = [place for place in alike if place not in configured]
     if not alike or len(missing) == len(alike):
         raise UnfixableError(

@@ -44,7 +44,7 @@ def fstab_option(text, mount_point, option, remove=()):
 def automount_option(text, key, option, remove=()):
     """Put `option` into the entry of a key of an automounter's map, in place of those in `remove`.
 
-    Raise ValueError if the key has no entry, more than one, or one that goes on in the next line.
+    Raise ValueError if the key has no entry, more than one, or one that continues in the next line.
     """
     lines = _lines(text)
     numbers = [number for number, line in enumerate(lines) if line.split()[:1] == [key]]
@@ -52,7 +52,7 @@ def automount_option(text, key, option, remove=()):
         raise ValueError(f"has {len(numbers) or 'no'} entries for {key}: set {option} there manually")
     (number,) = numbers
     if lines[number].rstrip().endswith("\\"):
-        raise ValueError(f"the entry for {key} goes on in the next line: set {option} there manually")
+        raise ValueError(f"the entry for {key} continues in the next line: set {option} there manually")
     lines[number] = _with_map_option(lines[number], option, set(remove))
     return "".join(lines)
 

@@ -236,7 +236,7 @@ def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
     ("text", "key", "problem"),
     [
         (MAP, "gone", "no entries for gone"),
-        (MAP, "long", "goes on in the next line"),
+        (MAP, "long", "continues in the next line"),
         (MAP + MAP, "plain", "2 entries for plain"),
         ("plain\n", "plain", "names no place"),
     ],

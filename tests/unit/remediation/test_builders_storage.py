@@ -43,7 +43,7 @@ def nfs(kernel="6.8.0-60-generic", configured=None, **sources):
     return host(
         host__kernel=Value(kernel),
         mounts__points=Value({place: {"type": "nfs4", "source": source} for place, source in sources.items()}),
-        mounts__nfs=Value({place: {"connections": 1} for place in sources}),
+        mounts__nfs=Value({place: {"protocol": "rdma" if place == "/rdma" else "tcp"} for place in sources}),
         mounts__configured=Value({"/data": placed()} if configured is None else configured),
     )
 
@@ -58,8 +58,9 @@ def test_an_nfs_option_is_written_where_the_mount_stands_and_nothing_is_mounted_
 
 
 def test_every_mount_from_the_same_server_gets_the_option():
-    both = {"/data": placed(), "/home": placed(options=()), "/other": placed()}
-    changes = built(nfs(configured=both, home="server:/home", other="elsewhere:/x"), NCONNECT)
+    all_of_them = {place: placed() for place in ("/data", "/home", "/other", "/rdma")}
+    facts = nfs(configured=all_of_them, home="server:/home", other="elsewhere:/x", rdma="server:/rdma")
+    changes = built(facts, NCONNECT)
     assert [edit["with"]["mount_point"] for edit in of_kind(changes, "edit")] == ["/data", "/home"]
 
 
