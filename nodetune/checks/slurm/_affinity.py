@@ -9,6 +9,8 @@ from nodetune.api import FactAbsentError, FactsView
 NEEDS = ("gpu.bdf", "gpu.minor_number", "pci.devices", "numa.nodes", "cpu.cores", "cpu.sockets")
 
 MOST_CORES = 4096
+LONGEST = 512
+"""Signs of a list: a hostile host must not make millions of numbers of one."""
 FILE = re.compile(r"/dev/nvidia(?:(\d{1,3})|\[([\d,-]{1,64})\])")
 PART = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 
@@ -44,14 +46,14 @@ def _nodes(facts: FactsView) -> dict[int, int]:
 def minors(file: str) -> list[int]:
     """Return the GPUs that File= of a line in gres.conf names: /dev/nvidia[0-3,6]; empty if it is not of that form."""
     found = []
-    for plain, ranges in FILE.findall(file):
+    for plain, ranges in FILE.findall(file[:LONGEST]):
         found += [int(plain)] if plain else numbers(ranges)
     return found
 
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of `0-3,8`; empty if it is not of that form."""
-    parts = [PART.fullmatch(part) for part in text.split(",")]
+    parts = [PART.fullmatch(part) for part in text.split(",")] if len(text) <= LONGEST else []
     if not all(parts):
         return []
     return [each for part in parts if part for each in range(int(part[1]), int(part[2] or part[1]) + 1)]
