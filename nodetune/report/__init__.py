@@ -98,12 +98,6 @@ def _csv(about: About) -> Write:
     return partial(csv.write, checks=about.checks)
 
 
-def _scheduler_diff(_about: About) -> Write:
-    from nodetune.report import scheduler_diff
-
-    return scheduler_diff.write
-
-
 MAKERS: dict[str, Callable[[About], Write]] = {
     "text": _text,
     "json": _json,
@@ -113,6 +107,5 @@ MAKERS: dict[str, Callable[[About], Write]] = {
     "prometheus": _prometheus,
     "lines": _lines,
     "csv": _csv,
-    "scheduler-diff": _scheduler_diff,
 }
 """Format → what makes its writer, before any host is touched. Raises yaml_lines.FileError."""

@@ -1,4 +1,4 @@
-"""What the audit would change in the configuration of Slurm and the kubelet, as diffs for a person to review.
+"""What a plan would change in the configuration of Slurm and the kubelet, as diffs for a person to review.
 
 Nothing is written to any host: these files belong to a whole cluster. Hosts with the same change share a hunk. The facts
 hold settings, not whole files, so a hunk names hosts instead of line numbers.
@@ -18,7 +18,7 @@ from nodetune.foundation import text
 from nodetune.hosts import nodeset
 
 HEADER = """\
-# Proposed by nodetune audit from what it read on the hosts. Nothing was changed. Review each hunk, then change the files
+# Proposed by nodetune plan from what it read on the hosts. Nothing was changed. Review each hunk, then change the files
 # where your site keeps them. A line that begins with # tells what to know first.
 """
 NOTHING = "# No change is proposed for any host.\n"
@@ -40,7 +40,8 @@ Hunk = tuple[str, tuple[str, ...]]
 """File, and the lines of its hunk."""
 
 
-def write(results: Iterable[HostResult], stream: TextIO) -> None:
+def write(results: Iterable[HostResult], stream: TextIO) -> int:
+    """Write the diff. Return the number of its hunks."""
     hosts: dict[Hunk, list[str]] = {}
     for result in results:
         for hunk in hunks(result.facts) if result.facts else ():
@@ -51,6 +52,7 @@ def write(results: Iterable[HostResult], stream: TextIO) -> None:
         for (_, lines), names in ((hunk, names) for hunk, names in hosts.items() if hunk[0] == file):
             folded = text.plain(nodeset.fold(names))
             stream.write(f"@@ {folded} @@\n" + "".join(f"{line.replace(HOSTS, folded)}\n" for line in lines))
+    return len(hosts)
 
 
 HOSTS = "\0"

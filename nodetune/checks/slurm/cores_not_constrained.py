@@ -29,7 +29,7 @@ CHECK = Check(
     applies=(SLURM,),
     remedy=manual(
         "Write ConstrainCores=yes into cgroup.conf (with TaskPlugin=task/affinity,task/cgroup in slurm.conf), then restart "
-        "slurmd on all nodes. nodetune audit --format scheduler-diff shows all such changes as a diff."
+        "slurmd on all nodes. nodetune plan --scheduler-diff FILE writes all such changes as a diff."
     ),
     severity="low",
 )

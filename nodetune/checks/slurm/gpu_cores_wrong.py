@@ -33,7 +33,7 @@ CHECK = Check(
     accept=Empty("cores of the GPU's own socket"),
     applies=(SLURM, GPU, SEVERAL_NUMA_NODES),
     remedy=manual(
-        "nodetune audit --format scheduler-diff shows the lines for gres.conf. Better, write AutoDetect=nvml instead of the list. "
+        "nodetune plan --scheduler-diff FILE writes the lines for gres.conf. Better, write AutoDetect=nvml instead of the list. "
         "Then restart slurmd."
     ),
     severity="low",
