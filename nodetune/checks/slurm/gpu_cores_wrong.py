@@ -1,10 +1,10 @@
 """gres.conf assigns CPU cores of another socket to a GPU.
 
-Why it matters: Slurm gives a job cores that gres.conf names for its GPUs. With cores of the other socket, every copy
-between host and GPU crosses the link between the sockets, and nothing says so. Cores= counts Slurm's own way: core 0 is the
+Why it matters: Slurm prefers for a job the cores that gres.conf names for its GPUs. With cores of the other socket, every
+copy between host and GPU crosses the link between the sockets, and nothing says so. Cores= counts Slurm's own way: core 0 is the
 first of the first socket, whatever the kernel's numbers. Lists of the kernel's CPU numbers are the usual mistake.
 Confirm manually: slurmd -G; lstopo-no-graphics -l; nvidia-smi topo -m
-Side effects of the fix: slurmd restarts (jobs survive).
+Side effects of the fix: slurmctld and slurmd restart (jobs survive).
 Sources: https://slurm.schedmd.com/gres.conf.html (Cores) ; https://docs.kernel.org/PCI/sysfs-pci.html
 """
 
@@ -34,7 +34,7 @@ CHECK = Check(
     applies=(SLURM, GPU, SEVERAL_NUMA_NODES),
     remedy=manual(
         "nodetune plan --scheduler-diff FILE writes the lines for gres.conf. Better, write AutoDetect=nvml instead of the list. "
-        "Then restart slurmd."
+        "Then restart slurmctld and slurmd."
     ),
     severity="low",
 )

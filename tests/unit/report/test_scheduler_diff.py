@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
+from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.report import scheduler_diff
 
@@ -53,6 +54,10 @@ def diff(*results):
 def gres(*lines, **more):
     listed = [{"file": file, "cores": cores} for file, cores in lines]
     return Value({"autodetect": None, "types": ["h200"] * len(lines), "lines": listed, "file": "/s/gres.conf", **more})
+
+
+def test_what_it_needs_is_collected_for_the_checks_of_slurm_and_the_kubelet():
+    assert set(scheduler_diff.NEEDS) <= Selection(select=("slurm", "kubernetes")).facts()
 
 
 def test_a_host_in_order_needs_no_change_and_one_without_facts_is_left_out():
