@@ -33,6 +33,9 @@ NEEDS = (
     "pci.gpus",
 )
 WORD = re.compile(r"[\w./,+-]{1,200}")
+MIG = re.compile(r"\dg\.\d+gb")
+"""A type of MIG devices, whose lines name other files."""
+
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
 """What facts of an unexpected shape may raise, as in nodetune.audit."""
 
@@ -50,10 +53,13 @@ def write(results: Iterable[HostResult], stream: TextIO) -> int:
     for file in sorted({file for file, _ in hosts}):
         stream.write(f"\n--- {file}\n+++ {file}\n")
         for (_, lines), names in ((hunk, names) for hunk, names in hosts.items() if hunk[0] == file):
-            folded = text.plain(nodeset.fold(names))
+            folded = text.plain(nodeset.fold(names), LONGEST)
             stream.write(f"@@ {folded} @@\n" + "".join(f"{line.replace(HOSTS, folded)}\n" for line in lines))
     return len(hosts)
 
+
+LONGEST = 1 << 20
+"""Signs of a folded node set: a shortened one would be another."""
 
 HOSTS = "\0"
 """Where the hosts of a hunk are filled in."""
@@ -80,6 +86,8 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
     gres = facts.get("slurm.gres", {})
     file = gres.get("file", "/etc/slurm/gres.conf")
     if not facts["slurm.present"] or facts["numa.node_count"] < 2 or gres.get("autodetect") in DETECTED:
+        return file, []
+    if any(MIG.search(kind) for kind in gres.get("types", [])):
         return file, []
     near = {minor: ranges[_narrow(facts)] for minor, ranges in _affinity.near(facts).items()}
     old = gres.get("lines", [])

@@ -12,10 +12,12 @@ from nodetune.api import Absent, Check, Equals, FactsView, manual
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    points, configured = facts["mounts.points"], facts["mounts.configured"]
-    mounts = [place for place, point in points.items() if point["type"] == "wekafs" and place in configured]
-    modes = {place: "UDP" if "net=udp" in configured[place]["options"] else "not UDP" for place in mounts}
-    return modes or Absent("no mount of WEKA in /etc/fstab or a map of the automounter")
+    mounts = [place for place, point in facts["mounts.points"].items() if point["type"] == "wekafs"]
+    if not mounts:
+        return Absent("no mount of WEKA")
+    configured = {place: each["options"] for place, each in facts["mounts.configured"].items() if place in mounts}
+    modes = {place: "UDP" if "net=udp" in options else "not UDP" for place, options in configured.items()}
+    return modes or Absent("neither /etc/fstab nor a map of the automounter mounts WEKA")
 
 
 CHECK = Check(

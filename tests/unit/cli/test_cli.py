@@ -115,7 +115,9 @@ def test_the_json_output_keeps_to_its_published_schema():
 
 def test_a_plan_writes_a_diff_for_the_scheduler_to_a_file(tmp_path):
     facts = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
-    done = nodetune("plan", "--facts", facts, "--scheduler-diff", tmp_path / "slurm.diff", "-s", "slurm", "-s", "kubernetes")
+    done = nodetune(
+        "plan", "--facts", facts, "--scheduler-diff", tmp_path / "slurm.diff", "-s", "slurm", "-s", "kubernetes"
+    )
     assert f"{tmp_path}/slurm.diff: 3 changes proposed for Slurm and the kubelet" in done.stderr
     assert "+TaskPlugin=task/affinity,task/cgroup\n" in (tmp_path / "slurm.diff").read_text()
 

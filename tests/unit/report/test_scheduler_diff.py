@@ -8,6 +8,7 @@ import pytest
 from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
+from nodetune.hosts import nodeset
 from nodetune.report import scheduler_diff
 
 DATA = Path(__file__).parents[2] / "data" / "synthetic"
@@ -84,6 +85,16 @@ def test_cores_of_another_socket_are_replaced_and_right_ones_are_left():
     assert "+NodeName=gpu01 Name=gpu Type=h200 File=/dev/nvidia[0,2] Cores=0-47" in diff(
         node(of=(0, 1, 0, 1), slurm__gres=wrong)
     )
+
+
+def test_a_host_that_offers_mig_devices_gets_no_lines_for_whole_gpus():
+    assert diff(node(slurm__gres=gres(("/dev/nvidia[0-3]", ""), types=["1g.10gb"]))) == []
+
+
+def test_the_names_of_many_hosts_are_whole():
+    names = [f"gpu{number}-{number % 7}" for number in range(0, 4000, 3)]
+    told = diff(*(node(name, slurm__gres=gres(("/dev/nvidia[0-3]", ""))) for name in names))
+    assert sorted(nodeset.unfold(told[2].strip("@ "))) == sorted(names)
 
 
 def test_where_slurm_takes_numa_nodes_for_sockets_a_gpu_gets_those_of_its_node():
