@@ -177,7 +177,7 @@ def test_without_a_folder_nothing_is_measured(name, tmp_path):
 def test_a_folder_is_measured_in_every_way_or_as_named():
     every = Wanted(disk="/scratch")
     chosen = {item["name"]: item["options"] for item in every.items if item["name"].startswith("disk")}
-    assert chosen == dict.fromkeys(("disk", "disk_buffered", "disk_files"), {"dir": "/scratch"})
+    assert chosen == {name: {"dir": "/scratch"} for name in ("disk", "disk_buffered", "disk_files")}
     assert every.words.count("--disk") == 1
     alone = Wanted(disk="/scratch", only=("disk_files",))
     assert [item["name"] for item in alone.items] == ["disk_files"]
