@@ -33,17 +33,14 @@ FSYNCED = 5
 """A fifth of the files is made with fsync."""
 SIZE = 4096
 NAME = ".nodetune-files-{}-{}"
+OURS = r"s?\d+$"
 
 
 def measure(options, report):
     """Measure. Options: dir (required), count (files), repeats, seconds (a part)."""
     folder = disk.folder_of(options)
-    host = re.sub(r"[^A-Za-z0-9.-]", "", socket.gethostname())
-    sweep(folder, host)
-    name = NAME.format(host, os.getpid())
     try:
-        os.mkdir(os.path.join(folder, name), 0o700)
-        with Place(folder, name) as place:
+        with Place.made(folder, NAME, OURS) as place:
             runs = disk_buffered.repeated(report, int(options.get("repeats", 3)), lambda: _run(report, place, options))
     except OSError as problem:
         raise reporting.MeasurementError("{}: {}".format(folder, (problem.strerror or str(problem)).lower()))
@@ -87,8 +84,22 @@ def timed(act, names, most):
 class Place:
     """A folder of our own, reached by a handle: a link that takes its name's place is not followed. Gone at the end."""
 
-    def __init__(self, folder, name):
+    @classmethod
+    def made(cls, folder, pattern, ours):
+        """Make such a folder, named by a pattern with host and process; `ours`: how its files are called.
+
+        What a killed measurement left under the same pattern is removed first.
+        """
+        host = re.sub(r"[^A-Za-z0-9.-]", "", socket.gethostname())
+        sweep(folder, pattern.format(host, ""), ours)
+        name = pattern.format(host, os.getpid())
+        os.mkdir(os.path.join(folder, name), 0o700)
+        return cls(folder, name, ours)
+
+    def __init__(self, folder, name, ours):
         self.folder = folder
+        self.path = os.path.join(folder, name)
+        self._ours = ours
         self._name = name
         self._above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         self._inside = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=self._above)
@@ -107,7 +118,7 @@ class Place:
     def empty(self):
         """Remove the files that are ours, and the folder."""
         for name in os.listdir(self._inside):
-            if re.match(r"s?\d+$", name):
+            if re.match(self._ours, name):
                 self.unlink(name)
         os.rmdir(self._name, dir_fd=self._above)
 
@@ -140,13 +151,13 @@ class Place:
         os.unlink(name, dir_fd=self._inside)
 
 
-def sweep(folder, host):
-    """Remove what a killed measurement of this host left in the folder: its processes are gone, its files are ours."""
+def sweep(folder, start, ours):
+    """Remove what a killed measurement of this host left in the folder: its process is gone, its files are ours."""
     for name in os.listdir(folder):
-        found = re.match(re.escape(NAME.format(host, "")) + r"(\d+)$", name)
+        found = re.match(re.escape(start) + r"(\d+)$", name)
         if found and not os.path.exists("/proc/" + found.group(1)):
             try:
-                with Left(folder, name):
+                with Left(folder, name, ours):
                     pass
             except OSError:
                 continue  # somebody else's, or being removed: the new folder has a name of its own

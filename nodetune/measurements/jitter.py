@@ -38,14 +38,14 @@ def measure(options, report):
     """Measure.
 
     Options: seconds (a sample), repeats, cpus (a list, or a text such as "2-7"), smt (True: all logical CPUs), load (True:
-    under system tasks only, False: without only).
+    under system tasks only, False: without only), services (where these run, such as "0-1").
     """
     cpus, load = on_cpus.chosen(options), options.get("load")
     if not load:
         _sample(report, cpus, options, None)
     under = cpus if load else sorted(set(cpus) & on_cpus.kept_free())
     if load or (under and load is None):
-        with on_cpus.Tasks(on_cpus.of_services()):
+        with on_cpus.Tasks(on_cpus.of_services(options)):
             _sample(report, under, options, "system tasks")
 
 

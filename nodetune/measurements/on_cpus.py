@@ -20,20 +20,26 @@ ROOT_GROUP = "/sys/fs/cgroup/cgroup.procs"
 
 def chosen(options):
     """Return the CPUs to measure on: those that were named, or one of each core. Raise MeasurementError."""
-    given = options.get("cpus")
-    try:
-        named = numa.cpu_list(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
-    except (ValueError, TypeError):
-        raise reporting.MeasurementError("cpus is {!r}: name CPUs as 2-7,9 or [2, 3]".format(given))
-    if named:
-        return sorted(set(named))
+    given = named("cpus", options)
+    if given:
+        return given
     first, others = numa.cores(sorted(numa.ALLOWED | kept_free()))
     return sorted(first + others if options.get("smt") else first)
 
 
-def of_services():
-    """Return the CPUs on which the services of this host may run."""
-    return numa.cpu_list(files.text(SERVICES)) or sorted(numa.ALLOWED)
+def named(option, options):
+    """Return the CPUs that an option names, in order; none where it is not given. Raise MeasurementError."""
+    given = options.get(option)
+    try:
+        found = numa.cpu_list(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
+    except (ValueError, TypeError):
+        raise reporting.MeasurementError("{} is {!r}: name CPUs as 2-7,9 or [2, 3]".format(option, given))
+    return sorted(set(found))
+
+
+def of_services(options):
+    """Return the CPUs on which the services of this host may run, or those that the option `services` names."""
+    return named("services", options) or numa.cpu_list(files.text(SERVICES)) or sorted(numa.ALLOWED)
 
 
 def kept_free():

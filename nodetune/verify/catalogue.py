@@ -34,6 +34,7 @@ class Measurement:
     all_pairs_seconds: float | None = None
     finds_others: bool = False
     takes_folder: bool = False
+    by_name: bool = False
 
     def item(self, suite: str) -> dict[str, Any]:
         """Return the measurement as one line of a plan, with the options and the deadline of that suite."""

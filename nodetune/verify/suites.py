@@ -45,10 +45,21 @@ class Wanted:
         """What each host measures, in order."""
         chosen = [_alone(name, self.suite) for name in self.only] or suite(self.suite)
         names = [item["name"] for item in chosen]
-        asked = any(name in of_folder() for name in self.only)  # then the folder is for those that were named
-        chosen += [_alone(name) for name in of_folder() if self.disk and not asked and name not in names]
-        chosen += [_alone(name) for name in of_scope("pair") if self.pairs and name not in names]
-        return [self._with_options(item) for item in chosen]
+        return [
+            self._with_options(item) for item in [*chosen, *(_alone(name) for name in self._added if name not in names)]
+        ]
+
+    @property
+    def _added(self) -> list[str]:
+        """What --disk and --pairs add: nothing where such a measurement was named, because then they are meant for that."""
+        given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")))
+        folder_named = any(name in of_folder() for name in self.only)
+        return [
+            name
+            for wanted, names in given
+            for name in names
+            if wanted and not catalogue.of(name).by_name and not (folder_named and name in of_folder())
+        ]
 
     @property
     def words(self) -> list[str]:

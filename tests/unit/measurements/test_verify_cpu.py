@@ -5,8 +5,6 @@ import ctypes
 import json
 import os
 import platform
-import subprocess
-import sys
 
 import pytest
 
@@ -70,12 +68,12 @@ def test_cpus_that_services_may_not_use_or_are_isolated_are_kept_free(tmp_path, 
     for name, text in (("SERVICES", "0-1"), ("ONLINE", "0-3"), ("ISOLATED", "7")):
         (tmp_path / name).write_text(text + "\n")
         monkeypatch.setattr(on_cpus, name, str(tmp_path / name))
-    assert on_cpus.of_services() == [0, 1]
+    assert on_cpus.of_services({}) == [0, 1]
     assert on_cpus.kept_free() == {2, 3, 7}
     assert set(on_cpus.chosen({})) >= {2, 3, 7}, "jobs run there, so they are measured"
     (tmp_path / "SERVICES").unlink()
     assert on_cpus.kept_free() == {7}
-    assert on_cpus.of_services() == sorted(numa.ALLOWED)
+    assert on_cpus.of_services({}) == sorted(numa.ALLOWED)
 
 
 def test_a_cpu_where_nothing_may_run_is_skipped_and_the_others_are_measured():
@@ -89,16 +87,13 @@ def test_services_that_run_on_a_cpu_are_seen_and_elsewhere_are_not():
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:
         pytest.skip("it takes two CPUs")
-    here = "from nodetune.measurements import jitter, on_cpus, report; on_cpus.of_services = lambda: [{}]; jitter.measure({{'seconds': 1.0, 'repeats': 1, 'load': True, 'cpus': [{}]}}, report.Report('jitter', 1))"
-    lost = {}
+    preempted = {}
     for services in cpus[:2]:
-        code = here.format(services, cpus[1])
-        told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
-        records = [each for kind, each in map(json.loads, told.splitlines()) if kind == "record"]
-        by_metric = {record["metric"]: record for record in records}
+        found = measured("jitter", seconds=1.0, repeats=1, load=True, cpus=[cpus[1]], services=str(services))
+        by_metric = {record["metric"]: record for record in found}
         assert by_metric["lost"]["about"]["load"] == "system tasks"
-        lost[services] = by_metric["longest"]["about"]["preempted"]
-    assert lost[cpus[1]] > 0
+        preempted[services] = by_metric["longest"]["about"]["preempted"]
+    assert preempted[cpus[1]] > 0
 
 
 def test_system_tasks_are_kept_where_they_are_told_and_end():

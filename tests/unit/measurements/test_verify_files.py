@@ -131,7 +131,7 @@ def test_what_a_killed_measurement_left_is_removed(tmp_path):
     old, running = left(tmp_path, ended, "1", "s2"), left(tmp_path, os.getpid(), "1")
     of_another_host = tmp_path / disk_files.NAME.format("gpu2", ended)
     of_another_host.mkdir()
-    disk_files.sweep(str(tmp_path), "gpu1")
+    disk_files.sweep(str(tmp_path), disk_files.NAME.format("gpu1", ""), disk_files.OURS)
     assert not old.exists()
     assert running.exists()
     assert of_another_host.exists()
@@ -140,7 +140,7 @@ def test_what_a_killed_measurement_left_is_removed(tmp_path):
 def test_files_that_are_not_ours_are_never_removed(tmp_path):
     ended = int(gone().stdout)
     there = left(tmp_path, ended, "precious.txt", "1")
-    disk_files.sweep(str(tmp_path), "gpu1")
+    disk_files.sweep(str(tmp_path), disk_files.NAME.format("gpu1", ""), disk_files.OURS)
     assert os.listdir(there) == ["precious.txt"]
 
 
@@ -148,7 +148,7 @@ def test_a_link_in_the_place_of_the_folder_is_not_followed(tmp_path):
     (tmp_path / "data").mkdir()
     (tmp_path / "data/1").write_text("keep")
     (tmp_path / disk_files.NAME.format("gpu1", int(gone().stdout))).symlink_to(tmp_path / "data")
-    disk_files.sweep(str(tmp_path), "gpu1")
+    disk_files.sweep(str(tmp_path), disk_files.NAME.format("gpu1", ""), disk_files.OURS)
     assert (tmp_path / "data/1").read_text() == "keep"
 
 
