@@ -4,7 +4,7 @@ What, in GB/s, one process: `write`, until the last write() returns (it waits on
 `write_fsync`, until fsync returns too, which is when a checkpoint is safe; `read`, from first to last byte in blocks of
 128 KiB, after the file has left the page cache, so that read-ahead decides. disk has the same with direct I/O.
 How: only in a folder that was named (option `dir`), on any file system, NFS and Lustre too; in a file that has no name
-from the moment it is made, of at most a tenth of the free space. It is written anew for each repeat, as a checkpoint is.
+from the moment it is made, of at most a tenth of the free space. It is written again for each repeat, as a checkpoint is.
 Only its own pages are dropped from the cache (posix_fadvise), and mincore tells whether they are gone.
 Statistic: the median of the repeats, of which there are fewer where time runs out. about: the file system's type, its
 read-ahead, the dirty limits, and fsync's seconds of each repeat: the time for which a checkpoint stalls its job.

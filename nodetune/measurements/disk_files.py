@@ -82,7 +82,7 @@ def timed(act, names, most):
 
 
 class Place:
-    """A folder of our own, reached by a handle: a link that takes its name's place is not followed. Gone at the end."""
+    """An own folder, reached by a handle: a link that takes its name's place is not followed. Gone at the end."""
 
     @classmethod
     def made(cls, folder, pattern, ours):

@@ -1,4 +1,4 @@
-"""Processes on chosen CPUs: which ones, one process on each at the same time, and busy services beside them."""
+"""Processes on chosen CPUs: which ones, one process on each at the same time, and busy services at the same time."""
 
 import errno
 import gc

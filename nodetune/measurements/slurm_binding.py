@@ -3,7 +3,7 @@
 What, in GB/s of all tasks together: `job`: a step that says nothing of binding, as most jobs do, so that TaskPlugin,
 TaskPluginParam and the cores in gres.conf decide; `bound`: with --cpu-bind=cores and --mem-bind=local; `unbound`: with
 --cpu-bind=none. A job far below `bound` is one that the cluster does not bind.
-How: only inside an allocation of this node (SLURM_JOB_ID): steps of that job beside the one that measures (--overlap), a
+How: only inside an allocation of this node (SLURM_JOB_ID): steps of that job that share it with the one that measures (--overlap), a
 task for each of some cores, each of which copies memory that it touched first, all at the same time.
 Statistic: the median of the repeats. about: how many CPUs each task may use, and whether two tasks share a CPU.
 Manually: srun --overlap -n8 -c4 [--cpu-bind=cores --mem-bind=local] with STREAM, or with taskset -cp 0 to see the binding
