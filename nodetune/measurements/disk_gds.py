@@ -3,8 +3,9 @@
 What, in GB/s for each GPU: `read` and `write` through cuFile (-x 0), and `read_by_cpu`: the same read into host memory and
 then copied to the GPU (-x 2), which is what a job has without it. Blocks of 1 MiB, direct I/O.
 How: only in a folder that was named (option `dir`), in an own folder in it that is removed afterwards, with at most a
-tenth of the free space (a killed measurement leaves it; the next one of this host removes it). cuFile falls back to the CPU without a word (compatibility mode) where the file system, the driver
-nvidia-fs or the PCIe topology does not take part. So it is first forbidden to (CUFILE_ALLOW_COMPAT_MODE=false). Where it
+tenth of the free space (a killed measurement leaves it; the next one of this host removes it).
+cuFile falls back to the CPU without a word (compatibility mode) where the file system, the driver nvidia-fs or the PCIe
+topology does not take part. So it is first forbidden to (CUFILE_ALLOW_COMPAT_MODE=false). Where it
 then fails, it is allowed to: a note says so with its reason, and about["compatibility"] keeps these figures apart.
 Statistic: the median of the repeats.
 Manually: CUFILE_ALLOW_COMPAT_MODE=false gdsio -D DIR -d 0 -w 8 -s 1G -i 1M -x 0 -I 1 (then -I 0; -x 2), and gdscheck -p
