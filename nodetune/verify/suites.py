@@ -72,10 +72,11 @@ class Wanted:
         given = {
             "disk": {"--disk": self.disk},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
+            "nccl_overlap": {"--nccl": self.nccl},
             "tcp": {"--network": self.network},
         }
         words = [word for option, value in given.get(name, {}).items() if value for word in (option, value)]
-        return [*words, *(["--multi-node"] if name == "nccl" and together else [])]
+        return [*words, *(["--multi-node"] if name in of_scope("collective") and together else [])]
 
     @property
     def _set(self) -> list[str]:
@@ -87,8 +88,10 @@ class Wanted:
             options["gpus"] = list(self.gpus)
         if item["name"] == "disk" and self.disk:
             options["dir"] = self.disk
-        if item["name"] == "nccl":
-            options |= {name: path for name, path in (("nccl", self.nccl), ("nccl_tests", self.nccl_tests)) if path}
+        if item["name"] in of_scope("collective") and self.nccl:
+            options["nccl"] = self.nccl
+        if item["name"] == "nccl" and self.nccl_tests:
+            options["nccl_tests"] = self.nccl_tests
         if takes_two_hosts(item["name"]):
             options |= {"rounds": ROUNDS, **({"network": self.network} if self.network else {})}
         return {**item, "options": options}
