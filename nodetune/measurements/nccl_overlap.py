@@ -1,12 +1,12 @@
-"""A matrix product beside a collective: what both still do at once, since NCCL's channels take multiprocessors from computing.
+"""A matrix product along with a collective: what both still do at once, since NCCL's channels take multiprocessors from computing.
 
 Each GPU multiplies bf16 matrices without a pause (see gemm) while it takes part in the collective (see nccl). Figures for
-each collective and size, out of place: `all_reduce_beside_gemm`, busbw in GB/s, and `gemm_beside_all_reduce`, TFLOP/s, the
+each collective and size, out of place: `all_reduce_with_gemm`, busbw in GB/s, and `gemm_with_all_reduce`, TFLOP/s, the
 mean of the GPUs. `alone` in `about` is what each does without the other, measured just before. The collective's time is that
 of the GPU's events around all its calls; products count that began and ended within it. Both streams have the same priority.
 The data of the collective are checked before, and elements of the product after.
 
-Manually: all_reduce_perf beside a loop of torch.mm, which says nothing of when both were at work.
+Manually: all_reduce_perf along with a loop of torch.mm, which says nothing of when both were at work.
 Options: collectives, sizes (bytes), gpus, repeats, n (rows of the matrices), check, nccl, library (of cuBLASLt).
 """
 
@@ -24,7 +24,7 @@ TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}
 SIZE_MATTERS = True
 SIZES = (67108864, 1073741824)  # 64 MiB and 1 GiB
 TOGETHER_SECONDS = 0.25
-"""How long the collective goes on beside the product, at least."""
+"""How long the collective continues along with the product, at least."""
 
 PIECE_SECONDS = 0.01
 """Products between two looks at the time."""
@@ -164,8 +164,8 @@ class Results(nccl_results.Results):
             [round(nccl_ops.bandwidths(case["name"], case["size"], each, ranks)[1], 3) for each in seconds]
             for seconds in ([mine["alone"]], mine["seconds"])
         )
-        beside = case["name"] + "_beside_gemm"
-        self._report.result(self._subject, both, "GB/s", metric=beside, **dict(about, alone=alone[0]))
+        along with = case["name"] + "_with_gemm"
+        self._report.result(self._subject, both, "GB/s", metric=along with, **dict(about, alone=alone[0]))
         about = dict(about, alone=round(mine["gemm_alone"], 2))
         samples = [round(each, 2) for each in mine["gemm"]]
-        self._report.result(self._subject, samples, "TFLOP/s", metric="gemm_beside_" + case["name"], **about)
+        self._report.result(self._subject, samples, "TFLOP/s", metric="gemm_with_" + case["name"], **about)

@@ -1,4 +1,4 @@
-"""Small messages by their latency, and a matrix product beside a collective: what is planned, counted and told."""
+"""Small messages by their latency, and a matrix product with a collective: what is planned, counted and told."""
 
 import pytest
 
@@ -85,15 +85,15 @@ def test_both_at_once_are_two_figures_with_what_each_does_alone():
     heard = told(nccl_overlap.Results, case, {**part, "path": PATH, "chosen": {}})
     moved, computed = heard.records
     gb = (1 << 30) / 1e9
-    assert (moved["metric"], moved["unit"]) == ("all_reduce_beside_gemm", "GB/s")
+    assert (moved["metric"], moved["unit"]) == ("all_reduce_with_gemm", "GB/s")
     assert moved["samples"] == [pytest.approx(200 * gb, abs=0.01)]
     assert moved["about"]["alone"] == pytest.approx(300 * gb, abs=0.01)
-    assert (computed["metric"], computed["unit"], computed["samples"]) == ("gemm_beside_all_reduce", "TFLOP/s", [600.0])
+    assert (computed["metric"], computed["unit"], computed["samples"]) == ("gemm_with_all_reduce", "TFLOP/s", [600.0])
     assert computed["about"]["alone"] == 700.0
     assert computed["about"]["n"] == gemm.Plan({}).n
 
 
-def test_wrong_data_beside_a_product_are_a_failure_and_no_figure():
+def test_wrong_data_with_a_product_are_a_failure_and_no_figure():
     case = {"name": "all_reduce", "size": 1 << 20, "in_place": False}
     heard = told(nccl_overlap.Results, case, {"wrong": 3, "wrong_everywhere": 3, "path": PATH, "chosen": {}})
     assert not heard.records
