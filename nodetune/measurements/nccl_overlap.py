@@ -164,8 +164,8 @@ class Results(nccl_results.Results):
             [round(nccl_ops.bandwidths(case["name"], case["size"], each, ranks)[1], 3) for each in seconds]
             for seconds in ([mine["alone"]], mine["seconds"])
         )
-        along with = case["name"] + "_with_gemm"
-        self._report.result(self._subject, both, "GB/s", metric=along with, **dict(about, alone=alone[0]))
+        combined = case["name"] + "_with_gemm"
+        self._report.result(self._subject, both, "GB/s", metric=combined, **dict(about, alone=alone[0]))
         about = dict(about, alone=round(mine["gemm_alone"], 2))
         samples = [round(each, 2) for each in mine["gemm"]]
         self._report.result(self._subject, samples, "TFLOP/s", metric="gemm_with_" + case["name"], **about)
