@@ -121,7 +121,7 @@ class NcclBench:
         return nccl_space.allowed(setting, self.survey)
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure the setting once: all ranks start anew with it in their environment, and nothing on a host is changed."""
+        """Measure the setting once: all ranks start again with it in their environment, and nothing on a host is changed."""
         env = {**self._env, **{name: str(value) for name, value in setting}}
         came = nccl_runs.measured(self._targets, self._item, env, self._how, self._reach)
         new, unknown = self._new_faults()

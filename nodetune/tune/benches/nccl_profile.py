@@ -67,7 +67,8 @@ def _call(line: str) -> tuple[str, int, float] | None:
     call = given.get("coll_perf") if isinstance(given, dict) else None
     if not isinstance(call, dict) or call.get("coll") not in NAMES:
         return None
-    size, time = call.get("coll_msg_size_bytes"), call.get("coll_exec_time_us")
+    size: Any = call.get("coll_msg_size_bytes")
+    time: Any = call.get("coll_exec_time_us")
     sound = type(size) is int and LEAST <= size <= LARGEST and type(time) in (int, float) and 0 < time < 1e12
     return (NAMES[call["coll"]], size, float(time)) if sound else None
 

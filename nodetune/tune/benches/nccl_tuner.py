@@ -19,7 +19,7 @@ FOLDER = "/etc/nodetune"
 """Where the plugin looks for its rows: it takes an absolute path only."""
 
 FIRST = "2.22"
-"""The release since which NCCL hands a tuner its cost table (tuner API 3)."""
+"""The release since which a tuner gets the cost table of NCCL (tuner API 3)."""
 
 HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
 STEPS = """NCCL {version}, measured on {nodes} of {gpus} GPUs. On every host of a job, the same files:
