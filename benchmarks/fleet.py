@@ -263,6 +263,10 @@ PLANTS = {
     "fleet-memory-size-differs": lambda facts: _value("memory.total_kb", facts["memory.total_kb"].value * 15 // 16)(
         facts
     ),
+    "fleet-memory-modules-differ": lambda facts: _value(
+        "memory.modules",
+        [{**one, "size_mb": 0 if not at else one["size_mb"]} for at, one in enumerate(facts["memory.modules"].value)],
+    )(facts),
     "fleet-gpu-hot": _device("gpu.temperature", lambda degrees: degrees + 30),
     "fleet-host-hot": _hot,
     "fleet-pcie-replays": _device("gpu.pcie_replay_counter", lambda _: 5_000_000),

@@ -2,8 +2,7 @@
 
 A figure is one value a run (`--repeat N`), because repeats within one process share its memory placement and clocks. Two
 sides are compared by the exact Mann-Whitney test turned round into the Hodges-Lehmann interval: the shift between the
-sides, by ratio, that the test does not refuse at LEVEL. It assumes no distribution, needs no table and no random number;
-scipy has the same behind 100 MB, which a tool on a login node should not need for fifteen lines.
+sides, by ratio, that the test does not refuse at LEVEL (nodetune/foundation/rank_test.py).
 
 A change is called real when that interval excludes none, and when the shift and the change of the medians, which is what
 people are shown, are both larger than what such figures drift from day to day (TOLERANCE of the measurement). Disturbed
@@ -14,11 +13,10 @@ drift: of two sides that showed nothing, one that were worse by so much would ha
 from __future__ import annotations
 
 import math
-import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 
+from nodetune.foundation import rank_test
 from nodetune.verify import figures, reference
 from nodetune.verify.model import Figure
 
@@ -52,33 +50,6 @@ class FigureChange:
         return self.before.lost + self.after.lost
 
 
-@cache
-def _orders(first: int, second: int) -> tuple[int, ...]:
-    """Return how many orders of two samples without ties give each U from 0 on (the exact null distribution)."""
-    if first == 0 or second == 0:
-        return (1,)
-    last_of_first, last_of_second = _orders(first - 1, second), _orders(first, second - 1)
-    counts = [0] * (first * second + 1)
-    for u, count in enumerate(last_of_first):
-        counts[u + second] += count
-    for u, count in enumerate(last_of_second):
-        counts[u] += count
-    return tuple(counts)
-
-
-def shift(before: Sequence[float], after: Sequence[float], level: float = LEVEL) -> tuple[float, float, float] | None:
-    """Return (estimate, low, high) of after - before at confidence 1 - level; None if there are too few."""
-    counts, refused = _orders(len(before), len(after)), 0
-    allowed, tail = level / 2 * sum(counts), 0
-    while tail + counts[refused] <= allowed:
-        tail += counts[refused]
-        refused += 1
-    if refused == 0:
-        return None
-    differences = sorted(late - early for early in before for late in after)
-    return statistics.median(differences), differences[refused - 1], differences[-refused]
-
-
 def compare(before: Iterable[Figure], after: Iterable[Figure]) -> list[FigureChange]:
     """Compare the figures that both sides have, in the order of the first."""
     known = {figures.place(each): each for each in after}
@@ -93,7 +64,7 @@ def _change(before: Figure, after: Figure) -> FigureChange:
         return FigureChange(before, after, UNSURE, change)
     if min(len(early), len(late)) < FEWEST or min(*early, *late) <= 0:
         return FigureChange(before, after, UNSURE, change)
-    found = shift([math.log(value) for value in early], [math.log(value) for value in late])
+    found = rank_test.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
     if found is None:
         return FigureChange(before, after, UNSURE, change)
     drift = reference.tolerance(before.measurement, before.metric, "drift")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.machines import inventory, template
+from tests.machines.faults import Cycle, Site
 from tests.machines.pool import Fleet
 
 HERE = Path(__file__).parent
@@ -49,3 +50,17 @@ def inventory_of(tmp_path):
         return inventory.write(tmp_path / "inventory.yml", machines, **given)
 
     return write
+
+
+@pytest.fixture(scope="module")
+def site(fleet, tmp_path_factory):
+    """One machine, with the faults that the tests of faults and power cuts fix."""
+    (machine,) = fleet(1)
+    yield Site(machine, tmp_path_factory.mktemp("site"))
+    fleet.stop(machine)
+
+
+@pytest.fixture(scope="module")
+def cycle(site):
+    """Apply and rollback of that machine, with what it was before."""
+    return Cycle(site)

@@ -10,7 +10,7 @@ from nodetune.hosts.inventory import targets
 from nodetune.remediation import ansible
 from nodetune.remediation.ansible import PlayOptions
 from tests.machines import place, scheduler
-from tests.machines.faults import FREE, RESTARTING, SEVERAL, Cycle, Site, at_change, ended, once
+from tests.machines.faults import FREE, RESTARTING, SEVERAL, at_change, ended, once
 from tests.machines.place import until
 
 CHANGED = '[ "$(cat /proc/sys/vm/swappiness)" = 30 ]'
@@ -27,18 +27,6 @@ SLURMD = """\
 LimitNOFILE=4096
 ExecStartPre=/bin/sh -c 'test ! -e /run/no-card || { echo there is no such card >&2; exit 1; }'
 """
-
-
-@pytest.fixture(scope="module")
-def site(fleet, tmp_path_factory):
-    (machine,) = fleet(1)
-    yield Site(machine, tmp_path_factory.mktemp("site"))
-    fleet.stop(machine)
-
-
-@pytest.fixture(scope="module")
-def cycle(site):
-    return Cycle(site)
 
 
 def assert_nothing_was_done(cycle, answer, reason):

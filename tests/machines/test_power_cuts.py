@@ -2,21 +2,9 @@
 
 import pytest
 
-from tests.machines.faults import SEVERAL, Cycle, Site, at_change
+from tests.machines.faults import SEVERAL, at_change
 
 CUTS = 10
-
-
-@pytest.fixture(scope="module")
-def site(fleet, tmp_path_factory):
-    (machine,) = fleet(1)
-    yield Site(machine, tmp_path_factory.mktemp("site"))
-    fleet.stop(machine)
-
-
-@pytest.fixture(scope="module")
-def cycle(site):
-    return Cycle(site)
 
 
 def spread(number, of, changes):

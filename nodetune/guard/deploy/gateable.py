@@ -8,6 +8,7 @@ from collections.abc import Container, Iterator
 from functools import cache
 from pathlib import Path
 
+import nodetune
 from nodetune import checks
 from nodetune.config.profile import Overlay, Profile
 from nodetune.foundation import yaml_lines
@@ -63,4 +64,11 @@ def _imported(tree: ast.Module, modules: Container[str]) -> Iterator[str]:
             yield from (each.name for each in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             inside = [f"{node.module}.{each.name}" for each in node.names]
-            yield from (each if each in modules else node.module for each in inside)
+            yield from (each if each in modules or _is_module(each) else node.module for each in inside)
+
+
+def _is_module(name: str) -> bool:
+    """Return whether nodetune has a module of that name, be it in the guard's program or not."""
+    package, *parts = name.split(".")
+    path = Path(nodetune.__file__).parent.joinpath(*parts)
+    return package == "nodetune" and (path.with_suffix(".py").is_file() or (path / "__init__.py").is_file())

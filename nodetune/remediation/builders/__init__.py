@@ -5,6 +5,9 @@ that kind of change wants), or raises UnfixableError. `NEEDS` there names facts 
 A file that nodetune owns is rendered whole from templates/, and one line of it (`# settings: {…}`) holds as data what
 it sets, so that a later run adds to it. Nothing in it tells when or by which run it was written: the same settings
 are the same bytes.
+
+What holds now is changed before what holds at boot. If the power fails between the two, the reboot brings back what was; the
+other way round, the reboot would set values of which the journal does not know what they were before.
 """
 
 from __future__ import annotations

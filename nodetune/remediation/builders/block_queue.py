@@ -39,7 +39,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         alike = ", ".join(sorted({pattern(disk) for disk in fix.subjects}))
         host.note(f"{attribute} = {value} holds from the next boot on for all disks named {alike}: {PATH}.")
     file = own_file(host, PATH, "block.rules.j2", settings, _allowed(host))
-    return [file, *made, {"change": "run", "run": "udev-reload"}]
+    return [*made, file, {"change": "run", "run": "udev-reload"}]
 
 
 def _allowed(host: HostView) -> Allowed:

@@ -35,9 +35,9 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     ordered = sorted(fixes, key=lambda fix: ORDER.index(fix.target))
     return [
         *_hand_over(host),
+        *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
         _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}, _allowed),
         *_boot.changes("cpu", ["resources/cpu", "settings"], late=True),
-        *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
     ]
 
 

@@ -55,7 +55,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             _keep(at_boot, fix.target, gpus, value)
             checks += host.checks(fix)
         now.append({"change": "gpu", "setting": fix.target, "gpus": gpus, "value": value, "checks": host.checks(fix)})
-    return [*(change | {"checks": checks} for change in _boot_changes(at_boot, host)), *now]
+    return [*now, *(change | {"checks": checks} for change in _boot_changes(at_boot, host))]
 
 
 def _place(setting: str) -> int:

@@ -16,6 +16,6 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         name = named(fix.target, "module", r"[\w-]+")
         path = f"/etc/modules-load.d/nodetune-{name}.conf"
         change = own_file(host, path, "modules-load.conf.j2", {name: "loaded"}, among([name], "loaded"))
-        made.append(change | {"checks": host.checks(fix)})
         made.append({"change": "module", "name": name, "loaded": True, "checks": host.checks(fix)})
+        made.append(change | {"checks": host.checks(fix)})
     return made

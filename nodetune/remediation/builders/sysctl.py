@@ -29,7 +29,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         _say_who_else_sets(name, value, host)
     late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
     modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
-    return [own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)), *modules, *made]
+    return [*made, own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)), *modules]
 
 
 def _known(target: str, host: HostView) -> str:

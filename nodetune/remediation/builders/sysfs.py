@@ -26,4 +26,4 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         if file and PurePosixPath(file).name < PurePosixPath(PATH).name:
             host.note(f"{file} line {found['line']} sets {path} before {PATH} and wins at boot: take that line out.")
     change = own_file(host, PATH, "tmpfiles.conf.j2", settings, among(host.targets("sysfs")))
-    return [change, *made]
+    return [*made, change]

@@ -1,7 +1,7 @@
 """SSH by paramiko, in threads of this process.
 
 paramiko imports invoke, with unittest and asyncio, for `Match exec` in a configuration file, which OpenSSH mostly reads
-for us. That is a third of what paramiko takes to start: a module that stands in for invoke imports it once it is used.
+for us. That is a third of what paramiko takes to start: a placeholder module imports invoke once it is used.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import Any
 
 
-def _stand_in() -> ModuleType:
+def _placeholder() -> ModuleType:
     module = ModuleType("invoke")
 
     def of_invoke(name: str) -> Any:
@@ -25,4 +25,4 @@ def _stand_in() -> ModuleType:
 
 
 if "invoke" not in sys.modules:
-    sys.modules["invoke"] = _stand_in()
+    sys.modules["invoke"] = _placeholder()

@@ -61,7 +61,7 @@ def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sessi
     for last in (False, True):
         again: list[Target] = []
         for target, found, seconds in _collect(left, script, nonce, options):
-            if isinstance(found, _AbortedError) and not last:
+            if isinstance(found, _CutError) and not last:
                 again.append(target)
             else:
                 yield target, found, seconds
@@ -98,7 +98,8 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
         step.close()
     # Whether srun cut them off because of another node is known when all have ended: its word may come after theirs.
     yield from (
-        (target, _AbortedError(why.state, why.message) if step.not_started else why, took) for target, why, took in cut
+        (target, why if step.not_started else UnreachableError(why.state, why.message), took)
+        for target, why, took in cut
     )
     got = set(step.hosts or ())
     for name in names:
@@ -173,10 +174,6 @@ def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> Pr
 
 class _CutError(UnreachableError):
     """A task that ended before its probe had answered: of itself, or because srun ended all."""
-
-
-class _AbortedError(UnreachableError):
-    """A task that srun ended because another one could not be started."""
 
 
 class ProbeStep(srun.SrunStep):

@@ -192,6 +192,19 @@ def test_what_one_host_has_more_or_less_than_the_others_is_told(common, other, o
     assert told["x"].observed == observed
 
 
+def test_the_memory_slot_that_lost_its_module_is_named():
+    def modules(lost=""):
+        return [
+            {"slot": slot, "bank": "", "type": 34, "size_mb": 0 if slot == lost else 65536, "speed_mts": 4800}
+            for slot in ("A1", "B1")
+        ]
+
+    hosts = [host(f"n{number}", memory__modules=modules("B1" if number == 4 else "")) for number in range(5)]
+    told = found(hosts, "fleet-memory-modules-differ")
+    assert [told[f"n{number}"].status for number in range(5)] == ["pass"] * 4 + ["fail"]
+    assert (told["n4"].observed, told["n4"].wanted) == ("B1: 0 bytes", "64 GiB")
+
+
 def test_arguments_that_name_a_machine_are_never_compared():
     hosts = [
         host(f"n{each}", cmdline__running={"value": {"root": f"UUID={each}", "ip": str(each)}}) for each in range(5)

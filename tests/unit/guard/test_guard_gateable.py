@@ -1,5 +1,6 @@
 """Which checks a site may let gate: those that the program on a node can judge with nothing but itself."""
 
+import ast
 import json
 import subprocess
 import sys
@@ -90,3 +91,13 @@ def test_an_install_refuses_a_gate_that_no_node_could_judge(site):
     node = nodes.GuardedNode(HostResult("n01", "ok", facts=HostFacts("n01", {})))
     with pytest.raises(FileError, match="nvlink-down cannot gate"):
         nodes.policies([node], choice, {})
+
+
+def test_a_module_that_the_program_lacks_is_seen_behind_its_package():
+    tree = ast.parse(
+        "from nodetune.foundation import atomic_file\nfrom nodetune.foundation import no_module_but_a_name"
+    )
+    assert list(gateable._imported(tree, {"nodetune.foundation"})) == [
+        "nodetune.foundation.atomic_file",
+        "nodetune.foundation",
+    ]

@@ -13,7 +13,7 @@ from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.foundation.text import own_settings
 from nodetune.remediation import builders, plan
-from nodetune.remediation.builders import swap_off
+from nodetune.remediation.builders import cpufreq, swap_off
 from tests.data.synthetic import build
 from tests.support.fixing import built, files, of_kind, refused
 from tests.support.fixing import finding_of as step
@@ -112,7 +112,7 @@ def test_a_parameter_name_never_leaves_proc_sys(name):
 
 
 def test_a_sysctl_is_written_now_and_kept_and_names_its_check():
-    (file, now) = built(host(), step(remedies.sysctl("net.ipv4.tcp_rmem"), [4096, 131072, 67108864], check="tcp-rmem"))
+    (now, file) = built(host(), step(remedies.sysctl("net.ipv4.tcp_rmem"), [4096, 131072, 67108864], check="tcp-rmem"))
     assert lines(file["content"]) == ["net.ipv4.tcp_rmem = 4096 131072 67108864"]
     assert now == {
         "change": "value",
@@ -120,6 +120,26 @@ def test_a_sysctl_is_written_now_and_kept_and_names_its_check():
         "value": "4096 131072 67108864",
         "checks": ["tcp-rmem"],
     }
+
+
+@pytest.mark.parametrize(
+    ("remedy", "value", "subjects", "live"),
+    [
+        (remedies.sysctl("vm.swappiness"), 10, (), "value"),
+        (remedies.sysfs("/sys/kernel/mm/ksm/run"), "0", (), "value"),
+        (remedies.block_queue("scheduler"), "none", ("nvme0n1",), "value"),
+        (remedies.module("nvidia_uvm"), "loaded", (), "module"),
+        (remedies.cpufreq("governor"), "performance", (), "cpu"),
+        (remedies.gpu("locked_clocks"), "unlocked", ("GPU0",), "gpu"),
+    ],
+    ids=lambda each: each.kind if hasattr(each, "kind") else "",
+)
+def test_what_holds_now_is_changed_before_what_holds_at_boot(remedy, value, subjects, live):
+    """A boot after a power cut between the two would else set values that the journal does not know."""
+    services = {f"services.{name}": Absent("not installed") for name in cpufreq.SERVICES}
+    kinds = [each["change"] for each in built(host(services), step(remedy, value, *([subjects] if subjects else [])))]
+    assert kinds[0] == live
+    assert "file" in kinds[1:]
 
 
 def test_a_limit_in_bytes_removes_the_ratio_from_the_file():
@@ -155,7 +175,7 @@ def test_tuned_setting_the_same_parameter_otherwise_is_named():
 
 def test_a_file_under_sys_is_written_now_and_by_tmpfiles():
     path = "/sys/kernel/mm/transparent_hugepage/enabled"
-    file, now = built(host(), step(remedies.sysfs(path), "madvise"))
+    now, file = built(host(), step(remedies.sysfs(path), "madvise"))
     assert file["path"] == "/etc/tmpfiles.d/00-nodetune.conf"
     assert lines(file["content"]) == [f"w {path} - - - - madvise"]
     assert (now["path"], now["value"]) == (path, "madvise")
@@ -389,7 +409,7 @@ def test_a_site_may_name_a_unit_in_full_or_by_another_type():
 
 
 def test_a_module_is_loaded_now_and_at_boot():
-    file, now = built(host(), step(remedies.module("nvidia_uvm"), "loaded"))
+    now, file = built(host(), step(remedies.module("nvidia_uvm"), "loaded"))
     assert (file["path"], lines(file["content"])) == ("/etc/modules-load.d/nodetune-nvidia_uvm.conf", ["nvidia_uvm"])
     assert (now["change"], now["name"], now["loaded"]) == ("module", "nvidia_uvm", True)
 

@@ -56,5 +56,5 @@ def test_what_srun_cut_off_is_tried_again_if_it_says_why_later(monkeypatch, stat
     found = {
         target.name: why for target, why, _ in probe._collect([Target("a"), Target("b")], b"", NONCE, SessionOptions())
     }
-    assert isinstance(found["a"], probe._AbortedError)
-    assert (found["b"].state, isinstance(found["b"], probe._AbortedError)) == ("unreachable", False)
+    assert isinstance(found["a"], probe._CutError)
+    assert (found["b"].state, isinstance(found["b"], probe._CutError)) == ("unreachable", False)

@@ -1,0 +1,129 @@
+"""How often does `nodetune tune` err? The real method over simulated hosts whose truth is known. python -m benchmarks.tune_truth [N]
+
+Noise as on real nodes: 0.4 % for large messages, 2 % for small ones, one run in twenty 1 to 5 % slower. A trial takes 4 s.
+"""
+
+import math
+import random
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodetune.tune import study
+from nodetune.tune.model import Case, Parameter, Setting, Trial
+
+CASES = (
+    Case("all_reduce 1 GiB", "GB/s"),
+    Case("all_reduce 256 MiB", "GB/s"),
+    Case("all_gather 1 GiB", "GB/s"),
+    Case("all_reduce 16 MiB", "GB/s", objective=False),
+    Case("all_reduce 1 MiB", "GB/s", objective=False),
+    Case("all_reduce 64 KiB", "us", better="lower", objective=False),
+)
+NOISE = {"all_reduce 1 MiB": 0.01, "all_reduce 64 KiB": 0.02}
+PARAMETERS = tuple(
+    Parameter(name, choices, "simulated")
+    for name, choices in {
+        "BUFFSIZE": (1, 2, 8, 16),
+        "CHANNELS": (4, 8, 16, 24, 32),
+        "THREADS": (128, 256, 512),
+        "CHUNK": (1, 2, 4),
+        "QPS": (2, 4),
+        "SPLIT": (1,),
+    }.items()
+)
+BEST = (("CHANNELS", 24),)
+
+
+@dataclass
+class Simulated:
+    """A bench whose truth is given: `effect` says by how much a setting changes a case, as a fraction."""
+
+    random: random.Random
+    effect: Callable[[Setting, Case], float] = lambda *_: 0.0
+    banned: Callable[[Setting], bool] = lambda _: False
+    drift: float = 0.0
+    """Fraction per hour."""
+    neighbour: float = 0.0
+    """What somebody who comes and goes unnoticed takes, as a fraction, for about a fifth of the time."""
+    parameters: Sequence[Parameter] = PARAMETERS
+    subject: str = "nccl"
+    cases: Sequence[Case] = CASES
+    clock: float = 0.0
+    _until: float = 0.0
+    _there: bool = field(default=False)
+
+    def allowed(self, _: Setting) -> bool:
+        return True
+
+    def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
+        self.clock += 4.0
+        if self.banned(setting):  # seven times as fast, and the data is wrong
+            return Trial(setting, {case.id: self._value(case, 7.0) for case in cases}, banned="wrong data", seconds=4.0)
+        slow = 1 + self.drift * self.clock / 3600 - self._neighbour()
+        tail = 1 - self.random.uniform(0.01, 0.05) * (self.random.random() < 0.05)
+        values = {case.id: self._value(case, slow * tail * (1 + self.effect(setting, case))) for case in cases}
+        return Trial(setting, values, seconds=4.0)
+
+    def _value(self, case: Case, speed: float) -> float:
+        speed *= math.exp(self.random.gauss(0, NOISE.get(case.id, 0.004)))
+        return 100 * (speed if case.better == "higher" else 1 / speed)
+
+    def _neighbour(self) -> float:
+        if self.clock > self._until:
+            self._there = self.neighbour > 0 and self.random.random() < 0.2
+            self._until = self.clock + self.random.expovariate(1 / 30)
+        return self.neighbour * self._there
+
+    def provenance(self) -> Mapping[str, str]:
+        return {}
+
+    def proposal(self, _: Setting) -> Mapping[str, str]:
+        return {}
+
+
+def is_best(setting: Setting) -> bool:
+    return set(BEST) <= set(setting)
+
+
+def gains(by: float) -> Callable[[Setting, Case], float]:
+    """The best value gains that much in every case; most others lose a little, some do nothing."""
+    return lambda setting, _: by if is_best(setting) else -0.005 * (len(setting) + (("QPS", 4) in setting))
+
+
+def two_faced(setting: Setting, case: Case) -> float:
+    """Better where it is measured for, and 3 % worse for small messages."""
+    return (0.06 if case.objective else -0.03) if is_best(setting) else 0.0
+
+
+WORLDS: Mapping[str, Callable[[random.Random], Simulated]] = {
+    "nothing to gain": Simulated,
+    "3 % to gain": lambda generator: Simulated(generator, gains(0.03)),
+    "7 times as fast with wrong data": lambda generator: Simulated(generator, banned=is_best),
+    "nothing to gain, drift of 5 % an hour": lambda generator: Simulated(generator, drift=-0.05),
+    "nothing to gain, a neighbour takes 10 %": lambda generator: Simulated(generator, neighbour=0.1),
+    "3 % to gain, drift of 5 % an hour": lambda generator: Simulated(generator, gains(0.03), drift=-0.05),
+    "3 % to gain, a neighbour takes 2 %": lambda generator: Simulated(generator, gains(0.03), neighbour=0.02),
+    "6 % better, and 3 % worse for small messages": lambda generator: Simulated(generator, two_faced),
+}
+
+
+def tuned(world: str, seed: int, budget: float = 1200.0) -> study.Outcome:
+    bench = WORLDS[world](random.Random(seed))
+    return study.tune(bench, budget, seed=seed)
+
+
+def main(count: int) -> None:
+    print(f"{count} tunings each, 20 minutes of simulated time a tuning")
+    for world in WORLDS:
+        outcomes = [tuned(world, seed) for seed in range(count)]
+        accepted = [each for each in outcomes if each.accepted]
+        best = sum(is_best(each.setting) for each in accepted)
+        print(
+            f"{world:46} accepted {100 * len(accepted) / count:5.1f} %  with the best value {100 * best / count:5.1f} %",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]) if len(sys.argv) > 1 else 1000)

@@ -1,0 +1,114 @@
+"""Confirmation: a finalist against the default on fresh runs, by the exact Mann-Whitney test."""
+
+from __future__ import annotations
+
+import random
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from nodetune.foundation import rank_test
+from nodetune.tune.model import DEFAULT, Case, Setting, Trial
+from nodetune.tune.trials import Trials, gain
+
+RUNS = 10
+"""Runs a side. All are fresh: what chose the finalist does not count."""
+
+LEVEL = 0.005
+"""The chance that a setting which does nothing is accepted, for each finalist."""
+
+LEAST_GAIN, MOST_LOSS = 0.01, 0.01
+"""Fractions: what the objective must gain, and what no case may lose."""
+
+SEEN = 0.05
+"""A loss counts when noise makes such a one so rarely."""
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case with the finalist against the default. `ratio` 0.03 is three per cent better, with its 99 % interval.
+
+    `p`: the chance of such a gain without one, adjusted for the number of cases (Holm). `before`, `after`: all runs.
+    """
+
+    case: Case
+    ratio: float
+    low: float
+    high: float
+    p: float
+    before: tuple[float, ...]
+    after: tuple[float, ...]
+    p_worse: float
+
+    @property
+    def lost(self) -> bool:
+        return self.ratio < -MOST_LOSS and self.p_worse < SEEN
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """What fresh runs say of a finalist. `refused` says why it is not accepted; empty if it is."""
+
+    setting: Setting
+    ratio: float
+    low: float
+    high: float
+    p: float
+    cases: tuple[CaseResult, ...]
+    refused: str = ""
+
+
+def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confirmation | None:
+    """Run default and finalist in turn, in random order within each pair. None if it is dropped meanwhile. Raise BudgetError."""
+    sides: dict[Setting, list[Trial]] = {DEFAULT: [], setting: []}
+    for _ in range(RUNS):
+        pair = list(sides)
+        generator.shuffle(pair)
+        for each in pair:
+            trial = trials.run("confirmation", each)
+            if trial is None:
+                return None
+            sides[each].append(trial)
+    return judged(setting, trials.cases, sides[DEFAULT], sides[setting])
+
+
+def judged(setting: Setting, cases: Sequence[Case], before: Sequence[Trial], after: Sequence[Trial]) -> Confirmation:
+    """Judge a finalist by its runs and those of the default."""
+    results = _adjusted([_case(case, before, after) for case in cases])
+    scores = [_scores(cases, before[0].values, side) for side in (before, after)]
+    ratio, low, high = _shift(scores[0], scores[1])
+    p = rank_test.p_larger(scores[0], scores[1])
+    return Confirmation(setting, ratio, low, high, p, results, _refusal(ratio, p, results))
+
+
+def _refusal(ratio: float, p: float, results: Sequence[CaseResult]) -> str:
+    lost = [each for each in results if each.lost]
+    if lost:
+        return "; ".join(f"{each.case.id} is {-100 * each.ratio:.1f} % worse" for each in lost)
+    if p > LEVEL:
+        return f"the gain of {100 * ratio:.1f} % is not more than noise (p = {p:.3f})"
+    return f"its gain of {100 * ratio:.1f} % is below {100 * LEAST_GAIN:.0f} %" if ratio < LEAST_GAIN else ""
+
+
+def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:
+    """Return of each run the mean over the objective's cases: logarithms, against one run of the default."""
+    wanted = [case for case in cases if case.objective]
+    return [statistics.fmean(gain(case, origin[case.id], trial.values[case.id]) for case in wanted) for trial in side]
+
+
+def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseResult:
+    early, late = (tuple(trial.values[case.id] for trial in side) for side in (before, after))
+    logs = [[gain(case, early[0], value) for value in side] for side in (early, late)]
+    p, p_worse = rank_test.p_larger(*logs), rank_test.p_larger(logs[1], logs[0])
+    return CaseResult(case, *_shift(*logs), p, early, late, p_worse)
+
+
+def _shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
+    found = rank_test.shift(before, after, 2 * LEVEL)
+    assert found is not None  # noqa: S101  (RUNS a side are enough for this level)
+    return found
+
+
+def _adjusted(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
+    adjusted = rank_test.holm([each.p for each in results])
+    return tuple(replace(each, p=p) for each, p in zip(results, adjusted, strict=True))

@@ -1,0 +1,97 @@
+"""Screening: which settings are worth a confirmation. Randomised blocks with the default inside, and successive halving."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+from collections.abc import Sequence
+
+from nodetune.foundation import stats
+from nodetune.tune import space
+from nodetune.tune.model import DEFAULT, Setting
+from nodetune.tune.trials import BudgetError, Trials
+
+PHASE = "screening"
+ARMS_A_CONTROL = 6
+"""A default for so many settings: what drifts meanwhile touches both."""
+
+FEWEST_ROUNDS = 4
+"""Rounds of the last ones: what looks best by luck is found out before it costs a confirmation."""
+
+HARM = -0.01
+"""A setting that surely makes a case so much worse is not screened further: it would be refused."""
+
+SURELY = 3.0
+"""Standard errors."""
+
+
+class Screening:
+    """The screening of one tuning. `reserve`: trials for which time is to be left."""
+
+    def __init__(self, trials: Trials, reserve: int, generator: random.Random) -> None:
+        self._trials, self._reserve, self._generator = trials, reserve, generator
+        self.seen: dict[Setting, list[dict[str, float]]] = {}
+
+    def finalists(self) -> list[Setting]:
+        """Return the settings that looked better than the default, the best first."""
+        bench = self._trials.bench
+        ranking = self._halved(space.first(bench))
+        if not space.enumerated(bench.parameters):
+            more = space.combined(bench, [each for each in self._ranked(list(self.seen)) if self.score(each) > 0])
+            ranking = self._halved([*more, *ranking[:1]]) if more else ranking
+        return [setting for setting in ranking if self.score(setting) > 0]
+
+    def score(self, setting: Setting) -> float:
+        """Return by how much the objective was better, in the median over the blocks."""
+        wanted = [case.id for case in self._trials.objective]
+        return statistics.median(statistics.fmean(gains[case] for case in wanted) for gains in self.seen[setting])
+
+    def _halved(self, arms: Sequence[Setting]) -> list[Setting]:
+        """Return the arms that are left after successive halving, the best first."""
+        rounds = 0
+        while arms and self._round(arms):
+            rounds += 1
+            arms = self._ranked(arms)
+            if len(arms) > 3:
+                arms = arms[: (len(arms) + 1) // 2]
+            elif rounds >= FEWEST_ROUNDS:
+                break
+        return self._ranked(arms)
+
+    def _round(self, arms: Sequence[Setting]) -> bool:
+        """Measure every arm once. Return False if the time does not suffice: what was measured still counts."""
+        order = list(arms)
+        self._generator.shuffle(order)
+        for start in range(0, len(order), ARMS_A_CONTROL):
+            block: list[Setting] = [DEFAULT, *order[start : start + ARMS_A_CONTROL]]
+            if self._trials.left < (len(block) + self._reserve) * self._trials.seconds:
+                return False
+            self._generator.shuffle(block)
+            try:
+                self._block(block)
+            except BudgetError:
+                return False
+        return True
+
+    def _block(self, block: Sequence[Setting]) -> None:
+        dropped = self._trials.dropped
+        made = {each: self._trials.run(PHASE, each) for each in block if each not in dropped}
+        control = made.pop(DEFAULT)
+        for setting, trial in made.items():
+            if trial is not None and control is not None:
+                self.seen.setdefault(setting, []).append(self._trials.gains(trial, control))
+
+    def _ranked(self, arms: Sequence[Setting]) -> list[Setting]:
+        """Return the arms without what was dropped or surely harms a case, the best first."""
+        kept = [each for each in arms if each in self.seen and each not in self._trials.dropped]
+        return sorted((each for each in kept if not self._harms(each)), key=lambda each: -self.score(each))
+
+    def _harms(self, setting: Setting) -> bool:
+        return any(self._surely(case.id, setting) < HARM for case in self._trials.cases)
+
+    def _surely(self, case: str, setting: Setting) -> float:
+        """Return how a case fares with a setting at best: most settings do nothing, so their spread is the noise."""
+        _, noise = stats.robust([gains[case] for seen in self.seen.values() for gains in seen])
+        mine = [gains[case] for gains in self.seen[setting]]
+        return statistics.median(mine) + SURELY * noise / math.sqrt(len(mine))

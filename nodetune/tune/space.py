@@ -1,0 +1,54 @@
+"""Which settings are worth a trial: all combinations where they are few, otherwise one parameter at a time. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import combinations, product
+from math import prod
+
+from nodetune.tune.model import DEFAULT, Bench, Parameter, Setting
+
+MOST = 40
+"""Combinations up to which all are tried. Beyond, each value is tried alone, and the best are then combined."""
+
+BEST_TO_COMBINE = 3
+"""Of so many parameters, the best values are tried in all combinations: eleven trials at most would say nothing more."""
+
+
+def enumerated(parameters: Iterable[Parameter]) -> bool:
+    """Return whether the whole space is tried."""
+    return prod(len(each.choices) + 1 for each in parameters) - 1 <= MOST
+
+
+def first(bench: Bench) -> list[Setting]:
+    """Return the settings of the first screening, the default left out, in the order of the parameters."""
+    made = _all(bench.parameters) if enumerated(bench.parameters) else _single(bench.parameters)
+    return [setting for setting in made if setting != DEFAULT and bench.allowed(setting)]
+
+
+def combined(bench: Bench, ranking: Iterable[Setting]) -> list[Setting]:
+    """Return combinations of the best values of different parameters; `ranking` has settings of one value, the best first."""
+    best: dict[str, Setting] = {}
+    for setting in ranking:
+        if len(setting) == 1 and len(best) < BEST_TO_COMBINE:
+            best.setdefault(setting[0][0], setting)
+    groups = [group for count in range(2, len(best) + 1) for group in combinations(best.values(), count)]
+    made = [tuple(sorted(pair for setting in group for pair in setting)) for group in groups]
+    return [setting for setting in made if bench.allowed(setting)]
+
+
+def _all(parameters: Iterable[Parameter]) -> Iterator[Setting]:
+    choices = [[None, *((each.name, value) for value in each.choices)] for each in parameters]
+    for chosen in product(*choices):
+        yield tuple(sorted(pair for pair in chosen if pair is not None))
+
+
+def _single(parameters: Iterable[Parameter]) -> Iterator[Setting]:
+    for each in parameters:
+        for value in each.choices:
+            yield ((each.name, value),)
+
+
+def in_words(setting: Setting) -> str:
+    """Return NAME=VALUE for each value, or `the default`."""
+    return " ".join(f"{name}={value}" for name, value in setting) or "the default"

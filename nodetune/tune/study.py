@@ -1,0 +1,87 @@
+"""One tuning from the first trial to a decision: screening, confirmation on fresh runs, and what to say of it."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from nodetune.tune import confirm, space
+from nodetune.tune.confirm import Confirmation
+from nodetune.tune.model import DEFAULT, Bench, Setting, Trial
+from nodetune.tune.search import Screening
+from nodetune.tune.trials import BudgetError, DisturbedError, Keep, Tell, Trials
+
+FINALISTS = 2
+"""The second is confirmed where the first is refused."""
+
+ACCEPTED, NOTHING, STOPPED, DISTURBED, NO_TIME = (
+    "accepted",
+    "nothing better",
+    "interrupted",
+    "disturbed",
+    "too little time",
+)
+"""accepted and nothing better are results; the others say why there is none."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a tuning came to. `setting` is what to use: the default unless the state is `accepted`."""
+
+    state: str
+    reason: str
+    setting: Setting = DEFAULT
+    confirmations: tuple[Confirmation, ...] = ()
+    dropped: Mapping[Setting, str] = field(default_factory=dict)
+    trials: tuple[tuple[str, Trial], ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def accepted(self) -> bool:
+        return self.state == ACCEPTED
+
+
+def tune(
+    bench: Bench,
+    budget: float,
+    *,
+    seed: int = 1,
+    known: Sequence[Trial] = (),
+    keep: Keep | None = None,
+    tell: Tell | None = None,
+) -> Outcome:
+    """Tune for at most `budget` seconds. Ctrl-C ends it, and what is known stays. Raise BenchError."""
+    trials = Trials(bench, budget, known, keep, tell)
+    confirmations: list[Confirmation] = []
+    try:
+        state, reason = _decide(trials, random.Random(seed), confirmations)  # noqa: S311  (an order, and no secret)
+    except KeyboardInterrupt:
+        state, reason = STOPPED, "interrupted: --resume continues it"
+    except DisturbedError as why:
+        state, reason = DISTURBED, f"others used the hosts each time: {why}"
+    except BudgetError:
+        state, reason = NO_TIME, "the time was over before the confirmation was: --resume with a larger --budget"
+    best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
+    return Outcome(state, reason, best, tuple(confirmations), dict(trials.dropped), tuple(trials.made), trials.spent)
+
+
+def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
+    if not space.first(trials.bench):
+        return NOTHING, "there is no setting to try on these hosts"
+    screening = Screening(trials, 2 * confirm.RUNS, generator)
+    finalists = screening.finalists()
+    if not screening.seen:
+        raise BudgetError
+    for setting in finalists[:FINALISTS]:
+        if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
+            break
+        found = confirm.confirm(trials, setting, generator)
+        if found is not None:
+            confirmations.append(found)
+            if not found.refused:
+                return ACCEPTED, f"{space.in_words(setting)} is {100 * found.ratio:.1f} % better"
+    if confirmations:
+        told = "; ".join(f"{space.in_words(each.setting)}: {each.refused}" for each in confirmations)
+        return NOTHING, f"nothing beats the default ({told})"
+    return NOTHING, "nothing beats the default: no setting looked better when it was screened"

@@ -1,0 +1,107 @@
+"""Runs trials: from the journal where it has them, on the hosts otherwise; keeps the time, and what may not be tried again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from nodetune.tune.model import DEFAULT, Bench, BenchError, Case, Setting, Trial
+
+MOST_DISTURBED = 3
+"""Times that a trial is repeated because others used the hosts."""
+
+Keep = Callable[[Trial], None]
+"""Writes a trial down before the next one begins."""
+
+Tell = Callable[[str, Trial], None]
+"""Hears the phase and each trial."""
+
+
+class DisturbedError(Exception):
+    """Others used the hosts each time."""
+
+
+class BudgetError(Exception):
+    """The time is over."""
+
+
+class Trials:
+    """All trials of one tuning, in order. `known` are those of an interrupted one, measured in this order before."""
+
+    def __init__(
+        self,
+        bench: Bench,
+        budget: float,
+        known: Sequence[Trial] = (),
+        keep: Keep | None = None,
+        tell: Tell | None = None,
+    ) -> None:
+        self.bench, self.cases = bench, tuple(bench.cases)
+        self.made: list[tuple[str, Trial]] = []
+        self.dropped: dict[Setting, str] = {}
+        self._left, self._keep, self._tell = list(known), keep, tell
+        self._budget, self.spent = budget, 0.0
+
+    @property
+    def objective(self) -> list[Case]:
+        return [case for case in self.cases if case.objective]
+
+    @property
+    def seconds(self) -> float:
+        """How long a trial takes, as the longest quarter did; 0 before the first."""
+        took = sorted(trial.seconds for _, trial in self.made)
+        return took[(3 * len(took)) // 4] if took else 0.0
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self._budget - self.spent
+
+    def run(self, phase: str, setting: Setting) -> Trial | None:
+        """Measure a setting once; None for one that is dropped now. Raise DisturbedError, BudgetError or BenchError."""
+        for _ in range(1 + MOST_DISTURBED):
+            if self.left < self.seconds:
+                raise BudgetError
+            trial = self._one(phase, setting)
+            if trial.counts:
+                return trial
+            if not trial.disturbed:
+                self._drop(setting, trial)
+                return None
+        raise DisturbedError(trial.disturbed)
+
+    def _one(self, phase: str, setting: Setting) -> Trial:
+        if self._left and self._left[0].setting == setting:
+            trial = self._left.pop(0)
+        else:
+            self._left.clear()  # it went another way then: what follows there does not belong here
+            trial = _sound(self.bench.measure(setting, self.cases), self.cases)
+            if self._keep:
+                self._keep(trial)
+        self.spent += trial.seconds
+        self.made.append((phase, trial))
+        if self._tell:
+            self._tell(phase, trial)
+        return trial
+
+    def _drop(self, setting: Setting, trial: Trial) -> None:
+        why = trial.banned or trial.failed
+        if setting == DEFAULT:
+            raise BenchError(f"the default could not be measured: {why}")
+        self.dropped[setting] = why
+
+    def gains(self, trial: Trial, control: Trial) -> dict[str, float]:
+        """Return case → how much better a trial is than the default of its block."""
+        return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in self.cases}
+
+
+def gain(case: Case, before: float, after: float) -> float:
+    """Return the logarithm of how much better a value is: positive is better, 0.01 is one per cent."""
+    return math.log(after / before) * (1 if case.better == "higher" else -1)
+
+
+def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
+    """Return the trial, failed if a value is missing or cannot be."""
+    bad = [case.id for case in cases if not 0 < trial.values.get(case.id, 0.0) < math.inf]
+    return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial
