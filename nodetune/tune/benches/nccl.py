@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -122,13 +123,13 @@ class NcclBench:
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure the setting once: all ranks start again with it in their environment, and nothing on a host is changed."""
-        env = {**self._env, **{name: str(value) for name, value in setting}}
+        began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
         came = nccl_runs.measured(self._targets, self._item, env, self._how, self._reach)
         new, unknown = self._new_faults()
         values = nccl_cases.values(came.found, self.wanted, self._work)
         chosen = {case.id: values[case.id] for case in cases if case.id in values}
         about = {**self._observed(came, setting), "xids": unknown or "none"}
-        common: dict[str, Any] = {"setting": setting, "about": about, "seconds": came.seconds}
+        common: dict[str, Any] = {"setting": setting, "about": about, "seconds": round(time.monotonic() - began, 3)}
         if came.wrong or new:
             return Trial(banned=came.wrong or nccl_runs.in_words(new), **common)
         missing = [case.id for case in cases if case.id not in chosen]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -35,7 +34,6 @@ class Measured:
     notes: list[str] = field(default_factory=list)
     others: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
     problem: str = ""
-    seconds: float = 0.0
 
     @property
     def wrong(self) -> str:
@@ -63,13 +61,12 @@ def measured(
     plan: dict[str, Any] = {"measurements": [dict(item)], "env": dict(env)}
     if len(targets) > 1:
         plan["group"] = {"hosts": sorted(target.name for target in targets)}
-    came, began = Measured(), time.monotonic()
+    came = Measured()
     events = how(list(targets), lambda _target: dict(plan), reach)
     with closing(events):  # type: ignore[type-var]  # remote.measure and slurm.measure are generators
         for target, event in events:
             _take(came, target.name, event)
     came.found = [disturbance.marked(each, came.others) for each in figures.merged(came.found)]
-    came.seconds = round(time.monotonic() - began, 3)
     return came
 
 

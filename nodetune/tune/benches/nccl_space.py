@@ -79,15 +79,15 @@ def _not_latency(_: Survey, objective: str) -> bool:
 
 
 KNOBS = (
-    Knob("NCCL_MIN_CTAS", (8, 16, 24, 32, 48, 64), "everywhere, but for latency", _not_latency, "CTAs"),
+    Knob("NCCL_MIN_CTAS", (16, 32, 64), "everywhere, but for latency", _not_latency, "CTAs"),
     Knob(
         "NCCL_MAX_CTAS",
-        (2, 4, 8, 12, 16, 24),
+        (4, 8, 16),
         "where computing shares the GPU: overlap",
         lambda _, objective: objective == "overlap",
         "CTAs",
     ),
-    Knob("NCCL_BUFFSIZE", (1 << 20, 2 << 20, 8 << 20, 16 << 20), "everywhere, but for latency", _not_latency, "bytes"),
+    Knob("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere, but for latency", _not_latency, "bytes"),
     Knob("NCCL_NVLS_ENABLE", (0,), "where NCCL uses NVLS", lambda host, _: host.nvls),
     Knob("NCCL_P2P_LEVEL", ("PIX", "PXB", "PHB"), "one node without NVLink", lambda host, _: host.pcie),
     Knob("NCCL_NET_GDR_LEVEL", ("PIX", "PXB", "PHB", "SYS"), "NCCL goes over RDMA", lambda host, _: host.rdma),

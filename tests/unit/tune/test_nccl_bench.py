@@ -1,10 +1,13 @@
 """Trials of NCCL settings: what counts, what is banned, what failed, and what NCCL really used."""
 
+import random
+
 import pytest
 
 from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.remote.live_pool import Ended
+from nodetune.tune import study
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import Wanted
 from nodetune.tune.model import BenchError
@@ -22,6 +25,7 @@ class Host:
         self.env, self.plans, self.extra, self.others, self.ended = [], [], [], {}, ""
         self.lines, self.unread, self.users = [], "", []
         self.set, self.files, self.about = {}, [], {}
+        self.spoils = lambda env: []
         self.rate = lambda name, size, env: 100.0 * (1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
 
     def how(self, targets, plan_for, reach):
@@ -47,7 +51,7 @@ class Host:
             "settings": settings,
             **self.about,
         }
-        found = [each for each in self.extra if isinstance(each, dict)]
+        found = [each for each in [*self.extra, *self.spoils(env)] if isinstance(each, dict)]
         options = item["options"]
         for size in options["sizes"]:
             for name in options["collectives"]:
@@ -276,3 +280,38 @@ def test_provenance_changes_with_the_release(host):
     host.about = {"nccl": "2.30.7"}
     after = host.bench().provenance()
     assert {key for key in before if before[key] != after[key]} == {"nccl"}
+
+
+def noisy(seed, gain):
+    """Return rates that wander by 0.3 % from run to run; `gain` is the setting's own."""
+    generator = random.Random(seed)
+    return lambda name, size, env: 100.0 * generator.gauss(1.0, 0.003) * gain(name, size, env)
+
+
+def test_a_study_finds_the_setting_that_is_better_at_large_sizes(host):
+    host.rate = noisy(1, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" and size > 1 << 26 else 1.0)
+    bench = host.bench()
+    outcome = study.tune(bench, 1e6)
+    assert outcome.accepted
+    assert ("NCCL_MIN_CTAS", 32) in outcome.setting
+    assert bench.proposal(outcome.setting)["add"]
+
+
+def test_a_setting_that_costs_small_messages_is_refused_although_large_ones_gain(host):
+    def gain(name, size, env):
+        better = env.get("NCCL_MIN_CTAS") == "32"
+        return (1.05 if size > 1 << 26 else 0.9) if better else 1.0
+
+    host.rate = noisy(2, gain)
+    assert study.tune(host.bench(), 1e6).state == study.NOTHING
+
+
+def test_a_setting_that_spoils_data_never_wins(host):
+    wrong = {"measurement": "nccl", "metric": "all_reduce", "failed": "computed wrongly: 3 words"}
+
+    host.rate = noisy(3, lambda name, size, env: 7.0 if env.get("NCCL_BUFFSIZE") == "8388608" else 1.0)
+    host.spoils = lambda env: [wrong] if env.get("NCCL_BUFFSIZE") == "8388608" else []
+    outcome = study.tune(host.bench(), 1e6)
+    assert not outcome.accepted
+    assert all("NCCL_BUFFSIZE" in dict(setting) for setting in outcome.dropped)
+    assert outcome.dropped
