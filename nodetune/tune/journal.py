@@ -8,7 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from nodetune.tune.model import Setting, Trial
 
@@ -26,11 +26,11 @@ class Journal:
     def __init__(self, path: Path, header: Mapping[str, Any], *, resume: bool) -> None:
         self.path = path
         self.known: list[Trial] = []
-        self._file = _opened(path, resume=resume)
+        self._handle = _opened(path, resume=resume)
         try:
             self._begin(json.loads(json.dumps(header)), resume=resume)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     def append(self, trial: Trial) -> None:
@@ -38,13 +38,13 @@ class Journal:
         self._write(asdict(trial))
 
     def close(self) -> None:
-        self._file.close()
+        os.close(self._handle)
 
     def _begin(self, header: Any, *, resume: bool) -> None:
         if not resume:
             self._write(header)
             return
-        lines, whole = _read(self._file)
+        lines, whole = _read(self._handle)
         if not lines:
             raise JournalError(f"{self.path}: holds no trial: start without --resume")
         differing = sorted(key for key in {*lines[0], *header} if lines[0].get(key) != header.get(key))
@@ -57,19 +57,20 @@ class Journal:
             self.known = [_trial(line) for line in lines[1:]]
         except (KeyError, TypeError, ValueError):
             raise JournalError(f"{self.path}: is no journal of trials: start without --resume") from None
-        self._file.truncate(whole)
-        self._file.seek(whole)
+        os.ftruncate(self._handle, whole)
+        os.lseek(self._handle, whole, os.SEEK_SET)
 
     def _write(self, line: Mapping[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(line) + "\n")
-            self._file.flush()
-            os.fsync(self._file.fileno())
+            left = (json.dumps(line) + "\n").encode("utf-8")
+            while left:
+                left = left[os.write(self._handle, left) :]
+            os.fsync(self._handle)
         except OSError as problem:
             raise JournalError(f"{self.path}: {(problem.strerror or str(problem)).lower()}") from None
 
 
-def _opened(path: Path, *, resume: bool) -> TextIO:
+def _opened(path: Path, *, resume: bool) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | (0 if resume else os.O_CREAT | os.O_EXCL), 0o644)
     except FileExistsError:
@@ -81,22 +82,24 @@ def _opened(path: Path, *, resume: bool) -> TextIO:
     except OSError:
         os.close(handle)
         raise JournalError(f"{path}: another tuning writes it") from None
-    return os.fdopen(handle, "r+", encoding="utf-8", newline="\n")
+    return handle
 
 
-def _read(file: TextIO) -> tuple[list[dict[str, Any]], int]:
+def _read(handle: int) -> tuple[list[dict[str, Any]], int]:
     """Return the whole lines, and how many bytes they take: a killed run may have left half a line."""
-    text = file.read(LONGEST)
-    lines, size = [], 0
-    for line in text.splitlines(keepends=True):
+    with open(handle, "rb", closefd=False) as file:
+        content = file.read(LONGEST)
+    lines: list[dict[str, Any]] = []
+    size = 0
+    for line in content.splitlines(keepends=True):
         try:
             found = json.loads(line)
         except ValueError:
             break
-        if not line.endswith("\n") or not isinstance(found, dict):
+        if not line.endswith(b"\n") or not isinstance(found, dict):
             break
         lines.append(found)
-        size += len(line.encode("utf-8"))
+        size += len(line)
     return lines, size
 
 

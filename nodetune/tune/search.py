@@ -33,6 +33,11 @@ class Screening:
         self._trials, self._reserve, self._generator = trials, reserve, generator
         self.seen: dict[Setting, list[dict[str, float]]] = {}
 
+    @property
+    def whole(self) -> bool:
+        """Return whether each setting was tried, or dropped."""
+        return all(each in self.seen or each in self._trials.dropped for each in space.first(self._trials.bench))
+
     def finalists(self) -> list[Setting]:
         """Return the settings that looked better than the default, the best first."""
         bench = self._trials.bench

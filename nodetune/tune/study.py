@@ -61,7 +61,10 @@ def tune(
     except DisturbedError as why:
         state, reason = DISTURBED, f"others used the hosts each time: {why}"
     except BudgetError:
-        state, reason = NO_TIME, "the time was over before the confirmation was: --resume with a larger --budget"
+        state, reason = (
+            NO_TIME,
+            "the time was over before every setting was tried and the best confirmed: --resume with a larger --budget",
+        )
     best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
     return Outcome(state, reason, best, tuple(confirmations), dict(trials.dropped), tuple(trials.made), trials.spent)
 
@@ -71,8 +74,6 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
         return NOTHING, "there is no setting to try on these hosts"
     screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
-    if not screening.seen:
-        raise BudgetError
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
             break
@@ -81,6 +82,8 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
             confirmations.append(found)
             if not found.refused:
                 return ACCEPTED, f"{space.in_words(setting)} is {100 * found.ratio:.1f} % better"
+    if not screening.whole:
+        raise BudgetError
     if confirmations:
         told = "; ".join(f"{space.in_words(each.setting)}: {each.refused}" for each in confirmations)
         return NOTHING, f"nothing beats the default ({told})"

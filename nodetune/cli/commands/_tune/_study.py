@@ -1,0 +1,133 @@
+"""What the commands of `nodetune tune` share: options, the journal, the run, and the result."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import options as cli_options
+from nodetune.cli import outputs, verbosity
+from nodetune.documents import audit, tuning
+from nodetune.foundation import UserError, atomic_file, text
+from nodetune.tune import space, study
+from nodetune.tune.journal import Journal, JournalError
+from nodetune.tune.model import Bench, BenchError, Trial
+
+F = TypeVar("F", bound=Callable[..., Any])
+INTERRUPTED = 130
+
+
+def options(function: F) -> F:
+    """Add the options that every subject has."""
+    for option in (
+        click.option(
+            "--budget",
+            default="20m",
+            show_default=True,
+            callback=cli_options.span,
+            metavar="TIME",
+            help="How long to measure at most (90s, 20m, 2h).",
+        ),
+        click.option(
+            "--save",
+            type=click.Path(path_type=Path, dir_okay=False),
+            metavar="FILE",
+            help="File of the result. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until there is a result.",
+        ),
+        click.option("--resume", is_flag=True, help="Continue an interrupted tuning with its trials."),
+        outputs.format_option(["text", "html", "json"]),
+        outputs.output,
+    ):
+        function = option(function)
+    return function
+
+
+def run(make: Callable[[], Bench], subject: str, given: Mapping[str, Any]) -> int:
+    """Tune, save the result and print it. Return 0 for a decision, 3 if there is none, 130 after Ctrl-C."""
+    saved = given["save"] or Path(f"tuning-{subject}.json")
+    trials = saved.with_name(f"{saved.name}.trials")
+    _refuse_to_overwrite(saved, trials, resume=given["resume"])
+    atomic_file.check(saved)
+    try:
+        bench = make()
+        journal = Journal(trials, tuning.header(bench), resume=given["resume"])
+        try:
+            outcome = study.tune(
+                bench, float(given["budget"]), known=list(journal.known), keep=journal.append, tell=_tell
+            )
+        finally:
+            journal.close()
+    except (BenchError, JournalError) as problem:
+        raise UserError(str(problem)) from None
+    return _finish(tuning.document(bench, outcome, float(given["budget"])), saved, trials, given)
+
+
+def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str, Any]) -> int:
+    decided = found["state"] in (study.ACCEPTED, study.NOTHING)
+    if decided:
+        with atomic_file.output(saved) as stream:
+            stream.write(json.dumps(found, indent=1) + "\n")
+        trials.unlink(missing_ok=True)
+        verbosity.note(f"written to {saved}")
+    print_result(found, given["output_format"], given["output"])
+    if not decided:
+        click.echo(f"no result yet: {len(found['trials'])} trials are kept in {trials}", err=True)
+    if found["state"] == study.ACCEPTED and given["output_format"] == "text":
+        _say_next(found, saved)
+    return OK if decided else INTERRUPTED if found["state"] == study.STOPPED else INCOMPLETE
+
+
+def print_result(found: Mapping[str, Any], output_format: str, output: Path | None) -> None:
+    """Print the document of a tuning."""
+    with outputs.writing(output) as stream:
+        if output_format == "json":
+            stream.write(audit.text(dict(found)))
+        elif output_format == "html":
+            from nodetune.report.html import tuning as page
+
+            page.write(stream, found)
+        else:
+            from nodetune.report.text import tuning as lines
+
+            lines.print_tuning(stream, found)
+
+
+def _say_next(found: Mapping[str, Any], saved: Path) -> None:
+    """Write the proposal as a site file, and say which commands carry it out."""
+    import yaml
+
+    if not found["proposal"]:
+        click.echo("It is no setting of a host: pass it to your jobs.", err=True)
+        return
+    site = saved.with_suffix(".site.yml")
+    with atomic_file.output(site) as stream:
+        stream.write(f"# {found['reason']}. From {saved.name}.\n")
+        yaml.safe_dump(json.loads(json.dumps(found["proposal"])), stream, sort_keys=False)
+    hosts = " ".join(str(host) for host in found["provenance"].get("hosts", ()))
+    click.echo(f"\nproposal: {site} (add it to the site file of these hosts: {text.plain(hosts, 200)})", err=True)
+    click.echo(
+        f"nodetune plan --site {site}     what it changes; then apply, verify, and rollback if you want", err=True
+    )
+
+
+def _refuse_to_overwrite(saved: Path, trials: Path, *, resume: bool) -> None:
+    if saved.exists():
+        raise UserError(f"{saved}: exists: move it away, or name another file with --save")
+    if trials.exists() and not resume:
+        raise UserError(f"{trials}: the trials of an interrupted tuning: --resume continues it; or delete the file")
+    if resume and not trials.exists():
+        raise UserError(f"{trials}: does not exist: there is nothing to resume; leave --resume out")
+
+
+def _tell(phase: str, trial: Trial) -> None:
+    """Say on the terminal which trial ended. Nothing in a log: there it would be thousands of lines."""
+    if not sys.stderr.isatty() or verbosity.is_quiet():
+        return
+    state = trial.banned or trial.failed or trial.disturbed
+    click.echo(f"{phase}: {space.in_words(trial.setting)}{': ' + text.plain(state, 100) if state else ''}", err=True)

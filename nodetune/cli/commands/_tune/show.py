@@ -1,0 +1,29 @@
+"""`nodetune tune show`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from nodetune.cli import outputs
+
+
+@click.command("show")
+@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@outputs.format_option(["text", "html", "json"])
+@outputs.output
+def command(file: Path, output_format: str, output: Path | None) -> int:
+    """Show the result of a tuning.
+
+    \b
+    nodetune tune show tuning-nccl.json
+    nodetune tune show tuning-nccl.json -o tuning.html     with a picture of every case
+
+    Exit code: 0 shown, 2 usage.
+    """
+    from nodetune.cli.commands._tune import _study
+    from nodetune.documents import tuning
+
+    _study.print_result(tuning.read(file), output_format, output)
+    return 0

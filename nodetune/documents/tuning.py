@@ -1,0 +1,135 @@
+"""The result of a tuning as JSON data (schema nodetune.tuning/1), and read back."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from nodetune.documents.audit import head
+from nodetune.foundation import UserError, bounded_file, text
+from nodetune.tune import confirm
+from nodetune.tune.confirm import CaseResult, Confirmation
+from nodetune.tune.model import Bench, Case
+from nodetune.tune.study import Outcome
+
+SCHEMA = "nodetune.tuning/1"
+LARGEST = 64 << 20
+
+
+class TuningError(UserError):
+    """A file that is no result of a tuning; the text is one line: file, what, and what to do."""
+
+
+def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
+    """Return the document of a tuning: the decision, what it rests on, and what it holds for."""
+    return {
+        **head(SCHEMA),
+        "subject": bench.subject,
+        "state": outcome.state,
+        "reason": outcome.reason,
+        "setting": dict(outcome.setting),
+        "proposal": dict(bench.proposal(outcome.setting)) if outcome.accepted else {},
+        "provenance": json.loads(json.dumps(bench.provenance())),
+        "budget": budget,
+        "seconds": round(outcome.seconds, 1),
+        "parameters": [
+            {"name": each.name, "choices": list(each.choices), "source": each.source} for each in bench.parameters
+        ],
+        "cases": [_case(each) for each in bench.cases],
+        "confirmations": [_confirmation(each) for each in outcome.confirmations],
+        "dropped": [{"setting": dict(setting), "reason": why} for setting, why in outcome.dropped.items()],
+        "trials": [
+            {
+                "phase": phase,
+                "setting": dict(trial.setting),
+                "values": dict(trial.values),
+                "banned": trial.banned,
+                "failed": trial.failed,
+                "disturbed": trial.disturbed,
+                "about": dict(trial.about),
+                "seconds": round(trial.seconds, 3),
+            }
+            for phase, trial in outcome.trials
+        ],
+    }
+
+
+def header(bench: Bench) -> dict[str, Any]:
+    """Return what the trials of a journal are trials of: they go on only where all of it is the same."""
+    return {
+        "version": 1,
+        "subject": bench.subject,
+        "parameters": {each.name: list(each.choices) for each in bench.parameters},
+        "cases": [each.id for each in bench.cases],
+        "provenance": dict(bench.provenance()),
+    }
+
+
+def _case(case: Case) -> dict[str, Any]:
+    return {"id": case.id, "unit": case.unit, "better": case.better, "objective": case.objective}
+
+
+def _confirmation(found: Confirmation) -> dict[str, Any]:
+    return {
+        "setting": dict(found.setting),
+        "gain": found.ratio,
+        "interval": [found.low, found.high],
+        "p": found.p,
+        "runs": confirm.RUNS,
+        "refused": found.refused,
+        "cases": [_result(each) for each in found.cases],
+    }
+
+
+def _result(found: CaseResult) -> dict[str, Any]:
+    return {
+        **_case(found.case),
+        "default": {"median": statistics.median(found.before), "runs": list(found.before)},
+        "tuned": {"median": statistics.median(found.after), "runs": list(found.after)},
+        "gain": found.ratio,
+        "interval": [found.low, found.high],
+        "p": found.p,
+    }
+
+
+def read(path: Path) -> dict[str, Any]:
+    """Read the result of a tuning. Raise TuningError."""
+    try:
+        found = json.loads(bounded_file.read(path, LARGEST))
+    except OSError as problem:
+        raise TuningError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
+    except ValueError:
+        raise TuningError(f"{path}: no JSON: name a file that nodetune tune has written") from None
+    if not isinstance(found, Mapping) or found.get("schema") != SCHEMA:
+        raise TuningError(f"{path}: is no result of a tuning (schema {SCHEMA}): name a file that nodetune tune wrote")
+    try:
+        _look_through(found)
+    except (KeyError, TypeError, AttributeError, ValueError):
+        raise TuningError(f"{path}: is damaged: it lacks parts of a tuning") from None
+    return dict(found)
+
+
+def _look_through(found: Mapping[str, Any]) -> None:
+    """Touch what reports use. Raise KeyError, TypeError, AttributeError or ValueError."""
+    _ = found["state"] + found["reason"] + found["subject"], dict(found["setting"]), found["seconds"] + found["budget"]
+    _ = (
+        dict(found["provenance"]),
+        len(found["trials"]),
+        [(dict(each["setting"]), each["reason"]) for each in found["dropped"]],
+    )
+    for confirmation in found["confirmations"]:
+        _ = dict(confirmation["setting"]), confirmation["gain"] + sum(confirmation["interval"]) + confirmation["p"]
+        for case in confirmation["cases"]:
+            _ = case["gain"] + sum(case["interval"]) + case["p"] + case["default"]["median"] + case["tuned"]["median"]
+            _ = (
+                case["id"] + case["unit"] + case["better"],
+                [float(run) for run in case["default"]["runs"] + case["tuned"]["runs"]],
+            )
+
+
+def in_words(setting: Mapping[str, Any]) -> str:
+    """Return NAME=VALUE for each value, or `the default`."""
+    return " ".join(f"{text.plain(name)}={text.plain(value)}" for name, value in setting.items()) or "the default"

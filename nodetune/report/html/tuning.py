@@ -1,0 +1,61 @@
+"""The result of a tuning as one HTML page that opens from disk: a picture of every case, and the runs behind it. No script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, TextIO
+
+from nodetune.documents.tuning import in_words
+from nodetune.foundation import text
+
+ASSETS = Path(__file__).parent / "assets"
+ROW, LEFT, WIDTH = 34, 190, 380
+"""Pixels of the picture: the height of a case, where its bar begins, and how wide the bars are."""
+
+LEAST_SPAN = 0.02
+"""Fraction that the picture shows to each side, at least: differences below are noise."""
+
+
+def write(stream: TextIO, found: Mapping[str, Any]) -> None:
+    """Write the page of a tuning (nodetune/documents/tuning.py)."""
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+    environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)
+    style = (ASSETS / "tuning.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    page = environment.get_template("tuning.html").render(
+        found=found,
+        hash=digest,
+        style=style,
+        words=in_words,
+        span=text.span,
+        percent=lambda fraction: f"{100 * fraction:+.1f} %",
+        pictures=[picture(each["cases"]) for each in found["confirmations"]],
+    )
+    stream.write(page)
+
+
+def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return where each case and its interval are drawn: no gain is in the middle, better to the right."""
+    reach = max([LEAST_SPAN, *(abs(end) for case in cases for end in (*case["interval"], case["gain"]))])
+    middle = LEFT + WIDTH / 2
+
+    def place(fraction: float) -> float:
+        return round(float(middle + fraction / reach * WIDTH / 2), 1)
+
+    rows = [
+        {
+            "name": case["id"],
+            "y": 24 + ROW * number,
+            "low": place(case["interval"][0]),
+            "high": place(case["interval"][1]),
+            "at": place(case["gain"]),
+            "gain": f"{100 * case['gain']:+.1f} %",
+            "kind": "better" if case["interval"][0] > 0 else "worse" if case["interval"][1] < 0 else "same",
+        }
+        for number, case in enumerate(cases)
+    ]
+    return {"rows": rows, "height": 24 + ROW * len(rows), "middle": middle, "width": LEFT + WIDTH + 70, "left": LEFT}

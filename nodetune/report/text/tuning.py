@@ -1,0 +1,83 @@
+"""The result of a tuning for people: the decision, what each case gained, and what was left out and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TextIO
+
+from rich.console import Console
+from rich.table import Table
+
+from nodetune.documents.tuning import in_words
+from nodetune.foundation import text
+from nodetune.report.text.lines import Lines, console
+
+MOST_DROPPED = 8
+STYLES = {"accepted": "bold green", "nothing better": "bold"}
+
+
+def print_tuning(stream: TextIO, found: Mapping[str, Any]) -> None:
+    """Print the document of a tuning (nodetune/documents/tuning.py)."""
+    out = console(stream)
+    lines = Lines(out)
+    lines.line(
+        (text.plain(found["state"]), STYLES.get(found["state"], "magenta")), f": {text.plain(found['reason'], 600)}"
+    )
+    lines.line(f"tuned: {text.plain(found['subject'])} on {_hosts(found['provenance'])}")
+    for confirmation in found["confirmations"]:
+        lines.line("")
+        _print_confirmation(out, lines, confirmation)
+    _print_dropped(lines, found["dropped"])
+    lines.line("")
+    lines.line(
+        f"{text.count(len(found['trials']), 'trial')} in {text.span(found['seconds'])} of {text.span(found['budget'])}"
+    )
+
+
+def _hosts(provenance: Mapping[str, Any]) -> str:
+    hosts = provenance.get("hosts")
+    return text.plain(", ".join(map(str, hosts)), 200) if isinstance(hosts, Sequence) and hosts else "this machine"
+
+
+def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) -> None:
+    verdict = f"refused: {text.plain(found['refused'], 300)}" if found["refused"] else "accepted"
+    lines.line((in_words(found["setting"]), "bold"), f": {verdict}")
+    table = Table(box=None, pad_edge=False, show_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for name in ("case", "default", "tuned", "", "better by", "99 % interval", "p"):
+        table.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=name != "case")
+    for case in found["cases"]:
+        table.add_row(*_cells(case))
+    table.add_row("objective", "", "", "", _percent(found["gain"]), _interval(found["interval"]), f"{found['p']:.4f}")
+    out.print(table)
+    lines.line(f"{found['runs']} fresh runs of each, in turn; p adjusted for the number of cases (Holm)")
+
+
+def _cells(case: Mapping[str, Any]) -> list[str]:
+    name = text.plain(case["id"]) + ("" if case.get("objective") else " (only watched)")
+    medians = [f"{case[side]['median']:.4g}" for side in ("default", "tuned")]
+    return [
+        name,
+        *medians,
+        text.plain(case["unit"]),
+        _percent(case["gain"]),
+        _interval(case["interval"]),
+        f"{case['p']:.4f}",
+    ]
+
+
+def _percent(fraction: float) -> str:
+    return f"{100 * fraction:+.1f} %"
+
+
+def _interval(ends: Sequence[float]) -> str:
+    return f"{100 * ends[0]:+.1f} to {100 * ends[1]:+.1f}"
+
+
+def _print_dropped(lines: Lines, dropped: Sequence[Mapping[str, Any]]) -> None:
+    if dropped:
+        lines.line("")
+        lines.line(("left out", "bold"), f": {text.count(len(dropped), 'setting')}")
+    for each in dropped[:MOST_DROPPED]:
+        lines.line(f"{in_words(each['setting'])}: {text.plain(each['reason'], 200)}", indent="  ")
+    if len(dropped) > MOST_DROPPED:
+        lines.line(f"and {len(dropped) - MOST_DROPPED} more (--format json)", indent="  ")

@@ -1,0 +1,157 @@
+"""`nodetune tune` from the command line, with simulated hosts for a subject."""
+
+import json
+import os
+import random
+import signal
+from pathlib import Path
+
+import click
+import jsonschema
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from benchmarks.tune_truth import Simulated, gains, is_best
+from nodetune.cli.commands._tune import _study
+from nodetune.cli.main import group
+from nodetune.foundation import UserError, paths
+from tests.support.commandline import nodetune
+
+SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").read_text())
+
+
+class Nccl(Simulated):
+    def proposal(self, setting):
+        return {"add": [{"id": f"site-{name.lower()}", "set": value} for name, value in setting]}
+
+    def provenance(self):
+        return {"nccl": "2.28.3", "hosts": ["gpu001"]}
+
+
+def tune(*words, world=None, after=None):
+    """Run it; `after`: Ctrl-C in the trial of that number."""
+    made = world or Nccl(random.Random(1), gains(0.05))
+    if after:
+        measure, count = made.measure, iter(range(1, 10_000))
+
+        def stopped(setting, cases):
+            if next(count) == after:
+                os.kill(os.getpid(), signal.SIGINT)
+            return measure(setting, cases)
+
+        made.measure = stopped
+
+    @click.command()
+    @_study.options
+    def command(**given):
+        command.code = _study.run(lambda: made, "nccl", given)
+
+    result = CliRunner().invoke(command, words)
+    return getattr(command, "code", None), result
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_an_accepted_setting_is_saved_with_a_site_file_and_what_to_do_next():
+    code, result = tune()
+    assert code == 0, result.output
+    assert result.stdout.startswith("accepted: ")
+    found = json.loads(Path("tuning-nccl.json").read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert is_best(tuple(found["setting"].items()))
+    site = yaml.safe_load(Path("tuning-nccl.site.yml").read_text())
+    assert {"id": "site-channels", "set": 24} in site["add"]
+    assert "nodetune plan --site tuning-nccl.site.yml" in result.stderr
+    assert not Path("tuning-nccl.json.trials").exists()
+
+
+def test_nothing_better_is_a_result_with_exit_0():
+    code, result = tune(world=Nccl(random.Random(2)))
+    assert code == 0
+    assert result.stdout.startswith("nothing better: nothing beats the default")
+    found = json.loads(Path("tuning-nccl.json").read_text())
+    jsonschema.validate(found, SCHEMA)
+    assert (found["setting"], found["proposal"]) == ({}, {})
+    assert not Path("tuning-nccl.site.yml").exists()
+
+
+def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
+    code, result = tune(after=12)
+    assert code == 130, result.output
+    assert "11 trials are kept in tuning-nccl.json.trials" in result.stderr
+    assert not Path("tuning-nccl.json").exists()
+    assert len(Path("tuning-nccl.json.trials").read_text().splitlines()) == 12
+    with_resume = tune("--resume")
+    assert with_resume[0] == 0
+    assert len(json.loads(Path("tuning-nccl.json").read_text())["trials"]) > 11
+
+
+def test_too_little_time_is_exit_3():
+    code, result = tune("--budget", "30s")
+    assert (code, result.stdout.split(":")[0]) == (3, "too little time")
+    assert Path("tuning-nccl.json.trials").exists()
+
+
+@pytest.mark.parametrize(
+    ("there", "words", "told"),
+    [
+        ("tuning-nccl.json", (), "tuning-nccl.json: exists: move it away, or name another file with --save"),
+        ("tuning-nccl.json.trials", (), "--resume continues it; or delete the file"),
+        ("", ("--resume",), "there is nothing to resume; leave --resume out"),
+        ("a.json", ("--save", "a.json"), "a.json: exists"),
+    ],
+)
+def test_no_result_is_ever_overwritten(there, words, told):
+    if there:
+        Path(there).write_text("mine")
+    code, result = tune(*words)
+    assert code is None
+    assert isinstance(result.exception, UserError)
+    assert told in str(result.exception)
+    assert not there or Path(there).read_text() == "mine"
+
+
+def test_an_accepted_result_is_shown_as_text_page_and_json():
+    tune()
+    text = nodetune("tune", "show", "tuning-nccl.json")
+    assert (text.returncode, text.stdout.split(":")[0]) == (0, "accepted")
+    assert "all_reduce 64 KiB (only watched)" in text.stdout
+    page = nodetune("tune", "show", "tuning-nccl.json", "-o", "t.html")
+    assert page.returncode == 0
+    drawn = Path("t.html").read_text()
+    assert drawn.count("<circle") == 6
+    assert "<script" not in drawn
+    data = json.loads(nodetune("tune", "show", "tuning-nccl.json", "--format", "json").stdout)
+    jsonschema.validate(data, SCHEMA)
+
+
+def test_what_a_host_says_is_no_markup_on_the_page():
+    world = Nccl(random.Random(1), banned=is_best)
+    world.provenance = lambda: {"nccl": "<script>alert(1)</script>", "hosts": ["gpu001"]}
+    tune(world=world)
+    result = CliRunner().invoke(group, ["tune", "show", "tuning-nccl.json", "-o", "t.html"])
+    assert result.exit_code == 0, result.output
+    drawn = Path("t.html").read_text()
+    assert "<script" not in drawn
+    assert "&lt;script&gt;" in drawn
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        ("{", "no JSON"),
+        ('{"schema": "nodetune.verify/1"}', "is no result of a tuning"),
+        ('{"schema": "nodetune.tuning/1", "state": 3}', "is damaged"),
+    ],
+)
+def test_a_file_that_is_no_tuning_is_one_line(content, told):
+    Path("x.json").write_text(content)
+    done = nodetune("tune", "show", "x.json")
+    assert done.returncode == 2
+    assert told in done.stderr
+    assert len(done.stderr.splitlines()) == 1
