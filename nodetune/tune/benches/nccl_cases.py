@@ -57,11 +57,14 @@ class Wanted:
 
     @property
     def guards(self) -> tuple[int, ...]:
+        if self.plugin:  # a row holds for its sizes only
+            return ()
         return tuple(size for size in GUARDS[self.objective] if size not in self.aims)
 
     @property
     def names(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(self.collectives or COLLECTIVES[self.objective]))
+        usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.objective]
+        return tuple(dict.fromkeys(self.collectives or usual))
 
 
 def measurement(wanted: Wanted) -> dict[str, Any]:
@@ -101,7 +104,9 @@ def _nearest(size: int, sizes: Sequence[int]) -> int:
 
 @dataclass(frozen=True)
 class Step:
-    """A fixed piece of work: one collective, and as much computing as fits into the time that it takes alone by default.
+    """A fixed piece of work: one collective, and computing that takes about as long alone, by default.
+
+    The amounts are rounded, so that a tuning that is continued measures the same work.
 
     `gigabytes` as busbw counts them, `operations` in 10¹² of each GPU.
     """
@@ -116,8 +121,8 @@ def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
     for moved, computed in pairs(found):
         name, ranks = moved.metric.removesuffix("_with_gemm"), int(moved.about.get("gpus", 2))
         gigabytes = figures.size(moved) / 1e9 * nccl_ops.factor(name, ranks)
-        work = Step(gigabytes, _alone(computed) * gigabytes / _alone(moved))
-        made[moved.metric, figures.size(moved)] = work
+        ratio = float(f"{_alone(computed) / _alone(moved):.0e}")
+        made[moved.metric, figures.size(moved)] = Step(gigabytes, ratio * gigabytes)
     return made
 
 

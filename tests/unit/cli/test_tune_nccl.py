@@ -1,13 +1,17 @@
 """The options of `nodetune tune nccl`: what they mean, and that a mistake costs one line."""
 
 import json
+from functools import partial
 
 import click
 import pytest
+import yaml
 from click.testing import CliRunner
 
-from nodetune.cli.commands import _tune_nccl
+from nodetune.cli.commands._tune import _nccl as _tune_nccl
+from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_space import Survey
+from tests.support.nccl_host import Host, noisy
 
 
 @pytest.fixture
@@ -89,8 +93,63 @@ def test_a_profile_gives_sizes_and_collectives(typed, tmp_path):
 
 def test_a_setting_without_an_algorithm_writes_no_plugin(tmp_path):
     class Bench:
-        wanted, survey = _tune_nccl.Wanted(), Survey("2.28.9", gpus=8)
+        wanted, survey = _tune_nccl.Wanted(plugin=True, collectives=("all_gather",)), Survey("2.28.9", gpus=8)
 
     assert _tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_MIN_CTAS", 32),)) == []
     assert not (tmp_path / "p").exists()
     assert len(_tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_ALGO", "allgather:ring"),))) == 3
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host that `nodetune tune nccl` measures without a connection."""
+    found = Host()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_tune_nccl.remote, "measure", found.how)
+    monkeypatch.setattr(_tune_nccl, "NcclBench", partial(NcclBench, facts=found.facts))
+    return found
+
+
+def tune(*words):
+    found = []
+
+    @click.command()
+    @_tune_nccl.options
+    @_tune_nccl._study.options
+    def command(**given):
+        found.append(_tune_nccl.tuned(given))
+
+    result = CliRunner().invoke(command, words)
+    assert found, result.output
+    return found[0], result.output
+
+
+def test_a_better_setting_becomes_a_site_file(host, tmp_path):
+    host.rate = noisy(1, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" and size > 1 << 26 else 1.0)
+    host.set = {"NCCL_NVLS_ENABLE": "0"}
+    code, said = tune("--budget", "1d", "--sizes", "256MiB,1GiB")
+    assert code == 0, said
+    site = yaml.safe_load((tmp_path / "tuning-nccl.site.yml").read_text())
+    assert {"NCCL_MIN_CTAS": "32"}.items() <= {each["nccl_conf"]: each["set"] for each in site["add"]}.items()
+    saved = json.loads((tmp_path / "tuning-nccl.json").read_text())
+    assert saved["provenance"]["set"] == {"NCCL_NVLS_ENABLE": "0"}
+    assert not [each for each in saved["parameters"] if each["name"] == "NCCL_NVLS_ENABLE"]
+
+
+def test_a_better_algorithm_becomes_rows_of_the_plugin(host, tmp_path):
+    host.rate = noisy(2, lambda name, size, env: 1.05 if env.get("NCCL_ALGO") == "allreduce:tree" else 1.0)
+    code, said = tune("--budget", "1d", "--plugin", "made", "--sizes", "256MiB,1GiB")
+    assert code == 0, said
+    rows = (tmp_path / "made" / "nccl_tuner.csv").read_text().splitlines()
+    assert rows[1:] == ["allreduce,268435456,1073741824,tree,-1,1,2"]
+    assert not (tmp_path / "tuning-nccl-plugin.site.yml").exists()
+    sizes = {tuple(plan["measurements"][0]["options"]["sizes"]) for plan in host.plans}
+    assert sizes == {(256 << 20, 1 << 30)}, "a row holds for its own sizes only"
+
+
+def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
+    host.rate = noisy(3, lambda name, size, env: 1.0)
+    code, said = tune("--budget", "1d", "--plugin", "made")
+    assert code == 0
+    assert "nothing" in said
+    assert list((tmp_path / "made").iterdir()) == []

@@ -10,9 +10,12 @@ from typing import Any, TypeVar
 import click
 
 from nodetune.cli import options as cli_options
+from nodetune.cli import verbosity
+from nodetune.cli.commands._tune import _study
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
+from nodetune.documents import tuning
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_profile, nccl_space, nccl_tuner
@@ -93,9 +96,8 @@ options = stack(
 )
 
 
-def bench(given: dict[str, Any]) -> NcclBench:
-    """Return the bench for the options, without those of other commands. Raise click.UsageError, UserError, BenchError."""
-    wanted = _wanted(given)
+def bench(given: dict[str, Any], wanted: Wanted) -> NcclBench:
+    """Return the bench for the options. Raise click.UsageError and BenchError."""
     reach = cli_options.reach(given)
     targets = _targets(reach, together=given["multi_node"])
     return NcclBench(targets, wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
@@ -172,6 +174,32 @@ def _named(given: Sequence[str]) -> tuple[str, ...]:
             hint = f"did you mean {near[0]}?" if near else f"tuned are {', '.join(known)}"
             raise click.UsageError(f"--parameter {plain_text.plain(each)}: {hint}")
     return tuple(dict.fromkeys(given))
+
+
+def tuned(given: dict[str, Any]) -> int:
+    """Tune, and write the plugin if an algorithm was accepted. Return the exit code."""
+    made: list[NcclBench] = []
+    wanted = _wanted(given)  # a mistake is told before anything else
+    subject = "nccl-plugin" if wanted.plugin else "nccl"
+    if given["plugin"]:
+        given["plugin"].mkdir(parents=True, exist_ok=True)
+
+    def make() -> NcclBench:
+        made.append(bench(given, wanted))
+        left = "; ".join(f"{name}: {why}" for name, why in made[0].left_out.items() if "has set" in why)
+        if left:
+            verbosity.note(f"left as they are: {left}")
+        if made[0].xids_unknown:
+            verbosity.note(f"Xids are not seen: {made[0].xids_unknown}")
+        return made[0]
+
+    code = _study.run(make, subject, given)
+    saved = given["save"] or Path(f"tuning-{subject}.json")
+    if given["plugin"] and code == 0:
+        setting = tuple((str(name), value) for name, value in tuning.read(saved)["setting"].items())
+        for path in plugin_written(given["plugin"], made[0], setting):
+            verbosity.note(f"written: {path}")
+    return code
 
 
 def plugin_written(folder: Path, found: NcclBench, setting: Setting) -> list[Path]:
