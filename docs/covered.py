@@ -77,7 +77,7 @@ def gaps(row: Mapping[str, Any], members: Sequence[Check]) -> Iterator[str]:
     for unknown in set(row.get("measurement", ())) - set(catalogue.measurements()):
         yield f"{name}: there is no measurement {unknown}"
     for unproven in (check.id for check in members if check.remedy.kind != "manual" and not _proof(check)):
-        yield f"{name}: no test names the fix of {unproven}, nor another fix of its kind on a machine"
+        yield f"{name}: no test names the fix of {unproven}, nor any fix of its kind"
 
 
 @cache
@@ -108,7 +108,11 @@ def _kinds() -> frozenset[str]:
 def _proof(check: Check) -> str:
     """Return what proves the fix of a check; empty if nothing does."""
     found = ", ".join(f"`{path}`" for path in proofs(check.id)[:2])
-    return found or ("as other fixes of its kind" if check.remedy.kind in _kinds() else "")
+    if found or check.remedy.kind in _kinds():
+        return found or "as other fixes of its kind"
+    return ", ".join(
+        f"`{path}` (its kind)" for path, text in _texts().items() if f"remedies.{check.remedy.kind}(" in text
+    )
 
 
 def _overview(row: Mapping[str, Any], members: Sequence[Check]) -> str:

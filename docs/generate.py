@@ -19,7 +19,7 @@ from nodetune import checks
 from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.cli import main as cli_main
-from nodetune.report.text import catalogue, figures
+from nodetune.report.text import catalogue, figures, measurements
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # mkdocs loads this file by its path
@@ -63,6 +63,7 @@ def pages() -> dict[str, str]:
         + "\n".join(command_pages(cli_main.group, "nodetune")),
         "coverage.md": covered.page(),
         "figures.md": figures.page(),
+        "measurements.md": measurements.page(),
         "verdicts.md": verdicts.page(),
         "../README.md": readme(),
     }

@@ -107,6 +107,16 @@ def mount_option(option: str) -> Remedy:
     return Remedy("mount_option", option, disruption="idle node", file="/etc/fstab", per_subject=True)
 
 
+def nfs_option(option: str) -> Remedy:
+    """Set an option of NFS mounts where it stands: fstab or a map of the automounter. It holds from the next boot on."""
+    return Remedy("nfs_option", option, disruption="reboot", file="/etc/fstab", per_subject=True)
+
+
+def lustre_param(name: str) -> Remedy:
+    """Set a parameter of Lustre clients: now, and by a unit after each mount."""
+    return Remedy("lustre_param", name, file="/etc/systemd/system/nodetune-lustre.service", per_subject=True)
+
+
 def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     """Set MTU, rings, channels or coalescing of a network link: now, and at boot with a .link file."""
     return Remedy(

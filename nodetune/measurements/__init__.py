@@ -13,6 +13,8 @@ on a host. A measurement is a module with
     SUSPECT = "{gpu}'s memory"         the part to suspect when it is below target; {subject} or {gpu} is the figure's subject
     SIZE_MATTERS = True                only figures of the same `size` are compared
     SIZES = (67108864, 1073741824)     its sizes in bytes where neither suite nor plan name any
+    TAKES_FOLDER = True                its option `dir` is the folder that --disk names, and --disk adds it
+    BY_NAME = True                     neither --disk nor --pairs adds it: it takes hardware that few have, or much time
     FINDS_OTHERS = True                what it finds is the load of others, which therefore does not disturb it
     ALL_PAIRS_SECONDS = 240            of pairs: the deadline of the seven rounds in which eight hosts have all met
     def measure(options, report): …    options: a dict of JSON data, all of them optional

@@ -1,8 +1,9 @@
-"""The clock that the CPU cores really run at while all of them are busy, and the clock that they are made for.
+"""The clock that the CPU cores really run at, all of them busy or one alone, and the clock that they are made for.
 
 What: the kernel's own measure (cycles over time, averaged since its last look) of each core's clock, in GHz, while one
 process a core spins. `base`, `max` and `nominal` in GHz are what the hardware states; below base under full load means
-held down: power limit, heat, a governor, or firmware.
+held down: power limit, heat, a governor, or firmware. metric `single`: one core of each NUMA node alone, which should come
+near `max`; `allowed` is what the governor's limit leaves of that, and `of_allowed` the share of it that was reached.
 How: scaling_cur_freq of cpufreq; without it "cpu MHz" of /proc/cpuinfo, but not on virtual machines, where that never
 changes. Plain integer work: cores that run AVX-512 or AMX all the time are slower.
 Statistic: the median of the readings, which begin when the load is a second old.
@@ -18,7 +19,7 @@ from nodetune.onhost.worker import die_with
 from . import numa
 from . import report as reporting
 
-SECONDS = 15.0
+SECONDS = 45.0
 SCOPE = "host"
 ORDER = 30
 SUITES = {"full": {}}
@@ -30,22 +31,38 @@ CPUS = "/sys/devices/system/cpu/cpu{}/"
 
 
 def measure(options, report):
-    """Measure. Options: cpus (a list; default one per core), readings."""
-    cpus = options.get("cpus") or sorted(cpu for each in numa.nodes().values() for cpu in numa.cores(each)[0])
-    read = _reader(cpus)
-    readings = {cpu: [] for cpu in cpus}
+    """Measure. Options: cpus (a list; default one per core), single (a list; default one per NUMA node), readings."""
+    sides = [numa.cores(cpus)[0] for _, cpus in sorted(numa.nodes().items())]
+    cpus = options.get("cpus") or sorted(cpu for cores in sides for cpu in cores)
+    alone = options.get("single", [cores[0] for cores in sides if cores[0] in cpus])
+    read, count = _reader(cpus), int(options.get("readings", 8))
+    _under_load(report, "clock", cpus, (read, count))
+    for cpu in alone:
+        _under_load(report, "single", [cpu], (read, count))
+
+
+def _under_load(report, metric, cpus, how):
+    (read, count), readings = how, {cpu: [] for cpu in cpus}
     report.step("{} cores under load".format(len(cpus)))
     with Load(cpus):
         time.sleep(WARM_SECONDS)
-        for _ in range(int(options.get("readings", 8))):
+        for _ in range(count):
             for cpu, ghz in read(cpus).items():
                 readings[cpu].append(ghz)
             time.sleep(BETWEEN_SECONDS)
     for cpu in cpus:
+        subject = "cpu{}".format(cpu)
         if readings[cpu]:
-            report.result("cpu{}".format(cpu), readings[cpu], "GHz", cores_busy=len(cpus), **stated(cpu))
+            about = dict(stated(cpu), **reached(readings[cpu], stated(cpu)))
+            report.result(subject, readings[cpu], "GHz", metric=metric, cores_busy=len(cpus), **about)
         else:
-            report.skip("the kernel does not tell its clock", "cpu{}".format(cpu))
+            report.skip("the kernel does not tell its clock", subject, metric)
+
+
+def reached(readings, about):
+    """Return {"of_allowed": the share of the highest clock that is allowed}, where the kernel tells that."""
+    allowed = about.get("allowed") or about.get("max")
+    return {"of_allowed": round(sorted(readings)[len(readings) // 2] / allowed, 3)} if allowed else {}
 
 
 def _reader(cpus):

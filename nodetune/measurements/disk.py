@@ -25,6 +25,7 @@ SECONDS = 180.0
 SCOPE = "host"
 ORDER = 110
 SUITES = {}
+TAKES_FOLDER = True
 TOLERANCE = {"": {"peers": 25, "baseline": 25, "drift": 5}}
 SUSPECT = "the disk or file system under {subject}"
 SIZE_MATTERS = True
@@ -42,12 +43,8 @@ JOBS = {
 
 def measure(options, report):
     """Measure. Options: dir (required), size (bytes, at most), seconds (a run), repeats, jobs, depth."""
-    folder = options.get("dir")
-    if not folder:
-        raise reporting.SkipError("no folder was named to measure in: --disk DIR")
+    folder = folder_of(options)
     program = tool.need("fio", PACKAGE)
-    if not os.path.isdir(folder):
-        raise reporting.MeasurementError("{} is no folder: name one on the file system to measure".format(folder))
     size = size_for(folder, int(options.get("size", WANTED)))
     report.step("writing {} MiB in {}".format(size >> 20, folder))
     handle = nameless(folder)
@@ -63,6 +60,16 @@ def measure(options, report):
             _tell(report, folder, metric, samples, dict(about, **share_of_others(before, blocks(folder))))
     finally:
         os.close(handle)
+
+
+def folder_of(options):
+    """Return the folder that was named. Raise SkipError if none was, MeasurementError if it is none."""
+    folder = options.get("dir")
+    if not folder:
+        raise reporting.SkipError("no folder was named to measure in: --disk DIR")
+    if not os.path.isdir(folder):
+        raise reporting.MeasurementError("{} is no folder: name one on the file system to measure".format(folder))
+    return folder
 
 
 def _tell(report, folder, metric, samples, about):
@@ -131,11 +138,11 @@ def blocks(folder):
     Not known where the file system lies on several devices, or on none of this host.
     """
     number = os.stat(folder).st_dev
-    ours = resource.getrusage(resource.RUSAGE_CHILDREN)
+    ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     for line in files.text("/proc/diskstats").splitlines():
         fields = line.split()
         if fields[:2] == [str(os.major(number)), str(os.minor(number))]:
-            return int(fields[5]) + int(fields[9]), ours.ru_inblock + ours.ru_oublock
+            return int(fields[5]) + int(fields[9]), sum(each.ru_inblock + each.ru_oublock for each in ours)
     return None
 
 

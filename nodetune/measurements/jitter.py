@@ -8,22 +8,21 @@ Floor: the reader is a Python loop, two readings are 50 to 150 ns apart (`floor_
 times that counts as a gap. Where p999 is below, it is given as that limit (`at_most`).
 How: one process a core (or all logical CPUs, option smt), SECONDS_A_SAMPLE each, repeated; the measuring itself leaves no
 core idle for the system's own work, as a job that uses all cores does not either.
+Under load (option `load`; alone where CPUs are kept free of system tasks): the same while as many busy tasks as there are
+CPUs run wherever system.slice lets its services run (cpuset.cpus.effective; everywhere without one). CPUs that are
+isolated from system tasks stay as they are; others lose half of their time. about["load"] tells these figures apart.
 Statistic: `longest` is the largest of the repeats, `p999` and `lost` their median.
 Manually: osnoise or hwnoise (rtla hwnoise -c CPUS -d 10s), cyclictest -m -a -t.
 """
 
-import gc
 import itertools
-import json
 import os
 import resource
-import select
 import time
 
-from nodetune.onhost.worker import die_with
-from . import numa
+from . import on_cpus
 
-SECONDS = 30.0
+SECONDS = 45.0
 SCOPE = "host"
 ORDER = 20
 SUITES = {"full": {}}
@@ -36,45 +35,44 @@ MOST_KEPT = 50000
 
 
 def measure(options, report):
-    """Measure. Options: seconds (a sample), repeats, cpus (a list), smt (True: all logical CPUs)."""
-    cpus = options.get("cpus") or _cpus(bool(options.get("smt")))
+    """Measure.
+
+    Options: seconds (a sample), repeats, cpus (a list, or a text such as "2-7"), smt (True: all logical CPUs), load (True:
+    under system tasks only, False: without only), services (where these run, such as "0-1").
+    """
+    cpus, load = on_cpus.chosen(options), options.get("load")
+    if not load:
+        _sample(report, cpus, options, None)
+    under = cpus if load else sorted(set(cpus) & on_cpus.kept_free())
+    if load or (under and load is None):
+        with on_cpus.Tasks(on_cpus.of_services(options)):
+            _sample(report, under, options, "system tasks")
+
+
+def _sample(report, cpus, options, load):
     seconds, repeats = float(options.get("seconds", SECONDS_A_SAMPLE)), int(options.get("repeats", 3))
-    stolen = steal()
-    runs = []
+    stolen, runs = steal(), []
     for number in range(repeats):
-        report.step("spinning on {} CPUs, {} of {}".format(len(cpus), number + 1, repeats))
+        under = " under {}".format(load) if load else ""
+        report.step("spinning on {} CPUs{}, {} of {}".format(len(cpus), under, number + 1, repeats))
         runs.append(spin_on(cpus, seconds))
     after = steal()
     for cpu in cpus:
-        found = [run[cpu] for run in runs if cpu in run]
-        if len(found) < len(runs):
-            report.failed("its reader did not come back in time", "cpu{}".format(cpu))
-        else:
-            _tell(report, cpu, found, (after.get(cpu, 0) - stolen.get(cpu, 0)) * 1000, seconds)
+        found = on_cpus.results(cpu, runs, report)
+        if found:
+            about = {"seconds": seconds, "steal_ms": (after.get(cpu, 0) - stolen.get(cpu, 0)) * 1000}
+            _tell(report, cpu, found, dict(about, load=load) if load else about)
 
 
-def _tell(report, cpu, found, stolen_ms, seconds):
-    subject = "cpu{}".format(cpu)
-    about = {
-        "seconds": seconds,
-        "floor_ns": round(min(each["floor"] for each in found) * 1e9),
-        "steal_ms": stolen_ms,
-        "preempted": sum(each["preempted"] for each in found),
-    }
+def _tell(report, cpu, found, about):
+    subject = on_cpus.name(cpu)
+    about["floor_ns"] = round(min(each["floor"] for each in found) * 1e9)
+    about["preempted"] = sum(each["preempted"] for each in found)
     longest, often = [each["longest"] * 1e6 for each in found], [each["p999"] * 1e6 for each in found]
     at_most = any(each["at_most"] for each in found)
     report.result(subject, longest, "µs", "lower", metric="longest", statistic="max", **about)
     report.result(subject, often, "µs", "lower", metric="p999", at_most=at_most, **about)
     report.result(subject, [each["lost"] * 100 for each in found], "%", "lower", metric="lost", **about)
-
-
-def _cpus(smt):
-    first, others = [], []
-    for node in sorted(numa.nodes().items()):
-        one, two = numa.cores(node[1])
-        first += one
-        others += two
-    return sorted(first + others) if smt else sorted(first)
 
 
 def steal():
@@ -87,62 +85,7 @@ def steal():
 
 def spin_on(cpus, seconds):
     """Spin on all these CPUs at once. Return {CPU: result}, without those that did not answer in time."""
-    own = os.getpid()
-    go_here, go_there = os.pipe()
-    readers = {}
-    for cpu in cpus:
-        here, there = os.pipe()
-        pid = os.fork()
-        if pid == 0:
-            _child(own, cpu, seconds, (go_here, go_there), there)
-        os.close(there)
-        readers[here] = cpu
-    os.close(go_here)
-    os.close(go_there)  # the children wait for this: the end of their input
-    return _collect(readers, time.monotonic() + 3 * seconds + 10)
-
-
-def _collect(readers, end):
-    found = {}
-    texts = dict.fromkeys(readers, b"")
-    poll = select.poll()
-    for here in readers:
-        poll.register(here, select.POLLIN)
-    left = set(readers)
-    while left and time.monotonic() < end:
-        for here, _ in poll.poll(200):
-            data = os.read(here, 4096)
-            texts[here] += data
-            if not data:
-                poll.unregister(here)
-                left.discard(here)
-    for here, cpu in readers.items():
-        os.close(here)
-        if texts[here]:
-            found[cpu] = json.loads(texts[here].decode("ascii"))
-    while _reaped():
-        pass
-    return found
-
-
-def _reaped():
-    try:
-        return os.waitpid(-1, os.WNOHANG)[0]
-    except OSError:
-        return 0
-
-
-def _child(parent, cpu, seconds, go, there):
-    """Start when nobody holds the other end of `go` any more, and never return."""
-    try:
-        die_with(parent)
-        os.close(go[1])
-        os.sched_setaffinity(0, [cpu])
-        gc.disable()
-        os.read(go[0], 1)
-        os.write(there, json.dumps(spin(seconds)).encode("ascii"))
-    finally:
-        os._exit(0)
+    return on_cpus.each(cpus, seconds, lambda cpu: spin(seconds))
 
 
 def spin(seconds):

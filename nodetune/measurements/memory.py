@@ -5,7 +5,8 @@ past the caches; where it does not, the memory does half as much again (lines ar
 How: one thread a core, pinned, its buffers touched by itself on the node under test (checked, page by page at three
 places) in huge pages where the kernel gives them; together many times the size of the last cache, and at most a quarter
 of the node's free memory. All threads copy at once for SECONDS_A_SAMPLE; the sum of their rates is a sample.
-Statistic: the median of the repeats. metric `local`: all cores and one; `remote`: CPUs of one node, memory of another.
+Statistic: the median of the repeats. metric `local`: all cores and one; `remote`: CPUs of one node, memory of another
+(the full suite: every pair of nodes, both ways; otherwise each node and the next).
 Manually: likwid-bench -t copy_mem -w M0:4GB, or STREAM's Copy with one pinned thread a core.
 """
 
@@ -22,7 +23,7 @@ from . import report as reporting
 SECONDS = 30.0
 SCOPE = "host"
 ORDER = 10
-SUITES = {"quick": {}, "full": {}}
+SUITES = {"quick": {}, "full": {"options": {"remote": "all"}, "seconds": 240}}
 TOLERANCE = {"": {"peers": 8, "baseline": 8, "drift": 3}}
 SUSPECT = "{subject}: its memory channels and what is plugged into them"
 SECONDS_A_SAMPLE = 0.25

@@ -50,13 +50,24 @@ def measure(options, report):
     Options: rounds, devices, size (bytes), queue_pairs, seconds (a run), repeats, gid_index, and those of pairs.
     """
     program = tool.need("ib_write_bw", PACKAGE)
-    if not ports(options):
+    found = ports(options)
+    if not found:
         raise reporting.SkipError("there is no RDMA adapter with an active port on this host")
+    lanes = {name: dict(about, adapter=name) for name, about in found.items()}
+    play(report, options, lanes, lambda name, port: command(program, options, name, port))
+
+
+def play(report, options, lanes, words):
+    """Measure each lane of each pair of hosts.
+
+    `lanes`: {its name in figures: what is known of it, with the "adapter" that it takes}; words(name, TCP port): the
+    program and its options for one run, to which the client adds an address.
+    """
     pairs.play(
         report,
         options,
-        lambda: _servers(program, options, report),
-        lambda here, there, known, at_once: _ask(program, options, report, (here, there, known, at_once)),
+        lambda: _servers(report, options, lanes, words),
+        lambda here, there, known, at_once: _ask(report, options, (lanes, words), (here, there, known, at_once)),
         both_ways=True,
     )
 
@@ -113,17 +124,17 @@ def command(program, options, name, port):
 
 
 @contextlib.contextmanager
-def _servers(program, options, report):
+def _servers(report, options, lanes, words):
     """Start a server for each run, because each serves one test. Yield what the client must know."""
-    found, running = ports(options), []
+    found, running = {name: dict(about) for name, about in lanes.items()}, []
     repeats = int(options.get("repeats", 3))
     free = pairs.free_ports(len(found) * repeats)
     with pairs.offer(report, options) as known:
         try:
             for number, name in enumerate(sorted(found)):
                 own_ports = found[name]["ports"] = free[number * repeats : (number + 1) * repeats]
-                commands = [command(program, options, name, port) for port in own_ports]
-                stay_near(name)
+                commands = [words(name, port) for port in own_ports]
+                stay_near(found[name]["adapter"])
                 running.extend(tool.start(each, stdout=subprocess.DEVNULL) for each in commands)
             pairs.wait_until_listening(free, running, "ib_write_bw", explained)
             yield dict(known, ports=found)
@@ -132,31 +143,26 @@ def _servers(program, options, report):
                 tool.stop(each)
 
 
-def _ask(program, options, report, pair):
-    here, there, known, at_once = pair
-    own = ports(options)
+def _ask(report, options, what, pair):
+    (own, words), (here, there, known, at_once) = what, pair
     address, _ = pairs.way_to(known, there)
     offered = known.get("ports") if isinstance(known.get("ports"), dict) else {}
     for name in sorted(own):
         subject = "{} {}→{}".format(name, here, there)
         other = offered.get(name)
         if not isinstance(other, dict):
-            report.skip("{} has no active port {}".format(there, name), subject)
+            report.skip("{} has no active port for {}".format(there, name), subject)
             continue
         try:
             free = pairs.ports_of(other.get("ports"), there)
-            samples = [_run(program, options, name, address, port) for port in free]
+            stay_near(own[name]["adapter"])
+            limit = float(options.get("seconds", SECONDS_A_RUN)) + 20
+            samples = [read(tool.run(words(name, port) + [address], limit, telling=explained)) for port in free]
         except reporting.MeasurementError as problem:
             report.failed(str(problem), subject)
             continue
         about = dict(own[name], size=options.get("size", 1 << 20), pairs_at_once=at_once)
         report.result(subject, samples, "Gb/s", **about)
-
-
-def _run(program, options, name, address, port):
-    seconds = float(options.get("seconds", SECONDS_A_RUN))
-    stay_near(name)
-    return read(tool.run(command(program, options, name, port) + [address], seconds + 20, telling=explained))
 
 
 def stay_near(name):

@@ -22,6 +22,8 @@ RUNTIME_CONFIGS = (
     "/etc/nvidia-container-runtime/config.toml",
     "/usr/local/nvidia/toolkit/.config/nvidia-container-runtime/config.toml",
 )
+PODMAN_CONFIGS = ("/usr/share/containers/containers.conf", "/etc/containers/containers.conf")
+PODMAN_FOLDER = "/etc/containers/containers.conf.d"
 CDI_FOLDERS = ("/etc/cdi", "/run/cdi")
 NVIDIA_MAJOR = "195"
 CAP_SYS_NICE = 23
@@ -43,6 +45,8 @@ def collect(names, step):
     )
     step("CRI-O's configuration")
     yield "crio", read.tried(_crio) if "crio" in engines else read.absent("CRI-O is not installed")
+    step("podman's configuration")
+    yield "podman", read.tried(_podman) if "podman" in engines else read.absent("podman is not installed")
     step("NVIDIA Container Toolkit")
     yield "toolkit", _toolkit()
     yield "cdi", read.tried(_cdi)
@@ -128,10 +132,32 @@ def _crio():
     manager = re.findall(r'^\s*cgroup_manager\s*=\s*"(\w+)"', lines, re.M)
     return read.value(
         {
+            "pids_limit": _pids_limit(lines),
+            "memlock": _memlock(lines),
             "nvidia_runtime": bool(re.search(r"^\s*\[crio\.runtime\.runtimes\.[\"']?nvidia", lines, re.M)),
             "cgroup_manager": manager[-1] if manager else None,
         }
     )
+
+
+def _podman():
+    """Return what containers.conf sets for all containers; None for what no file sets."""
+    paths = [*PODMAN_CONFIGS, *(PODMAN_FOLDER + "/" + name for name in read.names_in(PODMAN_FOLDER))]
+    found = [_uncommented(read.text(path)) for path in paths if path.endswith(".conf") and _first_file([path])]
+    lines = "\n".join(found)
+    return read.value({"pids_limit": _pids_limit(lines), "memlock": _memlock(lines)})
+
+
+def _pids_limit(lines):
+    found = re.findall(r"^[ \t]*pids_limit[ \t]*=[ \t]*(-?\d{1,9})\b", lines, re.M)
+    return int(found[-1]) if found else None
+
+
+def _memlock(lines):
+    """Return the limit of the last list of default limits that there is, as it is written: soft:hard, -1 for none."""
+    lists = re.findall(r"^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]{0,4096})\]", lines, re.M)
+    found = re.search(r"[\"']memlock=([\d:-]{1,64})[\"']", lists[-1]) if lists else None
+    return found.group(1) if found else None
 
 
 def _toolkit():

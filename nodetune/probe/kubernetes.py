@@ -23,6 +23,7 @@ SETTINGS = {
     "cpuManagerPolicy": "--cpu-manager-policy",
     "reservedSystemCPUs": "--reserved-cpus",
     "memoryManagerPolicy": "--memory-manager-policy",
+    "podPidsLimit": "--pod-max-pids",
     "failSwapOn": "--fail-swap-on",
     "cgroupDriver": "--cgroup-driver",
     "containerRuntimeEndpoint": "--container-runtime-endpoint",

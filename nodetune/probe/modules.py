@@ -1,7 +1,8 @@
 """Kernel modules: those that are loaded, and what the configuration will do with them: `modules.*`.
 
 Asked for by name: `parameters.MODULE.PARAMETER` (as it is now), `options.MODULE.PARAMETER` (as modprobe.d will set it),
-`blacklist.MODULE`, `autoload.MODULE` (modules-load.d) and `available.MODULE` (the running kernel's file).
+`blacklist.MODULE`, `autoload.MODULE` (modules-load.d), `available.MODULE` (the running kernel's file) and
+`depends.MODULE` (what that file needs).
 """
 
 import os
@@ -40,6 +41,8 @@ def collect(names, step):
             yield name, _parameter(*rest.split(".", 1))
         elif kind == "available":
             yield name, _available(rest)
+        elif kind == "depends":
+            yield name, read.tried(_depends, rest)
         elif kind in ("options", "blacklist", "autoload"):
             step("modprobe.d")
             yield name, _configured(kind, rest)
@@ -67,9 +70,23 @@ def _available(name):
         except OSError as problem:
             return read.unread("{}/{}: {}".format(folder, part, read.why(problem)))
         for path in re.findall(r"^(\S+?\.ko[.\w]*)" + end, content, re.M):
-            if _same(os.path.basename(path).partition(".")[0]) == _same(name):
+            if _module_of(path) == _same(name):
                 return read.value(path)
     return read.absent("the running kernel has no such module")
+
+
+def _depends(name):
+    """Return the modules that depmod found a module of the running kernel to need, those of its needs included."""
+    path = "/lib/modules/{}/modules.dep".format(platform.release())
+    for line in read.text(path, 8 << 20).splitlines():
+        file, _, needed = line.partition(":")
+        if _module_of(file) == _same(name):
+            return read.value([_module_of(each) for each in needed.split()])
+    return read.absent("the running kernel has no such module")
+
+
+def _module_of(path):
+    return _same(os.path.basename(path).partition(".")[0])
 
 
 def _lines(folders):

@@ -5,9 +5,8 @@ that cannot hang is reported first, and the mount that is about to be asked is r
 """
 
 import os
-import re
 
-from . import read
+from . import mount_files, read
 
 MOUNTINFO = "/proc/self/mountinfo"
 LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs", "bcachefs")
@@ -55,6 +54,9 @@ def collect(names, step):
     nfs = {place: seen for place, seen in points.items() if seen["type"] in NFS}
     yield "nfs", read.value({place: nfs_settings(seen["super_options"]) for place, seen in nfs.items()})
     yield "nfs_read_ahead_kb", read.each({place: _read_ahead(seen["device"]) for place, seen in nfs.items()})
+    step("fstab and the automounter's maps")
+    network = {place for place, seen in points.items() if seen["type"] not in LOCAL}
+    yield "configured", read.tried(_configured, network)
     usage = {}
     for place, seen in everything.items():
         if seen["type"] in LOCAL or place in IN_MEMORY:
@@ -75,10 +77,10 @@ def mounts(content):
     for line in content.splitlines():
         left, _, right = line.partition(" - ")
         fields, (kind, source, options) = left.split(" "), [*right.split(" ", 2), "", ""][:3]
-        place = _plain(fields[4])
+        place = mount_files.unescaped(fields[4])
         found[place] = {
             "type": kind,
-            "source": _plain(source),
+            "source": mount_files.unescaped(source),
             "device": fields[2],
             "root": fields[3],
             "options": fields[5].split(","),
@@ -89,11 +91,6 @@ def mounts(content):
         if earlier is None or (seen["root"] == "/" and found[earlier]["root"] != "/"):
             kept[seen["device"], seen["type"]] = place
     return {place: found[place] for place in kept.values()}
-
-
-def _plain(text):
-    """Decode the octal numbers that stand for blanks and backslashes in mountinfo."""
-    return re.sub(r"\\([0-7]{3})", lambda sign: chr(int(sign.group(1), 8)), text)
 
 
 def _disk(seen):
@@ -133,6 +130,10 @@ def nfs_settings(options):
         "fs_cache": "fsc" in settings,
         "hard": "hard" in settings,
     }
+
+
+def _configured(places):
+    return read.value(mount_files.configured(places))
 
 
 def _read_ahead(device):

@@ -45,6 +45,7 @@ KEPT = (
 """The settings that checks look at; nothing else of slurm.conf leaves the host."""
 
 DEEPEST_INCLUDE = 5
+MOST_GRES_LINES = 64
 MULTIPLIERS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
@@ -158,9 +159,15 @@ def node_fact(lines, host):
         {
             "gres": found.get("gres", ""),
             "gpus": gres_count(found.get("gres", "")),
-            "sockets": int(sockets) if sockets and sockets.isdigit() else None,
+            "sockets": _number(sockets),
+            "cores_per_socket": _number(found.get("corespersocket")),
+            "threads_per_core": _number(found.get("threadspercore")),
         }
     )
+
+
+def _number(text):
+    return int(text) if text and re.match(r"[0-9]{1,6}$", text) else None
 
 
 def gres_count(text):
@@ -201,7 +208,7 @@ def _in_ranges(number, ranges):
 
 def gres(lines, host):
     """Return what gres.conf says of this node's GPUs: AutoDetect, how many are listed, whether their cores are."""
-    result = {"autodetect": None, "gpus": 0, "cores": False, "types": []}
+    result = {"autodetect": None, "gpus": 0, "cores": False, "types": [], "lines": []}
     for line in lines:
         settings = dict(pairs(line))
         if "nodename" in settings and not names_host(settings["nodename"], host):
@@ -212,6 +219,8 @@ def gres(lines, host):
             result["gpus"] += _listed(settings)
             result["cores"] = result["cores"] or "cores" in settings
             result["types"] += [settings["type"]] if "type" in settings else []
+            if len(result["lines"]) < MOST_GRES_LINES:
+                result["lines"].append({"file": settings.get("file", ""), "cores": settings.get("cores", "")})
     return result
 
 

@@ -178,7 +178,8 @@ def edited(change: Mapping[str, Any]) -> str:
         return json.dumps(given["keys"], indent=1)
     if change["how"] == "assignments":
         return "\n".join(f"{name}={value}" for name, value in given["values"].items())
-    if change["how"] == "fstab_option":
-        without = f", without {', '.join(given['remove'])}" if given["remove"] else ""
-        return f"{given['mount_point']}: with the option {given['option']}{without}"
+    if change["how"] in ("fstab_option", "automount_option"):
+        without = f", without {', '.join(given['remove'])}" if given.get("remove") else ""
+        entry = given["mount_point"] if change["how"] == "fstab_option" else f"the entry {given['key']}"
+        return f"{entry}: with the option {given['option']}{without}"
     return "swap lines are commented out" if change["how"] == "fstab_no_swap" else json.dumps(dict(given))

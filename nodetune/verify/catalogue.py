@@ -33,6 +33,8 @@ class Measurement:
     sizes: tuple[int, ...] = ()
     all_pairs_seconds: float | None = None
     finds_others: bool = False
+    takes_folder: bool = False
+    by_name: bool = False
 
     def item(self, suite: str) -> dict[str, Any]:
         """Return the measurement as one line of a plan, with the options and the deadline of that suite."""
@@ -56,6 +58,11 @@ def of(name: str) -> Measurement:
 def takes_two_hosts(name: str) -> bool:
     """Return whether it is a measurement of pairs of hosts, whose subjects name both."""
     return of(name).scope == "pair"
+
+
+def of_folder() -> tuple[str, ...]:
+    """Return the names of the measurements that need a folder to work in, in order."""
+    return tuple(name for name, each in measurements().items() if each.takes_folder)
 
 
 def of_scope(*scopes: str) -> tuple[str, ...]:

@@ -42,7 +42,7 @@ def _suspect(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
     if len(alike) > 1 and all(each.status == SHORT for each in alike):
         return _all_alike(short.figure, len(alike), machine)
     name, subject = short.figure.measurement, short.figure.subject
-    if name == "memory" and machine.virtual:
+    if name in ("memory", "memory_latency") and machine.virtual:
         return OF_HYPERVISOR
     if name == "gpu_copy":
         return _copy(short, every, machine)

@@ -47,7 +47,10 @@ def _groups(every: Iterable[Figure], machines: Mapping[str, Machine]) -> tuple[G
 
 def _inside(figure: Figure, machine: Machine) -> figures.Key:
     kind = subject(figure, machine)
-    if figure.measurement == "memory":  # a node's own memory, and memory of another node, are two kinds of thing
+    if figure.measurement in (
+        "memory",
+        "memory_latency",
+    ):  # a node's own memory, and memory of another node, are two kinds of thing
         kind = "node→node" if "→" in figure.subject and len(set(figure.subject.split("→"))) > 1 else "node"
     host = "" if takes_two_hosts(figure.measurement) else figure.host
     return host, kind, *figures.kind(figure)

@@ -100,6 +100,8 @@ CONDITIONS = (
     "layer",
     "block",
     "statistic",
+    "streams",
+    "compatibility",
 )
 """What in `about` a figure depends on. Figures are only compared where all of these are the same. The rest of `about`
 (clocks, temperatures, the way that NCCL took …) is what came out."""

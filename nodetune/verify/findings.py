@@ -27,6 +27,9 @@ REDUCES_IN_SWITCH = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "G
 NVLS_METRICS = ("all_reduce", "all_gather", "reduce_scatter")
 """Collectives that NCCL can run over NVLS."""
 
+MANY_RETRANSMITS = 0.005
+"""As the check tcp-retransmits-high has it."""
+
 SERIOUS_REASONS = {
     "hw_thermal_slowdown": "too hot",
     "sw_thermal_slowdown": "too hot",
@@ -60,7 +63,7 @@ def findings(
     """
     found: dict[tuple[str, str], VerifyFinding] = {}
     for figure in measured:
-        rule = {"nccl": _nccl, "gpu_load": _load}.get(figure.measurement)
+        rule = {"nccl": _nccl, "gpu_load": _load, "tcp": _tcp}.get(figure.measurement)
         for each in rule(figure, machines[figure.host], env) if rule else ():
             same = found.get((each.host, each.title))
             subjects = dict.fromkeys([*(same.subjects if same else ()), *each.subjects])
@@ -125,6 +128,19 @@ def _load(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterato
                 (figure.subject,),
                 "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",
             )
+
+
+def _tcp(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterator[VerifyFinding]:
+    """Name a pair that lost segments: a note, because no source says how many are too many."""
+    share = figure.about.get("retransmitted")
+    if isinstance(share, int | float) and share > MANY_RETRANSMITS:
+        yield VerifyFinding(
+            figure.host,
+            NOTE,
+            f"TCP sent more than {MANY_RETRANSMITS:.1%} of its segments again",
+            (figure.subject,),
+            "nodetune audit -s tcp-retransmits-high -s receive-overruns; `drops` in the JSON says what the interface dropped",
+        )
 
 
 def _words(found: Any) -> Sequence[str]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.verify import catalogue
-from nodetune.verify.catalogue import of_scope, takes_two_hosts
+from nodetune.verify.catalogue import of_folder, of_scope, takes_two_hosts
 
 Item = dict[str, Any]
 """{"name", "options"} and perhaps "seconds": one line of a plan, as the payload reads it."""
@@ -45,9 +45,21 @@ class Wanted:
         """What each host measures, in order."""
         chosen = [_alone(name, self.suite) for name in self.only] or suite(self.suite)
         names = [item["name"] for item in chosen]
-        chosen += [_alone("disk")] if self.disk and "disk" not in names else []
-        chosen += [_alone(name) for name in of_scope("pair") if self.pairs and name not in names]
-        return [self._with_options(item) for item in chosen]
+        return [
+            self._with_options(item) for item in [*chosen, *(_alone(name) for name in self._added if name not in names)]
+        ]
+
+    @property
+    def _added(self) -> list[str]:
+        """What --disk and --pairs add: nothing where such a measurement was named, because then they are meant for that."""
+        given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")))
+        folder_named = any(name in of_folder() for name in self.only)
+        return [
+            name
+            for wanted, names in given
+            for name in names
+            if wanted and not catalogue.of(name).by_name and not (folder_named and name in of_folder())
+        ]
 
     @property
     def words(self) -> list[str]:
@@ -58,7 +70,7 @@ class Wanted:
             *(word for name in self.only for word in ("--only", name)),
             *(word for gpu in self.gpus for word in ("--gpu", str(gpu))),
             *(["--pairs"] if self.pairs else []),
-            *(word for item in self.items for word in self._of(item["name"], self.together)),
+            *_flat(option for item in self.items for option in self._of(item["name"], self.together)),
             *self._set,
         ]
 
@@ -66,17 +78,17 @@ class Wanted:
         """Return the options that measure just this again as here; `together`: over all hosts at once."""
         same = _alone(name, self.suite) == _alone(name)
         suite = [] if same else ["--suite", self.suite]
-        return [*suite, "--only", name, *self._of(name, together), *self._set]
+        return [*suite, "--only", name, *_flat(self._of(name, together)), *self._set]
 
-    def _of(self, name: str, together: bool) -> list[str]:
+    def _of(self, name: str, together: bool) -> list[tuple[str, ...]]:
         given = {
-            "disk": {"--disk": self.disk},
+            **{each: {"--disk": self.disk} for each in of_folder()},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
             "nccl_overlap": {"--nccl": self.nccl},
             "tcp": {"--network": self.network},
         }
-        words = [word for option, value in given.get(name, {}).items() if value for word in (option, value)]
-        return [*words, *(["--multi-node"] if name in of_scope("collective") and together else [])]
+        options: list[tuple[str, ...]] = [(option, value) for option, value in given.get(name, {}).items() if value]
+        return [*options, *([("--multi-node",)] if name in of_scope("collective") and together else [])]
 
     @property
     def _set(self) -> list[str]:
@@ -86,7 +98,7 @@ class Wanted:
         options = dict(item["options"])
         if self.gpus and item["name"] in of_scope("gpus", "collective"):
             options["gpus"] = list(self.gpus)
-        if item["name"] == "disk" and self.disk:
+        if item["name"] in of_folder() and self.disk:
             options["dir"] = self.disk
         if item["name"] in of_scope("collective") and self.nccl:
             options["nccl"] = self.nccl
@@ -95,6 +107,11 @@ class Wanted:
         if takes_two_hosts(item["name"]):
             options |= {"rounds": ROUNDS, **({"network": self.network} if self.network else {})}
         return {**item, "options": options}
+
+
+def _flat(options: Iterable[tuple[str, ...]]) -> list[str]:
+    """Return the words of options, each option once."""
+    return [word for option in dict.fromkeys(options) for word in option]
 
 
 def _alone(name: str, suite: str = "full") -> Item:

@@ -4,7 +4,9 @@ Why it matters: At 100 Gb/s, frames of 1500 bytes are eight million packets a se
 packets and interrupts that it would with 9000 bytes, and storage over TCP and NCCL's socket transport slow down. The
 link of the default route is not judged, because routers and the Internet expect 1500. roce-mtu-small judges RoCE.
 Confirm manually: grep . /sys/class/net/*/mtu
-Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree.
+Side effects of the fix: The link goes down for a moment; all hosts and switch ports of the network must agree. So this
+stays advice: nodetune knows neither the switches nor all hosts of a subnet, and its way back shows that a host answers its
+controller, not that the path to its peers carries large frames.
 Sources: https://fasterdata.es.net/network-tuning/mtu-issues/ ;
 https://learn.microsoft.com/en-us/azure/virtual-network/how-to-virtual-machine-mtu
 """
@@ -31,8 +33,10 @@ CHECK = Check(
     accept=AtLeast(LARGER_THAN_USUAL),
     applies=(BARE_METAL,),
     remedy=manual(
-        "Make sure that the switches and all hosts of the network carry 9000 bytes. Then set the MTU where the link is "
-        "configured: netplan or systemd-networkd MTUBytes=9000, or nmcli con mod NAME 802-3-ethernet.mtu 9000."
+        "Raise the switches first. On every host of the subnet, set a way back (systemd-run --on-active=300 ip link set LINK mtu "
+        "1500), then ip link set LINK mtu 9000. From each host to each other: ping -M do -s 8972 HOST. If all answer, stop the "
+        "timers and set the MTU where the link is configured: netplan or systemd-networkd MTUBytes=9000, or nmcli con mod NAME "
+        "802-3-ethernet.mtu 9000. If one does not, wait for the timers."
     ),
     severity="low",
 )

@@ -73,7 +73,7 @@ CHECK = Check(
     remedy=manual(
         "Compare with the switch ports and with ip link on a good node. Then set the MTU where the link is "
         "configured: netplan or systemd-networkd MTUBytes=, or nmcli con mod NAME 802-3-ethernet.mtu 9000; nmcli con "
-        "up NAME."
+        "up NAME. Then from each host to each other: ping -M do -s 8972 HOST (the MTU less 28 bytes)."
     ),
     severity="medium",
 )

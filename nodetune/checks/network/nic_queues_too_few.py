@@ -3,12 +3,13 @@
 Why it matters: One queue is served by one CPU core, and one core moves a few tens of Gb/s at best. Images for small
 virtual machines, crash kernels and some drivers leave a single queue.
 Confirm manually: ethtool -l eth0
-Side effects of the fix: The link restarts; interrupts must be placed again.
+Side effects of the fix: The link restarts, and its new interrupts must be placed: plan again afterwards. The fix sets as
+many queues as CPUs next to the card, at most 16. It goes back by itself if the host no longer answers.
 Sources: https://docs.kernel.org/networking/scaling.html ;
 https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (CombinedChannels=)
 """
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, net_link
 from nodetune.checks.network._links import fast
 
 ENOUGH = 8
@@ -30,9 +31,7 @@ CHECK = Check(
     needs=("net.links", "net.channels", "net.local_cpus"),
     observe=observe,
     accept=Empty("at least 8 queues, where card and CPUs allow"),
-    remedy=manual(
-        "ethtool -L LINK combined 16 (or the CPUs of the card's node if fewer). Keep it with CombinedChannels= in a "
-        "file /etc/systemd/network/*.link, or nmcli con mod NAME ethtool.channels-combined 16."
-    ),
+    set="local",
+    remedy=net_link("channels"),
     severity="low",
 )

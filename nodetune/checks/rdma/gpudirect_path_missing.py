@@ -7,14 +7,17 @@ nvidia_peermem is not needed.
 Healthy exception: A management card that can do RoCE is not meant for GPU traffic.
 Does not gate: Jobs run with less bandwidth, and jobs on one node do not need it.
 Confirm manually: lsmod | grep peermem; uname -r; modinfo -F license nvidia (open modules: Dual MIT/GPL)
-Side effects of the fix: Load it after the RDMA drivers; a new RDMA driver package needs the NVIDIA driver rebuilt.
+Side effects of the fix: None for running work: programs that start later use the path. A new RDMA driver package needs
+the NVIDIA driver rebuilt, or the module no longer loads. It is loaded only if it was built against RDMA drivers with
+peer memory (its file needs ib_core). Otherwise the open kernel modules on a kernel of 5.12 or newer are the way.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/gpu-operator-rdma.html ;
+https://github.com/NVIDIA/open-gpu-kernel-modules/pull/630 ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_troubleshooting.html
 """
 
 import re
 
-from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, manual
+from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, module
 from nodetune.checks.rdma._ports import for_gpus
 
 AMAZON = "1d0f"
@@ -39,19 +42,36 @@ def observe(facts: FactsView) -> Value | Absent | Unread:
     )
 
 
+def cause(facts: FactsView, _subjects: tuple[str, ...]) -> str:
+    """Name which of the two this kernel and driver could offer."""
+    flavour, depends = facts["kernel.nvidia_flavour"], facts.get("modules.depends.nvidia_peermem")
+    if depends is None:
+        peermem = "the kernel has no nvidia_peermem"
+    else:
+        peermem = "nvidia_peermem can be loaded" if "ib_core" in depends else "nvidia_peermem was built without RDMA"
+    dma_buf = "the kernel is older than 5.12" if flavour == "open" else f"the driver's modules are {flavour}"
+    return f"no dma-buf: {dma_buf}; {peermem}"
+
+
 def _kernel(release: str) -> tuple[int, ...]:
     found = re.match(r"(\d+)\.(\d+)", release)
     return tuple(map(int, found.groups())) if found else (0,)
 
 
 CHECK = Check(
-    needs=("rdma.devices", "rdma.ports", "modules.loaded", "host.kernel", "kernel.nvidia_flavour"),
-    observe=observe,
-    accept=OneOf(["dma-buf", "nvidia_peermem"]),
-    applies=(GPU_ON_PCI, RDMA),
-    remedy=manual(
-        "modprobe nvidia_peermem and echo nvidia_peermem > /etc/modules-load.d/nvidia-peermem.conf. Alternatively, "
-        "install the open kernel modules of the driver on a kernel of 5.12 or newer and reboot."
+    needs=(
+        "rdma.devices",
+        "rdma.ports",
+        "modules.loaded",
+        "host.kernel",
+        "kernel.nvidia_flavour",
+        "modules.depends.nvidia_peermem",
     ),
+    observe=observe,
+    cause=cause,
+    accept=OneOf(["dma-buf", "nvidia_peermem"]),
+    set="loaded",
+    applies=(GPU_ON_PCI, RDMA),
+    remedy=module("nvidia_peermem"),
     severity="critical",
 )

@@ -39,15 +39,31 @@ def _errors(counted: dict[str, Any]) -> str:
     return ", ".join(f"{name} {counted[name]:,}" for name in bad) + f" in {packets:,} packets" if bad else ""
 
 
+def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
+    """Name the RoCE links without flow control: what they lose is a sign of the network, not of a cable."""
+    ports = facts["rdma.ports"]
+    links = {ports[name]["netdev"] for name in subjects if ports[name]["link_layer"] == "Ethernet"}
+    loose = [link for link in sorted(filter(None, links)) if _loose(facts, link)]
+    return f"no flow control (neither PFC nor global pause) on {', '.join(loose)}" if loose else ""
+
+
+def _loose(facts: FactsView, link: str) -> bool:
+    """Return whether the link is known to have neither a priority with PFC nor global pause frames."""
+    dcb, pause = facts["net.dcb"].get(link), facts["net.pause"].get(link)
+    return dcb is not None and not dcb["pfc"] and pause is not None and not (pause["rx"] or pause["tx"])
+
+
 CHECK = Check(
-    needs=("rdma.ports", "rdma.counters", "rdma.hw_counters"),
+    needs=("rdma.ports", "rdma.counters", "rdma.hw_counters", "net.dcb", "net.pause"),
     observe=observe,
+    cause=cause,
     accept=Empty("hardly any error"),
     applies=(RDMA,),
     remedy=manual(
         "Clear and watch: perfquery -R (InfiniBand), run traffic, read again. If symbol or receive errors grow, check "
         "cable, optics and port. If sequence or timeout errors grow on RoCE, the network drops packets: check PFC and "
-        "ECN end to end."
+        "ECN end to end (mlnx_qos -i LINK or dcb pfc show dev LINK, and the switch port): one lossless priority, the same "
+        "on all hosts and switches."
     ),
     severity="medium",
 )

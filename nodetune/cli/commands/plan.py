@@ -30,17 +30,32 @@ from nodetune.remediation.plan import PlanSelection
     metavar="DIR",
     help="Write the changes to this folder, as plain files and as an Ansible role.",
 )
+@click.option(
+    "--scheduler-diff",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write what to change in the configuration of Slurm and the kubelet to this file, as a diff to review.",
+)
 @cli_options.output_format
 @cli_options.output
 @progress.option
 def command(
-    facts_path: Path | None, files: bool, export: Path | None, output_format: str, output: Path | None, **options: Any
+    facts_path: Path | None,
+    files: bool,
+    export: Path | None,
+    scheduler_diff: Path | None,
+    output_format: str,
+    output: Path | None,
+    **options: Any,
 ) -> int:
     """Show planned changes and their disruption; change nothing."""
     reach = cli_options.reach(options)
     choice = cli_options.choice(**options)
     wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
-    plans = [planning.plan(each, site=wide.added).without_facts() for each in _probed(facts_path, reach, wide)]
+    probed = _probed(facts_path, reach, wide)
+    plans = [planning.plan(each, site=wide.added).without_facts() for each in probed]
+    if scheduler_diff:
+        _propose(probed, scheduler_diff)
     if export:
         from nodetune.remediation import export as exporting
 
@@ -57,6 +72,15 @@ def command(
             judged = as_typed.judged(choice.profiles, options["site"])
             plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
+
+
+def _propose(probed: list[HostResult], file: Path) -> None:
+    """Write the diff for the scheduler's files, which belong to a cluster and not to a host."""
+    from nodetune.report import scheduler_diff
+
+    with outputs.writing(file) as stream:
+        count = scheduler_diff.write(probed, stream)
+    verbosity.note(f"{file}: {count} {'change' if count == 1 else 'changes'} proposed for Slurm and the kubelet")
 
 
 def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelection) -> list[HostResult]:

@@ -28,7 +28,12 @@ from nodetune.verify import suites
     metavar="N",
     help="Measure only this GPU. May be repeated.",
 )
-@click.option("--disk", default="", metavar="DIR", help="Also measure the file system of this folder, with fio.")
+@click.option(
+    "--disk",
+    default="",
+    metavar="DIR",
+    help="Also measure the file system of this folder: direct (fio), buffered, small files.",
+)
 @click.option(
     "--pairs", is_flag=True, help="Also measure the network between pairs of hosts, with iperf3 and perftest."
 )

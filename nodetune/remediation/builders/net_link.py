@@ -16,7 +16,11 @@ from nodetune.remediation.builders._own import kept, named, plain_line, render, 
 CONFIRM_SECONDS = 120
 """How long a changed link waits for the controller's word that it still answers, before it goes back by itself."""
 
-NEEDS = ("net.links", "own.links")
+NEEDS = ("net.links", "net.channels", "net.local_cpus", "own.links")
+
+LOCAL = "local"
+"""As many queues as CPUs next to the card, as far as the card allows and more would not help."""
+MOST_QUEUES = 16
 KEYS = {
     "rings": ("RxBufferSize", "TxBufferSize"),
     "adaptive-rx": ("UseAdaptiveRxCoalesce",),
@@ -46,11 +50,22 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         if fix.target not in KEYS:
             raise UnfixableError(f"the link setting {fix.target} is not one of {', '.join(KEYS)}")
         for link in fix.subjects:
-            value = "yes" if fix.value is True else text_of(fix.value)
+            given = _queues(link, host) if (fix.target, fix.value) == ("channels", LOCAL) else fix.value
+            value = "yes" if given is True else text_of(given)
             wanted.setdefault(named(link, "link"), {}).update(dict.fromkeys(KEYS[fix.target], value))
-            change = {"change": "link", "link": link, "setting": fix.target, "value": fix.value}
+            change = {"change": "link", "link": link, "setting": fix.target, "value": given}
             made.append({**change, "confirm_seconds": CONFIRM_SECONDS, "checks": host.checks(fix)})
     return [*(_file(link, settings, host) for link, settings in wanted.items()), *made]
+
+
+def _queues(link: str, host: HostView) -> int:
+    """Return how many queues serve a link from the CPUs next to it."""
+    most, cpus = (host.get("net.channels") or {}).get(link), (host.get("net.local_cpus") or {}).get(link)
+    if not most or not cpus:
+        raise UnfixableError(f"{link}: neither its queues nor the CPUs next to it are known")
+    if not most["combined_max"]:
+        raise UnfixableError(f"{link} has no combined queues: set them manually (ethtool -l {link}, ethtool -L {link})")
+    return min(int(most["combined_max"]), int(cpus), MOST_QUEUES)
 
 
 def _file(link: str, settings: Mapping[str, str], host: HostView) -> dict[str, Any]:

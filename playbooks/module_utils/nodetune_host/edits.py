@@ -41,6 +41,22 @@ def fstab_option(text, mount_point, option, remove=()):
     return "".join(lines)
 
 
+def automount_option(text, key, option, remove=()):
+    """Put `option` into the entry of a key of an automounter's map, in place of those in `remove`.
+
+    Raise ValueError if the key has no entry, more than one, or one that continues in the next line.
+    """
+    lines = _lines(text)
+    numbers = [number for number, line in enumerate(lines) if line.split()[:1] == [key]]
+    if len(numbers) != 1:
+        raise ValueError(f"has {len(numbers) or 'no'} entries for {key}: set {option} there manually")
+    (number,) = numbers
+    if lines[number].rstrip().endswith("\\"):
+        raise ValueError(f"the entry for {key} continues in the next line: set {option} there manually")
+    lines[number] = _with_map_option(lines[number], option, set(remove))
+    return "".join(lines)
+
+
 def merge_json(text, keys):
     """Merge `keys` into a JSON object (RFC 7396: objects merge, null removes, all else replaces)."""
     try:
@@ -69,6 +85,7 @@ def assignments(text, values):
 HOW = {
     "fstab_no_swap": fstab_no_swap,
     "fstab_option": fstab_option,
+    "automount_option": automount_option,
     "json": merge_json,
     "assignments": assignments,
 }
@@ -103,6 +120,18 @@ def _with_option(line, option, rivals):
         return line[:start] + _options(words[3].group(), option, rivals) + line[end:]
     end = words[-1].end()  # the options may be left out
     return line[:end] + " " + _options("defaults", option, rivals) + line[end:]
+
+
+def _with_map_option(line, option, rivals):
+    """Return an entry of a map (key, options that begin with a dash, place) with the option."""
+    words = list(re.finditer(r"\S+", line))
+    if len(words) < 2:
+        raise ValueError(f"the entry for {words[0].group()} names no place and is left alone")
+    start, end = words[1].span()
+    given = words[1].group()
+    if given.startswith("-"):
+        return line[:start] + "-" + _options(given[1:], option, rivals) + line[end:]
+    return line[:start] + f"-{option} " + line[start:]
 
 
 def _options(found, option, rivals):

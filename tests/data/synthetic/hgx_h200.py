@@ -267,7 +267,18 @@ def _storage(host, tuned):
         "192.0.2.10:/home rw", "192.0.2.10:/home " + options
     )
     host.put("/sys/class/bdi/0:60", read_ahead_kb=15360 if tuned else 128)
+    _lustre(host, tuned)
     host.files["/proc/sys/sunrpc/tcp_max_slot_table_entries"] = "65536"
+
+
+def _lustre(host, tuned):
+    instance = "ffff9f0e6533a000"
+    for number in range(4):
+        folder = f"/sys/fs/lustre/osc/lustre-OST{number:04x}-osc-{instance}"
+        host.put(folder, max_rpcs_in_flight=32 if tuned else 8, max_pages_per_rpc=1024, max_dirty_mb=2000, checksums=1)
+    host.put(
+        f"/sys/fs/lustre/llite/lustre-{instance}", max_read_ahead_mb=256 if tuned else 64, max_read_ahead_per_file_mb=64
+    )
 
 
 def _routes():

@@ -159,7 +159,8 @@ def base(
     host.files[f"/boot/config-{kernel}"] = "# Linux\nCONFIG_INIT_ON_ALLOC_DEFAULT_ON=y"
     host.files["/proc/version_signature"] = f"Ubuntu {kernel} 6.8.12"
     host.files[f"/lib/modules/{kernel}/modules.dep"] = (
-        "updates/dkms/nvidia.ko.zst:\nkernel/drivers/gpu/drm/nouveau/nouveau.ko.zst:"
+        "updates/dkms/nvidia.ko.zst:\nkernel/drivers/gpu/drm/nouveau/nouveau.ko.zst:\n"
+        "updates/dkms/nvidia-peermem.ko.zst: kernel/drivers/infiniband/core/ib_core.ko.zst updates/dkms/nvidia.ko.zst"
     )
     host.files["/proc/modules"] = "\n".join(f"{name} 1000 0 - Live 0x0" for name in modules)
     host.memory_modules(16, memory_kb)

@@ -5,6 +5,7 @@ import os
 import re
 import subprocess
 import sys
+from pathlib import Path
 
 import jsonschema
 import pytest
@@ -110,6 +111,15 @@ def test_the_json_output_keeps_to_its_published_schema():
     jsonschema.validate(json.loads(done.stdout), schema("audit"))
     done = nodetune("plan", "--facts", MACHINE, "--format", "json")
     jsonschema.validate(json.loads(done.stdout), schema("plan"))
+
+
+def test_a_plan_writes_a_diff_for_the_scheduler_to_a_file(tmp_path):
+    facts = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
+    done = nodetune(
+        "plan", "--facts", facts, "--scheduler-diff", tmp_path / "slurm.diff", "-s", "slurm", "-s", "kubernetes"
+    )
+    assert f"{tmp_path}/slurm.diff: 3 changes proposed for Slurm and the kubelet" in done.stderr
+    assert "+TaskPlugin=task/affinity,task/cgroup\n" in (tmp_path / "slurm.diff").read_text()
 
 
 def test_an_audit_of_saved_facts_says_what_the_live_one_said(tmp_path):

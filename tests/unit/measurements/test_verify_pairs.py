@@ -56,11 +56,21 @@ def test_what_iperf3_complains_of_is_told(text, says):
 def test_seconds_of_iperf3_that_do_not_count_are_left_out():
     seconds = [(9e9, True), (1e9, False), (2e9, False)]
     text = {
-        "start": {"version": "iperf 3.16"},
+        "start": {"version": "iperf 3.16", "tcp_mss_default": 1000},
         "intervals": [{"sum": {"bits_per_second": bits, "omitted": omitted}} for bits, omitted in seconds],
-        "end": {"sum_sent": {"retransmits": 3}},
+        "end": {"sum_sent": {"retransmits": 3, "bytes": 600_000}, "sender_tcp_congestion": "cubic"},
     }
-    assert tcp.read(json.dumps(text)) == {"gbits": [1.0, 2.0], "retransmits": 3, "version": "3.16"}
+    answer = tcp.read(json.dumps(text))
+    assert answer == {
+        "gbits": [1.0, 2.0],
+        "retransmits": 3,
+        "segments": 600.0,
+        "version": "3.16",
+        "congestion": "cubic",
+    }
+    assert tcp.lost([answer, answer])["retransmitted"] == 0.005
+    del text["start"]["tcp_mss_default"], text["end"]["sum_sent"]["bytes"]
+    assert "retransmitted" not in tcp.lost([tcp.read(json.dumps(text))]), "no share of nothing"
 
 
 def test_the_first_reason_for_which_a_host_ended_counts():
@@ -147,17 +157,20 @@ def _host(folder, name, number):
 
 @pytest.fixture
 def measure(farm, monkeypatch):
-    """measure(name, hosts, **options): the records, by subject."""
+    """measure(name, hosts, **options): the records, by subject; measure.every(…): all of them."""
 
-    def run(name, hosts=3, seconds=90.0, **options):
+    def every(name, hosts=3, seconds=90.0, **options):
         monkeypatch.setattr(remote, "new_run", str)  # whoever else measures on this machine
         targets = farm[:hosts]
         names = [target.name for target in targets]
         plan = {"measurements": [{"name": name, "options": options, "seconds": seconds}], "group": {"hosts": names}}
         events = [event for _, event in remote.measure(targets, lambda _: plan, ConnectionOptions(options=OPTIONS))]
-        found = [event["record"] for event in events if isinstance(event, dict) and "record" in event]
-        return {record.get("subject"): record for record in found}
+        return [event["record"] for event in events if isinstance(event, dict) and "record" in event]
 
+    def run(name, hosts=3, seconds=90.0, **options):
+        return {record.get("subject"): record for record in every(name, hosts, seconds, **options)}
+
+    run.every = every
     return run
 
 
@@ -194,6 +207,24 @@ def test_a_slow_cable_is_told_from_the_others(measure, farm, iperf3):
     median = {subject: sorted(record["samples"])[2] for subject, record in found.items()}
     assert median["h0→h1"] < 0.25
     assert median["h1→h0"] > 2 * median["h0→h1"]
+
+
+def test_one_and_sixteen_streams_are_two_figures_with_their_losses(measure, farm, iperf3):
+    space = farm[1].python.rpartition("/")[2]
+    cable = space.replace("-", "v")
+    subprocess.run(
+        ["tc", "qdisc", "add", "dev", cable, "root", "tbf", "rate", "100mbit", "burst", "16kb", "limit", "24kb"],
+        check=True,
+    )
+    try:
+        found = measure.every("tcp", hosts=2, seconds=120.0)
+    finally:
+        subprocess.run(["tc", "qdisc", "del", "dev", cable, "root"], check=True)
+    ways = {(each["metric"], each["subject"]): each["about"] for each in found}
+    assert set(ways) == {(metric, way) for metric in ("one_stream", "tcp") for way in ("h0→h1", "h1→h0")}
+    for (metric, way), about in ways.items():
+        assert about["streams"] == (1 if metric == "one_stream" else 16)
+        assert (about["retransmitted"] > 0.005) is (way == "h0→h1"), "only one way loses segments"
 
 
 def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):

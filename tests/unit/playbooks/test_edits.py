@@ -218,3 +218,29 @@ def test_an_unknown_edit_is_a_problem(tmp_path):
     change = {"change": "edit", "path": str(tmp_path / "x"), "how": "sed"}
     with pytest.raises(ChangeError, match="no edit is called sed"):
         edit.wanted(change, edit.read(change))
+
+
+MAP = "# sets\n*\t-fstype=nfs,nconnect=2,hard\tserver:/sets/&\nplain   server:/plain\nlong -rw \\\n server:/long\n"
+
+
+def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
+    after = edits.automount_option(MAP, "*", "nconnect=8", ["nconnect=2"])
+    assert after == MAP.replace("nfs,nconnect=2,hard", "nfs,hard,nconnect=8")
+    assert edits.automount_option(after, "*", "nconnect=8") == after
+    assert edits.automount_option(MAP, "plain", "nconnect=8") == MAP.replace(
+        "server:/plain", "-nconnect=8 server:/plain"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "problem"),
+    [
+        (MAP, "gone", "no entries for gone"),
+        (MAP, "long", "continues in the next line"),
+        (MAP + MAP, "plain", "2 entries for plain"),
+        ("plain\n", "plain", "names no place"),
+    ],
+)
+def test_an_entry_that_is_not_clear_is_left_alone(text, key, problem):
+    with pytest.raises(ValueError, match=problem):
+        edits.automount_option(text, key, "nconnect=8")

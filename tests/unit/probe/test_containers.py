@@ -92,7 +92,25 @@ def test_crio_knows_its_runtime_and_cgroup_manager(tree, collect, engines):
             "/etc/crio/crio.conf.d/99-nvidia.conf": '[crio.runtime]\ncgroup_manager = "cgroupfs"\n[crio.runtime.runtimes.nvidia]\n'
         }
     )
-    assert collect("containers")["containers.crio"] == {"value": {"nvidia_runtime": True, "cgroup_manager": "cgroupfs"}}
+    found = collect("containers")["containers.crio"]["value"]
+    assert found == {"nvidia_runtime": True, "cgroup_manager": "cgroupfs", "pids_limit": None, "memlock": None}
+
+
+def test_the_last_file_decides_on_limits_of_crio_and_podman(tree, collect, engines):
+    engines("crio", "podman")
+    tree(
+        {
+            "/etc/crio/crio.conf": '[crio.runtime]\npids_limit = 1024\n# pids_limit = 7\ndefault_ulimits = [\n  "memlock=-1:-1",\n]\n',
+            "/etc/crio/crio.conf.d/10-pids.conf": "pids_limit = -1\n",
+            "/usr/share/containers/containers.conf": '[containers]\npids_limit = 2048\ndefault_ulimits = ["memlock=64:64"]\n',
+            "/etc/containers/containers.conf.d/a.conf": '[containers]\ndefault_ulimits = ["nofile=1:2"]\n',
+            "/etc/containers/containers.conf.d/b.bak": "pids_limit = 1\n",
+        }
+    )
+    facts = collect("containers")
+    assert facts["containers.crio"]["value"]["pids_limit"] == -1
+    assert facts["containers.crio"]["value"]["memlock"] == "-1:-1"
+    assert facts["containers.podman"] == {"value": {"pids_limit": 2048, "memlock": None}}
 
 
 def test_the_toolkits_mode_is_that_of_its_runtime_section(tree, collect, engines):

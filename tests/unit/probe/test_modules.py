@@ -116,3 +116,15 @@ def test_a_modinfo_that_fails_is_unread_and_not_a_match(asked, tmp_path, monkeyp
     monkeypatch.setattr(read, "find_tool", lambda _: tool)
     fact = asked("versions", {"/proc/modules": "nvidia 1 0 - Live 0\n"})
     assert fact == {"unread": "modinfo failed (1): modinfo: error: module nvidia not found."}
+
+
+def test_a_module_names_what_depmod_found_it_to_need(asked):
+    dep = "updates/dkms/nvidia-peermem.ko.zst: kernel/drivers/infiniband/core/ib_core.ko updates/dkms/nvidia.ko\nkernel/a.ko:\n"
+    files = {"/lib/modules/6.8.0-51-generic/modules.dep": dep}
+    assert asked("depends.nvidia_peermem", files) == {"value": ["ib_core", "nvidia"]}
+    assert asked("depends.a", {}) == {"value": []}
+    assert "absent" in asked("depends.nvidia", {})
+
+
+def test_without_depmods_file_what_a_module_needs_is_unread(asked):
+    assert "unread" in asked("depends.nvidia_peermem", {})

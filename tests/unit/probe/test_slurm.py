@@ -54,7 +54,13 @@ def test_secrets_of_slurm_conf_stay_on_the_host(tree, collect):
 
 def test_the_node_line_is_that_of_the_name_slurmd_was_given(tree, collect):
     tree(FILES)
-    assert collect("slurm")["slurm.node"] == {"value": {"gres": "gpu:h200:8,shard:64", "gpus": 8, "sockets": 2}}
+    assert collect("slurm")["slurm.node"]["value"] == {
+        "gres": "gpu:h200:8,shard:64",
+        "gpus": 8,
+        "sockets": 2,
+        "cores_per_socket": 48,
+        "threads_per_core": None,
+    }
 
 
 def test_slurmd_may_have_been_told_another_file(tree, collect):

@@ -347,6 +347,13 @@ def test_a_gpu_held_back_by_heat_is_a_fault_at_its_power_limit_not():
     assert load(sw_power_cap=1.0, hw_slowdown=0.0) == []
 
 
+@pytest.mark.parametrize(("share", "noted"), [(0.02, True), (0.005, False), (None, False), ("x", False)])
+def test_a_pair_that_loses_segments_is_noted_and_no_fault(share, noted):
+    figure = Figure("a", "tcp", "tcp", "a→b", ((9.0,),), "Gb/s", about={"retransmitted": share})
+    found = findings.findings([figure], {"a": machine.UNKNOWN}, {})
+    assert [each.status for each in found] == ["note"] * noted
+
+
 def test_data_that_came_back_wrong_is_a_fault_of_its_own():
     missing = [Unmeasured("gpu1", "gpu_copy", FAILED, "data came back wrong: 3 words", "", "GPU1")]
     assert findings.wrong_data(missing)[0].status == SHORT

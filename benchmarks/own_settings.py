@@ -1,0 +1,96 @@
+"""What settings_move_figures.py changes: a disk, a network and a limit of its own, which nothing else uses."""
+
+import contextlib
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.verify import remote
+
+CONTROL_GROUP = Path("/sys/fs/cgroup/blkio")
+
+
+class UnavailableError(Exception):
+    """Why a case cannot be had on this machine."""
+
+
+def run(*words, **more):
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True, check=False, **more)
+    if done.returncode:
+        raise UnavailableError(f"{' '.join(map(str, words[:4]))}: {(done.stderr or done.stdout).strip()[:150]}")
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def loop_disk(folder, options="rw"):
+    """An ext4 on a loop disk with its own read-ahead and dirty limits: (where it is mounted, its settings in /sys)."""
+    image, place = Path(folder) / "disk.img", Path(folder) / "mnt"
+    place.mkdir()
+    with image.open("wb") as file:
+        file.truncate(2 << 30)
+    run("mkfs.ext4", "-q", "-F", image)
+    device = run("losetup", "--find", "--show", "--direct-io=on", image)
+    try:
+        run("mount", "-o", options, device, place)
+        number = Path(device).stat().st_rdev
+        yield place, Path(f"/sys/class/bdi/{os.major(number)}:{os.minor(number)}")
+    finally:
+        subprocess.run(["umount", place], check=False)
+        run("losetup", "-d", device)
+
+
+@contextlib.contextmanager
+def slow_disk(settings, operations):
+    """A control group whose reads of that disk are limited to so many a second: words to start a program in it with."""
+    limit = CONTROL_GROUP / "blkio.throttle.read_iops_device"
+    if not limit.exists() and not (CONTROL_GROUP / "nodetune-bench").exists():
+        raise UnavailableError("no blkio control group (cgroup v1) to slow a disk with")
+    group = CONTROL_GROUP / "nodetune-bench"
+    group.mkdir(exist_ok=True)
+    try:
+        (group / limit.name).write_text(f"{settings.name} {operations}")
+        yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
+    finally:
+        group.rmdir()
+
+
+@contextlib.contextmanager
+def two_hosts(folder):
+    """Two network namespaces joined by a link of 1 Gb/s, as targets."""
+    names = ["ntbench0", "ntbench1"]
+    try:
+        for number, name in enumerate(names):
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+            if number:
+                run("ip", "-n", names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", name)
+        for number, name in enumerate(names):
+            run("ip", "-n", name, "addr", "add", f"10.199.9.{number + 1}/24", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "eth0", "up")
+        yield [_target(folder, name) for name in names]
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def _target(folder, name):
+    python = Path(folder) / name
+    python.write_text(f'#!/bin/sh\nexec ip netns exec {name} {sys.executable} "$@"\n')
+    python.chmod(0o755)
+    return Target(name, connection="local", python=str(python))
+
+
+def pair(targets, **options):
+    """Records of tcp between two hosts, by metric; of both ways the one towards the first host."""
+    plan = {
+        "measurements": [{"name": "tcp", "options": options, "seconds": 120.0}],
+        "group": {"hosts": [target.name for target in targets]},
+    }
+    reach = ConnectionOptions(options=SessionOptions(seconds=120))
+    events = [event for _, event in remote.measure(targets, lambda _: plan, reach)]
+    records = [event["record"] for event in events if isinstance(event, dict) and "record" in event]
+    if any("samples" not in each for each in records):
+        raise UnavailableError(str(records[0]))
+    return {each["metric"]: each for each in records if each["subject"].endswith("→" + targets[0].name)}

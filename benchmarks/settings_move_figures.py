@@ -1,0 +1,224 @@
+"""Whether figures move when settings do: each measurement with a setting wrong and right, as far as this machine has it.
+
+    sudo python benchmarks/settings_move_figures.py [--runs N] [NAME …]
+
+Every case changes something of its own (a loop disk, network namespaces, a process) or puts back what it changed (idle
+states). Runs alternate, wrong and right, so that a busy machine slows both. The table has the medians, the exact
+Mann-Whitney test of nodetune/verify/compare.py with its interval, and whether `verify --compare` calls the change real.
+Cases that cannot be had here are listed with the reason.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.own_settings import UnavailableError, loop_disk, pair, run, slow_disk, two_hosts
+from nodetune.verify import compare
+from nodetune.verify.model import Figure
+
+SIZE = 128 << 20
+FIRST = ("nice", "-n", "-20")
+"""Before whatever else works on this machine, which would hide the difference."""
+SYSTEM = Path("/sys/devices/system")
+
+
+def measured(name, prefix=(), **options):
+    """Records of one measurement in a process of its own, by metric; of several subjects the first."""
+    text = run(*prefix, sys.executable, "-m", "nodetune.measurements", name, json.dumps(options), 300, cwd=ROOT)
+    found = {}
+    for record in map(json.loads, text.splitlines()):
+        if "samples" not in record:
+            raise UnavailableError(record.get("skip") or record.get("failed"))
+        found.setdefault(record["metric"], record)
+    return found
+
+
+# The cases: each yields (setting, wrong, right, what measures with such a value, the metrics that should move)
+
+
+def read_ahead(folder):
+    with loop_disk(folder) as (place, settings), slow_disk(settings, 2000) as slowed:
+
+        def act(value):
+            (settings / "read_ahead_kb").write_text(str(value))
+            return measured("disk_buffered", slowed, dir=str(place), size=SIZE // 2, repeats=1)
+
+        yield "read_ahead_kb 0 → 128, disk of 2000 reads/s", 0, 128, act, ["read"]
+        yield "read_ahead_kb 128 → 4096, disk of 2000 reads/s", 128, 4096, act, ["read"]
+
+
+def dirty_limit(folder):
+    with loop_disk(folder) as (place, settings):
+
+        def act(value):
+            (settings / "strict_limit").write_text("1" if value else "0")
+            (settings / ("max_bytes" if value else "max_ratio")).write_text(str(value or 100))
+            return measured("disk_buffered", dir=str(place), size=SIZE, repeats=1)
+
+        yield "dirty limit of the disk 4 MiB → of the host", 4 << 20, 0, act, ["write", "write_fsync"]
+
+
+def synchronous(folder):
+    with loop_disk(folder) as (place, _settings):
+
+        def act(value):
+            run("mount", "-o", f"remount,{value}", place)
+            return measured("disk_files", dir=str(place), count=500, repeats=1)
+
+        yield "mount option sync → async", "sync", "async", act, ["create", "unlink", "stat"]
+
+
+def windows(folder):
+    with two_hosts(folder) as targets:
+
+        def act(value):
+            for target in targets:
+                run("ip", "netns", "exec", target.name, "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 16384 {value}")
+            return pair(targets, seconds=2)
+
+        yield "tcp_rmem max 16 KiB → 16 MiB", 16 << 10, 16 << 20, act, ["one_stream", "tcp"]
+
+
+def loss(folder):
+    with two_hosts(folder) as targets:
+
+        def act(value):
+            limit = value.split()
+            run("ip", "netns", "exec", targets[1].name, "tc", "qdisc", "replace", "dev", "eth0", "root", *limit)
+            return pair(targets, seconds=2)
+
+        short, long = "tbf rate 500mbit burst 16kb limit 20kb", "tbf rate 500mbit burst 64kb limit 2mb"
+        yield "queue of the link 20 kB → 2 MB", short, long, act, ["one_stream", "tcp"]
+
+
+def isolation(_folder):
+    cpus = sorted(os.sched_getaffinity(0))
+    if len(cpus) < 2:
+        raise UnavailableError("it takes two CPUs")
+
+    def act(value):
+        return measured("jitter", FIRST, load=True, services=value, cpus=[cpus[-1]], repeats=1)
+
+    every, kept = f"{cpus[0]}-{cpus[-1]}", str(cpus[0])
+    yield f"services on all CPUs → not on CPU {cpus[-1]}", every, kept, act, ["lost", "longest"]
+
+
+def idle_states(_folder):
+    switches = list(SYSTEM.glob("cpu/cpu*/cpuidle/state[1-9]*/disable"))
+    if not switches:
+        raise UnavailableError("no idle states to switch here (cpuidle)")
+    before = [switch.read_text() for switch in switches]
+
+    def act(value):
+        for switch in switches:
+            switch.write_text(value)
+        return measured("wakeup", FIRST, repeats=1)
+
+    try:
+        yield "idle states above POLL on → off", "0", "1", act, ["median", "p99"]
+    finally:
+        for switch, text in zip(switches, before, strict=True):
+            switch.write_text(text)
+
+
+def far_memory(_folder):
+    if len(list(SYSTEM.glob("node/node[0-9]*"))) < 2:
+        raise UnavailableError("one NUMA node: no memory is far away")
+
+    def act(value):
+        found = measured("memory_latency", repeats=1)
+        return {"latency": found[value]}
+
+    yield "memory of another NUMA node → of its own", "remote", "local", act, ["latency"]
+
+
+def governor(_folder):
+    switches = list(SYSTEM.glob("cpu/cpu*/cpufreq/scaling_governor"))
+    if not switches:
+        raise UnavailableError("no cpufreq: a virtual machine has no governor and no clock to read")
+
+    def act(value):
+        for switch in switches:
+            switch.write_text(value)
+        return measured("clock", readings=4)
+
+    before = [switch.read_text() for switch in switches]
+    try:
+        yield "governor powersave → performance", "powersave", "performance", act, ["clock", "single"]
+    finally:
+        for switch, text in zip(switches, before, strict=True):
+            switch.write_text(text)
+
+
+CASES = (read_ahead, dirty_limit, synchronous, windows, loss, isolation, idle_states, far_memory, governor)
+ELSEWHERE = {
+    "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",
+    "rdma, rdma_gpu": "needs two RDMA adapters; with GPUs for the latter",
+    "disk_gds": "needs an NVIDIA GPU and a file system that GPUDirect Storage supports",
+    "NFS, Lustre": "needs a server and a kernel with its client",
+}
+
+
+# Two sides of a case
+
+
+def sides(case, runs):
+    """Yield (setting, metric, Figure with the wrong setting, Figure with the right one)."""
+    setting, wrong, right, act, metrics = case
+    found = [(act(wrong), act(right)) for _ in range(runs)]
+    for metric in metrics:
+        yield (
+            setting,
+            metric,
+            _figure([each[0][metric] for each in found]),
+            _figure([each[1][metric] for each in found]),
+        )
+
+
+def _figure(records):
+    first = records[0]
+    samples = tuple(tuple(max(sample, 1e-6) for sample in record["samples"]) for record in records)
+    return Figure("here", first["measurement"], first["metric"], "x", samples, first["unit"], first["better"])
+
+
+def line(setting, metric, wrong, right):
+    (change,) = compare.compare([wrong], [right])
+    interval = "" if change.interval is None else " … ".join(f"{1 + each:.3g}" for each in change.interval)
+    values = [f"{statistics.median(each.by_run):.4g}" for each in (wrong, right)]
+    name = f"{wrong.measurement} {metric}" if metric != wrong.measurement else metric
+    return f"| {name} | {setting} | {values[0]} | {values[1]} | {wrong.unit} | {interval} | {change.status} |"
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--runs", type=int, default=5)
+    options.add_argument("name", nargs="*")
+    given = options.parse_args()
+    print(
+        "| figure | setting | wrong | right | unit | right / wrong, 99 % | seen |\n| --- | --- | --- | --- | --- | --- | --- |"
+    )
+    missing = {}
+    for make in CASES:
+        if given.name and make.__name__ not in given.name:
+            continue
+        with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
+            try:
+                for case in make(folder):
+                    for side in sides(case, given.runs):
+                        print(line(*side), flush=True)
+            except UnavailableError as why:
+                missing[make.__name__] = str(why)
+    print("\nNot had here:")
+    for name, why in {**missing, **ELSEWHERE}.items():
+        print(f"- {name}: {why}")
+
+
+if __name__ == "__main__":
+    main()

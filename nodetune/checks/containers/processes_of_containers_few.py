@@ -1,0 +1,54 @@
+"""A container may run too few processes and threads.
+
+Why it matters: The limit counts threads. Eight ranks with data loaders, OpenMP and NCCL threads start thousands on a host
+with hundreds of cores, and fail with "Resource temporarily unavailable". podman allows 2048 for each container unless told
+otherwise. podman is judged where it is the only engine next to the NVIDIA Container Toolkit: distributions install it by
+default.
+Confirm manually: podman run --rm busybox cat /sys/fs/cgroup/pids.max; grep -r pids_limit /etc/crio /etc/containers
+Side effects of the fix: A container that starts processes without end is stopped later. Running ones keep their limit.
+Sources: https://docs.podman.io/en/v4.4/markdown/options/pids-limit.html ;
+https://man.archlinux.org/man/containers.conf.5.en.raw ;
+https://github.com/scervantes-stratio/kubespray/blob/master/docs/cri-o.md
+"""
+
+from nodetune.api import CONTAINERS, GPU_ON_PCI, Absent, Check, Empty, FactsView, manual
+
+PODMANS_DEFAULT = 2048
+FEWEST = 16384
+
+
+def observe(facts: FactsView) -> dict[str, str] | Absent:
+    """Return the limit of each engine that has one; what nothing tells is not judged."""
+    limits = {"podman": _podman(facts), "CRI-O": facts.get("containers.crio", {}).get("pids_limit")}
+    settings = (facts.get("kubernetes.kubelet") or {}).get("settings", {})
+    of_pod = str(settings.get("podPidsLimit", ""))
+    limits["kubelet"] = int(of_pod) if of_pod.lstrip("-").isdecimal() else None
+    found = {name: _few(limit) for name, limit in limits.items() if limit is not None}
+    return found or Absent("no engine limits the processes of a container")
+
+
+def _podman(facts: FactsView) -> int | None:
+    alone = set(facts["containers.engines"]) == {"podman"} and facts.get("containers.toolkit") is not None
+    if not alone:
+        return None
+    limit = facts.get("containers.podman", {}).get("pids_limit")
+    return PODMANS_DEFAULT if limit is None else int(limit)
+
+
+def _few(limit: int) -> str:
+    """Format a limit that is too low; 0 and less are no limit."""
+    return f"{limit} processes" if 0 < limit < FEWEST else ""
+
+
+CHECK = Check(
+    needs=("containers.engines", "containers.toolkit", "containers.podman", "containers.crio", "kubernetes.kubelet"),
+    observe=observe,
+    accept=Empty("at least 16384, or no limit"),
+    applies=(CONTAINERS, GPU_ON_PCI),
+    remedy=manual(
+        "podman: pids_limit = 0 under [containers] in a file /etc/containers/containers.conf.d/90-pids.conf (or podman run "
+        "--pids-limit=-1). CRI-O: pids_limit = -1 under [crio.runtime] in /etc/crio/crio.conf.d/90-pids.conf, then systemctl "
+        "restart crio. kubelet: podPidsLimit: -1 in its configuration, then restart it."
+    ),
+    severity="low",
+)

@@ -1,0 +1,184 @@
+"""Processes on chosen CPUs: which ones, one process on each at the same time, and busy services at the same time."""
+
+import errno
+import gc
+import json
+import os
+import select
+import time
+
+from nodetune.onhost import files
+from nodetune.onhost.worker import die_with
+from . import numa
+from . import report as reporting
+
+SERVICES = "/sys/fs/cgroup/system.slice/cpuset.cpus.effective"
+ISOLATED = "/sys/devices/system/cpu/isolated"
+ONLINE = "/sys/devices/system/cpu/online"
+ROOT_GROUP = "/sys/fs/cgroup/cgroup.procs"
+
+
+def chosen(options):
+    """Return the CPUs to measure on: those that were named, or one of each core. Raise MeasurementError."""
+    given = named("cpus", options)
+    if given:
+        return given
+    first, others = numa.cores(sorted(numa.ALLOWED | kept_free()))
+    return sorted(first + others if options.get("smt") else first)
+
+
+def named(option, options):
+    """Return the CPUs that an option names, in order; none where it is not given. Raise MeasurementError."""
+    given = options.get(option)
+    try:
+        found = numa.cpu_list(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
+    except (ValueError, TypeError):
+        raise reporting.MeasurementError("{} is {!r}: name CPUs as 2-7,9 or [2, 3]".format(option, given))
+    return sorted(set(found))
+
+
+def of_services(options):
+    """Return the CPUs on which the services of this host may run, or those that the option `services` names."""
+    return named("services", options) or numa.cpu_list(files.text(SERVICES)) or sorted(numa.ALLOWED)
+
+
+def kept_free():
+    """Return the CPUs that are isolated at boot, or not for services: jobs run there, this session perhaps may not."""
+    services = set(numa.cpu_list(files.text(SERVICES)))
+    online = set(numa.cpu_list(files.text(ONLINE)))
+    return (online - services if services else set()) | set(numa.cpu_list(files.text(ISOLATED)))
+
+
+class Tasks:
+    """As many busy processes as there are CPUs, which the scheduler may move among them, as the services of a host."""
+
+    def __init__(self, cpus):
+        self._cpus = cpus
+        self._pids = []
+
+    def __enter__(self):
+        own, before = os.getpid(), os.sched_getaffinity(0)
+        try:
+            run_there(self._cpus)
+        except OSError as problem:
+            raise reporting.MeasurementError("system tasks cannot be played here: {}".format(problem.strerror))
+        for _ in self._cpus:
+            pid = os.fork()
+            if pid == 0:
+                _busy(own)
+            self._pids.append(pid)
+        os.sched_setaffinity(0, before)
+        return self
+
+    def __exit__(self, *problem):
+        for pid in self._pids:
+            os.kill(pid, 9)
+            os.waitpid(pid, 0)
+
+
+def _busy(parent):
+    """Work in bursts of system calls, and never return."""
+    try:
+        die_with(parent)
+        with open("/dev/zero", "rb", buffering=0) as zero:
+            while True:
+                zero.read(1 << 16)
+    finally:
+        os._exit(1)
+
+
+def each(cpus, seconds, act):
+    """Run act(CPU) in a process on each of these CPUs at once. Return {CPU: what it returned}, as far as it came in time."""
+    own = os.getpid()
+    go_here, go_there = os.pipe()
+    readers = {}
+    for cpu in cpus:
+        here, there = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            _child(own, cpu, act, (go_here, go_there), there)
+        os.close(there)
+        readers[here] = cpu, pid
+    os.close(go_here)
+    os.close(go_there)  # the children wait for this: the end of their input
+    return _collect(readers, time.monotonic() + 3 * seconds + 10)
+
+
+def _collect(readers, end):
+    found = {}
+    texts = dict.fromkeys(readers, b"")
+    poll = select.poll()
+    for here in readers:
+        poll.register(here, select.POLLIN)
+    left = set(readers)
+    while left and time.monotonic() < end:
+        for here, _ in poll.poll(200):
+            data = os.read(here, 4096)
+            texts[here] += data
+            if not data:
+                poll.unregister(here)
+                left.discard(here)
+    for here, (cpu, pid) in readers.items():
+        os.close(here)
+        if here not in left:
+            os.waitpid(pid, 0)
+        if texts[here]:
+            found[cpu] = json.loads(texts[here].decode("ascii"))
+    return found
+
+
+def _child(parent, cpu, act, go, there):
+    """Start when nobody holds the other end of `go` any more, and never return."""
+    try:
+        die_with(parent)
+        os.close(go[1])
+        os.write(there, json.dumps(_on(cpu, act, go[0])).encode("ascii"))
+    finally:
+        os._exit(0)
+
+
+def run_there(cpus):
+    """Keep this process on these CPUs, all of them. Raise OSError where it may not run on each.
+
+    If the cpuset of its session forbids it, it leaves for the root group, as root may: it ends with the measurement.
+    """
+    for last in (False, True):
+        try:
+            os.sched_setaffinity(0, cpus)
+            if os.sched_getaffinity(0) == set(cpus):
+                return
+        except OSError:
+            if last:
+                raise
+        if not last and os.path.exists(ROOT_GROUP):
+            with open(ROOT_GROUP, "w") as group:
+                group.write(str(os.getpid()))
+    raise OSError(errno.EINVAL, "a cpuset leaves it only some of the CPUs")
+
+
+def _on(cpu, act, go):
+    try:
+        run_there([cpu])
+    except OSError as problem:
+        return {"refused": problem.strerror}
+    gc.disable()
+    os.read(go, 1)
+    return act(cpu)
+
+
+def results(cpu, runs, report):
+    """Return what the process on a CPU found in each run. Where it found nothing, report that, and return nothing."""
+    found = [run[cpu] for run in runs if cpu in run]
+    refused = next((each["refused"] for each in found if "refused" in each), None)
+    if refused:
+        report.skip("a process of this session may not run there ({}): look at its cpuset".format(refused), name(cpu))
+        return []
+    if len(found) < len(runs):
+        report.failed("its reader did not come back in time", name(cpu))
+        return []
+    return found
+
+
+def name(cpu):
+    """Return what a CPU is called in figures."""
+    return "cpu{}".format(cpu)

@@ -1,0 +1,85 @@
+"""Options of NFS mounts: written into fstab or a map of the automounter, whichever mounts them.
+
+Nothing is mounted again: a mount in use cannot be, and the first mount from a server decides for all of them. So the
+option is set for every mount from that server, and holds from the next boot on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.builders._own import named, text_of
+
+NEEDS = ("host.kernel", "mounts.configured", "mounts.nfs", "mounts.points")
+
+FIRST_KERNEL = {"nconnect": (5, 3)}
+"""Where an option came: an older kernel refuses the whole mount. Backports are not known, so left to a person."""
+
+Place = Mapping[str, Any]
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    made: list[dict[str, Any]] = []
+    for fix in fixes:
+        name = named(fix.target, "mount option", r"\w+")
+        option = name + "=" + named(text_of(fix.value), "value of a mount option", r"[\w.-]+")
+        _require_kernel(name, host)
+        found = [_edit(place, known, name, option) for place, known in _places(fix.subjects, host)]
+        made += [{**edit, "checks": host.checks(fix)} for edit in found if edit not in made]
+    maps = any(edit["how"] == "automount_option" for edit in made)
+    return [*made, {"change": "run", "run": "daemon-reload"}, *([{"change": "run", "run": AUTOFS}] if maps else [])]
+
+
+AUTOFS = "reload autofs.service"
+
+
+def _require_kernel(name: str, host: HostView) -> None:
+    release = str(host["host.kernel"])
+    found = re.match(r"(\d+)\.(\d+)", release)
+    if name in FIRST_KERNEL and (not found or tuple(map(int, found.groups())) < FIRST_KERNEL[name]):
+        wanted = ".".join(map(str, FIRST_KERNEL[name]))
+        raise UnfixableError(
+            f"kernel {release}: {name} came with Linux {wanted}, and a kernel without it mounts nothing"
+        )
+
+
+def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Place]]:
+    """Yield each mount over TCP from the servers of the subjects, with the place of its options.
+
+    Raise UnfixableError if no place is known.
+    """
+    points, configured = host["mounts.points"], host["mounts.configured"]
+    servers = {_server(points[place]) for place in subjects if place in points}
+    over_tcp = [place for place, mount in host["mounts.nfs"].items() if str(mount["protocol"]).startswith("tcp")]
+    alike = [place for place in over_tcp if place in points and _server(points[place]) in servers]
+    missing = [place for place in alike if place not in configured]
+    if not alike or len(missing) == len(alike):
+        raise UnfixableError(
+            f"neither /etc/fstab nor a map of the automounter mounts {', '.join(subjects)}: set the option where it is "
+            "mounted (a systemd mount unit, a program map, a script), unmount all mounts from that server, mount again"
+        )
+    if missing:
+        host.note(
+            f"Nothing is known that mounts {', '.join(missing)}: give it the same option, or it may decide for all."
+        )
+    yield from ((place, configured[place]) for place in alike if place in configured)
+
+
+def _server(point: Place) -> str:
+    return str(point["source"]).rpartition(":")[0]
+
+
+def _edit(place: str, known: Place, name: str, option: str) -> dict[str, Any]:
+    remove = [each for each in known["options"] if each.partition("=")[0] == name and each != option]
+    if known["key"] is None:
+        given = {"mount_point": place, "option": option, "remove": remove}
+        return {"change": "edit", "path": "/etc/fstab", "how": "fstab_option", "with": given}
+    given = {"key": known["key"], "option": option, "remove": remove}
+    path = named(str(known["file"]), "map of the automounter", r"/etc/[\w./+-]+")
+    if ".." in path:
+        raise UnfixableError(f"{path!r} is no map of the automounter that can be written safely")
+    return {"change": "edit", "path": path, "how": "automount_option", "with": given}

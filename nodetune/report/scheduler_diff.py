@@ -1,0 +1,190 @@
+"""What a plan would change in the configuration of Slurm and the kubelet, as diffs for a person to review.
+
+Nothing is written to any host: these files belong to a whole cluster. Hosts with the same change share a hunk. The facts
+hold settings, not whole files, so a hunk names hosts instead of line numbers.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, TextIO
+
+from nodetune.api.derived import lookup
+from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.checks.slurm import _affinity
+from nodetune.foundation import text
+from nodetune.hosts import nodeset
+
+HEADER = """\
+# Proposed by nodetune plan from what it read on the hosts. Nothing was changed. Review each hunk, then change the files
+# where your site keeps them. A line that begins with # tells what to know first.
+"""
+NOTHING = "# No change is proposed for any host.\n"
+DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
+CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
+TASK_PLUGINS = ("task/affinity", "task/cgroup")
+NEEDS = (
+    *_affinity.NEEDS,
+    *(f"slurm.{name}" for name in ("present", "config", "cgroup", "gres")),
+    *(f"kubernetes.{name}" for name in ("present", "kubelet")),
+    "numa.node_count",
+    "pci.gpus",
+)
+WORD = re.compile(r"[\w./,+-]{1,200}")
+MIG = re.compile(r"\dg\.\d+gb")
+"""A type of MIG devices, whose lines name other files."""
+
+MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
+"""What facts of an unexpected shape may raise, as in nodetune.audit."""
+
+Hunk = tuple[str, tuple[str, ...]]
+"""File, and the lines of its hunk."""
+
+
+def write(results: Iterable[HostResult], stream: TextIO) -> int:
+    """Write the diff. Return the number of its hunks."""
+    hosts: dict[Hunk, list[str]] = {}
+    for result in results:
+        for hunk in hunks(result.facts) if result.facts else ():
+            hosts.setdefault(hunk, []).append(result.host)
+    stream.write(HEADER if hosts else HEADER + NOTHING)
+    for file in sorted({file for file, _ in hosts}):
+        stream.write(f"\n--- {file}\n+++ {file}\n")
+        for (_, lines), names in ((hunk, names) for hunk, names in hosts.items() if hunk[0] == file):
+            folded = text.plain(nodeset.fold(names), LONGEST)
+            stream.write(f"@@ {folded} @@\n" + "".join(f"{line.replace(HOSTS, folded)}\n" for line in lines))
+    return len(hosts)
+
+
+LONGEST = 1 << 20
+"""Signs of a folded node set: a shortened one would be another."""
+
+HOSTS = "\0"
+"""Where the hosts of a hunk are filled in."""
+
+
+def hunks(facts: HostFacts) -> Iterator[Hunk]:
+    """Yield what would be changed for one host. What could not be read is left out: the audit itself tells that."""
+    view = FactsView(facts, NEEDS, lookup)
+    for part in (_gres, _cgroup, _slurm, _kubelet):
+        try:
+            file, lines = part(view)
+        except (FactAbsentError, FactUnreadError, *MALFORMED):
+            continue
+        if lines:
+            yield text.plain(file), tuple(lines)
+
+
+def _plain(value: Any) -> str:
+    return text.plain(str(value), 200)
+
+
+def _gres(facts: FactsView) -> tuple[str, list[str]]:
+    """Return lines with the cores of each GPU's own socket, unless Slurm detects them."""
+    gres = facts.get("slurm.gres", {})
+    file = gres.get("file", "/etc/slurm/gres.conf")
+    if not facts["slurm.present"] or facts["numa.node_count"] < 2 or gres.get("autodetect") in DETECTED:
+        return file, []
+    if any(MIG.search(kind) for kind in gres.get("types", [])):
+        return file, []
+    near = {minor: ranges[_narrow(facts)] for minor, ranges in _affinity.near(facts).items()}
+    old = gres.get("lines", [])
+    listed = {minor: _affinity.numbers(line["cores"]) for line in old for minor in _affinity.minors(line["file"])}
+    if all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
+        return file, []
+    removed = [
+        f"-Name=gpu File={_plain(line['file'])}" + f" Cores={_plain(line['cores'])}" * bool(line["cores"])
+        for line in old
+    ]
+    first = (
+        "# Or AutoDetect=nvml instead of these lines, if slurmd was built with NVML (slurmd -G shows what it finds)."
+    )
+    return file, [first, *removed, *_lines(near, gres.get("types", []))]
+
+
+def _narrow(facts: FactsView) -> int:
+    """Return 0 where Slurm takes NUMA nodes for sockets, and 1 where it takes sockets."""
+    parameters = facts.get("slurm.config", {"settings": {}})["settings"].get("slurmdparameters", "")
+    return 0 if "numa_node_as_socket" in parameters.lower() else 1
+
+
+def _lines(near: dict[int, range], types: list[str]) -> list[str]:
+    known = {kind for kind in types if WORD.fullmatch(kind)}
+    kind = f" Type={known.pop()}" if len(known) == 1 else ""
+    groups: dict[range, list[int]] = {}
+    for minor in sorted(near):
+        groups.setdefault(near[minor], []).append(minor)
+    return [
+        f"+NodeName={HOSTS} Name=gpu{kind} File=/dev/nvidia{_folded(minors)} Cores={cores[0]}-{cores[-1]}"
+        for cores, minors in groups.items()
+    ]
+
+
+def _folded(minors: list[int]) -> str:
+    if len(minors) == 1:
+        return str(minors[0])
+    whole = minors == list(range(minors[0], minors[-1] + 1))
+    return f"[{minors[0]}-{minors[-1]}]" if whole else "[" + ",".join(map(str, minors)) + "]"
+
+
+def _cgroup(facts: FactsView) -> tuple[str, list[str]]:
+    """Return the constraints that are missing; without cgroup.conf, all of them."""
+    settings = facts.get("slurm.cgroup", {})
+    lines = []
+    for name in CONSTRAINTS if facts["slurm.present"] and facts["pci.gpus"] else ():
+        now = settings.get(name.lower())
+        if str(now).lower() != "yes":
+            lines += ([f"-{name}={_plain(now)}"] if now is not None else []) + [f"+{name}=yes"]
+    note = "# Jobs that took cores, memory or GPUs that they did not ask for get slower or fail. Restart slurmd on all nodes."
+    return settings.get("file", "/etc/slurm/cgroup.conf"), [note, *lines] if lines else []
+
+
+def _slurm(facts: FactsView) -> tuple[str, list[str]]:
+    """Return the task plugins and the process tracking that keep a job within its cores."""
+    config = facts["slurm.config"]
+    settings, lines = config["settings"], []
+    plugins = settings.get("taskplugin", "")
+    words = [
+        word.strip().lower() for word in plugins.split(",") if word.strip() and word.strip().lower() != "task/none"
+    ]
+    missing = [plugin for plugin in TASK_PLUGINS if plugin not in [_whole(word) for word in words]]
+    if missing:
+        kept = [word for word in words if WORD.fullmatch(word)]
+        old = [f"-TaskPlugin={_plain(plugins)}"] if plugins else []
+        lines += [*old, f"+TaskPlugin={','.join([*kept, *missing])}"]
+    tracking = settings.get("proctracktype")
+    if tracking and tracking.lower() != "proctrack/cgroup":
+        lines += [
+            "# Change this with no jobs running.",
+            f"-ProctrackType={_plain(tracking)}",
+            "+ProctrackType=proctrack/cgroup",
+        ]
+    return config["file"], ["# Restart slurmctld and slurmd everywhere.", *lines] if lines else []
+
+
+def _whole(word: str) -> str:
+    """Return the full name of a task plugin, which may be written without `task/`."""
+    return word if word.startswith("task/") else f"task/{word}"
+
+
+def _kubelet(facts: FactsView) -> tuple[str, list[str]]:
+    """Return the managers that place a pod's cores next to its GPUs."""
+    kubelet = facts["kubernetes.kubelet"]
+    settings, lines = kubelet["settings"], []
+    if not facts["pci.gpus"]:
+        return kubelet["file"], []
+    if settings.get("cpuManagerPolicy", "none") != "static":
+        lines += _replaced("cpuManagerPolicy", settings.get("cpuManagerPolicy"), "static")
+    if facts["numa.node_count"] > 1 and settings.get("topologyManagerPolicy", "none") not in (
+        "best-effort",
+        "restricted",
+    ):
+        lines += _replaced("topologyManagerPolicy", settings.get("topologyManagerPolicy"), "best-effort")
+    note = "# Drain the node; name reservedSystemCPUs (some cores of each NUMA node); remove cpu_manager_state while it is stopped."
+    return kubelet["file"], [note, *lines] if lines else []
+
+
+def _replaced(name: str, now: str | None, wanted: str) -> list[str]:
+    return ([f"-{name}: {_plain(now)}"] if now is not None else []) + [f"+{name}: {wanted}"]

@@ -1,0 +1,193 @@
+"""From steps to changes: clients of NFS and Lustre, queues of network cards, and a module that may refuse to load."""
+
+import shutil
+import subprocess
+
+import pytest
+
+from nodetune.api import remedies
+from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
+from nodetune.foundation.text import own_settings
+from nodetune.remediation import builders
+from tests.support.fixing import built, files, of_kind, refused
+from tests.support.fixing import finding_of as step
+
+UNIT = "/etc/systemd/system/nodetune-lustre.service"
+SETTINGS = "/etc/nodetune/lustre.conf"
+
+
+def host(own=None, **facts):
+    found = {"host.os": Value({"id": "ubuntu", "like": ["debian"]}), "own.files": Value(own or {})}
+    return HostFacts("gpu01", found | {name.replace("__", "."): fact for name, fact in facts.items()})
+
+
+def handlers(changes):
+    return [change["run"] for change in of_kind(changes, "run")]
+
+
+def notes(facts, given):
+    return " ".join(note for group in builders.build([given], facts)[0] for note in group.notes)
+
+
+# --- NFS
+
+NCONNECT = step(remedies.nfs_option("nconnect"), 8, ("/data",))
+
+
+def placed(file="/etc/fstab", key=None, options=("rw",)):
+    return {"file": file, "line": 3, "key": key, "options": list(options)}
+
+
+def nfs(kernel="6.8.0-60-generic", configured=None, **sources):
+    sources = {"/data": "server:/data", **{f"/{name}": source for name, source in sources.items()}}
+    return host(
+        host__kernel=Value(kernel),
+        mounts__points=Value({place: {"type": "nfs4", "source": source} for place, source in sources.items()}),
+        mounts__nfs=Value({place: {"protocol": "rdma" if place == "/rdma" else "tcp"} for place in sources}),
+        mounts__configured=Value({"/data": placed()} if configured is None else configured),
+    )
+
+
+def test_an_nfs_option_is_written_where_the_mount_stands_and_nothing_is_mounted_again():
+    changes = built(nfs(configured={"/data": placed(options=("rw", "nconnect=2", "hard"))}), NCONNECT)
+    (edit,) = of_kind(changes, "edit")
+    assert (edit["path"], edit["how"]) == ("/etc/fstab", "fstab_option")
+    assert edit["with"] == {"mount_point": "/data", "option": "nconnect=8", "remove": ["nconnect=2"]}
+    assert handlers(changes) == ["daemon-reload"]
+    assert not of_kind(changes, "mount")
+
+
+def test_every_mount_from_the_same_server_gets_the_option():
+    all_of_them = {place: placed() for place in ("/data", "/home", "/other", "/rdma")}
+    facts = nfs(configured=all_of_them, home="server:/home", other="elsewhere:/x", rdma="server:/rdma")
+    changes = built(facts, NCONNECT)
+    assert [edit["with"]["mount_point"] for edit in of_kind(changes, "edit")] == ["/data", "/home"]
+
+
+def test_an_entry_of_an_automounters_map_is_edited_by_its_key():
+    changes = built(nfs(configured={"/data": placed("/etc/auto.data", "*")}), NCONNECT)
+    (edit,) = of_kind(changes, "edit")
+    assert (edit["path"], edit["how"]) == ("/etc/auto.data", "automount_option")
+    assert edit["with"] == {"key": "*", "option": "nconnect=8", "remove": []}
+    assert handlers(changes) == ["daemon-reload", "reload autofs.service"]
+
+
+@pytest.mark.parametrize("file", ["/etc/../root/.bashrc", "/root/auto.data", "/etc/auto.data\nx", "/etc/auto data"])
+def test_a_map_outside_of_etc_is_left_alone(file):
+    assert "no map" in refused(nfs(configured={"/data": placed(file, "data")}), NCONNECT)
+
+
+@pytest.mark.parametrize("kernel", ["4.18.0-553.el8_10.x86_64", "5.2.0", "unknown"])
+def test_a_kernel_that_would_refuse_the_mount_is_left_alone(kernel):
+    assert "nconnect came with Linux 5.3" in refused(nfs(kernel), NCONNECT)
+
+
+def test_a_mount_that_no_file_makes_is_left_alone_and_told():
+    assert "neither /etc/fstab nor a map" in refused(nfs(configured={}), NCONNECT)
+    assert "/home" in notes(nfs(home="server:/home"), NCONNECT)
+    unread = {"host.kernel": Value("6.8.0"), "mounts.configured": Unread("permission denied")}
+    assert "permission denied" in refused(HostFacts("gpu01", {**nfs().facts, **unread}), NCONNECT)
+
+
+# --- Lustre
+
+RPCS = step(remedies.lustre_param("osc.max_rpcs_in_flight"), 32, ("data",))
+AHEAD = step(remedies.lustre_param("llite.max_read_ahead_mb"), 256, ("data",))
+
+
+def lustre(folder="/sys/fs/lustre", own=None, system="data"):
+    known = Value({system: {"folder": folder, "devices": 2}})
+    points = {"/lustre/data": {"type": "lustre"}, "/home": {"type": "nfs4"}}
+    return host(own, lustre__osc=known, lustre__llite=known, mounts__points=Value(points))
+
+
+def test_a_parameter_of_lustre_is_written_now_and_by_a_unit_after_each_mount():
+    changes = built(lustre(), RPCS, AHEAD)
+    pattern = "/sys/fs/lustre/osc/data-OST*/max_rpcs_in_flight"
+    assert [(one["path"], one["value"]) for one in of_kind(changes, "value")] == [
+        (pattern, "32"),
+        ("/sys/fs/lustre/llite/data-*/max_read_ahead_mb", "256"),
+    ]
+    assert f"w {pattern} - - - - 32\n" in files(changes)[SETTINGS]
+    unit = files(changes)[UNIT].splitlines()
+    assert "After=remote-fs.target lustre-data.mount" in unit
+    assert "WantedBy=multi-user.target lustre-data.mount" in unit
+    (enabled,) = of_kind(changes, "unit")
+    assert (enabled["enabled"], enabled["active"]) == ("enabled", None)
+
+
+def test_a_later_parameter_keeps_the_earlier_one():
+    first = files(built(lustre(), RPCS))
+    second = files(built(lustre(own=first), AHEAD))
+    assert own_settings(second[SETTINGS]) == {
+        "llite.max_read_ahead_mb": {"data": "256"},
+        "osc.max_rpcs_in_flight": {"data": "32"},
+    }
+
+
+@pytest.mark.parametrize("settings", ['{"osc.x": {"data": "1"}}', '{"osc.max_rpcs_in_flight": {"a/../b": "1"}}'])
+def test_what_nodetune_did_not_write_is_not_kept(settings):
+    own = {SETTINGS: f"# settings: {settings}\n"}
+    assert "which no check sets" in refused(lustre(own=own), RPCS)
+
+
+def test_a_release_with_files_elsewhere_and_a_hostile_name_are_left_alone():
+    assert "elsewhere" in refused(lustre("/proc/fs/lustre"), RPCS)
+    assert "elsewhere" in refused(lustre(system="other"), RPCS)
+    hostile = "x\nw /etc/passwd"
+    given = step(remedies.lustre_param("osc.max_rpcs_in_flight"), 32, (hostile,))
+    assert "written safely" in refused(lustre(system=hostile), given)
+    assert "no parameter" in refused(lustre(), step(remedies.lustre_param("../x.y"), 1, ("data",)))
+
+
+@pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd-tmpfiles")
+def test_systemd_tmpfiles_writes_what_the_settings_say_to_all_targets(tmp_path):
+    text = files(built(lustre(), RPCS))[SETTINGS].replace("/sys/fs/lustre", str(tmp_path / "lustre"))
+    (tmp_path / "lustre.conf").write_text(text)
+    targets = [
+        tmp_path / "lustre/osc" / name for name in ("data-OST0000-osc-ff", "data-OST0001-osc-ff", "more-OST0000-osc-ff")
+    ]
+    for target in targets:
+        target.mkdir(parents=True)
+        (target / "max_rpcs_in_flight").write_text("8\n")
+    subprocess.run(["systemd-tmpfiles", "--create", tmp_path / "lustre.conf"], check=True)
+    assert [(target / "max_rpcs_in_flight").read_text().split()[0] for target in targets] == ["32", "32", "8"]
+
+
+# --- queues of network cards
+
+QUEUES = step(remedies.net_link("channels"), "local", ("eth0",))
+
+
+def card(most=63, cpus=48):
+    counts = {"combined_max": most, "combined": 1, "rx_max": 8, "rx": 1}
+    return host(
+        net__links=Value({"eth0": {"bdf": "0000:18:00.0"}}),
+        net__channels=Each({"eth0": Value(counts)}),
+        net__local_cpus=Each({"eth0": Value(cpus) if cpus else Absent()}),
+    )
+
+
+@pytest.mark.parametrize(("most", "cpus", "queues"), [(63, 48, 16), (8, 48, 8), (63, 4, 4)])
+def test_queues_are_those_that_the_card_and_its_cpus_allow(most, cpus, queues):
+    changes = built(card(most, cpus), QUEUES)
+    assert [change["value"] for change in of_kind(changes, "link")] == [queues]
+    assert f"\nCombinedChannels={queues}\n" in files(changes)["/etc/systemd/network/00-nodetune-eth0.link"]
+
+
+def test_queues_that_are_not_known_or_not_combined_are_left_alone():
+    assert "no combined queues" in refused(card(most=0), QUEUES)
+    assert "neither its queues" in refused(card(cpus=0), QUEUES)
+
+
+# --- nvidia_peermem
+
+PEERMEM = step(remedies.module("nvidia_peermem"), "loaded")
+
+
+def test_peermem_is_loaded_only_where_it_was_built_against_rdma():
+    assert of_kind(built(host(modules__depends__nvidia_peermem=Value(["ib_core", "nvidia"])), PEERMEM), "module")
+    assert "refuses to load" in refused(host(modules__depends__nvidia_peermem=Value(["nvidia"])), PEERMEM)
+    assert "has no module" in refused(host(modules__depends__nvidia_peermem=Absent()), PEERMEM)
+    assert refused(host(modules__depends__nvidia_peermem=Unread("permission denied")), PEERMEM)
+    assert of_kind(built(host(), step(remedies.module("nvidia_uvm"), "loaded")), "module")

@@ -1,0 +1,160 @@
+"""Changes of Slurm's and the kubelet's configuration, proposed as a diff."""
+
+import io
+from pathlib import Path
+
+import pytest
+
+from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Value
+from nodetune.audit.selection import Selection
+from nodetune.facts import document
+from nodetune.hosts import nodeset
+from nodetune.report import scheduler_diff
+
+DATA = Path(__file__).parents[2] / "data" / "synthetic"
+NODE = {"cpu_count": 96}
+
+
+def gpus(nodes):
+    return {
+        "pci.gpus": Value([f"0000:{minor:02x}:00.0" for minor in range(len(nodes))]),
+        "pci.devices": Value({f"0000:{minor:02x}:00.0": {"numa_node": node} for minor, node in enumerate(nodes)}),
+        "gpu.bdf": Each({f"GPU{minor}": Value(f"0000:{minor:02x}:00.0") for minor in range(len(nodes))}),
+        "gpu.minor_number": Each({f"GPU{minor}": Value(minor) for minor in range(len(nodes))}),
+    }
+
+
+def node(name="gpu01", of=(0, 0, 1, 1), **more):
+    """A host with four GPUs on two sockets; Slurm is all right, but for what is given."""
+    facts = {
+        **gpus(of),
+        "numa.nodes": Value({"0": NODE, "1": NODE}),
+        "numa.node_count": Value(2),
+        "cpu.cores": Value(96),
+        "cpu.sockets": Value(2),
+        "slurm.present": Value(True),
+        "slurm.gres": Value({"autodetect": "nvml", "types": ["h200"], "lines": [], "file": "/etc/slurm/gres.conf"}),
+        "slurm.cgroup": Value(dict.fromkeys(("constraincores", "constraindevices", "constrainramspace"), "yes")),
+        "slurm.config": Value({"file": "/etc/slurm/slurm.conf", "settings": {"taskplugin": "affinity,task/cgroup"}}),
+        "kubernetes.present": Value(False),
+        "kubernetes.kubelet": Absent("no kubelet on this host"),
+    }
+    return HostResult(
+        name, "ok", facts=HostFacts(name, facts | {key.replace("__", "."): each for key, each in more.items()})
+    )
+
+
+def diff(*results):
+    stream = io.StringIO()
+    count = scheduler_diff.write(results, stream)
+    lines = stream.getvalue().splitlines()[2:]
+    assert count == sum(line.startswith("@@") for line in lines)
+    return [line for line in lines if line and not line.startswith("#")]
+
+
+def gres(*lines, **more):
+    listed = [{"file": file, "cores": cores} for file, cores in lines]
+    return Value({"autodetect": None, "types": ["h200"] * len(lines), "lines": listed, "file": "/s/gres.conf", **more})
+
+
+def test_what_it_needs_is_collected_for_the_checks_of_slurm_and_the_kubelet():
+    assert set(scheduler_diff.NEEDS) <= Selection(select=("slurm", "kubernetes")).facts()
+
+
+def test_a_host_in_order_needs_no_change_and_one_without_facts_is_left_out():
+    assert diff(node(), HostResult("lost", "unreachable")) == []
+
+
+def test_gpus_get_the_cores_of_their_own_socket_and_hosts_share_a_hunk():
+    bad = gres(("/dev/nvidia[0-3]", ""))
+    assert diff(node("gpu01", slurm__gres=bad), node("gpu02", slurm__gres=bad)) == [
+        "--- /s/gres.conf",
+        "+++ /s/gres.conf",
+        "@@ gpu[01-02] @@",
+        "-Name=gpu File=/dev/nvidia[0-3]",
+        "+NodeName=gpu[01-02] Name=gpu Type=h200 File=/dev/nvidia[0-1] Cores=0-47",
+        "+NodeName=gpu[01-02] Name=gpu Type=h200 File=/dev/nvidia[2-3] Cores=48-95",
+    ]
+
+
+def test_cores_of_another_socket_are_replaced_and_right_ones_are_left():
+    right = gres(("/dev/nvidia[0-1]", "0-47"), ("/dev/nvidia[2,3]", "48-71"))
+    assert diff(node(slurm__gres=right)) == []
+    wrong = gres(("/dev/nvidia[0-1]", "0-47"), ("/dev/nvidia[2,3]", "0-47"))
+    assert "-Name=gpu File=/dev/nvidia[2,3] Cores=0-47" in diff(node(slurm__gres=wrong))
+    assert "+NodeName=gpu01 Name=gpu Type=h200 File=/dev/nvidia[0,2] Cores=0-47" in diff(
+        node(of=(0, 1, 0, 1), slurm__gres=wrong)
+    )
+
+
+def test_a_host_that_offers_mig_devices_gets_no_lines_for_whole_gpus():
+    assert diff(node(slurm__gres=gres(("/dev/nvidia[0-3]", ""), types=["1g.10gb"]))) == []
+
+
+def test_the_names_of_many_hosts_are_whole():
+    names = [f"gpu{number}-{number % 7}" for number in range(0, 4000, 3)]
+    told = diff(*(node(name, slurm__gres=gres(("/dev/nvidia[0-3]", ""))) for name in names))
+    assert sorted(nodeset.unfold(told[2].strip("@ "))) == sorted(names)
+
+
+def test_where_slurm_takes_numa_nodes_for_sockets_a_gpu_gets_those_of_its_node():
+    nodes = Value({str(number): NODE for number in range(4)})
+    parameters = Value(
+        {"file": "/s", "settings": {"taskplugin": "affinity,cgroup", "slurmdparameters": "numa_node_as_socket"}}
+    )
+    told = diff(node(of=(1,), numa__nodes=nodes, slurm__gres=gres(("/dev/nvidia0", "")), slurm__config=parameters))
+    assert told[-1] == "+NodeName=gpu01 Name=gpu Type=h200 File=/dev/nvidia0 Cores=24-47"
+
+
+def test_constraints_and_plugins_that_are_missing_are_added_to_what_is_there():
+    config = {
+        "file": "/s/slurm.conf",
+        "settings": {"taskplugin": "task/none,affinity", "proctracktype": "proctrack/pgid"},
+    }
+    told = diff(
+        node(slurm__cgroup=Value({"constraincores": "no", "file": "/s/cgroup.conf"}), slurm__config=Value(config))
+    )
+    assert told[3:7] == ["-ConstrainCores=no", "+ConstrainCores=yes", "+ConstrainDevices=yes", "+ConstrainRAMSpace=yes"]
+    assert told[10:] == [
+        "-TaskPlugin=task/none,affinity",
+        "+TaskPlugin=affinity,task/cgroup",
+        "-ProctrackType=proctrack/pgid",
+        "+ProctrackType=proctrack/cgroup",
+    ]
+
+
+def test_the_kubelets_managers_are_proposed_with_what_they_replace():
+    kubelet = Value({"file": "/k.yaml", "settings": {"topologyManagerPolicy": "single-numa-node"}, "running": True})
+    assert diff(node(slurm__present=Value(False), slurm__config=Absent(), kubernetes__kubelet=kubelet))[3:] == [
+        "+cpuManagerPolicy: static",
+        "-topologyManagerPolicy: single-numa-node",
+        "+topologyManagerPolicy: best-effort",
+    ]
+
+
+@pytest.mark.parametrize("fact", ["slurm.gres", "slurm.cgroup", "slurm.config", "pci.devices", "numa.nodes"])
+def test_what_could_not_be_read_is_not_proposed(fact):
+    assert diff(node(**{fact: Unread("permission denied")})) == []
+
+
+@pytest.mark.parametrize("value", [7, [], {"file": 3, "settings": [], "lines": "x"}, {"lines": [{"file": None}]}])
+def test_facts_of_an_unexpected_shape_end_nothing(value):
+    for fact in ("slurm.gres", "slurm.cgroup", "slurm.config", "kubernetes.kubelet", "numa.nodes"):
+        diff(node(**{fact: Value(value)}))
+
+
+def test_texts_of_a_host_stay_on_their_line():
+    told = diff(
+        node(
+            slurm__gres=gres(("/dev/nvidia0\n+NodeName=x", ""), file="/s\n+x"),
+            slurm__cgroup=Value({"constraincores": "\x1b[2J\n+y"}),
+        )
+    )
+    assert not [line for line in told if line.startswith(("+NodeName=x", "+x", "+y")) or "\x1b" in line]
+
+
+def test_a_recorded_machine_gets_a_diff():
+    facts = document.load(DATA / "hgx-h200-untuned.json")
+    told = diff(HostResult(facts.host, "ok", facts=facts))
+    assert "+TaskPlugin=task/affinity,task/cgroup" in told
+    assert "+NodeName=hgx-h200-untuned Name=gpu Type=h200 File=/dev/nvidia[0-3] Cores=0-55" in told

@@ -1,0 +1,23 @@
+"""The page that lists the measurements."""
+
+from nodetune.report.text import measurements
+from nodetune.verify import catalogue
+
+
+def test_every_measurement_is_on_the_page_with_what_it_does():
+    page = measurements.page()
+    for name, each in catalogue.measurements().items():
+        assert f"\n## {name}\n" in page
+        assert f"[{name}](#{name})" in page
+        assert f"{each.seconds:g} s" in page
+        assert "Manually:" in page.split(f"\n## {name}\n")[1].split("\n## ")[0], name
+
+
+def test_what_adds_a_measurement_is_told():
+    told = {name: measurements.runs(each) for name, each in catalogue.measurements().items()}
+    assert told["memory"] == "quick, full"
+    assert told["disk_files"] == "`--disk`"
+    assert told["tcp"] == "`--pairs`"
+    assert told["rdma_gpu"] == "`--only rdma_gpu`"
+    assert told["disk_gds"] == "`--only disk_gds` with `--disk`"
+    assert told["slurm_binding"] == "`--only slurm_binding`"
