@@ -1,15 +1,22 @@
-"""Checks that a site adds in its own file, declaratively: a sysctl, a file's content, a service's state, a kernel argument."""
+"""Checks that a site adds in its own file, declaratively.
+
+A sysctl, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
+"""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from nodetune.api import predicates, remedies
+from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
+from nodetune.checks.nccl._settings import effective
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "file", "service", "kernel_arg")
+KINDS = ("sysctl", "file", "service", "kernel_arg", "nccl_conf")
+NOT_SET = "not set"
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
     "disabled": Where(
@@ -36,13 +43,13 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
     at = ("add", number)
     kind = next(kind for kind in KINDS if kind in given)
     subject = given[kind]
-    fact, remedy = _fact_and_remedy(kind, subject)
+    source, remedy = _fact_and_remedy(kind, subject)
     title = str(given.get("title", f"{subject} is not as this site wants it"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
     return Check(
-        fact=fact,
+        **source,
         accept=_accept(file, kind, given["accept"], *at, "accept"),
-        set=given.get("set"),
+        set=_text(given.get("set")) if kind == "nccl_conf" else given.get("set"),
         severity=given.get("severity", "medium"),
         remedy=remedy,
         absent="fail",
@@ -57,17 +64,31 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         if not isinstance(given, str) or given not in SERVICE_STATES:
             file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
+    texts = kind in ("kernel_arg", "nccl_conf") and not isinstance(given, dict)
     try:
-        return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
+        return predicates.from_data(str(given) if texts else given)
     except ValueError as problem:
         file.fail(str(problem), *path)
 
 
-def _fact_and_remedy(kind: str, subject: str) -> tuple[str, Remedy]:
+def _text(value: Any) -> str | None:
+    return None if value is None else str(value)
+
+
+def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
+    """Return where the check gets its value from (fact, or needs and observe), and its remedy."""
+    if kind == "nccl_conf":
+        return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
     if kind == "sysctl":
-        return f"sysctl.{subject}", remedies.sysctl(subject)
+        return {"fact": f"sysctl.{subject}"}, remedies.sysctl(subject)
     if kind == "file":
-        return f"file.{subject}", remedies.manual(f"Give {subject} the content that this site wants.")
+        return {"fact": f"file.{subject}"}, remedies.manual(f"Give {subject} the content that this site wants.")
     if kind == "service":
-        return f"services.{subject.removesuffix('.service')}", remedies.service(subject)
-    return f"cmdline.running.{subject}", remedies.kernel_arg(subject)
+        return {"fact": f"services.{subject.removesuffix('.service')}"}, remedies.service(subject)
+    return {"fact": f"cmdline.running.{subject}"}, remedies.kernel_arg(subject)
+
+
+def _nccl_setting(name: str, facts: FactsView) -> str:
+    """Return the value of a variable as a login session gets it: the environment counts over /etc/nccl.conf."""
+    found = effective(facts["nccl.settings"], name)
+    return str(found["value"]) if found else NOT_SET

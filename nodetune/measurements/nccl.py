@@ -11,10 +11,14 @@ The environment stays as it is (NCCL_* variables, /etc/nccl.conf), but for NCCL_
 
 Manually: all_reduce_perf -b 64M -e 16G -f 4 -g 8 -n 20, of https://github.com/NVIDIA/nccl-tests
 
+Small messages are measured for latency (`latency_sizes`): the time of one call in µs, metrics all_reduce_latency and
+alltoall_latency, out of place. It is nccl-tests' "time": calls queued one after another, so what the CPU takes to launch one
+is in it. An alltoall has no size below 16 bytes for each rank.
+
 Two buffers of the largest size and NCCL's own must fit into the free memory of every GPU: sizes that do not are left out.
 Smaller sizes come first, so that where links are slow and the time is short, the largest are the ones that are missing.
 
-Options: collectives, sizes (bytes), in_place (true, false; both where left out), dtype (float32, bfloat16), gpus (numbers),
+Options: collectives, sizes (bytes), latency_collectives, latency_sizes (bytes; none where left out), in_place (true, false; both where left out), dtype (float32, bfloat16), gpus (numbers),
 repeats, iterations, warmup, check, nccl (file or folder of libnccl.so.2), nccl_tests (a folder with the programs: these
 measure instead, on one node).
 """
@@ -30,10 +34,14 @@ ORDER = 100
 SUITES = {
     # 0.5, 2 and 16 GiB
     "quick": {"options": {"collectives": ["all_reduce"], "sizes": [536870912, 2147483648, 17179869184]}},
-    "full": {"seconds": 240},
-    "nccl": {"seconds": 240},
+    "full": {"options": {"latency_sizes": [8, 64, 512, 4096, 16384, 65536]}, "seconds": 240},
+    "nccl": {"options": {"latency_sizes": [8, 64, 512, 4096, 16384, 65536]}, "seconds": 240},
 }
-TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}}
+TOLERANCE = {
+    "": {"peers": 5, "baseline": 5, "drift": 1},
+    "all_reduce_latency": {"peers": 20, "baseline": 20, "drift": 5},
+    "alltoall_latency": {"peers": 20, "baseline": 20, "drift": 5},
+}
 SIZE_MATTERS = True
 SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
 ASIDE = 4 << 30
@@ -58,11 +66,19 @@ def measure(options, report):
     if options.get("nccl_tests"):
         from . import nccl_tests
 
+        if asked["latency_sizes"]:
+            report.note("no latency of small messages: nccl-tests measure here, and only the larger sizes")
         nccl_tests.run(asked, options, report)
         return
+    cases, jobs, conditions, of = prepared(asked, planned, report)
+    run(jobs, nccl_results.Results(cases, jobs, conditions, of, report), report, nccl_rank.take_part)
+
+
+def prepared(asked, plan, report):
+    """Meet the other hosts, and return (cases, a job for each GPU here, conditions, subject). Raise SkipError."""
     here = look_around(asked, report)
     report.send("gpus", here["others"])
-    chosen = chosen_gpus(options.get("gpus"), here["gpus"])
+    chosen = chosen_gpus(asked.get("gpus"), here["gpus"])
     free = least(here["free"][name] for name in chosen)
     places = meet({"gpus": len(chosen), "nccl": here["nccl"], "free": free}, report)
     ranks = sum(place["gpus"] for place in places)
@@ -70,11 +86,10 @@ def measure(options, report):
         raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
     first = sum(place["gpus"] for place in places[: report.self])
     asked["sizes"] = fitting(asked["sizes"], least(place["free"] for place in places), 2, report)
-    cases = list(planned(asked, ranks))
+    cases = list(plan(asked, ranks))
     jobs = [dict(asked, rank=first + n, ranks=ranks, gpu=gpu, cases=cases) for n, gpu in enumerate(chosen)]
     conditions = {"nccl": here["nccl"], "library": here["library"], "gpus": ranks, "nodes": len(places)}
-    of = subject(chosen, here["gpus"], places)
-    _run(jobs, nccl_results.Results(cases, jobs, conditions, of, report), report)
+    return cases, jobs, conditions, subject(chosen, here["gpus"], places)
 
 
 def checked(options):
@@ -82,6 +97,8 @@ def checked(options):
     asked = {
         "collectives": list(nccl_ops.NAMES),
         "sizes": list(SIZES),
+        "latency_collectives": list(nccl_ops.LATENCY),
+        "latency_sizes": [],
         "in_place": None,
         "dtype": "float32",
         "repeats": 5,
@@ -90,24 +107,37 @@ def checked(options):
         "check": True,
     }
     asked.update({name: value for name, value in options.items() if value is not None})
-    unknown = [name for name in asked["collectives"] if name not in nccl_ops.NAMES]
+    names = list(asked["collectives"]) + list(asked["latency_collectives"])
+    unknown = [name for name in names if name not in nccl_ops.NAMES]
     if unknown:
         raise reporting.MeasurementError(
             "no collective {}: there are {}".format(", ".join(unknown), ", ".join(nccl_ops.NAMES))
         )
     if asked["dtype"] not in nccl_ops.WIDTH:
         raise reporting.MeasurementError("dtype {}: float32 and bfloat16 are measured".format(asked["dtype"]))
-    if not asked["sizes"] or not all(isinstance(size, int) and size > 0 for size in asked["sizes"]):
+    if not asked["sizes"] or not _are_sizes(asked["sizes"]):
         raise reporting.MeasurementError(
             "sizes {}: there is no size, or one that is no number of bytes".format(asked["sizes"])
         )
+    if not _are_sizes(asked["latency_sizes"]):
+        text = "latency_sizes {}: one is no number of bytes"
+        raise reporting.MeasurementError(text.format(asked["latency_sizes"]))
     if not 1 <= asked["repeats"] <= MOST_REPEATS:
         raise reporting.MeasurementError("repeats {}: 1 to {} are possible".format(asked["repeats"], MOST_REPEATS))
     return asked
 
 
+def _are_sizes(given):
+    return all(isinstance(size, int) and size > 0 for size in given)
+
+
 def planned(asked, ranks):
     """Yield the cases in their order, which is the same on every host."""
+    for size in sorted(asked["latency_sizes"]):
+        for name in asked["latency_collectives"]:
+            counted = nccl_ops.counted(name, size, ranks)
+            if counted:
+                yield {"name": name, "size": counted, "in_place": False, "latency": True}
     for size in sorted(asked["sizes"]):
         for name in asked["collectives"]:
             for in_place in (False, True):
@@ -178,13 +208,13 @@ def meet(own, report):
     return [places[index] for index in range(len(report.hosts))]
 
 
-def _run(jobs, results, report):
-    """Start a rank on each GPU, hand the unique id around, and take what they find."""
+def run(jobs, results, report, take_part):
+    """Start a rank on each GPU (`take_part` is its life), hand the unique id around, and take what they find."""
     end = time.monotonic() + report.left()
     ranks = [
         (
             "rank {} on {}".format(job["rank"], job["gpu"]),
-            lambda out, given, job=dict(job, until=end - RESERVE): nccl_rank.take_part(job, out, given),
+            lambda out, given, job=dict(job, until=end - RESERVE): take_part(job, out, given),
         )
         for job in jobs
     ]

@@ -26,6 +26,9 @@ NAMES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter")
 """Those that NCCL defines in place; nccl-tests measures the others so too, but their data come out undefined."""
 
+LATENCY = ("all_reduce", "alltoall")
+"""Those whose small messages inference waits for: of tensor and of expert parallelism."""
+
 LOGGED = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
 """What NCCL's log calls those that it chooses an algorithm for."""
 

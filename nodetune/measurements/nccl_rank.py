@@ -19,6 +19,9 @@ SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
 """Seconds. A repeat takes as many iterations as asked for, but more where they are over too soon, fewer where not at all."""
 
 MOST_ITERATIONS = 500
+SMALL = 1 << 20
+"""Bytes below which a call's time says nothing of how long larger ones take."""
+
 MOST_AGREED = 63
 """Numbers that ranks can agree on at once."""
 
@@ -66,15 +69,15 @@ def look_around(options, out):
     tell.say("found", found)
 
 
-def take_part(job, out, given):
-    """Run one rank from start to end.
+def take_part(job, out, given, make=None):
+    """Run one rank (`make`: of another class) from start to end.
 
     `job` has rank, ranks, gpu, cases, until and the options; `given` is where the unique id comes from.
     """
     tell = Teller(out)
     log = nccl_log.LogFile()
     tell.step("loading NCCL")
-    rank = Rank(job, nccl_api.load(job.get("nccl")), log, tell)
+    rank = (make or Rank)(job, nccl_api.load(job.get("nccl")), log, tell)
     rank.prepare()
     tell.say("ready", rank.identity().hex() if job["rank"] == 0 else None)
     tell.step("waiting for the other ranks")
@@ -109,7 +112,9 @@ class Rank:
         self.type = {"float32": nccl_api.FLOAT32, "bfloat16": nccl_api.BFLOAT16}[self.kind]
         self.communicator = None
         self._pace = 0.0
-        """Seconds a byte of the last case."""
+        """Seconds a byte of the last call that was not small."""
+        self._last = 0.0
+        """Seconds that the last case took."""
 
     def prepare(self):
         """Take the GPU and its memory. Raise MeasurementError."""
@@ -138,7 +143,7 @@ class Rank:
     def case(self, case):
         """Check it, then time it. None where the time is over on any host, or would be before the case is done."""
         start = time.monotonic()
-        over = start + self._pace * case["size"] > self.job["until"]
+        over = start + self._expected(case) > self.job["until"]
         if self.agree([float(over)])[0]:
             return None
         once = self._calls(case)
@@ -150,8 +155,17 @@ class Rank:
         self._timed(once, iterations)  # the first repeat after a change of size is slower than those after it
         times = [self._timed(once, iterations) / iterations for _ in range(self.job["repeats"])]
         agreed = self.agree(times + [float(wrong)])
-        self._pace = (time.monotonic() - start) / case["size"]
+        self._last = time.monotonic() - start
+        if case["size"] >= SMALL:
+            self._pace = agreed[0] / self.ranks / case["size"]
         return self._found(case, [each / self.ranks for each in agreed[:-1]], iterations, wrong, int(agreed[-1]))
+
+    def _expected(self, case):
+        """Return how long a case takes at most: larger calls take no longer for a byte, and no less in all."""
+        call = self._pace * case["size"]
+        repeat = max(call, min(LONGEST_REPEAT, max(SHORTEST_REPEAT, call * self.job["iterations"])))
+        each = call * (self.job["warmup"] + 3) + repeat * (self.job["repeats"] + 1)
+        return max(self._last, each if self._pace else 0.0)
 
     def _found(self, case, times, iterations, wrong, wrong_everywhere):
         log = self._log.read()

@@ -29,12 +29,13 @@ class Results:
             if part["wrong"]:
                 self._wrong(case, member, part["wrong"])
         if self._report.self == 0 and not parts[0]["wrong_everywhere"]:
-            path = nccl_log.merged([parts[member]["path"] for member in sorted(parts)])
-            about = dict(self._conditions, **described(case, path, parts[0]["chosen"]))
-            about.update(
-                iterations=parts[0]["iterations"], checked=self._jobs[0]["check"], dtype=self._jobs[0]["dtype"]
-            )
-            record(self._report, self._subject, case, parts[0]["seconds"], self._conditions["gpus"], about)
+            self._tell(case, parts)
+
+    def _tell(self, case, parts):
+        path = nccl_log.merged([parts[member]["path"] for member in sorted(parts)])
+        about = dict(self._conditions, **described(case, path, parts[0]["chosen"]))
+        about.update(iterations=parts[0]["iterations"], checked=self._jobs[0]["check"], dtype=self._jobs[0]["dtype"])
+        record(self._report, self._subject, case, parts[0]["seconds"], self._conditions["gpus"], about)
 
     def _wrong(self, case, member, count):
         job = self._jobs[member]
@@ -57,7 +58,12 @@ def described(case, path, chosen):
 
 
 def record(report, subject, case, seconds, ranks, about):
-    """Record one figure: busbw of each repeat, with algbw and time."""
+    """Record one figure: busbw of each repeat, with algbw and time; of a small message the time itself."""
+    if case.get("latency"):
+        about = dict(about, size=case["size"], in_place=case["in_place"])
+        samples = [round(each * 1e6, 3) for each in seconds]
+        report.result(subject, samples, "µs", better="lower", metric=case["name"] + "_latency", **about)
+        return
     pairs = [nccl_ops.bandwidths(case["name"], case["size"], each, ranks) for each in seconds]
     middle = sorted(seconds)[len(seconds) // 2]
     about = dict(about, size=case["size"], in_place=case["in_place"], time_us=round(middle * 1e6, 2))

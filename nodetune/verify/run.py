@@ -16,7 +16,7 @@ from nodetune.verify import diagnosis, disturbance, figures, retest, suites
 from nodetune.verify import findings as finding
 from nodetune.verify import machine as machines
 from nodetune.verify.baseline import Baseline
-from nodetune.verify.catalogue import takes_two_hosts
+from nodetune.verify.catalogue import of_scope, takes_two_hosts
 from nodetune.verify.evaluate import judge, settled
 from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
@@ -159,7 +159,9 @@ class VerifyRun:
         self._run({host: {"measurements": each} for host, each in items.items() if each})
         self._run(_together(retest.meeting(short, self._free), suites.all_meet(several)))
         if any(each.figure.about.get("nodes", 1) != 1 for each in short):
-            self._run(_together(sorted(self._free), [item for item in several if item["name"] == "nccl"]))
+            self._run(
+                _together(sorted(self._free), [item for item in several if item["name"] in of_scope("collective")])
+            )
         second, self._figures = figures.merged(self._figures), first
         self._besides = retest.others(verdicts, second)
         return retest.confirmed(verdicts, second)

@@ -84,10 +84,11 @@ class Wanted:
         given = {
             **{each: {"--disk": self.disk} for each in of_folder()},
             "nccl": {"--nccl": self.nccl, "--nccl-tests": self.nccl_tests},
+            "nccl_overlap": {"--nccl": self.nccl},
             "tcp": {"--network": self.network},
         }
         options: list[tuple[str, ...]] = [(option, value) for option, value in given.get(name, {}).items() if value]
-        return [*options, *([("--multi-node",)] if name == "nccl" and together else [])]
+        return [*options, *([("--multi-node",)] if name in of_scope("collective") and together else [])]
 
     @property
     def _set(self) -> list[str]:
@@ -99,8 +100,10 @@ class Wanted:
             options["gpus"] = list(self.gpus)
         if item["name"] in of_folder() and self.disk:
             options["dir"] = self.disk
-        if item["name"] == "nccl":
-            options |= {name: path for name, path in (("nccl", self.nccl), ("nccl_tests", self.nccl_tests)) if path}
+        if item["name"] in of_scope("collective") and self.nccl:
+            options["nccl"] = self.nccl
+        if item["name"] == "nccl" and self.nccl_tests:
+            options["nccl_tests"] = self.nccl_tests
         if takes_two_hosts(item["name"]):
             options |= {"rounds": ROUNDS, **({"network": self.network} if self.network else {})}
         return {**item, "options": options}

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from nodetune.foundation import text
-from nodetune.verify import figures
+from nodetune.verify import catalogue, figures
 from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 
 STYLE = {PASS: "green", SHORT: "bold red", UNKNOWN: "magenta", SKIP: "dim", FAILED: "bold red", "note": "cyan"}
@@ -40,7 +40,7 @@ def title(figure: Figure, sized: bool = True) -> str:
     """Return the measurement and metric, with what distinguishes it from others of the same name."""
     about = figure.about
     name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
-    told = sized and figure.measurement == "nccl" and figures.size(figure)
+    told = sized and catalogue.of(figure.measurement).scope == "collective" and figures.size(figure)
     size = f" {text.size(figures.size(figure))}" if told else ""
     over = f" over {text.plain(about['network'], 20)}" if about.get("network") else ""
     return f"{name}{_variant(figure)}{size}{over}"
@@ -104,7 +104,7 @@ def _cells(rows: Sequence[Verdict], wide: bool) -> list[str | Text]:
 def _of_largest(rows: Sequence[Verdict]) -> tuple[Sequence[Verdict], str]:
     """Return (the verdicts of the largest size, the curve over all sizes) of a collective."""
     sizes = [figures.size(each.figure) for each in rows]
-    if rows[0].figure.measurement != "nccl" or len(set(sizes)) < 2:
+    if catalogue.of(rows[0].figure.measurement).scope != "collective" or len(set(sizes)) < 2:
         return rows, ""
     ordered = sorted(rows, key=lambda each: figures.size(each.figure))
     return [each for each, size in zip(rows, sizes, strict=True) if size == max(sizes)], f" {_curve(ordered)}"

@@ -38,7 +38,8 @@ def test_a_suite_lists_its_measurements_in_order_with_options():
         {"name": "nccl", "options": {"collectives": ["all_reduce"], "sizes": [512 << 20, 2 << 30, 16 << 30]}},
     ]
     assert tuple(item["name"] for item in shipped_first("full")) == FIRST
-    assert shipped_first("nccl") == [{"name": "nccl", "options": {}, "seconds": 240}]
+    small = {"latency_sizes": [8, 64, 512, 4096, 16384, 65536]}
+    assert shipped_first("nccl") == [{"name": "nccl", "options": small, "seconds": 240}]
 
 
 NEW = """

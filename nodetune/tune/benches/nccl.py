@@ -1,0 +1,219 @@
+"""NCCL as a subject of tuning: its variables on these hosts, each trial one whole measurement with its data checked."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from nodetune.api.model import HostFacts
+from nodetune.audit import gpu_users
+from nodetune.checks.nccl._settings import effective
+from nodetune.foundation import text
+from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.tune.benches import nccl_cases, nccl_runs, nccl_space
+from nodetune.tune.benches.nccl_cases import Step, Wanted
+from nodetune.tune.benches.nccl_runs import Faults, Measured
+from nodetune.tune.benches.nccl_space import Survey
+from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
+from nodetune.verify import machine as machines
+from nodetune.verify import run as verify_run
+from nodetune.verify.model import Figure
+from nodetune.verify.run import Measure
+
+FACTS = {*verify_run.FACTS, *nccl_runs.XIDS, "nccl.settings", "gpu.driver_version", "rdma.ports"}
+USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
+"""What of a figure says which way the data took."""
+
+NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE")
+
+
+class NcclBench:
+    """NCCL on one node, or on several together. Raise BenchError where nothing can be measured."""
+
+    subject = "nccl"
+
+    def __init__(
+        self,
+        targets: Sequence[Target],
+        wanted: Wanted,
+        reach: ConnectionOptions,
+        how: Measure,
+        facts: Callable[..., dict[str, HostFacts | str]] = nccl_runs.facts,
+    ) -> None:
+        self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
+        self._env, self._collect = dict(wanted.env), facts
+        self._item = nccl_cases.measurement(wanted)
+        self._facts = self._looked_at(wanted.allow_busy)
+        self._faults, self.xids_unknown = nccl_runs.faults(self._facts)
+        first = self._surveyed()
+        self.survey = self._survey(first.found)
+        pairs = nccl_cases.of(first.found, wanted)
+        self._cases = tuple(dict.fromkeys(case for case, _ in pairs))
+        self._work: Mapping[tuple[str, int], Step] = nccl_cases.steps(first.found)
+        self._ways = {case.id: _way(figure) for case, figure in pairs}
+        self.left_out: dict[str, str] = {}
+        if wanted.plugin:
+            self._parameters = nccl_space.algorithms(self.survey, wanted.names)
+        else:
+            self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.objective, wanted.only)
+
+    def _looked_at(self, allow_busy: bool) -> dict[str, HostFacts | str]:
+        """Return the facts of all hosts, which must be reached and free."""
+        found = self._collect(self._targets, FACTS, self._reach)
+        for host, each in sorted(found.items()):
+            if isinstance(each, str):
+                raise BenchError(f"{host}: {each}")
+            users = "" if allow_busy else gpu_users.users(each)
+            if users:
+                raise BenchError(f"{host}: its GPUs are in use by {users}: end that, or --allow-busy")
+        return found
+
+    def _surveyed(self) -> Measured:
+        """Measure the default once: what NCCL is, what it uses, and which cases are possible."""
+        came = nccl_runs.measured(self._targets, self._item, self._env, self._how, self._reach)
+        if came.wrong:
+            raise BenchError(f"the default itself gives wrong data: {came.wrong}: nodetune verify --suite nccl")
+        if came.problem or not came.found:
+            raise BenchError(
+                came.failure or came.skipped or "nothing was measured: nodetune verify --suite nccl says why"
+            )
+        return came
+
+    def _survey(self, found: Sequence[Figure]) -> Survey:
+        largest = max(found, key=lambda each: int(each.about.get("size", 0)))
+        about = largest.about
+        ports = [each for host in self._facts.values() for each in _ports(host)]
+        layers = {each.get("link_layer") for each in ports if each.get("state") == "ACTIVE"}
+        return Survey(
+            version=str(about.get("nccl") or ""),
+            library=str(about.get("library") or ""),
+            nodes=int(about.get("nodes", 1)),
+            gpus=int(about.get("gpus", 2)),
+            transport="+".join(sorted({part for each in found for part in _way(each)["transport"].split("+")})),
+            link=str(about.get("link") or ""),
+            nvls=any(each.about.get("nvls") is True for each in found),
+            gdr=about.get("gdr") if isinstance(about.get("gdr"), bool) else None,
+            nics=tuple(str(each) for each in about.get("nics") or ()),
+            roce=(layers == {"Ethernet"}) if layers in ({"Ethernet"}, {"InfiniBand"}) else None,
+            set={**self._in_files(), **_settings(found), **self._env},
+        )
+
+    def _in_files(self) -> dict[str, str]:
+        """Return what the files of the hosts set for NCCL, as a login session gets it."""
+        found: dict[str, str] = {}
+        for each in self._facts.values():
+            settings = _value(each, "nccl.settings") or []
+            for name in {str(one["name"]) for one in settings}:
+                winner = effective(settings, name)
+                found |= {name: str(winner["value"])} if winner else {}
+        return found
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        return self._parameters
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        return self._cases
+
+    def allowed(self, setting: Setting) -> bool:
+        """Return whether the user guide allows these values together."""
+        return nccl_space.allowed(setting, self.survey)
+
+    def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
+        """Measure the setting once: all ranks start again with it in their environment, and nothing on a host is changed."""
+        began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
+        came = nccl_runs.measured(self._targets, self._item, env, self._how, self._reach)
+        new, unknown = self._new_faults()
+        values = nccl_cases.values(came.found, self.wanted, self._work)
+        chosen = {case.id: values[case.id] for case in cases if case.id in values}
+        about = {**self._observed(came, setting), "xids": unknown or "none"}
+        common: dict[str, Any] = {"setting": setting, "about": about, "seconds": round(time.monotonic() - began, 3)}
+        if came.wrong or new:
+            return Trial(banned=came.wrong or nccl_runs.in_words(new), **common)
+        missing = [case.id for case in cases if case.id not in chosen]
+        if came.failure or missing:
+            return Trial(failed=came.failure or f"not measured: {', '.join(missing)}", **common)
+        return Trial(values=chosen, disturbed=came.disturbance, **common)
+
+    def _new_faults(self) -> tuple[Faults, str]:
+        """Return what the driver has reported since the last look, and why that is not known."""
+        found, unknown = nccl_runs.faults(self._collect(self._targets, nccl_runs.XIDS, self._reach))
+        new = frozenset(found - self._faults)
+        self._faults |= found
+        return new, unknown
+
+    def _observed(self, came: Measured, setting: Setting) -> dict[str, Any]:
+        """Return the way that the data really took, and which variables NCCL did not read."""
+        ways = {case.id: _way(figure) for case, figure in nccl_cases.of(came.found, self.wanted)}
+        read = _settings(came.found)
+        unread = [name for name, value in setting if read.get(name, "") != str(value)] if came.found else []
+        changed = sorted(name for name, way in ways.items() if way != self._ways.get(name))
+        both = {
+            f"{text.size(int(one.about.get('size', 0)))}": {"busbw": one.value, "tflops": other.value}
+            for one, other in nccl_cases.pairs(came.found)
+        }
+        return {"used": ways, "changed": changed, "unread": unread, **({"both": both} if both else {})}
+
+    def provenance(self) -> Mapping[str, Any]:
+        """Return what the result holds for."""
+        survey, hosts = self.survey, sorted(self._facts)
+        known = [machines.of(each) for each in self._facts.values() if not isinstance(each, str)]
+        return {
+            "nccl": survey.version,
+            "driver": sorted({each.driver for each in known}),
+            "machines": [each.like for each in known[:1]],
+            "alike": len({repr(each.like) for each in known}) == 1,
+            "hosts": hosts,
+            "gpus": survey.gpus,
+            "transport": survey.transport,
+            "link": survey.link,
+            "nics": list(survey.nics),
+            "set": {name: value for name, value in sorted(survey.set.items()) if name not in NO_NCCL_HERE},
+            "objective": self.wanted.objective,
+            "cases": [each.id for each in self._cases],
+            "dtype": self.wanted.dtype,
+        }
+
+    def proposal(self, setting: Setting) -> Mapping[str, Any]:
+        """Return the setting as a part of a site file: lines of /etc/nccl.conf that plan and apply write, and roll back."""
+        lines = [(name, str(value)) for name, value in setting if name != "NCCL_ALGO"]
+        if not lines:
+            return {}
+        why = f"measured by nodetune tune nccl with NCCL {self.survey.version}"
+        added = [
+            {
+                "id": f"site-{name.lower().replace('_', '-')}",
+                "nccl_conf": name,
+                "accept": value,
+                "set": value,
+                "why": why,
+            }
+            for name, value in lines
+        ]
+        return {"add": added, "checks": {"nccl-tuning-forced": {"severity": "info"}}}
+
+
+def _way(figure: Figure) -> dict[str, Any]:
+    about = figure.about
+    return {"transport": str(about.get("transport") or ""), **{key: about.get(key) for key in USED[1:]}}
+
+
+def _settings(found: Sequence[Figure]) -> dict[str, str]:
+    """Return what NCCL says that it took from the environment or from a conf file."""
+    read: dict[str, str] = {}
+    for each in found:
+        given = each.about.get("settings")
+        read |= {str(name): str(value) for name, value in given.items()} if isinstance(given, Mapping) else {}
+    return {name: value for name, value in read.items() if name not in NO_NCCL_HERE}
+
+
+def _value(of: HostFacts | str, name: str) -> Any:
+    found = nccl_runs.value(of, name)
+    return None if isinstance(found, str) else found
+
+
+def _ports(of: HostFacts | str) -> list[Mapping[str, Any]]:
+    found = _value(of, "rdma.ports")
+    return [each for each in found.values() if isinstance(each, Mapping)] if isinstance(found, Mapping) else []

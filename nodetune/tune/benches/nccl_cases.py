@@ -1,0 +1,162 @@
+"""What a trial of NCCL measures, for an objective: the plan for the hosts, and figures back to values of cases. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodetune.foundation import text
+from nodetune.measurements import nccl_ops
+from nodetune.tune.model import Case
+from nodetune.verify import figures
+from nodetune.verify.model import Figure
+
+MIB = 1 << 20
+SIZES = {
+    "bandwidth": (256 * MIB, 1024 * MIB),
+    "overlap": (64 * MIB, 256 * MIB),
+    "latency": (8, 512, 4096, 65536),
+}
+"""Bytes that an objective is about where none are named."""
+
+GUARDS = {"bandwidth": (64 << 10, MIB, 16 * MIB), "overlap": (), "latency": (MIB, 64 * MIB)}
+"""Sizes that must only not become worse."""
+
+COLLECTIVES = {
+    "bandwidth": ("all_reduce", "all_gather"),
+    "overlap": ("all_reduce",),
+    "latency": ("all_reduce", "alltoall"),
+}
+REPEATS, ITERATIONS = 3, 20
+SECONDS = 180.0
+"""Deadline of one trial: NCCL's start on eight GPUs takes some ten seconds, a stuck setting all of it."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What is tuned. Empty sizes and collectives mean those of the objective.
+
+    `only`: these variables, also where the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
+    """
+
+    objective: str = "bandwidth"
+    sizes: tuple[int, ...] = ()
+    collectives: tuple[str, ...] = ()
+    gpus: tuple[int, ...] = ()
+    nccl: str = ""
+    dtype: str = "float32"
+    env: Mapping[str, str] = field(default_factory=dict)
+    only: tuple[str, ...] = ()
+    plugin: bool = False
+    allow_busy: bool = False
+
+    @property
+    def aims(self) -> tuple[int, ...]:
+        return tuple(sorted(set(self.sizes or SIZES[self.objective])))
+
+    @property
+    def guards(self) -> tuple[int, ...]:
+        if self.plugin:  # a row holds for its sizes only
+            return ()
+        return tuple(size for size in GUARDS[self.objective] if size not in self.aims)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        usual = ("all_reduce",) if self.plugin else COLLECTIVES[self.objective]
+        return tuple(dict.fromkeys(self.collectives or usual))
+
+
+def measurement(wanted: Wanted) -> dict[str, Any]:
+    """Return the line of the plan that measures all cases."""
+    options: dict[str, Any] = {"collectives": list(wanted.names), "dtype": wanted.dtype, "check": True}
+    options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
+    options |= {"nccl": wanted.nccl} if wanted.nccl else {}
+    options |= {"repeats": REPEATS, "iterations": ITERATIONS, "in_place": False}
+    if wanted.objective == "overlap":
+        return {"name": "nccl_overlap", "options": {**options, "sizes": list(wanted.aims)}, "seconds": SECONDS}
+    if wanted.objective == "latency":
+        options |= {"latency_collectives": list(wanted.names), "latency_sizes": list(wanted.aims)}
+        return {"name": "nccl", "options": {**options, "sizes": list(wanted.guards) or [MIB]}, "seconds": SECONDS}
+    return {"name": "nccl", "options": {**options, "sizes": [*wanted.aims, *wanted.guards]}, "seconds": SECONDS}
+
+
+def of(found: Iterable[Figure], wanted: Wanted) -> list[tuple[Case, Figure]]:
+    """Return the cases that the default measurement showed to be possible, each with its figure, in order."""
+    return [(_case(each, wanted), each) for each in found if not each.metric.startswith("gemm_with_")]
+
+
+def _case(figure: Figure, wanted: Wanted) -> Case:
+    size = figures.size(figure)
+    name = figure.metric.removesuffix("_latency").removesuffix("_with_gemm")
+    if figure.metric.endswith("_latency"):
+        return Case(f"{name} {text.size(size)} latency", "µs", "lower")
+    if figure.metric.endswith("_with_gemm"):
+        return Case(f"{name} {text.size(size)} and GEMM", "ms", "lower")
+    aim = wanted.objective == "bandwidth" and _nearest(size, (*wanted.aims, *wanted.guards)) in wanted.aims
+    return Case(f"{name} {text.size(size)}", "GB/s", "higher", objective=aim)
+
+
+def _nearest(size: int, sizes: Sequence[int]) -> int:
+    """Return the size that was asked for: what is moved is cut down to whole shares of the ranks."""
+    return min(sizes, key=lambda each: abs(each - size))
+
+
+@dataclass(frozen=True)
+class Step:
+    """A fixed piece of work: one collective, and computing that takes about as long alone, by default.
+
+    The amounts are rounded, so that a tuning that is continued measures the same work.
+
+    `gigabytes` as busbw counts them, `operations` in 10¹² of each GPU.
+    """
+
+    gigabytes: float
+    operations: float
+
+
+def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
+    """Return the work of each case of the overlap objective, from the default measurement."""
+    made = {}
+    for moved, computed in pairs(found):
+        name, ranks = moved.metric.removesuffix("_with_gemm"), int(moved.about.get("gpus", 2))
+        gigabytes = figures.size(moved) / 1e9 * nccl_ops.factor(name, ranks)
+        ratio = float(f"{_alone(computed) / _alone(moved):.0e}")
+        made[moved.metric, figures.size(moved)] = Step(gigabytes, ratio * gigabytes)
+    return made
+
+
+def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
+    """Yield the two figures of each collective with a GEMM: what was moved, and what was computed."""
+    computed = {(each.metric, figures.size(each)): each for each in found if each.metric.startswith("gemm_with_")}
+    for each in found:
+        other = computed.get((f"gemm_with_{each.metric.removesuffix('_with_gemm')}", figures.size(each)))
+        if each.metric.endswith("_with_gemm") and other:
+            yield each, other
+
+
+def _alone(figure: Figure) -> float:
+    found = figure.about.get("alone")
+    return float(found) if isinstance(found, int | float) and found > 0 else figure.value
+
+
+def milliseconds(step: Step, moved: Figure, computed: Figure) -> float:
+    """Return how long the step takes in which both begin at once: what is over first leaves the GPU to the other."""
+    moving, computing = step.gigabytes / moved.value, step.operations / computed.value
+    first = min(moving, computing)
+    if moving > computing:
+        return 1e3 * (first + (step.gigabytes - first * moved.value) / _alone(moved))
+    return 1e3 * (first + (step.operations - first * computed.value) / _alone(computed))
+
+
+def values(found: Sequence[Figure], wanted: Wanted, work: Mapping[tuple[str, int], Step]) -> dict[str, float]:
+    """Return the value of each case that was measured."""
+    both = {(moved.metric, figures.size(moved)): computed for moved, computed in pairs(found)}
+    values: dict[str, float] = {}
+    for case, figure in of(found, wanted):
+        key = figure.metric, figures.size(figure)
+        if not figure.metric.endswith("_with_gemm"):
+            values[case.id] = figure.value
+        elif key in both and key in work:
+            values[case.id] = milliseconds(work[key], figure, both[key])
+    return values

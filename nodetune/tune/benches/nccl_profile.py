@@ -1,0 +1,88 @@
+"""The sizes of a job, from what NCCL's inspector (plugins/profiler/inspector) wrote: one JSON object a line.
+
+Read is `coll_perf` with `coll`, `coll_msg_size_bytes` and `coll_exec_time_us` (format v4.0, NCCL 2.28 to 2.30.7); sizes are
+weighed by the time that they took. The Prometheus format has ranges instead of sizes and is not read.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nodetune.foundation import UserError
+
+NAMES = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
+MOST_SIZES = 4
+LEAST_SHARE = 0.05
+"""Of the time: what takes less decides nothing."""
+
+MOST_LINES = 2_000_000
+LARGEST = 1 << 36
+LEAST = 4
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class Profile:
+    """What a job spends its time with. `share`: of the time in collectives that these sizes and collectives have."""
+
+    collectives: tuple[str, ...]
+    sizes: tuple[int, ...]
+    share: float
+
+
+def read(path: Path) -> Profile:
+    """Read a file of the inspector, or a folder of such files. Raise UserError where nothing in it can be used."""
+    files = sorted(path.glob("*.log")) + sorted(path.glob("*.json*")) if path.is_dir() else [path]
+    spent: dict[tuple[str, int], float] = {}
+    for each in files:
+        for name, size, seconds in _calls(each):
+            key = name, _power(size)
+            spent[key] = spent.get(key, 0.0) + seconds
+    if not spent:
+        raise UserError(f"{path}: no all-reduce, all-gather or reduce-scatter in it: is it JSON of NCCL's inspector?")
+    return _chosen(spent)
+
+
+def _calls(path: Path) -> Iterator[tuple[str, int, float]]:
+    with path.open("r", encoding="utf-8", errors="replace") as lines:
+        for number, line in enumerate(lines):
+            if number >= MOST_LINES:
+                return
+            found = _call(line)
+            if found:
+                yield found
+
+
+def _call(line: str) -> tuple[str, int, float] | None:
+    """Return (collective, bytes, µs), or None for anything else: a file that a job still writes ends within a line."""
+    try:
+        given: Any = json.loads(line)
+    except (ValueError, RecursionError):
+        return None
+    call = given.get("coll_perf") if isinstance(given, dict) else None
+    if not isinstance(call, dict) or call.get("coll") not in NAMES:
+        return None
+    size: Any = call.get("coll_msg_size_bytes")
+    time: Any = call.get("coll_exec_time_us")
+    sound = type(size) is int and LEAST <= size <= LARGEST and type(time) in (int, float) and 0 < time < 1e12
+    return (NAMES[call["coll"]], size, float(time)) if sound else None
+
+
+def _power(size: int) -> int:
+    """Return the nearest power of two, on a logarithmic scale."""
+    return 1 << round(math.log2(size))
+
+
+def _chosen(spent: dict[tuple[str, int], float]) -> Profile:
+    whole = sum(spent.values())
+    ranked = sorted(spent.items(), key=lambda item: (-item[1], item[0]))
+    kept = [key for key, time in ranked if time >= LEAST_SHARE * whole] or [ranked[0][0]]
+    sizes = list(dict.fromkeys(size for _, size in kept))[:MOST_SIZES]
+    names = list(dict.fromkeys(name for name, size in kept if size in sizes))
+    share = sum(time for (name, size), time in spent.items() if name in names and size in sizes) / whole
+    return Profile(tuple(names), tuple(sorted(sizes)), round(share, 3))

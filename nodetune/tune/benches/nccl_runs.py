@@ -1,0 +1,124 @@
+"""One measurement of NCCL on the hosts: what was measured, what failed, and what happened on the hosts meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
+from nodetune.api.model import HostFacts
+from nodetune.audit import run as facts_run
+from nodetune.foundation import text
+from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.remote.live_pool import Ended
+from nodetune.verify import disturbance, figures
+from nodetune.verify.findings import WRONG
+from nodetune.verify.model import FAILED, Figure, Unmeasured
+from nodetune.verify.run import Measure
+
+XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
+"""Facts of the kernel log."""
+
+Faults = frozenset[tuple[str, ...]]
+"""Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""
+
+
+@dataclass
+class Measured:
+    """What one measurement came to. `problem`: a host was lost; `others`: what else ran, by (host, measurement)."""
+
+    found: list[Figure] = field(default_factory=list)
+    missing: list[Unmeasured] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    others: dict[tuple[str, str], Mapping[str, Any]] = field(default_factory=dict)
+    problem: str = ""
+
+    @property
+    def wrong(self) -> str:
+        """What came back wrong."""
+        return next((each.reason for each in self.missing if any(words in each.reason for words in WRONG)), "")
+
+    @property
+    def failure(self) -> str:
+        """Why it could not be measured."""
+        return self.problem or next((each.reason for each in self.missing if each.status == FAILED), "")
+
+    @property
+    def skipped(self) -> str:
+        return next((each.reason for each in self.missing), "")
+
+    @property
+    def disturbance(self) -> str:
+        return next((each.disturbance for each in self.found if each.disturbance), "")
+
+
+def measured(
+    targets: Sequence[Target], item: Mapping[str, Any], env: Mapping[str, str], how: Measure, reach: ConnectionOptions
+) -> Measured:
+    """Carry out one line of a plan on all hosts together. Interrupted, it ends everything on the hosts and raises."""
+    plan: dict[str, Any] = {"measurements": [dict(item)], "env": dict(env)}
+    if len(targets) > 1:
+        plan["group"] = {"hosts": sorted(target.name for target in targets)}
+    came = Measured()
+    events = how(list(targets), lambda _target: dict(plan), reach)
+    with closing(events):  # type: ignore[type-var]  # remote.measure and slurm.measure are generators
+        for target, event in events:
+            _take(came, target.name, event)
+    came.found = [disturbance.marked(each, came.others) for each in figures.merged(came.found)]
+    return came
+
+
+def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
+    if isinstance(event, Ended):
+        if event.problem:
+            came.problem = came.problem or f"{host}: {event.problem.message}"
+    elif "record" in event:
+        found = figures.of(host, event["record"])
+        (came.found if isinstance(found, Figure) else came.missing).append(found)  # type: ignore[arg-type]
+    elif "done" in event and isinstance(event["done"].get("others"), Mapping):
+        came.others[host, str(event["done"].get("measurement"))] = event["done"]["others"]
+    elif "note" in event:
+        came.notes.append(text.plain(event["note"].get("text", "")))
+
+
+def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOptions) -> dict[str, HostFacts | str]:
+    """Return the facts of each host, or why there are none."""
+    found: dict[str, HostFacts | str] = {}
+    for target, each, _ in facts_run.collect(list(targets), set(names), reach):
+        found[target.name] = each.message if isinstance(each, UnreachableError) else each
+    return found
+
+
+def faults(of: Mapping[str, HostFacts | str]) -> tuple[Faults, str]:
+    """Return what the driver reported in the kernel logs, and why that of a host is not known."""
+    found: set[tuple[str, ...]] = set()
+    unknown = ""
+    for host, given in of.items():
+        for name in XIDS:
+            events = value(given, name)
+            if isinstance(events, str):
+                unknown = unknown or f"{host}: {events}"
+            else:
+                found |= {(host, *(str(each.get(key)) for key in ("bdf", "xid", "time", "text"))) for each in events}
+    return frozenset(found), unknown
+
+
+def value(given: HostFacts | str, name: str) -> Any:
+    """Return the value of a fact, or in words why there is none."""
+    if isinstance(given, str):
+        return given
+    try:
+        return value_of(name, given.get(name))
+    except FactAbsentError:
+        return []
+    except FactUnreadError as problem:
+        return str(problem)
+
+
+def in_words(new: Faults) -> str:
+    """Return `gpu1: Xid 31 on 0000:18:00.0: MMU Fault …` of the first, and how many more there are."""
+    host, bdf, number, _, said = min(new)
+    more = f", and {len(new) - 1} more" if len(new) > 1 else ""
+    return f"{host}: Xid {number} on {bdf}: {text.plain(said, 120)}{more}"

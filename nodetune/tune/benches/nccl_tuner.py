@@ -1,0 +1,64 @@
+"""The tuner plugin: which rows a setting comes to, and the folder with the plugin's source, its rows and how to install them.
+
+NVIDIA's example plugin sets one channel for every row without a number and every collective without a row (NCCL 2.30.7), so it
+is not used: nodetune/data/tuner/nodetune_tuner.c leaves to NCCL what no row names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nodetune.foundation import atomic_file, paths
+from nodetune.tune.benches.nccl_cases import Wanted
+from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
+from nodetune.tune.model import Setting
+
+SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nccl_tuner.csv", "INSTALL.txt"
+FOLDER = "/etc/nodetune"
+"""Where the plugin looks for its rows: it takes an absolute path only."""
+
+FIRST = "2.22"
+"""The release since which a tuner gets the cost table of NCCL (tuner API 3)."""
+
+HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
+STEPS = """NCCL {version}, measured on {nodes} of {gpus} GPUs. On every host of a job, the same files:
+
+gcc -O2 -Wall -Wextra -shared -fPIC -o {library} {source}
+install -D -m 644 {rows} {folder}/{rows}
+install -D -m 755 {library} {folder}/{library}
+
+and in /etc/nccl.conf, or in the environment of the jobs that it was measured for:
+
+NCCL_TUNER_PLUGIN={folder}/{library}
+
+NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows how many rows count, and a checksum: it must be the same on all hosts, since
+ranks that choose differently wait for each other for ever. A tuner turns off NCCL_CTA_POLICY=EFFICIENCY.
+"""
+
+
+def rows(setting: Setting, wanted: Wanted, survey: Survey) -> list[str]:
+    """Return the rows of a setting of NCCL_ALGO: for the sizes that were measured, and communicators of the same shape."""
+    named = {FUNCTIONS[name] for name in wanted.names if name in FUNCTIONS}
+    chosen = [value for name, value in setting if name == "NCCL_ALGO"]
+    pairs = [str(each).partition(":")[::2] for each in chosen]
+    low, high = min(wanted.aims), max(wanted.aims)
+    return [
+        f"{collective},{low},{high},{algorithm},-1,{survey.nodes},{survey.gpus}"
+        for collective, algorithm in pairs
+        if collective in named
+    ]
+
+
+def write(folder: Path, lines: Sequence[str], survey: Survey) -> list[Path]:
+    """Write the plugin's source, its rows and how to install both. Return the files. Raise OSError."""
+    folder.mkdir(parents=True, exist_ok=True)
+    nodes = "1 node" if survey.nodes == 1 else f"{survey.nodes} nodes"
+    steps = STEPS.format(
+        version=survey.version, nodes=nodes, gpus=survey.gpus, library=LIBRARY, source=SOURCE, rows=ROWS, folder=FOLDER
+    )
+    source = paths.bundled(f"data/tuner/{SOURCE}").read_text("utf-8")
+    texts = {SOURCE: source, ROWS: HEADER + "".join(f"{each}\n" for each in lines), INSTALL: steps}
+    for name, content in texts.items():
+        atomic_file.write(folder / name, content)
+    return [folder / name for name in texts]

@@ -1,0 +1,98 @@
+"""A host whose NCCL is as fast as a test says: it plays the events of measurements, and the facts."""
+
+import random
+
+from nodetune.api.model import Each, HostFacts, Unread, Value
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
+from nodetune.remote.live_pool import Ended
+from nodetune.tune.benches.nccl import NcclBench
+from nodetune.tune.benches.nccl_cases import Wanted
+from tests.support import verify_records
+
+REACH = ConnectionOptions(None, None, 8, "local", SessionOptions(40))
+
+
+class Host:
+    """A host whose NCCL is as fast as the test says. Plays the events of a measurement, and the facts."""
+
+    def __init__(self):
+        self.env, self.plans, self.extra, self.others, self.ended = [], [], [], {}, ""
+        self.lines, self.unread, self.users = [], "", []
+        self.set, self.files, self.about = {}, [], {}
+        self.spoils = lambda env: []
+        self.rate = lambda name, size, env: 100.0 * (1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
+
+    def how(self, targets, plan_for, reach):
+        for target in targets:
+            plan = plan_for(target)
+            self.plans.append(plan)
+            self.env.append(plan["env"])
+            (item,) = plan["measurements"]
+            first = target.name == min(each.name for each in targets)
+            for record in self._records(item, plan["env"]) if first else ():
+                yield target, {"record": record}
+            yield target, {"done": {"measurement": item["name"], "others": self.others}}
+            problem = type("Problem", (), {"state": "lost", "message": self.ended})() if self.ended else None
+            yield target, Ended(problem, 1.0)
+
+    def _records(self, item, env):
+        settings = {**self.set, **{name: value for name, value in env.items() if name not in self.extra}}
+        about = {
+            **verify_records.NCCL,
+            "gpus": 2,
+            "link": "NVL",
+            "algorithm": "RING",
+            "settings": settings,
+            **self.about,
+        }
+        found = [each for each in [*self.extra, *self.spoils(env)] if isinstance(each, dict)]
+        options = item["options"]
+        for size in options["sizes"]:
+            for name in options["collectives"]:
+                value = self.rate(name, size, env)
+                if value is None:
+                    continue
+                if item["name"] == "nccl":
+                    found.append(record(name, value, size, about))
+                else:
+                    found += both(name, size, value, about)
+        for size in options.get("latency_sizes", ()):
+            found += [
+                record(f"{name}_latency", 10.0, size, about, "µs", "lower") for name in options["latency_collectives"]
+            ]
+        return found
+
+    def facts(self, targets, names, reach):
+        given = {
+            "xid.events": Unread(self.unread) if self.unread else Value(tuple(self.lines)),
+            "xid.nvswitch": Value(()),
+            "xid.fallen_off_bus": Value(()),
+            "nccl.settings": Value(tuple(self.files)),
+            "gpu.compute_running_processes": Each({"GPU0": Value(self.users)}),
+        }
+        base = verify_records.facts(host="gpu1").facts
+        return {target.name: HostFacts(target.name, {**base, **given}) for target in targets}
+
+    def bench(self, hosts=("gpu1",), **wanted):
+        targets = [Target(name) for name in hosts]
+        return NcclBench(targets, Wanted(**wanted), REACH, self.how, self.facts)
+
+
+def record(metric, value, size, about, unit="GB/s", better="higher", measurement="nccl"):
+    return verify_records.record(
+        measurement, metric, "2 GPUs", value, unit, better, **{**about, "size": size, "in_place": False}
+    )
+
+
+def both(name, size, value, about):
+    moved = {**about, "alone": 400.0}
+    return [
+        record(f"{name}_with_gemm", value, size, moved, measurement="nccl_overlap"),
+        record(f"gemm_with_{name}", 600.0, size, {**about, "alone": 700.0}, "TFLOP/s", measurement="nccl_overlap"),
+    ]
+
+
+def noisy(seed, gain):
+    """Return rates that wander by 0.3 % from run to run; `gain` is the setting's own."""
+    generator = random.Random(seed)
+    return lambda name, size, env: 100.0 * generator.gauss(1.0, 0.003) * gain(name, size, env)

@@ -1,0 +1,155 @@
+"""The options of `nodetune tune nccl`: what they mean, and that a mistake costs one line."""
+
+import json
+from functools import partial
+
+import click
+import pytest
+import yaml
+from click.testing import CliRunner
+
+from nodetune.cli.commands._tune import _nccl as _tune_nccl
+from nodetune.tune.benches.nccl import NcclBench
+from nodetune.tune.benches.nccl_space import Survey
+from tests.support.nccl_host import Host, noisy
+
+
+@pytest.fixture
+def typed():
+    """Return what the command line means: a request, or its one line of error."""
+
+    def parse(*words):
+        found = []
+
+        @click.command()
+        @_tune_nccl.options
+        def command(**given):
+            found.append(_tune_nccl._wanted(given))
+            _tune_nccl._targets(_tune_nccl.cli_options.reach(dict(given)), together=given["multi_node"])
+
+        result = CliRunner().invoke(command, words)
+        if isinstance(result.exception, Exception):
+            return str(result.exception)
+        return found[0] if result.exit_code == 0 else result.output.strip().splitlines()[-1]
+
+    return parse
+
+
+def test_without_options_large_messages_of_two_collectives_are_tuned(typed):
+    wanted = typed()
+    assert (wanted.objective, wanted.names) == ("bandwidth", ("all_reduce", "all_gather"))
+    assert wanted.aims == (256 << 20, 1 << 30)
+    assert wanted.guards == (64 << 10, 1 << 20, 16 << 20)
+
+
+def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
+    wanted = typed("--sizes", "1GiB, 64KiB,65536,16GiB", "--env", "NCCL_NVLS_ENABLE=0", "--env", "A=b=c")
+    assert wanted.aims == (65536, 1 << 30, 16 << 30)
+    assert 65536 not in wanted.guards
+    assert wanted.env == {"NCCL_NVLS_ENABLE": "0", "A": "b=c"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--sizes", ""], "name one to 8 sizes"),
+        (["--sizes", "1,2,3"], "write 4 bytes to 16GiB"),
+        (["--sizes", "256"], None),
+        (["--sizes", "-8"], "write 4 bytes"),
+        (["--sizes", "17GiB"], "write 4 bytes to 16GiB"),
+        (["--sizes", "256XB"], "write 4 bytes to 16GiB"),
+        (["--sizes", "1.5B"], "write 4 bytes"),
+        (["--sizes", "big"], "write 4 bytes"),
+        (["--sizes", "٣٢"], "write 4 bytes"),
+        (["--sizes", ",".join(str(4 << n) for n in range(9))], "name one to 8 sizes"),
+        (["--env", "NCCL"], "write NAME=VALUE"),
+        (["--parameter", "NCCL_MIN_CTA"], "did you mean NCCL_MIN_CTAS?"),
+        (["--parameter", "NCCL_PROTO"], "NCCL_PROTO"),
+        (["--plugin", "x", "--objective", "overlap"], "leave --objective out"),
+        (["--plugin", "x", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
+        (["--multi-node"], "needs two hosts"),
+        (["-i", "a,b"], "--multi-node tunes NCCL across them"),
+        (["--collective", "gossip"], "gossip"),
+    ],
+)
+def test_a_mistake_is_one_line(typed, words, said):
+    found = typed(*words)
+    assert said in found if said else found.aims == (256,)
+
+
+def test_a_profile_gives_sizes_and_collectives(typed, tmp_path):
+    call = {"coll": "ReduceScatter", "coll_msg_size_bytes": 1 << 27, "coll_exec_time_us": 900}
+    path = tmp_path / "inspector.log"
+    path.write_text(json.dumps({"coll_perf": call}) + "\n")
+    assert (typed("--profile", str(path)).names, typed("--profile", str(path)).aims) == (
+        ("reduce_scatter",),
+        (1 << 27,),
+    )
+    assert typed("--profile", str(path), "--collective", "all_reduce").names == ("all_reduce",)
+    assert "keep one" in typed("--profile", str(path), "--sizes", "1GiB")
+    path.write_text("")
+    assert "no all-reduce" in typed("--profile", str(path))
+
+
+def test_a_setting_without_an_algorithm_writes_no_plugin(tmp_path):
+    class Bench:
+        wanted, survey = _tune_nccl.Wanted(plugin=True, collectives=("all_gather",)), Survey("2.28.9", gpus=8)
+
+    assert _tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_MIN_CTAS", 32),)) == []
+    assert not (tmp_path / "p").exists()
+    assert len(_tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_ALGO", "allgather:ring"),))) == 3
+
+
+@pytest.fixture
+def host(tmp_path, monkeypatch):
+    """A host that `nodetune tune nccl` measures without a connection."""
+    found = Host()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(_tune_nccl.remote, "measure", found.how)
+    monkeypatch.setattr(_tune_nccl, "NcclBench", partial(NcclBench, facts=found.facts))
+    return found
+
+
+def tune(*words):
+    found = []
+
+    @click.command()
+    @_tune_nccl.options
+    @_tune_nccl._study.options
+    def command(**given):
+        found.append(_tune_nccl.tuned(given))
+
+    result = CliRunner().invoke(command, words)
+    assert found, result.output
+    return found[0], result.output
+
+
+def test_a_better_setting_becomes_a_site_file(host, tmp_path):
+    host.rate = noisy(1, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" and size > 1 << 26 else 1.0)
+    host.set = {"NCCL_NVLS_ENABLE": "0"}
+    code, said = tune("--budget", "1d", "--sizes", "256MiB,1GiB")
+    assert code == 0, said
+    site = yaml.safe_load((tmp_path / "tuning-nccl.site.yml").read_text())
+    assert {"NCCL_MIN_CTAS": "32"}.items() <= {each["nccl_conf"]: each["set"] for each in site["add"]}.items()
+    saved = json.loads((tmp_path / "tuning-nccl.json").read_text())
+    assert saved["provenance"]["set"] == {"NCCL_NVLS_ENABLE": "0"}
+    assert not [each for each in saved["parameters"] if each["name"] == "NCCL_NVLS_ENABLE"]
+
+
+def test_a_better_algorithm_becomes_rows_of_the_plugin(host, tmp_path):
+    host.rate = noisy(2, lambda name, size, env: 1.05 if env.get("NCCL_ALGO") == "allreduce:tree" else 1.0)
+    code, said = tune("--budget", "1d", "--plugin", "made", "--sizes", "256MiB,1GiB")
+    assert code == 0, said
+    rows = (tmp_path / "made" / "nccl_tuner.csv").read_text().splitlines()
+    assert rows[1:] == ["allreduce,268435456,1073741824,tree,-1,1,2"]
+    assert not (tmp_path / "tuning-nccl-plugin.site.yml").exists()
+    sizes = {tuple(plan["measurements"][0]["options"]["sizes"]) for plan in host.plans}
+    assert sizes == {(256 << 20, 1 << 30)}, "a row holds for its own sizes only"
+
+
+def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
+    host.rate = noisy(3, lambda name, size, env: 1.0)
+    code, said = tune("--budget", "1d", "--plugin", "made")
+    assert code == 0
+    assert "nothing" in said
+    assert list((tmp_path / "made").iterdir()) == []

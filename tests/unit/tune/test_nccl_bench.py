@@ -1,0 +1,223 @@
+"""Trials of NCCL settings: what counts, what is banned, what failed, and what NCCL really used."""
+
+import pytest
+
+from nodetune.tune import study
+from nodetune.tune.model import BenchError
+from tests.support.nccl_host import Host, noisy
+
+SIZES = (64 << 10, 1 << 20, 16 << 20, 256 << 20, 1 << 30)
+CTAS = (("NCCL_MIN_CTAS", 32),)
+
+
+@pytest.fixture
+def host():
+    return Host()
+
+
+def test_cases_aim_at_large_sizes_and_guard_the_small_ones(host):
+    cases = host.bench().cases
+    assert [case.id for case in cases if case.objective] == [
+        f"{name} {size}" for size in ("256 MiB", "1 GiB") for name in ("all_reduce", "all_gather")
+    ]
+    assert {case.id for case in cases if not case.objective} == {
+        f"{name} {size}" for size in ("64 KiB", "1 MiB", "16 MiB") for name in ("all_reduce", "all_gather")
+    }
+    assert {(case.unit, case.better) for case in cases} == {("GB/s", "higher")}
+
+
+def test_a_trial_measures_every_case_with_the_setting_in_the_environment(host):
+    bench = host.bench(env={"NCCL_NVLS_ENABLE": "0"})
+    trial = bench.measure(CTAS, bench.cases)
+    assert host.env == [{"NCCL_NVLS_ENABLE": "0"}, {"NCCL_NVLS_ENABLE": "0", "NCCL_MIN_CTAS": "32"}]
+    assert trial.counts
+    assert set(trial.values) == {case.id for case in bench.cases}
+    assert trial.values["all_reduce 1 GiB"] == pytest.approx(105.0)
+    options = host.plans[-1]["measurements"][0]["options"]
+    assert options["check"] is True
+    assert sorted(options["sizes"]) == list(SIZES)
+    assert trial.about["xids"] == "none"
+
+
+def test_only_the_cases_that_are_asked_for_are_valued(host):
+    bench = host.bench()
+    trial = bench.measure((), bench.cases[:1])
+    assert list(trial.values) == [bench.cases[0].id]
+
+
+def test_wrong_data_ban_a_setting_although_it_is_fast(host):
+    bench = host.bench()
+    host.extra = [
+        {"measurement": "nccl", "metric": "all_reduce", "failed": "computed wrongly: 3 words of 1 GiB on rank 1"}
+    ]
+    trial = bench.measure(CTAS, bench.cases)
+    assert "computed wrongly: 3 words" in trial.banned
+    assert not trial.counts
+    assert not trial.values
+
+
+def test_an_xid_during_the_trial_bans_and_an_old_one_does_not(host):
+    old = {"bdf": "0000:18:00.0", "xid": 13, "time": 1.0, "text": "old"}
+    host.lines = [old]
+    bench = host.bench()
+    assert bench.measure(CTAS, bench.cases).counts
+    host.lines = [old, {"bdf": "0000:18:00.0", "xid": 31, "time": 9.0, "text": "MMU Fault"}]
+    assert bench.measure(CTAS, bench.cases).banned == "gpu1: Xid 31 on 0000:18:00.0: MMU Fault"
+    assert bench.measure((), bench.cases).counts, "the next trial is not blamed for it"
+
+
+def test_a_kernel_log_that_cannot_be_read_is_said_and_not_taken_for_silence(host):
+    host.unread = "permission denied"
+    bench = host.bench()
+    assert bench.xids_unknown
+    assert "permission denied" in bench.measure(CTAS, bench.cases).about["xids"]
+
+
+def test_a_failed_trial_says_why_and_is_not_banned(host):
+    bench = host.bench()
+    host.extra = [{"measurement": "nccl", "failed": "ncclCommInitRank: invalid usage"}]
+    trial = bench.measure(CTAS, bench.cases)
+    assert (trial.failed, trial.banned) == ("ncclCommInitRank: invalid usage", "")
+    host.extra = []
+    host.rate = lambda name, size, env: None if size == 1 << 30 else 100.0
+    assert bench.measure(CTAS, bench.cases).failed == "not measured: all_reduce 1 GiB, all_gather 1 GiB"
+
+
+def test_a_lost_host_is_a_failed_trial(host):
+    bench = host.bench()
+    host.ended = "connection lost"
+    assert bench.measure(CTAS, bench.cases).failed == "gpu1: connection lost"
+
+
+def test_the_load_of_others_disturbs_a_trial(host):
+    bench = host.bench()
+    host.others = {"cpu": 0.5, "cpu_seconds": 20.0, "processes": [{"name": "fio", "pid": 7}]}
+    trial = bench.measure(CTAS, bench.cases)
+    assert "others used 50% of the CPUs (fio 7)" in trial.disturbed
+    assert not trial.counts
+
+
+def test_what_nccl_used_and_what_it_did_not_read_are_told(host):
+    bench = host.bench()
+    same = bench.measure(CTAS, bench.cases).about
+    assert (same["changed"], same["unread"]) == ([], [])
+    host.about = {"algorithm": "TREE"}
+    host.extra = ["NCCL_MIN_CTAS"]
+    other = bench.measure(CTAS, bench.cases).about
+    assert len(other["changed"]) == len(bench.cases)
+    assert other["unread"] == ["NCCL_MIN_CTAS"]
+
+
+def test_a_default_with_wrong_data_or_nothing_measured_is_not_tuned(host):
+    host.extra = [{"measurement": "nccl", "failed": "computed wrongly: 1 words"}]
+    with pytest.raises(BenchError, match="default itself gives wrong data"):
+        host.bench()
+    host.extra = [{"measurement": "nccl", "skip": "one GPU: there is nothing that NCCL could move between GPUs"}]
+    host.rate = lambda *_: None
+    with pytest.raises(BenchError, match="one GPU"):
+        host.bench()
+
+
+def test_several_hosts_measure_as_one_group(host):
+    bench = host.bench(hosts=("gpu1", "gpu2"))
+    assert [plan["group"]["hosts"] for plan in host.plans] == [["gpu1", "gpu2"]] * 2
+    assert bench.provenance()["hosts"] == ["gpu1", "gpu2"]
+
+
+def test_small_messages_aim_at_less_time(host):
+    bench = host.bench(objective="latency")
+    aims = [case for case in bench.cases if case.objective and case.unit == "µs"]
+    assert [case.id for case in aims][:2] == ["all_reduce 8 bytes latency", "alltoall 8 bytes latency"]
+    assert {case.better for case in aims} == {"lower"}
+    assert all(not case.objective for case in bench.cases if case.unit == "GB/s")
+
+
+def test_both_at_once_are_one_time_for_the_same_work(host):
+    host.rate = lambda name, size, env: 100.0 if env else 200.0
+    bench = host.bench(objective="overlap")
+    default = bench.measure((), bench.cases)
+    slower = bench.measure(CTAS, bench.cases)
+    (name,) = {case.id for case in bench.cases if "256 MiB" in case.id}
+    # 0.268 GB alone at 400 GB/s, and 2 TFLOP (700 / 400, rounded) a GB; together 200 GB/s and 600 TFLOP/s, then 400 GB/s
+    gigabytes = (256 << 20) / 1e9
+    first = 2 * gigabytes / 600
+    assert default.values[name] == pytest.approx(1e3 * (first + (gigabytes - first * 200) / 400), rel=1e-3)
+    assert slower.values[name] > default.values[name]
+    assert default.about["both"]["256 MiB"] == {"busbw": pytest.approx(200.0), "tflops": pytest.approx(600.0)}
+
+
+def test_a_proposal_is_lines_of_nccl_conf_in_a_site_file(host):
+    bench = host.bench()
+    added = bench.proposal((("NCCL_BUFFSIZE", 8388608), *CTAS))["add"]
+    assert [(each["nccl_conf"], each["set"], each["accept"]) for each in added] == [
+        ("NCCL_BUFFSIZE", "8388608", "8388608"),
+        ("NCCL_MIN_CTAS", "32", "32"),
+    ]
+    assert bench.proposal(()) == {}
+
+
+def test_a_proposal_is_a_valid_site_file(host, tmp_path):
+    import yaml
+
+    from nodetune.config import site
+
+    path = tmp_path / "tuned.yml"
+    path.write_text(yaml.safe_dump(dict(host.bench().proposal(CTAS))))
+    site.read([path])
+
+
+def test_what_the_site_has_set_is_in_the_provenance_and_not_in_the_space(host):
+    host.files = [
+        {"name": "NCCL_MIN_CTAS", "value": "16", "file": "/etc/nccl.conf", "line": 1, "raw": "", "scope": "nccl.conf"}
+    ]
+    host.set = {"NCCL_BUFFSIZE": "8388608"}
+    bench = host.bench()
+    assert bench.provenance()["set"] == {"NCCL_BUFFSIZE": "8388608", "NCCL_MIN_CTAS": "16"}
+    assert not {each.name for each in bench.parameters} & {"NCCL_BUFFSIZE", "NCCL_MIN_CTAS"}
+    assert bench.left_out["NCCL_MIN_CTAS"] == "the site has set NCCL_MIN_CTAS=16"
+    chosen = host.bench(only=("NCCL_MIN_CTAS",)).parameters
+    assert [each.name for each in chosen] == ["NCCL_MIN_CTAS"]
+    assert 16 not in chosen[0].choices
+
+
+def test_a_busy_host_is_not_tuned(host):
+    host.users = [{"pid": 40001, "used_memory": 1, "name": "python", "uid": 0}]
+    with pytest.raises(BenchError, match=r"in use by python \(40001\).*--allow-busy"):
+        host.bench()
+    assert host.bench(allow_busy=True).cases
+
+
+def test_provenance_changes_with_the_release(host):
+    before = host.bench().provenance()
+    host.about = {"nccl": "2.30.7"}
+    after = host.bench().provenance()
+    assert {key for key in before if before[key] != after[key]} == {"nccl"}
+
+
+def test_a_study_finds_the_setting_that_is_better_at_large_sizes(host):
+    host.rate = noisy(1, lambda name, size, env: 1.05 if env.get("NCCL_MIN_CTAS") == "32" and size > 1 << 26 else 1.0)
+    bench = host.bench()
+    outcome = study.tune(bench, 1e6)
+    assert outcome.accepted
+    assert ("NCCL_MIN_CTAS", 32) in outcome.setting
+    assert bench.proposal(outcome.setting)["add"]
+
+
+def test_a_setting_that_costs_small_messages_is_refused_although_large_ones_gain(host):
+    def gain(name, size, env):
+        better = env.get("NCCL_MIN_CTAS") == "32"
+        return (1.05 if size > 1 << 26 else 0.9) if better else 1.0
+
+    host.rate = noisy(2, gain)
+    assert study.tune(host.bench(), 1e6).state == study.NOTHING
+
+
+def test_a_setting_that_spoils_data_never_wins(host):
+    wrong = {"measurement": "nccl", "metric": "all_reduce", "failed": "computed wrongly: 3 words"}
+
+    host.rate = noisy(3, lambda name, size, env: 7.0 if env.get("NCCL_BUFFSIZE") == "8388608" else 1.0)
+    host.spoils = lambda env: [wrong] if env.get("NCCL_BUFFSIZE") == "8388608" else []
+    outcome = study.tune(host.bench(), 1e6)
+    assert not outcome.accepted
+    assert all("NCCL_BUFFSIZE" in dict(setting) for setting in outcome.dropped)
+    assert outcome.dropped
