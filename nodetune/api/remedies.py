@@ -129,6 +129,12 @@ def nccl_conf(name: str) -> Remedy:
     return Remedy("nccl_conf", name, disruption="new sessions", file="/etc/nccl.conf")
 
 
+def nccl_conf_lines() -> Remedy:
+    """Remove the failing lines from /etc/nccl.conf. Subjects are `FILE:LINE NAME`; those in other files are only named."""
+    disruption = "new sessions"
+    return Remedy("nccl_conf", "lines", disruption=disruption, file="/etc/nccl.conf", per_subject=True)
+
+
 def docker_daemon(key: str) -> Remedy:
     """Set a key in /etc/docker/daemon.json."""
     return Remedy("docker_daemon", key, disruption="service restart", file="/etc/docker/daemon.json")
