@@ -12,7 +12,7 @@ from nodetune.api.conditions import (
     SLURM,
     VIRTUAL,
 )
-from nodetune.api.facts_view import FactAbsentError, FactsView
+from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
 from nodetune.api.remedies import (
@@ -27,6 +27,7 @@ from nodetune.api.remedies import (
     modprobe,
     module,
     mount_option,
+    mps,
     net_link,
     service,
     swap_off,
@@ -56,6 +57,7 @@ __all__ = [
     "Equals",
     "Fact",
     "FactAbsentError",
+    "FactUnreadError",
     "FactsView",
     "Matches",
     "Not",
@@ -76,6 +78,7 @@ __all__ = [
     "modprobe",
     "module",
     "mount_option",
+    "mps",
     "net_link",
     "service",
     "swap_off",
