@@ -146,6 +146,11 @@ def gpu(setting: str, disruption: str = "none") -> Remedy:
     return Remedy("gpu", setting, disruption=disruption, file=file, per_subject=True)
 
 
+def mps() -> Remedy:
+    """Run the control daemon of CUDA MPS in a unit of nodetune's, with the GPUs in exclusive process mode."""
+    return Remedy("mps", "mps", disruption="idle GPU", file="/etc/systemd/system/nodetune-mps.service")
+
+
 def manual(steps: str) -> Remedy:
     """Describe the exact manual steps for a fault that a tool must not fix by itself."""
     return Remedy("manual", steps=steps)
