@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+from types import SimpleNamespace
 
 import click
 import jsonschema
@@ -13,8 +14,10 @@ from nodetune.audit import explain
 from nodetune.checks import load
 from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
+from nodetune.cli.commands._guard import _work
 from nodetune.foundation import paths
 from nodetune.guard.deploy.resume import Fate
+from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.report import apply_rows, rows, verify_rows
 from nodetune.report.text import apply, audit, guard
@@ -78,6 +81,13 @@ def test_the_way_back_names_the_folder_of_records_that_was_given(monkeypatch):
     assert way_back().rstrip().endswith(undo)
     monkeypatch.setenv("NODETUNE_RUNS", "elsewhere")
     assert way_back().rstrip().endswith(undo), "the next command has the variable too"
+
+
+@pytest.mark.parametrize(("labels", "said"), [(["a"], "1 change on gpu1"), (["a", "b"], "2 changes on gpu1")])
+def test_one_change_of_the_guard_is_no_plural(labels, said):
+    done = [{"label": each, "changed": True} for each in labels]
+    plays = SimpleNamespace(outcomes={"gpu1": Outcome("gpu1", results=(Event("ok", "gpu1", result={"done": done}),))})
+    assert told(_work.tell, plays, "").splitlines()[0] == said
 
 
 # formats
