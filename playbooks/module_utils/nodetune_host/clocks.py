@@ -92,11 +92,12 @@ class Locked:
         return "memory" if self.clock == MEMORY else "SM"
 
     def put(self, gpu, state):
-        if state == "none":
-            gpu(self.reset)
-        elif state != UNKNOWN:  # going back there is to forget
-            gpu(self.set, *state)
         locks = _locks()
+        ours = isinstance(locks.get(gpu.uuid, {}).get(self.name), list)
+        if state == "none" or (state == UNKNOWN and ours):  # nothing showed before our lock
+            gpu(self.reset)
+        elif state != UNKNOWN:  # going back there from a release is to forget
+            gpu(self.set, *state)
         locks.setdefault(gpu.uuid, {})[self.name] = state
         _remember(locks)
         deadline = time.monotonic() + SETTLE_SECONDS
