@@ -181,7 +181,9 @@ def test_1500_mhz_stay_1500_mhz_over_a_reboot_and_a_rollback_releases_them(node)
     assert node.do(("locked_clocks", [1500, 1500]), ("power_limit", 600_000))["problems"] == []
     node.work()
     clock = "import pynvml; pynvml.nvmlInit(); gpu0 = pynvml.nvmlDeviceGetHandleByIndex(0); "
-    clock += "print(json.dumps([pynvml.nvmlDeviceGetClockInfo(gpu0, 1), pynvml.nvmlDeviceGetPowerManagementLimit(gpu0)]))"
+    clock += (
+        "print(json.dumps([pynvml.nvmlDeviceGetClockInfo(gpu0, 1), pynvml.nvmlDeviceGetPowerManagementLimit(gpu0)]))"
+    )
     assert node.result(clock) == [1500, 600_000]
     shutil.rmtree(node.running)
     node.running.mkdir()
