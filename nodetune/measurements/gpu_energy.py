@@ -6,7 +6,7 @@ second: stretches are of two seconds or more. `set` holds a power limit (milliwa
 MHz) meanwhile, only with `allow_gpu_settings` and on GPUs that nobody else uses; what held before is restored whatever
 happens (gpu_settings.py). The product is gemm's: random numbers, checked afterwards.
 
-Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 beside a product in PyTorch.
+Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 while PyTorch multiplies.
 Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_settings.
 """
 

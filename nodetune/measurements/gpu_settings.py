@@ -1,7 +1,7 @@
 """Power limits and locked clocks of GPUs for the time of a measurement, given back whatever happens to it.
 
-Before anything is set, RECORD says what holds now. It is given back when the measurement ends; if it is killed, by a process
-of ours that waits for its end, and by the supervisor (main.py), which outlives it. The record lies in /run: after a power cut
+Before anything is set, RECORD says what holds now. It is given back when the measurement ends; if it is killed, by a helper
+process that waits for its end, and by the supervisor (main.py), which outlives it. The record lies in /run: after a power cut
 it is gone, as the settings are. NVML does not tell which clocks are locked: what nodetune locked (LOCKS) is locked again,
 and anything else is released.
 """

@@ -117,11 +117,11 @@ def locked_memory():
 
 def nearest(known, clock):
     """Return in words which clocks a GPU has around one that it lacks. `known` is sorted."""
-    beside = [
+    around = [
         max((each for each in known if each < clock), default=None),
         min((each for each in known if each > clock), default=None),
     ]
-    return f"take {' or '.join(str(each) for each in beside if each is not None)}, of {known[0]} to {known[-1]}"
+    return f"take {' or '.join(str(each) for each in around if each is not None)}, of {known[0]} to {known[-1]}"
 
 
 def pair(value):
