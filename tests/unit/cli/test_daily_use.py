@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import click
 import jsonschema
 import pytest
+from rich.console import Console
 
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
@@ -21,6 +22,7 @@ from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.report import apply_rows, rows, verify_rows
 from nodetune.report.text import apply, audit, guard
+from nodetune.report.text.lines import Lines
 from nodetune.verify.model import FAILED, SHORT, Expectation, Figure, Unmeasured, Verdict
 from nodetune.verify.run import HostVerification
 from tests.support.commandline import nodetune
@@ -148,6 +150,15 @@ def test_the_settings_as_data_keep_their_schema(tmp_path):
 
 
 # words
+
+
+def test_a_path_longer_than_a_line_stays_whole():
+    path = "/etc/systemd/system/nvidia-persistenced.service.d/zz-nodetune-persistence.conf"
+    stream = io.StringIO()
+    Lines(Console(file=stream, width=60)).line(f"persisted in {path}, and {'x' * 100}", indent="  ")
+    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    assert lines[:2] == ["persisted in", f"{path},"]
+    assert all(len(line) <= 60 for line in lines[2:])
 
 
 def test_what_turning_swap_off_writes_is_said_in_words():
