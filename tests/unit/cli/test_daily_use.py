@@ -17,6 +17,7 @@ from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _work
 from nodetune.foundation import paths
+from nodetune.guard.deploy.playbooks import NodeAnswer
 from nodetune.guard.deploy.resume import Fate
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
@@ -90,6 +91,14 @@ def test_one_change_of_the_guard_is_no_plural(labels, said):
     done = [{"label": each, "changed": True} for each in labels]
     plays = SimpleNamespace(outcomes={"gpu1": Outcome("gpu1", results=(Event("ok", "gpu1", result={"done": done}),))})
     assert told(_work.tell, plays, "").splitlines()[0] == said
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_lines_that_slurm_conf_has_are_not_asked_for_again(written):
+    node = SimpleNamespace(name="gpu1", slurm={"prolog": ""})
+    text = " ".join(told(guard.print_running, [node], {"gpu1": NodeAnswer(slurm={"prolog": "/old"})}, written).split())
+    assert ("now run scontrol reconfigure" in text) == written
+    assert ("needs these lines" in text) != written
 
 
 # formats
