@@ -1,7 +1,8 @@
-"""Checks that a site adds in its own file, declaratively: a sysctl, a file's content, a service's state, a kernel argument."""
+"""Checks that a site adds in its own file, declaratively: a sysctl, a file under /sys, a file's content, a service, a kernel argument."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from nodetune.api import predicates, remedies
@@ -9,7 +10,7 @@ from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "file", "service", "kernel_arg")
+KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg")
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
     "disabled": Where(
@@ -57,6 +58,8 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         if not isinstance(given, str) or given not in SERVICE_STATES:
             file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
+    if kind == "sysfs" and isinstance(given, bool):
+        file.fail("accept wants what the file holds: on and off in quotes", *path)
     try:
         return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
     except ValueError as problem:
@@ -66,6 +69,8 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
 def _fact_and_remedy(kind: str, subject: str) -> tuple[str, Remedy]:
     if kind == "sysctl":
         return f"sysctl.{subject}", remedies.sysctl(subject)
+    if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node
+        return f"sysfs.{subject}", replace(remedies.sysfs(subject), disruption="idle node")
     if kind == "file":
         return f"file.{subject}", remedies.manual(f"Give {subject} the content that this site wants.")
     if kind == "service":
