@@ -124,9 +124,9 @@ def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     )
 
 
-def nccl_conf(name: str = "lines") -> Remedy:
-    """Return the remedy of one variable in /etc/nccl.conf; without a name, of the lines that are the check's subjects: they go."""
-    return Remedy("nccl_conf", name, disruption="new sessions", file="/etc/nccl.conf", per_subject=name == "lines")
+def nccl_conf(name: str = "") -> Remedy:
+    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`."""
+    return Remedy("nccl_conf", name or "lines", disruption="new sessions", file="/etc/nccl.conf", per_subject=not name)
 
 
 def docker_daemon(key: str) -> Remedy:

@@ -1,10 +1,11 @@
 """Checks that a site adds in its own file, declaratively.
 
-A sysctl, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
+A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from nodetune.api.predicates import Predicate, Where
 from nodetune.checks.nccl._settings import effective
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "file", "service", "kernel_arg", "nccl_conf")
+KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf")
 NOT_SET = "not set"
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
@@ -64,6 +65,8 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         if not isinstance(given, str) or given not in SERVICE_STATES:
             file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
+    if kind == "sysfs" and isinstance(given, bool):
+        file.fail("accept wants what the file holds: on and off in quotes", *path)
     texts = kind in ("kernel_arg", "nccl_conf") and not isinstance(given, dict)
     try:
         return predicates.from_data(str(given) if texts else given)
@@ -81,6 +84,8 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
     if kind == "sysctl":
         return {"fact": f"sysctl.{subject}"}, remedies.sysctl(subject)
+    if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node
+        return {"fact": f"sysfs.{subject}"}, replace(remedies.sysfs(subject), disruption="idle node")
     if kind == "file":
         return {"fact": f"file.{subject}"}, remedies.manual(f"Give {subject} the content that this site wants.")
     if kind == "service":
