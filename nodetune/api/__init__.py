@@ -12,7 +12,7 @@ from nodetune.api.conditions import (
     SLURM,
     VIRTUAL,
 )
-from nodetune.api.facts_view import FactAbsentError, FactsView
+from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
 from nodetune.api.remedies import (
@@ -28,6 +28,8 @@ from nodetune.api.remedies import (
     modprobe,
     module,
     mount_option,
+    mps,
+    nccl_conf_lines,
     net_link,
     nfs_option,
     service,
@@ -58,6 +60,7 @@ __all__ = [
     "Equals",
     "Fact",
     "FactAbsentError",
+    "FactUnreadError",
     "FactsView",
     "Matches",
     "Not",
@@ -79,6 +82,8 @@ __all__ = [
     "modprobe",
     "module",
     "mount_option",
+    "mps",
+    "nccl_conf_lines",
     "net_link",
     "nfs_option",
     "service",

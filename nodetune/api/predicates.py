@@ -156,7 +156,41 @@ class Where:
         return ", ".join(f"{key} {as_predicate(each).describe(show)}" for key, each in self.wanted.items())
 
 
-Predicate = Equals | AtLeast | AtMost | Within | OneOf | Matches | Contains | Subset | Empty | Not | Where
+NEXT_BOOT = "next boot"
+"""The entry of what is observed, beside the model, that tells what the next boot brings."""
+
+
+@dataclass(frozen=True)
+class ByModel:
+    """What is wanted of each model: GPU model → value. None leaves a model alone; a model that is not there fails.
+
+    Tested is {model: value}, with the entry `next boot` where that brings another value. A number stands for the range of
+    that number alone.
+    """
+
+    wanted: Any
+
+    def test(self, value: Any) -> bool:
+        if not isinstance(value, dict) or not isinstance(self.wanted, dict):
+            return False
+        models = [name for name in value if name != NEXT_BOOT]
+        if not models or any(name not in self.wanted for name in models):
+            return False
+        if all(self.wanted[name] is None for name in models):
+            return True
+        later = NEXT_BOOT not in value or Equals(_range(self.wanted[models[0]])).test(_range(value[NEXT_BOOT]))
+        return later and all(Equals(_range(self.wanted[name])).test(_range(value[name])) for name in models)
+
+    def describe(self, show: Show = str) -> str:
+        wishes = [f"{name} {'left alone' if each is None else show(each)}" for name, each in self.wanted.items()]
+        return ", ".join(wishes)
+
+
+def _range(value: Any) -> Any:
+    return [value, value] if _number(value) else value
+
+
+Predicate = Equals | AtLeast | AtMost | Within | OneOf | Matches | Contains | Subset | Empty | Not | Where | ByModel
 
 BY_KEY: dict[str, type[Any]] = {
     re.sub(r"(?<!^)(?=[A-Z])", "_", kind.__name__).lower(): kind for kind in Predicate.__args__
@@ -213,6 +247,10 @@ def _built(key: str, operand: Any) -> Predicate:
         if not isinstance(operand, dict):
             raise ValueError("where wants a mapping of entry to predicate")
         return Where({name: from_data(each) for name, each in operand.items()})
+    if key == "by_model" and not (
+        isinstance(operand, dict) and operand and all(isinstance(name, str) for name in operand)
+    ):
+        raise ValueError("by_model wants a mapping of GPU model (as nvidia-smi -L names it) to value")
     if key == "within" and not (
         isinstance(operand, list) and len(operand) == 2 and all(map(_number, operand)) and operand[0] <= operand[1]
     ):

@@ -129,6 +129,12 @@ def nccl_conf(name: str) -> Remedy:
     return Remedy("nccl_conf", name, disruption="new sessions", file="/etc/nccl.conf")
 
 
+def nccl_conf_lines() -> Remedy:
+    """Remove the failing lines from /etc/nccl.conf. Subjects are `FILE:LINE NAME`; those in other files are only named."""
+    disruption = "new sessions"
+    return Remedy("nccl_conf", "lines", disruption=disruption, file="/etc/nccl.conf", per_subject=True)
+
+
 def docker_daemon(key: str) -> Remedy:
     """Set a key in /etc/docker/daemon.json."""
     return Remedy("docker_daemon", key, disruption="service restart", file="/etc/docker/daemon.json")
@@ -138,6 +144,11 @@ def gpu(setting: str, disruption: str = "none") -> Remedy:
     """Change a setting of GPUs through NVML; a systemd unit restores it at boot. ECC is kept by the GPU itself."""
     file = "" if setting == "ecc_mode" else "/etc/systemd/system/nodetune-gpu.service"
     return Remedy("gpu", setting, disruption=disruption, file=file, per_subject=True)
+
+
+def mps() -> Remedy:
+    """Run the control daemon of CUDA MPS in a unit of nodetune's, with the GPUs in exclusive process mode."""
+    return Remedy("mps", "mps", disruption="idle GPU", file="/etc/systemd/system/nodetune-mps.service")
 
 
 def manual(steps: str) -> Remedy:

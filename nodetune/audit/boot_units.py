@@ -1,4 +1,4 @@
-"""Whether a unit of nodetune that sets a value at each boot is why it is wrong. Pure."""
+"""Why a value is not what nodetune would set: its unit at boot failed, or the kernel lacks the parameter. Pure."""
 
 from __future__ import annotations
 
@@ -32,3 +32,9 @@ def why_not_set(check: Check, view: FactsView) -> str:
         return ""
     name = state.removeprefix("services.")
     return f"{name}.service, which sets it at boot, {fault.format(name)}"
+
+
+def lacking(check: Check) -> str:
+    """Return why no fix can set what is absent; empty if a fix may bring it."""
+    target = check.remedy.target
+    return f"{target} does not exist on this host: no fix writes it" if check.fact == f"sysctl.{target}" else ""

@@ -147,7 +147,7 @@ class Prepared:
 
     def _absent(self, view: FactsView, reason: str) -> Finding:
         if self.check.absent == "fail":
-            return self._failing(view, reason, self._wanted)
+            return self._failing(view, reason, self._wanted, reason=boot_units.lacking(self.check))
         return self._finding(self.check.absent, reason=reason)
 
     def _judge_value(self, view: FactsView, value: Any) -> Finding:

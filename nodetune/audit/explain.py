@@ -82,6 +82,8 @@ def fix(check: Check) -> str:
         return f"{remedy.kind.replace('_', ' ')} {remedy.target}: left untouched"
     where = f", persisted in {remedy.file}" if remedy.file else ""
     disruption = f"disruption: {disruption_name(remedy.disruption)}"
+    if remedy.kind == "swap_off":
+        return f"turn swap off{where} ({disruption})"
     return f"{remedy.kind.replace('_', ' ')} {remedy.target} = {_written(check)}{where} ({disruption})"
 
 
@@ -92,4 +94,4 @@ def _written(check: Check) -> str:
         return f"({value})"
     shown = text.setting(value, check.unit)
     written = text.setting(value)
-    return written if shown == written or isinstance(value, bool) else f"{written} ({shown})"
+    return written if shown == written or isinstance(value, bool) or value == 0 else f"{written} ({shown})"

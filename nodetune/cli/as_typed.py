@@ -6,6 +6,9 @@ import shlex
 from collections.abc import Iterable
 from pathlib import Path
 
+import click
+
+from nodetune.cli import settings
 from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions
 
@@ -45,6 +48,15 @@ def selected(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> str:
     """Return the options that select checks, quoted for a shell."""
     given = (("-s", select), ("--ignore", ignore))
     return shlex.join(word for option, names in given for name in names for word in (option, name))
+
+
+def runs_folder() -> str:
+    """Return --runs if the command line holds it, quoted for a shell: a setting holds for the next command, too."""
+    context = click.get_current_context(silent=True)
+    given = context.params.get("runs_folder") if context else None
+    if context is None or given is None or settings.is_implicit(context, "runs_folder"):
+        return ""
+    return shlex.join(["--runs", str(given)])
 
 
 def _judged(profiles: Iterable[str], site: Iterable[Path]) -> list[str]:

@@ -98,6 +98,7 @@ fail_on = click.option(
     help="Exit with 1 on findings of this severity or higher.",
 )
 output_format = outputs.format_option(["text", "json"])
+rows_format = outputs.format_option(["text", "json", "lines", "csv"])
 audit_format = outputs.format_option(list(MAKERS))
 output = outputs.output
 previous = renamed.option(

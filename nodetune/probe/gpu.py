@@ -5,6 +5,7 @@ GPUs before the next one, so that a hang costs only what comes after it. Nothing
 """
 
 import errno
+import json
 import os
 import re
 
@@ -15,11 +16,15 @@ from .gpu_facts import ON_OFF
 
 DRIVER = "/proc/driver/nvidia"
 PCI = "/sys/bus/pci/devices"
+LOCKS = "/run/nodetune/gpu-locks.json"
+"""The clocks that nodetune locked since the boot (playbooks/module_utils/nodetune_host/clocks.py): NVML does not tell."""
 
 
 def collect(names, step):
     for name, fact in _from_proc(step):
         yield name, fact
+    if "locks" in names:
+        yield "locks", read.file_fact(LOCKS, _locks)
     step("pynvml")
     try:
         library = nvml.load()
@@ -98,11 +103,33 @@ def _with_nvml(library, names, step):
         found = {device.name: device.fact(read_value) for device in devices}
         found.update({subject: read.unread(text) for subject, (text, _) in refused.items()})
         yield name, read.each(dict(sorted(found.items(), key=lambda pair: int(pair[0][3:]))))
+    if "supported_clocks" in names:
+        yield "supported_clocks", read.each({device.name: device.fact(_supported_clocks) for device in devices})
     for name, of_pair in (("p2p", nvlink.p2p), ("topology", nvlink.ancestor)):
         if name in names:
             yield name, nvlink.of_pairs(devices, of_pair)
     yield "access", read.each(_access(devices, refused))
     yield "hidden", _hidden(devices, step)  # opens the devices that NVML leaves out: one that is broken may hang
+
+
+def _locks(content):
+    """Return {UUID: {setting: [lowest, highest MHz]}}, without what was released."""
+    found = json.loads(content)
+    if not isinstance(found, dict) or not all(isinstance(its, dict) for its in found.values()):
+        raise ValueError("not what nodetune writes there")
+    return {
+        uuid: {name: each for name, each in its.items() if isinstance(each, list) and len(each) == 2}
+        for uuid, its in found.items()
+    }
+
+
+def _supported_clocks(device):
+    memory = device.call("nvmlDeviceGetSupportedMemoryClocks")
+    return read.value({"memory": sorted(memory), "sm": sorted(_sm_clocks(device, memory))})
+
+
+def _sm_clocks(device, memory):
+    return set().union(*(device.call("nvmlDeviceGetSupportedGraphicsClocks", clock) for clock in memory))
 
 
 def _of_system(library, step, function, parse=decoded):

@@ -71,7 +71,7 @@ def _measured(files: tuple[Path, ...]) -> Measured:
 def _junit(about: About) -> Write:
     from nodetune.report import junit
 
-    return partial(junit.write, checks=about.checks, fail_on=about.fail_on)
+    return partial(junit.write, checks=about.checks, fail_on=about.fail_on, judged=about.judged)
 
 
 def _markdown(about: About) -> Write:

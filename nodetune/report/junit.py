@@ -21,21 +21,30 @@ ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;",
 SPECIAL = re.compile("[" + "".join(ENTITIES) + "]")
 
 
-def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], fail_on: str = "medium") -> None:
-    """Write one host at a time. Findings below `fail_on` do not fail their case: they are in its output."""
+def write(
+    results: Iterable[HostResult],
+    stream: TextIO,
+    checks: Mapping[str, Check],
+    fail_on: str = "medium",
+    judged: str = "",
+) -> None:
+    """Write one host at a time. Findings below `fail_on` do not fail their case: they are in its output.
+
+    `judged` are the options of profile and site file, for the proposed command.
+    """
     counted = () if fail_on == "never" else at_least(fail_on)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
-    stream.writelines(_suite(result, checks, counted) for result in results)
+    stream.writelines(_suite(result, checks, counted, judged) for result in results)
     stream.write("</testsuites>\n")
 
 
-def _suite(result: HostResult, checks: Mapping[str, Check], counted: tuple[str, ...]) -> str:
+def _suite(result: HostResult, checks: Mapping[str, Check], counted: tuple[str, ...], judged: str) -> str:
     if result.state != "ok":
         message = f"{result.state}: {result.message}"
         cases = [_case(result.host, "reached", _told("error", result.state, message, message))]
     else:
         cases = [
-            _case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted))
+            _case(f"{result.host}.{area(found, checks)}", found.check, _outcome(found, counted, judged))
             for found in result.findings
         ]
     count = {kind: sum(f"<{kind} " in case for case in cases) for kind in ("failure", "error", "skipped")}
@@ -52,17 +61,17 @@ def _case(class_name: str, name: str, inside: str) -> str:
     return f"{start}>{inside}</testcase>\n" if inside else f"{start}/>\n"
 
 
-def _outcome(found: Finding, counted: tuple[str, ...]) -> str:
+def _outcome(found: Finding, counted: tuple[str, ...], judged: str) -> str:
     if found.status == "fail":
         if found.severity in counted:
-            return _told("failure", found.severity, f"{found.title}: {found.observed}", _details(found))
-        return f"<system-out>{escape(_details(found))}</system-out>"
+            return _told("failure", found.severity, f"{found.title}: {found.observed}", _details(found, judged))
+        return f"<system-out>{escape(_details(found, judged))}</system-out>"
     if found.status == "unknown" and found.severity in counted:
-        return _told("error", "unknown", found.reason, _details(found))
+        return _told("error", "unknown", found.reason, _details(found, judged))
     return "" if found.status == "pass" else _told("skipped", found.status, f"{found.status}: {found.reason}", "")
 
 
-def _details(found: Finding) -> str:
+def _details(found: Finding, judged: str) -> str:
     """Return everything that a reader of only this case needs."""
     rows = {
         "severity": found.severity,
@@ -70,7 +79,7 @@ def _details(found: Finding) -> str:
         "wanted": found.wanted,
         "because": found.reason,
         "manual": " ".join(found.manual.split()),
-        "next": f"nodetune explain {found.check}",
+        "next": f"nodetune explain {found.check} {judged}".rstrip(),
     }
     return "\n".join([found.title, *(f"{name}: {text}" for name, text in rows.items() if text)])
 

@@ -49,6 +49,7 @@ def test_a_row_that_no_check_fits_is_named():
 def test_a_fix_that_no_test_names_is_named(monkeypatch):
     monkeypatch.setattr(covered, "proofs", lambda _: [])
     monkeypatch.setattr(covered, "_kinds", frozenset)
+    monkeypatch.setattr(covered, "_texts", dict)
     (gap,) = covered.gaps(ROW, SWAP)
     assert gap.startswith("coverage.yml: Swap: no test names the fix of swappiness-high")
 

@@ -14,6 +14,8 @@ from nodetune.api import CONTAINERS, RDMA, Check, FactAbsentError, FactsView, On
 
 def observe(facts: FactsView) -> str:
     """Return the soft limit, as it is written."""
+    if "podman" not in facts["containers.engines"]:
+        raise FactAbsentError("podman is not installed")
     limit = facts["containers.podman"]["memlock"]
     if limit is None:
         raise FactAbsentError("containers.conf sets no limit of locked memory")
@@ -21,7 +23,7 @@ def observe(facts: FactsView) -> str:
 
 
 CHECK = Check(
-    needs=("containers.podman",),
+    needs=("containers.engines", "containers.podman"),
     observe=observe,
     accept=OneOf(["-1", "unlimited"]),
     applies=(CONTAINERS, RDMA),

@@ -4,14 +4,15 @@ Why it matters: INFO and TRACE write many lines for each rank at start-up. On a 
 slows the start. Every process overwrites a debug file without %h and %p in its name. Argument checks add latency to
 each call.
 Confirm manually: grep -rnE "NCCL_DEBUG|LOG_LEVEL|NCCL_CHECK" /etc/nccl.conf /etc/environment /etc/profile.d
-Side effects of the fix: The messages are missing at the next incident. Set them for a single job when needed.
+Side effects of the fix: The messages are missing at the next incident. Set them for a single job when needed,
+or set the proposed lower value.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug-file
 """
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
 from nodetune.checks.nccl._effects import noisy
 
 
@@ -23,8 +24,7 @@ CHECK = Check(
     needs=("nccl.settings",),
     observe=debugging_left_on,
     accept=Empty("NCCL_DEBUG=WARN at most"),
-    remedy=manual(
-        "In the named file and line, lower the value as proposed or delete the line. Set it for single jobs instead."
-    ),
+    set="removed",
+    remedy=nccl_conf_lines(),
     severity="medium",
 )

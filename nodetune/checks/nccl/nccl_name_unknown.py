@@ -4,14 +4,15 @@ Why it matters: Neither NCCL nor a plugin of it reads the name. An unknown name 
 the intended setting keeps its default. Names are misspelt, and some that appear in guides never existed
 (NCCL_COLLECTIVE_ENABLE instead of NCCL_COLLNET_ENABLE).
 Confirm manually: strings -a "$(ldconfig -p | awk '/libnccl.so.2/ {print $NF; exit}')" | grep -x NCCL_NAME
-Side effects of the fix: A corrected name takes effect for every program that loads NCCL from then on.
+Side effects of the fix: None: nothing reads the line. If the proposed name was meant, write it yourself, and measure:
+it takes effect for every program that loads NCCL from then on.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ; https://github.com/NVIDIA/nccl (names in
 src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins
 """
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
 from nodetune.checks.nccl._names import unknown
 
 
@@ -23,6 +24,7 @@ CHECK = Check(
     needs=("nccl.settings",),
     observe=unknown_names,
     accept=Empty("names that NCCL or one of its plugins reads"),
-    remedy=manual("In the named file and line, correct the name as proposed, or delete the line if nobody needs it."),
+    set="removed",
+    remedy=nccl_conf_lines(),
     severity="medium",
 )

@@ -6,14 +6,14 @@ forever. Ignoring disabled peer-to-peer access hides a broken node.
 Healthy exception: Ruling LL128 out and a finite timeout are safe.
 Confirm manually: grep -rnE "FLUSH_DISABLE|NCCL_PROTO|NCCL_IB_TIMEOUT|NCCL_IGNORE_DISABLED_P2P" /etc/nccl.conf /etc/environment /etc/profile.d
 Side effects of the fix: A node that ran only because of the setting may fail at start-up, where its fault becomes
-visible.
+visible. To exclude a protocol, write it with a leading ^ (NCCL_PROTO=^LL128) instead of forcing one.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-proto ;
 https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-timeout ; https://github.com/aws/aws-ofi-nccl
 """
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
 from nodetune.checks.nccl._effects import unsafe
 
 
@@ -25,8 +25,7 @@ CHECK = Check(
     needs=("nccl.settings",),
     observe=unsafe_settings,
     accept=Empty("no setting that risks data or hangs"),
-    remedy=manual(
-        "Delete the named line. Exclude a protocol with a leading ^ (NCCL_PROTO=^LL128) instead of forcing one."
-    ),
+    set="removed",
+    remedy=nccl_conf_lines(),
     severity="high",
 )

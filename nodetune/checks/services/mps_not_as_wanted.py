@@ -7,15 +7,18 @@ Side effects of the fix: Stopping it ends its clients.
 Sources: https://docs.nvidia.com/deploy/mps/index.html
 """
 
-from nodetune.api import GPU_ON_PCI, Check, Equals, FactsView, manual
+from nodetune.api import GPU_ON_PCI, Check, Equals, FactAbsentError, FactsView, manual
 
 
 def observe(facts: FactsView) -> str:
+    ours = facts.readable("services.nodetune-mps") or {}
+    if ours.get("active") == "active":
+        raise FactAbsentError("nodetune-mps.service runs it: see mps-setup-unwanted")
     return "on" if facts["services.processes"].get("nvidia-cuda-mps-control") else "off"
 
 
 CHECK = Check(
-    needs=("services.processes",),
+    needs=("services.processes", "services.nodetune-mps"),
     observe=observe,
     accept=Equals("off"),
     applies=(GPU_ON_PCI,),

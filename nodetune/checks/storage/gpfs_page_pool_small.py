@@ -17,6 +17,8 @@ MORE_THAN_DEFAULT = (1 << 30) + 1
 
 
 def observe(facts: FactsView) -> int:
+    if not any(point["type"] == "gpfs" for point in facts["mounts.points"].values()):
+        raise FactAbsentError("no GPFS file system is mounted")
     config = facts["gpfs.config"]
     if config.get("dynamicPagepoolEnabled"):
         raise FactAbsentError("the page pool grows by itself")
@@ -26,7 +28,7 @@ def observe(facts: FactsView) -> int:
 
 
 CHECK = Check(
-    needs=("gpfs.config",),
+    needs=("mounts.points", "gpfs.config"),
     observe=observe,
     accept=AtLeast(MORE_THAN_DEFAULT),
     applies=(When("memory.total_kb", AtLeast(LARGE_KB), "less than 256 GiB of memory"),),

@@ -12,7 +12,7 @@ from nodetune.api import AtLeast, Check, manual
 from nodetune.checks.storage._lustre import least
 
 CHECK = Check(
-    needs=("lustre.osc",),
+    needs=("mounts.points", "lustre.osc"),
     observe=least("osc", "checksums"),
     accept=AtLeast(1),
     remedy=manual(

@@ -12,13 +12,18 @@ https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide/understanding-ex
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.storage._lustre import systems
 
 SETTINGS = ("max_dirty_mb", "max_rpcs_in_flight", "max_pages_per_rpc")
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    page, systems = facts["host.page_size"], facts["lustre.osc"]
-    return {name: _short(each, page) for name, each in systems.items() if all(each.get(one) for one in SETTINGS)}
+    page = facts["host.page_size"]
+    return {
+        name: _short(each, page)
+        for name, each in systems(facts, "osc").items()
+        if all(each.get(one) for one in SETTINGS)
+    }
 
 
 def _short(system: dict[str, Any], page: int) -> str:
@@ -28,7 +33,7 @@ def _short(system: dict[str, Any], page: int) -> str:
 
 
 CHECK = Check(
-    needs=("lustre.osc", "host.page_size"),
+    needs=("mounts.points", "lustre.osc", "host.page_size"),
     observe=observe,
     accept=Empty("room for all requests in flight"),
     remedy=manual(

@@ -13,7 +13,7 @@ from nodetune.api import AtLeast, Check, lustre_param
 from nodetune.checks.storage._lustre import least
 
 CHECK = Check(
-    needs=("lustre.llite",),
+    needs=("mounts.points", "lustre.llite"),
     observe=least("llite", "max_read_ahead_mb"),
     accept=AtLeast(40),
     set=256,

@@ -14,7 +14,7 @@ from nodetune.api import AtLeast, Check, When, lustre_param
 from nodetune.checks.storage._lustre import least
 
 CHECK = Check(
-    needs=("lustre.osc",),
+    needs=("mounts.points", "lustre.osc"),
     observe=least("osc", "max_rpcs_in_flight"),
     accept=AtLeast(16),
     set=32,

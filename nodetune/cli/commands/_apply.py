@@ -26,6 +26,7 @@ from nodetune.remediation.ansible import Event
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
@@ -149,10 +150,10 @@ def carry_out(
     finally:
         run.finish(code)
     told = ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified)
-    if output_format == "json":
-        print_json(stream, work, told)
-    else:
+    if output_format == "text":
         print_text(stream, work, told)
+    else:
+        print_data(stream, work, told, output_format)
     return code
 
 
@@ -175,7 +176,7 @@ def print_text(stream: TextIO, work: Work, told: ApplyReport) -> None:
         asked = as_typed.text(work.reach)
         text_before_after.print_gain(stream, told.verified, told.done, asked, single)
     text_apply.print_drained(stream, told.drained)
-    text_apply.print_way_back(stream, str(told.run))
+    text_apply.print_way_back(stream, str(told.run), as_typed.runs_folder())
 
 
 def _record_before(run: runs.Run, work: Work) -> None:
@@ -193,7 +194,11 @@ def exit_code(work: Work, done: Sequence[StepOutcome]) -> int:
     return INCOMPLETE if work.not_reached else OK
 
 
-def print_json(stream: TextIO, work: Work, told: ApplyReport) -> None:
+def print_data(stream: TextIO, work: Work, told: ApplyReport, output_format: str) -> None:
+    """Print what a tool reads: JSON, lines or CSV."""
+    if output_format in rows.FORMATS:
+        rows.write(stream, output_format, apply_rows.HEAD, apply_rows.rows(told.done, work.not_reached))
+        return
     document = documents_apply.applied(told.run, told.done, work.results, told.dead, told.drained, told.verified)
     stream.write(audit.text(document))
 

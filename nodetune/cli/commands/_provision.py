@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -58,8 +59,8 @@ def lock(
         answers = resolve.ask(targets, reach, wanted, shown.heard, driver or "")
     gathered = resolve.gathered(answers)
     failed = [each for each in answers if each.problem]
-    told = [f"{each.host}: {each.problem}" for each in failed]
-    for line in (*told, *gathered.disagreeing, *gathered.notes):
+    text_provision.print_unanswered(sys.stderr, {each.host: each.problem for each in failed}, as_typed.text(reach))
+    for line in (*gathered.disagreeing, *gathered.notes):
         click.echo(line, err=True)
     found = gathered.found
     new = locks.merged(old, found)

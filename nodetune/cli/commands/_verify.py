@@ -25,6 +25,7 @@ from nodetune.documents import verify as documents_verify
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
+from nodetune.report import rows, verify_rows
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import compare as comparing
@@ -53,6 +54,8 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     with outputs.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
+        elif output_format in rows.FORMATS:
+            rows.write(stream, output_format, verify_rows.HEAD, verify_rows.rows(proofs))
         else:
             propose = not (own or options["save_baseline"])
             verify.print_verify(stream, proofs, wanted, asked, propose)

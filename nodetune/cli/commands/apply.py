@@ -13,6 +13,7 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, outputs, progress, renamed, settings
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _apply_verify
+from nodetune.report import rows
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.suites import Wanted
@@ -61,7 +62,7 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
     help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to tell a change from noise.",
 )
 @cli_options.runs_folder
-@cli_options.output_format
+@cli_options.rows_format
 @cli_options.output
 @progress.option
 def command(
@@ -84,6 +85,8 @@ def command(
     Exit code: 0 done, 2 usage, 3 hosts not reached, 4 the end state was not reached, 5 (--verify) something became
     slower or is below target.
     """
+    if dry_run and output_format in rows.FORMATS:
+        raise click.UsageError("--dry-run writes text or json: nodetune plan --format json lists the steps")
     apply_options = _apply_options(options)
     given = dict(options)
     wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
@@ -146,6 +149,6 @@ def _confirm(busy: Sequence[HostPlan], apply_options: ApplyOptions, yes: bool) -
 
 def _nothing(stream: TextIO, work: _apply.Work, output_format: str) -> int:
     """Report that there is nothing to do, without starting Ansible."""
-    if output_format == "json":
-        _apply.print_json(stream, work, _apply.ApplyReport(None, work.skipped))
+    if output_format != "text":
+        _apply.print_data(stream, work, _apply.ApplyReport(None, work.skipped), output_format)
     return NOT_REACHED if work.waiting else INCOMPLETE if work.not_reached else OK

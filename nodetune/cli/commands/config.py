@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
+from typing import Any
 
 import click
 
-from nodetune.cli import (
-    options,  # noqa: F401  (declares the settings)
-    settings,
-)
+from nodetune.cli import options, settings
 
 
 @click.command("config")
+@options.output_format
 @click.pass_context
-def command(context: click.Context) -> None:
+def command(context: click.Context, output_format: str) -> None:
     """Show the settings that hold, and where they come from.
 
     \b
@@ -27,6 +27,9 @@ def command(context: click.Context) -> None:
     """
     known = settings.KNOWN
     made = click.Command("config", params=[*known.values()]).make_context("config", [], parent=context)
+    if output_format == "json":
+        click.echo(json.dumps(_document(made), indent=1))
+        return
     rows = [
         (key, settings.shown_value(made.params[str(each.name)]), settings.origin(made, each))
         for key, each in known.items()
@@ -35,6 +38,16 @@ def command(context: click.Context) -> None:
     for key, value, where in rows:
         click.echo(f"{key:{width}}  {value:{wide}}  {where}")
     click.echo(f"\nfiles: {', '.join(_files()) or 'none'}")
+
+
+def _document(made: click.Context) -> dict[str, Any]:
+    """Return the settings as data: what is not set is null, and a setting that repeats is a list."""
+    values = {
+        key: {"value": made.params[str(each.name)], "from": settings.origin(made, each)}
+        for key, each in settings.KNOWN.items()
+    }
+    plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
+    return {"schema": "nodetune.config/1", "settings": plain, "files": list(map(str, settings.files()))}
 
 
 def _files() -> list[str]:

@@ -83,7 +83,7 @@ from nodetune.verify import suites
     metavar="A B",
     help="Compare two saved results (--format json), as nodetune diff A B does. Measures nothing.",
 )
-@cli_options.output_format
+@cli_options.rows_format
 @cli_options.output
 @progress.option
 def command(compare: tuple[Path, Path] | None, output_format: str, output: Path | None, **options: Any) -> int:
@@ -104,6 +104,8 @@ def command(compare: tuple[Path, Path] | None, output_format: str, output: Path 
     """
     from nodetune.cli.commands import _verify
 
+    if compare and output_format in ("lines", "csv"):
+        raise click.UsageError("--compare writes text or json")
     if compare:
         return _verify.compared(*compare, output_format, output)
     return _verify.verified(options, output_format, output)

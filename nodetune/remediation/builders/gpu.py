@@ -15,10 +15,16 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot
+from nodetune.remediation.builders import HostView, UnfixableError, _boot, _gpu_models
 from nodetune.remediation.builders._own import named, own_file, plain_line
 
-NEEDS = (*_boot.NEEDS, "services.nodetune-gpu", "services.nvidia-persistenced", "gpu.uuid")
+NEEDS = (
+    *_boot.NEEDS,
+    *_gpu_models.NEEDS,
+    "services.nodetune-gpu",
+    "services.nvidia-persistenced",
+    "gpu.uuid",
+)
 
 ORDER = (
     "persistence_mode",
@@ -48,13 +54,17 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     now: list[dict[str, Any]] = []
     checks: list[str] = []
     for fix in sorted(fixes, key=lambda fix: _place(fix.target)):
-        gpus, value = _gpus(fix, host), _value(fix)
+        gpus = _gpus(fix, host)
         if fix.target == "persistence_mode" and _daemon(host):
             now += [change | {"checks": host.checks(fix)} for change in _by_daemon(host)]
         elif fix.target != "ecc_mode":
-            _keep(at_boot, fix.target, gpus, value)
             checks += host.checks(fix)
-        now.append({"change": "gpu", "setting": fix.target, "gpus": gpus, "value": value, "checks": host.checks(fix)})
+        for value, same in _gpu_models.values(fix, gpus, host) or [(_value(fix), gpus)]:
+            if fix.target != "ecc_mode" and not (fix.target == "persistence_mode" and _daemon(host)):
+                _keep(at_boot, fix.target, same, value)
+            now.append(
+                {"change": "gpu", "setting": fix.target, "gpus": same, "value": value, "checks": host.checks(fix)}
+            )
     return [*now, *(change | {"checks": checks} for change in _boot_changes(at_boot, host))]
 
 

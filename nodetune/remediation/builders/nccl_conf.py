@@ -2,24 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView
+from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import named, text_of
 
+NEEDS = ("nccl.settings",)
 PATH = "/etc/nccl.conf"
+HIDDEN = "(hidden)"
+"""As the probe shows the value of a secret."""
+
+LONGEST = 4095
+"""Characters of a line that are surely all there are: NCCL reads no longer line, and the probe cuts one."""
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    return [
-        {
-            "change": "edit",
-            "path": PATH,
-            "how": "assignments",
-            "with": {"values": {named(fix.target, "NCCL variable", r"[A-Z]\w*"): text_of(fix.value)}},
-            "checks": host.checks(fix),
-        }
-        for fix in fixes
-    ]
+    return [_without(fix, host) if fix.target == "lines" else _assignment(fix, host) for fix in fixes]
+
+
+def _assignment(fix: Fix, host: HostView) -> dict[str, Any]:
+    values = {named(fix.target, "NCCL variable", r"[A-Z]\w*"): text_of(fix.value)}
+    return _edit("assignments", {"values": values}, host.checks(fix))
+
+
+def _edit(how: str, given: dict[str, Any], checks: list[str]) -> dict[str, Any]:
+    return {"change": "edit", "path": PATH, "how": how, "with": given, "checks": checks}
+
+
+def _without(fix: Fix, host: HostView) -> dict[str, Any]:
+    """Remove lines by their text, not by their number: an earlier change may have removed others."""
+    here = [each for each in fix.subjects if each.startswith(f"{PATH}:")]
+    elsewhere = ", ".join(each for each in fix.subjects if each not in here)
+    if not here:
+        raise UnfixableError(f"{elsewhere}: nodetune edits only {PATH}; remove this there yourself")
+    if elsewhere:
+        host.note(f"{elsewhere}: nodetune edits only {PATH}, so this stays. Remove it there yourself.")
+    return _edit("without_lines", {"lines": sorted(set(_lines(here, host)))}, host.checks(fix))
+
+
+def _lines(subjects: Iterable[str], host: HostView) -> Iterable[str]:
+    written = {str(each["line"]): str(each["raw"]) for each in host["nccl.settings"] if each["file"] == PATH}
+    for subject in subjects:
+        number = re.match(r"(\d+) ", subject[len(PATH) + 1 :])
+        line = written.get(number.group(1)) if number else None
+        if line is None or len(line) > LONGEST or line.endswith(f"={HIDDEN}") or "\\x" in line:
+            raise UnfixableError(f"{subject}: its line is not known as it stands in the file; remove it yourself")
+        yield line

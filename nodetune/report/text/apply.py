@@ -95,9 +95,10 @@ def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
         out.line("to resume them: scontrol update NodeName=NAME State=RESUME", indent=" " * 15)
 
 
-def print_way_back(stream: TextIO, run: str) -> None:
-    """Print the rollback command on one line, so that it can be copied."""
-    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: nodetune rollback {run}", ""))
+def print_way_back(stream: TextIO, run: str, runs_words: str = "") -> None:
+    """Print the rollback command on one line, so that it can be copied. `runs_words` say where its record is."""
+    command = f"nodetune rollback {run} {runs_words}".rstrip()
+    Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: {command}", ""))
 
 
 def print_dry_run(stream: TextIO, diffs: Mapping[str, Sequence[str]], problems: int) -> None:

@@ -190,10 +190,10 @@ def _drain(one: Status, guard: Guard) -> str:
     return f"{'ours' if guard.ours else 'not ours'}: {one.reason or 'no reason'}"
 
 
-def print_fate(stream: TextIO, fate: Fate) -> None:
-    """Print what happened to a drained node."""
+def print_fate(stream: TextIO, fate: Fate, judged: str = "") -> None:
+    """Print what happened to a drained node. `judged` are the options of profile and site file."""
     said = {BACK: "back in service", MAY: "would be resumed"}.get(fate.state, "stays drained")
-    after = f"; next: nodetune explain {fate.check}" if fate.check else ""
+    after = f"; next: nodetune explain {fate.check} {judged}".rstrip() if fate.check else ""
     by = f" (by {fate.judged_by})" if fate.judged_by else ""
     stream.write(f"{fate.name}: {said}: {fate.why}{by}{after}\n")
 

@@ -77,9 +77,13 @@ def console(stream: TextIO) -> Console:
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
+TIME_OVER = "not collected: the probe's time was over"
+"""What the probe says of every fact that it did not come to (nodetune/probe/main.py)."""
+
+
 def short_reason(reason: str) -> str:
     """Return a reason without the fact or file at its start, so that equal causes fold."""
-    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED):
+    for cause in ("permission denied: needs root (--become)", NOT_COLLECTED, TIME_OVER):
         if cause in reason:
             return cause
     return reason

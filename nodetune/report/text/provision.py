@@ -32,11 +32,23 @@ def print_plan(
     for (told, moved), hosts in alike.items():
         out.line((nodeset.fold(hosts), "bold"), f"  {told}")
         _print_changes(out, moved)
-    left = {host: each.message for host, each in came.items() if not each.ok}
-    keys = [host for host, why in left.items() if why.startswith(f"{UNKNOWN_KEY}: ")]
-    for host in (host for host in left if host not in keys):
-        out.line(("not changed  ", "bold red"), (host, "bold"), f"  {left[host]}")
-    unreached(out, ((UNKNOWN_KEY, host, left[host].partition(": ")[2]) for host in keys), f"nodetune audit {asked}")
+    for host, why in _without_keys(out, {host: each.message for host, each in came.items() if not each.ok}, asked):
+        out.line(("not changed  ", "bold red"), (host, "bold"), f"  {why}")
+
+
+def print_unanswered(stream: TextIO, problems: Mapping[str, str], asked: str) -> None:
+    """Print why hosts returned no versions. `asked` are the options that select the hosts, for the proposed command."""
+    out = Lines(console(stream))
+    for host, why in _without_keys(out, problems, asked):
+        out.whole((f"{host}: {why}", ""))
+
+
+def _without_keys(out: Lines, problems: Mapping[str, str], asked: str) -> list[tuple[str, str]]:
+    """Print the hosts whose keys are unknown together, with the command that settles it. Return the others, with why."""
+    begin = f"{UNKNOWN_KEY}: "
+    keys = ((UNKNOWN_KEY, host, why.removeprefix(begin)) for host, why in problems.items() if why.startswith(begin))
+    unreached(out, keys, f"nodetune audit {asked}".rstrip())
+    return [(host, why) for host, why in problems.items() if not why.startswith(begin)]
 
 
 def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:

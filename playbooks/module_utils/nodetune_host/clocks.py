@@ -66,7 +66,30 @@ class Locked:
         return min(gpu("nvmlDeviceGetSupportedGraphicsClocks", max(memory)), default=clock) if memory else clock
 
     def resolve(self, gpu, value):
-        return value if value == "none" else pair(value)
+        """Return the clocks, if the GPU has them: the driver would take others and set the next lower ones."""
+        if value == "none":
+            return value
+        least, most = pair(value)
+        if least > most:
+            raise ChangeError(f"GPU{gpu.index}: clocks from {least} to {most} MHz: the lower one comes first")
+        known = sorted(self._supported(gpu))
+        for clock in (least, most):
+            if known and clock not in known:
+                raise ChangeError(
+                    f"GPU{gpu.index}: it has no {self.what} clock of {clock} MHz: {nearest(known, clock)}"
+                )
+        return [least, most]
+
+    def _supported(self, gpu):
+        """Return the clocks that the GPU has; none where the driver does not tell."""
+        memory = gpu.supported("nvmlDeviceGetSupportedMemoryClocks") or []
+        if self.clock == MEMORY:
+            return memory
+        return {clock for each in memory for clock in gpu.supported("nvmlDeviceGetSupportedGraphicsClocks", each) or []}
+
+    @property
+    def what(self):
+        return "memory" if self.clock == MEMORY else "SM"
 
     def put(self, gpu, state):
         if state == "none":
@@ -89,6 +112,15 @@ def locked_memory():
     return Locked(
         MEMORY, "locked_memory_clocks", "nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks"
     )
+
+
+def nearest(known, clock):
+    """Return in words which clocks a GPU has around one that it lacks. `known` is sorted."""
+    beside = [
+        max((each for each in known if each < clock), default=None),
+        min((each for each in known if each > clock), default=None),
+    ]
+    return f"take {' or '.join(str(each) for each in beside if each is not None)}, of {known[0]} to {known[-1]}"
 
 
 def pair(value):

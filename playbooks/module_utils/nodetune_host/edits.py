@@ -82,12 +82,19 @@ def assignments(text, values):
     return text
 
 
+def without_lines(text, lines):
+    """Remove every line that reads exactly like one of `lines`, but never a comment or a blank line."""
+    gone = {line for line in lines if line.strip() and not line.startswith("#")}
+    return "".join(line for line in _lines(text) if line.rstrip("\n") not in gone)
+
+
 HOW = {
     "fstab_no_swap": fstab_no_swap,
     "fstab_option": fstab_option,
     "automount_option": automount_option,
     "json": merge_json,
     "assignments": assignments,
+    "without_lines": without_lines,
 }
 """What `how` of a change may say."""
 

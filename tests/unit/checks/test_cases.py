@@ -1,11 +1,13 @@
 """Every check judges the cases of its file in tests/data/cases as the file says."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import yaml
 
 from nodetune import checks
+from nodetune.api import predicates
 from nodetune.audit import evaluate
 from nodetune.facts import document
 
@@ -25,6 +27,9 @@ def cases():
 
 
 def judge(check, facts):
+    site = facts.pop("site", None)  # what a site file says of the check
+    if site:
+        check = replace(check, accept=predicates.from_data(site["accept"]), set=site.get("set"))
     persisted = {check.remedy.persisted: {"absent": "no file sets it"}} if check.remedy.persisted else {}
     return evaluate.judge(check, document.from_data({"host": "case", "facts": {**persisted, **facts}}))
 

@@ -165,6 +165,15 @@ def test_a_value_with_a_line_break_is_refused():
         edits.assignments("", {"A": "1\nB=2"})
 
 
+def test_lines_are_taken_out_by_their_exact_text_and_comments_stay():
+    gone = ["NCCL_IB_TC=41", "#NCCL_IB_TC=9", "", "NCCL_DEBUG=WARN "]
+    after = edits.without_lines(NCCL, gone)
+    assert after == NCCL.replace("\nNCCL_IB_TC=41", "")
+    assert edits.without_lines(after, gone) == after
+    assert edits.without_lines("A=1\r\nB=2\nA=1", ["A=1"]) == "A=1\r\nB=2\n"
+    assert edits.without_lines("A=1\r\nB=2\nA=1", ["A=1\r"]) == "B=2\nA=1"
+
+
 def daemon_json(path):
     return {"change": "edit", "path": str(path), "how": "json", "with": {"keys": {"shm": "16g"}}}
 

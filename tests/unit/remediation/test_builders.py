@@ -544,6 +544,61 @@ def test_nccl_conf_is_edited_line_by_line():
     )
 
 
+def nccl_settings(*written):
+    about = [
+        {
+            "name": raw.partition("=")[0],
+            "value": raw.partition("=")[2],
+            "file": file,
+            "line": line,
+            "raw": raw,
+            "scope": "",
+        }
+        for file, line, raw in written
+    ]
+    return host({"nccl.settings": Value(about)})
+
+
+NCCL_LINES = (
+    ("/etc/nccl.conf", 2, "NCCL_DEBUG=INFO\r"),
+    ("/etc/nccl.conf", 4, "NCCL_DEBUG=TRACE"),
+    ("/root/.nccl.conf", 2, "NCCL_DEBUG=INFO"),
+    ("/etc/nccl.conf", 6, "NCCL_PSK=(hidden)"),
+    ("/etc/nccl.conf", 7, "A" * 4096),
+    ("/etc/nccl.conf", 8, r"NCCL_X=\xff"),
+)
+
+
+def test_bad_lines_of_nccl_conf_are_removed_by_their_text_and_those_of_others_are_named():
+    subjects = ("/etc/nccl.conf:2 NCCL_DEBUG", "/root/.nccl.conf:2 NCCL_DEBUG")
+    given = step(remedies.nccl_conf_lines(), "removed", subjects)
+    facts = nccl_settings(*NCCL_LINES)
+    (change,) = built(facts, given)
+    assert (change["path"], change["how"], change["with"]) == (
+        "/etc/nccl.conf",
+        "without_lines",
+        {"lines": ["NCCL_DEBUG=INFO\r"]},
+    )
+    assert plan.edited(change) == r"without the line: NCCL_DEBUG=INFO\x0d"
+    assert "/root/.nccl.conf:2 NCCL_DEBUG: nodetune edits only /etc/nccl.conf" in notes(facts, given)
+
+
+@pytest.mark.parametrize(
+    "subject",
+    [
+        "/root/.nccl.conf:2 NCCL_DEBUG",
+        "/etc/nccl.conf:3 NCCL_DEBUG",
+        "/etc/nccl.conf:NCCL_DEBUG",
+        "/etc/nccl.conf:6 NCCL_PSK",
+        "/etc/nccl.conf:7 AAAA",
+        "/etc/nccl.conf:8 NCCL_X",
+    ],
+)
+def test_a_line_that_is_in_another_file_or_not_known_to_the_letter_is_left_to_a_person(subject):
+    facts = nccl_settings(*NCCL_LINES)
+    assert "remove" in refused(facts, step(remedies.nccl_conf_lines(), "removed", (subject,)))
+
+
 def test_docker_gets_its_keys_and_one_restart():
     ulimits = {"memlock": {"Name": "memlock", "Hard": -1, "Soft": -1}}
     steps = [

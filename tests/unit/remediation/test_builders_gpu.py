@@ -186,3 +186,54 @@ def test_a_group_takes_what_a_later_one_makes_of_its_file_for_its_own():
     assert first[CONF]["or"] == [second[CONF]["content"]]
     assert set(own_settings(second[CONF]["content"])) >= {"compute_mode", "mig_mode"}
     assert not any("or" in change for change in [*second.values(), *(first[path] for path in first if path != CONF)])
+
+
+H200, A100 = "NVIDIA H200", "NVIDIA A100-SXM4-80GB"
+CLOCKS = {"sm": list(range(345, 1981, 15)), "memory": [2201, 3201]}
+
+
+def mixed():
+    """GPU0 and GPU1 are H200s, GPU2 and GPU3 are A100s."""
+    names = [H200, H200, A100, A100]
+    each = lambda values: Each({f"GPU{number}": Value(value) for number, value in enumerate(values)})  # noqa: E731
+    facts = {
+        "gpu.names": each(names),
+        "gpu.power_management_limit_constraints": each([[200_000, 700_000]] * 2 + [[100_000, 400_000]] * 2),
+        "gpu.supported_clocks": each([CLOCKS] * 4),
+    }
+    return host(**facts)
+
+
+EVERY = ("GPU0", "GPU1", "GPU2", "GPU3")
+
+
+def test_each_gpu_gets_what_its_model_is_to_have_now_and_at_boot():
+    changes = built(mixed(), step("power_limit", {H200: 600_000, A100: 300_000}, EVERY))
+    assert [(each["gpus"], each["value"]) for each in of_kind(changes, "gpu")] == [
+        ([0, 1], 600_000),
+        ([2, 3], 300_000),
+    ]
+    kept = {"power_limit": {"0": 600_000, "1": 600_000, "2": 300_000, "3": 300_000}}
+    assert own_settings(files(changes)[CONF]) == kept
+
+
+@pytest.mark.parametrize(("value", "locked"), [(1500, [1500, 1500]), ([345, 1500], [345, 1500]), ("none", "none")])
+def test_one_clock_is_locked_as_a_range_of_itself(value, locked):
+    changes = built(mixed(), step("locked_clocks", {H200: value}, ("GPU0",)))
+    assert of_kind(changes, "gpu")[0]["value"] == locked
+    assert own_settings(files(changes)[CONF]) == {"locked_clocks": {"0": locked}}
+
+
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("power_limit", {H200: 800_000}, "GPU0 allows power limits from 200 W to 700 W, not 800 W"),
+        ("power_limit", {H200: "600"}, "a power limit is a number of watts such as 600W, not '600'"),
+        ("power_limit", {A100: 300_000}, f"GPU0 is a {H200}, and `set` says no power_limit for it: add it in the site file"),
+        ("locked_clocks", {H200: 1501}, "GPU0 has no sm clock of 1501 MHz: the nearest are 1500 and 1515, of 345 to 1980"),
+        ("locked_clocks", {H200: [1500, 345]}, "clocks are one such as 1500MHz, [lowest, highest], or none, not [1500, 345]"),
+        ("locked_memory_clocks", {H200: 2200}, "GPU0 has no memory clock of 2200 MHz: the nearest are 2201 and 3201, of 2201 to 3201"),
+    ],
+)  # fmt: skip
+def test_what_a_gpu_does_not_allow_is_refused_before_anything_is_written(setting, value, why):
+    assert refused(mixed(), step(setting, value, ("GPU0",))) == why

@@ -35,6 +35,9 @@ REPORTS = {
     "provision": lambda stream, results: provision.print_plan(
         stream, {}, {each.host: StageResult("failed", f"{each.state}: {each.message}") for each in results}, "-i prod"
     ),
+    "lock": lambda stream, results: provision.print_unanswered(
+        stream, {each.host: f"{each.state}: {each.message}" for each in results}, "-i prod"
+    ),
 }
 
 

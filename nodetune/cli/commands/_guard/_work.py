@@ -15,6 +15,7 @@ from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
+from nodetune.foundation import text
 from nodetune.guard.deploy import nodes as deploy_nodes
 from nodetune.guard.deploy import policy_diff
 from nodetune.guard.deploy.nodes import GuardedNode, Guarding, Installed
@@ -102,7 +103,9 @@ def tell(stream: TextIO, plays: GuardPlaybooks, problem: str) -> None:
     }
     out = Lines(console(stream))
     busy = [host for host, labels in changed.items() if labels]
-    out.line((f"{sum(map(len, changed.values()))} changes", "bold"), f" on {nodeset.fold(busy)}" if busy else "")
+    out.line(
+        (text.count(sum(map(len, changed.values())), "change"), "bold"), f" on {nodeset.fold(busy)}" if busy else ""
+    )
     _problems(stream, plays)
     if problem:
         out.line(("problem  ", "bold red"), problem)

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
+from nodetune.cli import as_typed, progress, settings
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress, settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
@@ -94,7 +94,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     _work.tell(stream, plays, problem)
     guard.print_running(stream, work.nodes, there)
     guard.print_hurried(stream, {host: found.slurm for host, found in there.items()}, made)
-    apply.print_way_back(stream, run.id)
+    apply.print_way_back(stream, run.id, as_typed.runs_folder())
     return code
 
 

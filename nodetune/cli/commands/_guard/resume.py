@@ -13,8 +13,8 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
+from nodetune.cli import as_typed, progress, settings
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress, settings
 from nodetune.cli.commands import _run
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
@@ -63,7 +63,7 @@ def command(
         else:
             found.append(fate)
         if output_format == "text":
-            guard.print_fate(sys.stdout, found[-1])
+            guard.print_fate(sys.stdout, found[-1], as_typed.judged(profiles, site))
     if output_format == "json":
         click.echo(documents_guard.resume(found, dry_run), nl=False)
     elif not found:

@@ -9,8 +9,8 @@ from typing import Any, TextIO
 import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
+from nodetune.cli import as_typed, progress, settings
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress, settings
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
@@ -67,7 +67,7 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
         names = nodeset.fold(node.name for node in called)
         text = f"Slurm still calls the guard on {names}: scontrol reconfigure, then uninstall again"
         Lines(console(stream)).line(("left      ", "yellow"), text)
-    apply.print_way_back(stream, run.id)
+    apply.print_way_back(stream, run.id, as_typed.runs_folder())
     return code
 
 
