@@ -5,6 +5,7 @@ A sysctl, a file under /sys, a file's content, a service's state, a kernel argum
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -67,9 +68,10 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         return SERVICE_STATES[given]
     if kind == "sysfs" and isinstance(given, bool):
         file.fail("accept wants what the file holds: on and off in quotes", *path)
-    texts = kind in ("kernel_arg", "nccl_conf") and not isinstance(given, dict)
+    if kind == "nccl_conf":
+        given = as_numbers(given)
     try:
-        return predicates.from_data(str(given) if texts else given)
+        return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
     except ValueError as problem:
         file.fail(str(problem), *path)
 
@@ -93,7 +95,16 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
     return {"fact": f"cmdline.running.{subject}"}, remedies.kernel_arg(subject)
 
 
-def _nccl_setting(name: str, facts: FactsView) -> str:
+def _nccl_setting(name: str, facts: FactsView) -> Any:
     """Return the value of a variable as a login session gets it: the environment counts over /etc/nccl.conf."""
     found = effective(facts["nccl.settings"], name)
-    return str(found["value"]) if found else NOT_SET
+    return as_numbers(str(found["value"])) if found else NOT_SET
+
+
+def as_numbers(data: Any) -> Any:
+    """Return the data with texts that NCCL reads as whole numbers as such: 32 and '32' are one value."""
+    if isinstance(data, dict):
+        return {key: as_numbers(each) for key, each in data.items()}
+    if isinstance(data, list):
+        return [as_numbers(each) for each in data]
+    return int(data) if isinstance(data, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", data) else data
