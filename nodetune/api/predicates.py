@@ -157,7 +157,7 @@ class Where:
 
 
 NEXT_BOOT = "next boot"
-"""The entry of what is observed, beside the model, that tells what the next boot brings."""
+"""The entry of what is observed, with the model, that tells what the next boot brings."""
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ def locks(facts: FactsView, setting: str) -> dict[str, Any]:
 
 
 def declared(facts: FactsView, setting: str, now: Mapping[str, Any]) -> dict[str, Any]:
-    """Return GPU → {model: value now}, and beside it what the next boot brings where that differs."""
+    """Return GPU → {model: value now}, and with it what the next boot brings where that differs."""
     names, later = facts["gpu.names"], kept(facts, setting)
     found = {}
     for gpu, value in now.items():

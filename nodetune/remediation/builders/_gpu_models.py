@@ -63,9 +63,9 @@ def _clocks(fix: Fix, gpu: int, value: Any, host: HostView) -> list[int]:
     for clock in clocks:
         if known and clock not in known:
             near = sorted(known, key=lambda each: abs(each - clock))[:2]
-            beside = " and ".join(map(str, sorted(near)))
+            around = " and ".join(map(str, sorted(near)))
             raise UnfixableError(
-                f"GPU{gpu} has no {CLOCKS[fix.target]} clock of {clock} MHz: the nearest are {beside}, "
+                f"GPU{gpu} has no {CLOCKS[fix.target]} clock of {clock} MHz: the nearest are {around}, "
                 f"of {min(known)} to {max(known)}"
             )
     return list(clocks)

@@ -92,11 +92,12 @@ class Locked:
         return "memory" if self.clock == MEMORY else "SM"
 
     def put(self, gpu, state):
-        if state == "none":
-            gpu(self.reset)
-        elif state != UNKNOWN:  # going back there is to forget
-            gpu(self.set, *state)
         locks = _locks()
+        ours = isinstance(locks.get(gpu.uuid, {}).get(self.name), list)
+        if state == "none" or (state == UNKNOWN and ours):  # nothing showed before our lock
+            gpu(self.reset)
+        elif state != UNKNOWN:  # going back there from a release is to forget
+            gpu(self.set, *state)
         locks.setdefault(gpu.uuid, {})[self.name] = state
         _remember(locks)
         deadline = time.monotonic() + SETTLE_SECONDS
@@ -116,11 +117,11 @@ def locked_memory():
 
 def nearest(known, clock):
     """Return in words which clocks a GPU has around one that it lacks. `known` is sorted."""
-    beside = [
+    around = [
         max((each for each in known if each < clock), default=None),
         min((each for each in known if each > clock), default=None),
     ]
-    return f"take {' or '.join(str(each) for each in beside if each is not None)}, of {known[0]} to {known[-1]}"
+    return f"take {' or '.join(str(each) for each in around if each is not None)}, of {known[0]} to {known[-1]}"
 
 
 def pair(value):

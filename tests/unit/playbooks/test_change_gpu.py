@@ -160,6 +160,42 @@ def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
     assert message == "GPU0: a power limit of 5000000 mW is not within 200000 and 700000"
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "why"),
+    [
+        ("locked_clocks", [1501, 1501], "GPU0: it has no SM clock of 1501 MHz: take 1500 or 1515, of 345 to 1980"),
+        ("locked_clocks", [345, 2000], "GPU0: it has no SM clock of 2000 MHz: take 1980, of 345 to 1980"),
+        ("locked_clocks", [1500, 345], "GPU0: clocks from 1500 to 345 MHz: the lower one comes first"),
+        ("locked_memory_clocks", [2200, 2200], "GPU0: it has no memory clock of 2200 MHz: take 2201, of 2201 to 3201"),
+    ],
+)
+def test_a_clock_that_the_gpu_does_not_have_is_refused_in_one_line(node, setting, value, why):
+    before = node.value(setting)
+    result = node.do((setting, value))
+    assert result["problems"][0]["message"].startswith(why) and not result["changed"]
+    assert node.value(setting) == before
+
+
+def test_1500_mhz_stay_1500_mhz_over_a_reboot_and_a_rollback_releases_them(node):
+    wish = {"persistence_mode": {"0": "enabled"}, "locked_clocks": {"0": [1500, 1500]}, "power_limit": {"0": 600_000}}
+    assert node.do(("locked_clocks", [1500, 1500]), ("power_limit", 600_000))["problems"] == []
+    node.work()
+    clock = "import pynvml; pynvml.nvmlInit(); gpu0 = pynvml.nvmlDeviceGetHandleByIndex(0); "
+    clock += (
+        "print(json.dumps([pynvml.nvmlDeviceGetClockInfo(gpu0, 1), pynvml.nvmlDeviceGetPowerManagementLimit(gpu0)]))"
+    )
+    assert node.result(clock) == [1500, 600_000]
+    shutil.rmtree(node.running)
+    node.running.mkdir()
+    node.forget_locks()
+    node.work()
+    assert node.result(clock) == [1980, 700_000], "the reboot took them"
+    assert node.boot(**wish).returncode == 0
+    assert node.result(clock) == [1500, 600_000]
+    assert node.back()["problems"] == []
+    assert node.result(clock) == [1980, 700_000]
+
+
 def test_a_lock_that_others_set_is_seen_released_and_put_back(node):
     node.do(("locked_clocks", [345, 1005]))
     node.forget_locks()  # as if nvidia-smi had set it
