@@ -137,10 +137,10 @@ def _why_not(knob: Knob, survey: Survey, objective: str, only: tuple[str, ...]) 
         return "not asked for"
     if not _exists(_name(knob.name, survey), survey.version):
         return f"NCCL {survey.version} does not have it"
-    if not knob.when(survey, objective):
-        return f"only for: {knob.where}"
     if known and not (only and knob.name != "NCCL_NVLS_ENABLE"):
         return f"the site has set {known[0]}={survey.set[known[0]]}"
+    if not knob.when(survey, objective):
+        return f"only for: {knob.where}"
     return ""
 
 

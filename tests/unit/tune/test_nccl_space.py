@@ -60,6 +60,7 @@ def test_an_objective_has_its_own_variables():
 def test_nvls_that_the_site_switched_off_stays_off():
     off = Survey(NEW, transport="P2P", link="NVL", nvls=False, set={"NCCL_NVLS_ENABLE": "0"})
     assert "NCCL_NVLS_ENABLE" not in names(off)
+    assert nccl_space.parameters(off, "bandwidth")[1]["NCCL_NVLS_ENABLE"] == "the site has set NCCL_NVLS_ENABLE=0"
     assert "NCCL_NVLS_ENABLE" not in names(off, only=("NCCL_NVLS_ENABLE",))
     odd = Survey(NEW, transport="P2P", link="NVL", nvls=True, set={"NCCL_NVLS_ENABLE": "2"})
     assert "NCCL_NVLS_ENABLE" not in names(odd, only=("NCCL_NVLS_ENABLE",))
