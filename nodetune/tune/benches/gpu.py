@@ -14,6 +14,7 @@ from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_runs
 from nodetune.tune.benches.nccl_runs import Measured
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
+from nodetune.verify import disturbance
 from nodetune.verify import run as verify_run
 from nodetune.verify.run import Measure
 
@@ -22,6 +23,9 @@ CHECKS = {"locked_clocks": "gpu-sm-clock-unwanted", "power_limit": "gpu-power-li
 UNITS = {"locked_clocks": "MHz", "power_limit": "W"}
 LOWEST = 0.5
 """The lowest rung, as a part of the highest clock or of the default power limit: below, work takes more than twice as long."""
+
+HELD_BY_LOCK = "applications_clocks_setting"
+"""NVML's word for locked clocks, too."""
 
 ENERGY = Case("energy", "J/TFLOP", better="lower")
 RATE = "bf16"
@@ -106,10 +110,11 @@ class GpuBench:
             return Trial(banned=came.wrong, **common)
         if came.failure or not rates or not energy or min(energy) <= 0:
             return Trial(failed=came.failure or came.skipped or "the energy was not measured", **common)
-        too_slow = self._too_slow(setting, mean(rates))
-        if too_slow and not came.disturbance:
+        disturbed = _disturbance(came, setting)
+        too_slow = "" if disturbed else self._too_slow(setting, mean(rates))
+        if too_slow:
             return Trial(banned=too_slow, **common)
-        return Trial(values={ENERGY.id: mean(energy)}, disturbed=came.disturbance, **common)
+        return Trial(values={ENERGY.id: mean(energy)}, disturbed=disturbed, **common)
 
     def _item(self, setting: Setting) -> dict[str, Any]:
         options = {
@@ -206,6 +211,24 @@ def _value(facts: HostFacts, name: str, what: str) -> Any:
     if not found:
         raise BenchError(f"{what} could not be read: this host or its driver does not tell")
     return found
+
+
+def _disturbance(came: Measured, setting: Setting) -> str:
+    """Return what disturbed a trial. That our own lock holds the clocks down is what the rung is about."""
+    if "locked_clocks" not in dict(setting):
+        return came.disturbance
+    told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
+    return next(
+        (each.disturbance for each in (disturbance.marked(one, told) for one in came.found) if each.disturbance), ""
+    )
+
+
+def _without_lock(lines: Any) -> list[dict[str, Any]]:
+    known = [each for each in lines if isinstance(each, Mapping)] if isinstance(lines, list) else []
+    return [
+        {**each, "held": "+".join(word for word in str(each.get("held", "")).split("+") if word != HELD_BY_LOCK)}
+        for each in known
+    ]
 
 
 def _watts(came: Measured) -> float | None:

@@ -37,6 +37,7 @@ class Host:
     def __init__(self, joules, rate, noise=0.003, problem=None):
         self.joules, self.rate, self.noise, self.problem = joules, rate, noise, problem
         self.dice, self.items = random.Random(7), []
+        self.held, self.users = "", ""
 
     def how(self, targets, plan_for, _reach):
         (item,) = plan_for(targets[0])["measurements"]
@@ -49,6 +50,9 @@ class Host:
             samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
             record = {"measurement": "gpu_energy", "metric": metric, "subject": "GPU0", "samples": samples}
             yield targets[0], {"record": record | {"unit": unit, "better": better, "about": {}}}
+        if self.held:
+            others = {"gpus": [{"gpu": "GPU0", "users": self.users, "held": self.held}]}
+            yield targets[0], {"done": {"measurement": "gpu_energy", "others": others}}
         if self.problem:
             yield targets[0], {"record": {"measurement": "gpu_energy", "failed": self.problem}}
 
@@ -136,3 +140,17 @@ def test_a_tuning_finds_the_rung_with_the_least_energy_within_the_slowdown():
 def test_where_lower_clocks_save_nothing_the_default_stays():
     found = study.tune(bench(Host(lambda _clock: 1.0, lambda _clock: 700.0)), 36000.0)
     assert found.state == study.NOTHING and found.setting == ()
+
+
+def test_the_lock_of_the_rung_disturbs_nothing_and_anything_else_does():
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
+    made, rung = bench(host), (("locked_clocks", 1575),)
+    host.held = "applications_clocks_setting"
+    assert "held down" in made.measure((), made.cases).disturbed, (
+        "somebody else's lock: there is no default to compare with"
+    )
+    assert made.measure(rung, made.cases).counts
+    host.held = "applications_clocks_setting+hw_power_brake_slowdown"
+    assert "hw_power_brake_slowdown" in made.measure(rung, made.cases).disturbed
+    host.held, host.users = "applications_clocks_setting", "process 71 (python3)"
+    assert "also used by process 71" in made.measure(rung, made.cases).disturbed
