@@ -1,0 +1,81 @@
+"""`nodetune tune gpu`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from nodetune.cli import options as cli_options
+from nodetune.cli.commands._tune import _study
+from nodetune.cli.connections import selected_hosts
+from nodetune.tune.benches.gpu import LADDERS, GpuBench, Wanted
+from nodetune.verify import remote, slurm
+
+MOST_SLOWDOWN = 50.0
+
+
+def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float:  # noqa: ARG001
+    """Return a part of one: `3%` is 0.03."""
+    found = re.fullmatch(r"(\d{1,2}(?:\.\d+)?)\s*%", given.strip())
+    if found is None or float(found[1]) > MOST_SLOWDOWN:
+        raise click.BadParameter(f"write a percentage from 0% to {MOST_SLOWDOWN:g}%, such as 3%")
+    return float(found[1]) / 100
+
+
+@click.command("gpu")
+@cli_options.hosts_or_nodes
+@click.option(
+    "--allow-gpu-settings",
+    is_flag=True,
+    help="Change clocks or power limits while measuring. Nothing is measured without it.",
+)
+@click.option("--assume-drained", is_flag=True, help="The node is drained: slurmd starts no job there meanwhile.")
+@click.option(
+    "--ladder",
+    type=click.Choice(list(LADDERS)),
+    default="clocks",
+    show_default=True,
+    help="What to lower: locked SM clocks, or the power limit.",
+)
+@click.option("--rungs", type=click.IntRange(2, 20), default=6, show_default=True, help="How many values to try.")
+@click.option(
+    "--max-slowdown",
+    callback=_slowdown,
+    default="3%",
+    show_default=True,
+    metavar="PERCENT",
+    help="How much slower the matrix product may become.",
+)
+@_study.options
+def command(**given: Any) -> int:
+    """Find the clock or power limit that costs the least energy.
+
+    \b
+    nodetune tune gpu -i prod -l gpu001 --allow-gpu-settings
+    nodetune tune gpu -i prod -l gpu001 --allow-gpu-settings --ladder power --max-slowdown 1%
+
+    Each rung is a bf16 matrix product on all GPUs of one host, with the joules that NVML counts for it. It changes clocks or
+    power limits while it measures, only on a host whose GPUs nobody uses, and restores what held before, also when it is
+    killed. The result is a proposal for a site file, or that nothing beats the default.
+    Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
+    """
+    wanted = Wanted(
+        allow_gpu_settings=given["allow_gpu_settings"],
+        assume_drained=given["assume_drained"],
+        ladder=given["ladder"],
+        rungs=given["rungs"],
+        slowdown=given["max_slowdown"],
+    )
+    return _study.run(lambda: _bench(given, wanted), "gpu", given)
+
+
+def _bench(given: dict[str, Any], wanted: Wanted) -> GpuBench:
+    if not wanted.allow_gpu_settings:
+        raise click.UsageError("a ladder changes settings of GPUs while it runs: --allow-gpu-settings allows it")
+    reach = cli_options.reach(given)
+    targets = selected_hosts(reach)
+    if len(targets) != 1:
+        raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time, -l HOST names it")
+    return GpuBench(targets[0], wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)

@@ -1,0 +1,156 @@
+"""The ladder of clocks and power limits: what it refuses, what a rung is, and what a tuning makes of it."""
+
+import random
+
+import pytest
+
+from nodetune.api.model import Absent, Each, HostFacts, Value
+from nodetune.hosts.target import Target
+from nodetune.tune import study
+from nodetune.tune.benches import gpu
+from nodetune.tune.benches.gpu import GpuBench, Wanted
+from nodetune.tune.model import BenchError
+
+H200 = "NVIDIA H200"
+ALLOWED = Wanted(allow_gpu_settings=True)
+
+
+def facts(**more):
+    each = lambda value: Each({"GPU0": Value(value), "GPU1": Value(value)})  # noqa: E731
+    found = {
+        "gpu.nvml": Value("13"),
+        "gpu.names": each(H200),
+        "gpu.driver_version": Value("580.159.04"),
+        "gpu.supported_clocks": each({"memory": [3201], "sm": list(range(345, 1981, 15))}),
+        "gpu.power_management_limit_constraints": each([200_000, 700_000]),
+        "gpu.power_management_default_limit": each(700_000),
+        "gpu.compute_running_processes": each([]),
+        "gpu.mps_compute_running_processes": each([]),
+        "services.processes": Value({}),
+    }
+    return HostFacts("gpu01", found | more)
+
+
+class Host:
+    """A host whose GPUs take `joules(clock)` for 1e12 operations and make `rate(clock)` of them a second."""
+
+    def __init__(self, joules, rate, noise=0.003, problem=None):
+        self.joules, self.rate, self.noise, self.problem = joules, rate, noise, problem
+        self.dice, self.items = random.Random(7), []
+        self.held, self.users = "", ""
+
+    def how(self, targets, plan_for, _reach):
+        (item,) = plan_for(targets[0])["measurements"]
+        self.items.append(item)
+        held = item["options"]["set"].get("locked_clocks", [1980])[0]
+        for metric, unit, better, value in (
+            ("energy", "J/TFLOP", "lower", self.joules(held)),
+            ("bf16", "TFLOP/s", "higher", self.rate(held)),
+        ):
+            samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
+            record = {"measurement": "gpu_energy", "metric": metric, "subject": "GPU0", "samples": samples}
+            yield targets[0], {"record": record | {"unit": unit, "better": better, "about": {}}}
+        if self.held:
+            others = {"gpus": [{"gpu": "GPU0", "users": self.users, "held": self.held}]}
+            yield targets[0], {"done": {"measurement": "gpu_energy", "others": others}}
+        if self.problem:
+            yield targets[0], {"record": {"measurement": "gpu_energy", "failed": self.problem}}
+
+
+def bench(host=None, wanted=ALLOWED, found=None):
+    given = found or facts()
+    host = host or Host(lambda _clock: 1.0, lambda _clock: 700.0)
+    return GpuBench(Target("gpu01"), wanted, None, host.how, lambda *_given: {"gpu01": given})
+
+
+@pytest.mark.parametrize(
+    ("wanted", "found", "why"),
+    [
+        (Wanted(), facts(), "--allow-gpu-settings allows it"),
+        (ALLOWED, "connection refused", "gpu01: connection refused"),
+        (ALLOWED, facts(**{"services.processes": Value({"slurmd": 1})}), "drain the node"),
+        (
+            ALLOWED,
+            facts(**{"gpu.compute_running_processes": Each({"GPU0": Value([{"pid": 71, "name": "python3"}])})}),
+            "python3 (71): a ladder is only for GPUs that nobody uses",
+        ),
+        (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "of several models"),
+        (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs have could not be read"),
+    ],
+    ids=["not-allowed", "unreachable", "slurm", "busy", "mixed", "no-clocks"],
+)  # fmt: skip
+def test_what_may_not_be_changed_is_refused_in_one_line(wanted, found, why):
+    with pytest.raises(BenchError) as refused:
+        bench(wanted=wanted, found=found)
+    assert why in str(refused.value) and "\n" not in str(refused.value)
+
+
+def test_a_drained_node_of_slurm_is_taken_when_somebody_says_so():
+    found = facts(**{"services.processes": Value({"slurmd": 1})})
+    assert bench(wanted=Wanted(allow_gpu_settings=True, assume_drained=True), found=found).model == H200
+
+
+def test_rungs_are_what_all_gpus_have_below_the_default():
+    (clocks,) = bench().parameters
+    assert clocks.choices[0] == 1965 and clocks.choices[-1] == 990 and len(clocks.choices) == 6
+    assert all((clock - 345) % 15 == 0 for clock in clocks.choices)
+    (limits,) = bench(wanted=Wanted(allow_gpu_settings=True, ladder="power", rungs=3)).parameters
+    assert limits.choices == (699, 524, 350)
+
+
+def test_each_value_goes_to_the_host_as_nvml_takes_it():
+    assert gpu.in_nvml("power_limit", 600) == 600_000
+    assert gpu.in_nvml("locked_clocks", 1500) == [1500, 1500]
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
+    made = bench(host)
+    assert made.measure((), made.cases).counts and made.measure((("locked_clocks", 1575),), made.cases).counts
+    assert [item["options"]["set"] for item in host.items] == [{}, {"locked_clocks": [1575, 1575]}]
+    assert all(item["options"]["allow_gpu_settings"] is True for item in host.items)
+
+
+def test_a_rung_that_slows_work_too_much_is_never_tried_again():
+    made = bench(Host(lambda clock: 0.5 + clock / 4000, lambda clock: 700 * min(1.0, clock / 1700), noise=0))
+    assert made.measure((), made.cases).counts
+    slow = made.measure((("locked_clocks", 1500),), made.cases)
+    assert slow.banned == "11.8 % slower than the default; --max-slowdown allows 3 %" and not slow.values
+    assert made.measure((("locked_clocks", 1770),), made.cases).counts
+
+
+def test_settings_that_the_host_could_not_restore_end_the_tuning():
+    made = bench(Host(lambda _c: 1.0, lambda _c: 700.0, problem="settings of GPUs: not restored: GPU-a: Unknown Error"))
+    with pytest.raises(BenchError, match="not restored"):
+        made.measure((), made.cases)
+
+
+def test_a_counter_that_does_not_count_is_no_gain():
+    made = bench(Host(lambda _clock: 0.0, lambda _clock: 700.0))
+    assert made.measure((), made.cases).failed == "the energy was not measured"
+
+
+def test_a_tuning_finds_the_rung_with_the_least_energy_within_the_slowdown():
+    made = bench(Host(lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1560)))
+    found = study.tune(made, 36000.0)
+    assert found.accepted and found.setting == (("locked_clocks", 1575),)
+    wished = {H200: "1575MHz"}
+    assert made.proposal(found.setting) == {
+        "checks": {"gpu-sm-clock-unwanted": {"accept": {"by_model": wished}, "set": wished}}
+    }
+
+
+def test_where_lower_clocks_save_nothing_the_default_stays():
+    found = study.tune(bench(Host(lambda _clock: 1.0, lambda _clock: 700.0)), 36000.0)
+    assert found.state == study.NOTHING and found.setting == ()
+
+
+def test_the_lock_of_the_rung_disturbs_nothing_and_anything_else_does():
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
+    made, rung = bench(host), (("locked_clocks", 1575),)
+    host.held = "applications_clocks_setting"
+    assert "held down" in made.measure((), made.cases).disturbed, (
+        "somebody else's lock: there is no default to compare with"
+    )
+    assert made.measure(rung, made.cases).counts
+    host.held = "applications_clocks_setting+hw_power_brake_slowdown"
+    assert "hw_power_brake_slowdown" in made.measure(rung, made.cases).disturbed
+    host.held, host.users = "applications_clocks_setting", "process 71 (python3)"
+    assert "also used by process 71" in made.measure(rung, made.cases).disturbed
