@@ -124,15 +124,9 @@ def net_link(setting: str, disruption: str = "network flap") -> Remedy:
     )
 
 
-def nccl_conf(name: str) -> Remedy:
-    """Set a variable in /etc/nccl.conf."""
-    return Remedy("nccl_conf", name, disruption="new sessions", file="/etc/nccl.conf")
-
-
-def nccl_conf_lines() -> Remedy:
-    """Remove the failing lines from /etc/nccl.conf. Subjects are `FILE:LINE NAME`; those in other files are only named."""
-    disruption = "new sessions"
-    return Remedy("nccl_conf", "lines", disruption=disruption, file="/etc/nccl.conf", per_subject=True)
+def nccl_conf(name: str = "") -> Remedy:
+    """Set a variable in /etc/nccl.conf. Without a name: remove the failing lines, whose subjects are `FILE:LINE NAME`."""
+    return Remedy("nccl_conf", name or "lines", disruption="new sessions", file="/etc/nccl.conf", per_subject=not name)
 
 
 def docker_daemon(key: str) -> Remedy:

@@ -1,10 +1,12 @@
 """Checks that a site adds in its own file, declaratively.
 
-A sysctl, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
+A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
 """
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -15,7 +17,7 @@ from nodetune.api.predicates import Predicate, Where
 from nodetune.checks.nccl._settings import effective
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "file", "service", "kernel_arg", "nccl_conf")
+KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf")
 NOT_SET = "not set"
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
@@ -64,9 +66,12 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         if not isinstance(given, str) or given not in SERVICE_STATES:
             file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
-    texts = kind in ("kernel_arg", "nccl_conf") and not isinstance(given, dict)
+    if kind == "sysfs" and isinstance(given, bool):
+        file.fail("accept wants what the file holds: on and off in quotes", *path)
+    if kind == "nccl_conf":
+        given = as_numbers(given)
     try:
-        return predicates.from_data(str(given) if texts else given)
+        return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
     except ValueError as problem:
         file.fail(str(problem), *path)
 
@@ -81,6 +86,8 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
     if kind == "sysctl":
         return {"fact": f"sysctl.{subject}"}, remedies.sysctl(subject)
+    if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node
+        return {"fact": f"sysfs.{subject}"}, replace(remedies.sysfs(subject), disruption="idle node")
     if kind == "file":
         return {"fact": f"file.{subject}"}, remedies.manual(f"Give {subject} the content that this site wants.")
     if kind == "service":
@@ -88,7 +95,16 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
     return {"fact": f"cmdline.running.{subject}"}, remedies.kernel_arg(subject)
 
 
-def _nccl_setting(name: str, facts: FactsView) -> str:
+def _nccl_setting(name: str, facts: FactsView) -> Any:
     """Return the value of a variable as a login session gets it: the environment counts over /etc/nccl.conf."""
     found = effective(facts["nccl.settings"], name)
-    return str(found["value"]) if found else NOT_SET
+    return as_numbers(str(found["value"])) if found else NOT_SET
+
+
+def as_numbers(data: Any) -> Any:
+    """Return the data with texts that NCCL reads as whole numbers as such: 32 and '32' are one value."""
+    if isinstance(data, dict):
+        return {key: as_numbers(each) for key, each in data.items()}
+    if isinstance(data, list):
+        return [as_numbers(each) for each in data]
+    return int(data) if isinstance(data, str) and re.fullmatch(r"0|-?[1-9][0-9]{0,17}", data) else data

@@ -132,10 +132,12 @@ def contradiction(check: Check) -> str:
         state = next(name for name, accept in site_checks.SERVICE_STATES.items() if accept == check.accept)
         return _told(check.set, state) if check.set not in (None, state) else ""
     refers = predicates.refs(check.accept) or predicates.refs(check.set)
-    if not check.fact or check.set is None or check.accept is None or refers:
+    nccl = check.remedy.kind == "nccl_conf" and check.area == "site"
+    if not (check.fact or nccl) or check.set is None or check.accept is None or refers:
         return ""
     accept = predicates.as_predicate(check.accept)
     value = str(check.set) if check.remedy.kind == "kernel_arg" else check.set
+    value = site_checks.as_numbers(value) if nccl else value
     return "" if accept.test(value) else _told(check.set, accept.describe(lambda each: text.value(each, check.unit)))
 
 

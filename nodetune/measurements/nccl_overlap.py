@@ -29,6 +29,9 @@ TOGETHER_SECONDS = 0.25
 PIECE_SECONDS = 0.01
 """Products between two looks at the time."""
 
+MOST_REPEATS = (nccl_rank.MOST_AGREED - 2) // 2
+"""Each repeat has two figures that the ranks agree on."""
+
 MOST_CALLS = 5000
 MOST_WAITING = 64
 """Calls of the collective that are queued before the product is topped up."""
@@ -37,6 +40,9 @@ MOST_WAITING = 64
 def measure(options, report):
     given = dict({"sizes": list(SIZES), "collectives": ["all_reduce"], "in_place": False, "repeats": 3}, **options)
     asked = nccl.checked(dict(given, latency_sizes=[]))
+    if asked["repeats"] > MOST_REPEATS:
+        text = "repeats {}: 1 to {} are possible"
+        raise reporting.MeasurementError(text.format(asked["repeats"], MOST_REPEATS))
     cases, jobs, conditions, of = nccl.prepared(asked, nccl.planned, report)
     nccl.run(jobs, Results(cases, jobs, conditions, of, report), report, take_part)
 
@@ -62,8 +68,9 @@ class Rank(nccl_rank.Rank):
             return None
         once = self._calls(case)
         wrong = self._checked(case, once) if self.job["check"] else 0
-        self._timed(once, self.job["warmup"] or 1)
-        alone = self._timed(once, self.job["iterations"]) / self.job["iterations"]
+        iterations = self._iterations(self._timed(once, 1))
+        self._timed(once, iterations)
+        alone = self._timed(once, iterations) / iterations
         mean = self.agree([alone])[0] / self.ranks
         count = max(1, min(MOST_CALLS, math.ceil(TOGETHER_SECONDS / mean)))
         computing = self._computing_alone()
@@ -71,10 +78,10 @@ class Rank(nccl_rank.Rank):
         self.product.check()
         agreed = self.agree([wrong, computing] + [each for pair in both for each in pair])
         self._last = time.monotonic() - start
-        return dict(self._found(case, mean, [each / self.ranks for each in agreed[1:]], count), wrong=wrong,
+        return dict(self._told(case, mean, [each / self.ranks for each in agreed[1:]], count), wrong=wrong,
                     wrong_everywhere=int(agreed[0]))  # fmt: skip
 
-    def _found(self, case, alone, means, iterations):
+    def _told(self, case, alone, means, iterations):
         log = self._log.read()
         name = nccl_ops.LOGGED.get(case["name"])
         size = nccl_ops.logged_bytes(case["name"], case["size"], self.ranks)

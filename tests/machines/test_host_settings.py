@@ -20,18 +20,21 @@ NCCL_SOCKET_FAMILY=AF_INET
   # for one old job, ended with a carriage return
 """
 OF_ROOT = "NCCL_DEBUG=TRACE\n"
+SITE = """
+add:
+  - {id: site-one-thread-a-core, sysfs: /sys/devices/system/cpu/smt/control, accept: "off", set: "off"}
+  - {id: site-huge-pages, sysctl: vm.nr_hugepages, accept: {at_least: 8}, set: 8}
+"""
+WISHES = ("site-one-thread-a-core", "site-huge-pages")
 CHECKS = ("nccl-debug-left-on", "nccl-name-unknown", "nccl-setting-unsafe")
 
 
 class Story(Controller):
     def hosts(self):
-        return (
-            "-i",
-            str(self.inventory),
-            "--timeout",
-            "240",
-            *(word for check in CHECKS for word in ("--select", check)),
-        )
+        site = self.folder / "site.yml"
+        site.write_text(SITE)
+        selected = (word for check in (*CHECKS, *WISHES) for word in ("--select", check))
+        return "-i", str(self.inventory), "--site", str(site), "--timeout", "240", *selected
 
 
 @pytest.fixture(scope="module")
@@ -54,8 +57,14 @@ def files(machine):
     return told.stdout, machine.ssh("base64 -w0 /etc/nccl.conf").stdout, machine.read("/root/.nccl.conf")
 
 
+def wishes(machine):
+    """Return the state of SMT, the huge pages, and how many CPUs are online."""
+    return machine.ssh("cat /sys/devices/system/cpu/smt/control /proc/sys/vm/nr_hugepages; nproc").stdout.split()
+
+
 @pytest.fixture(scope="module")
 def before(machine):
+    assert wishes(machine) == ["on", "0", "8"]
     return files(machine)
 
 
@@ -71,6 +80,7 @@ def failing(nodetune):
 
 def test_the_lines_are_taken_out_and_stay_out_after_a_reboot(nodetune, machine, before, applied):
     machine.reboot()
+    assert wishes(machine) == ["off", "8", "4"]
     assert machine.read("/etc/nccl.conf") == KEPT
     assert files(machine)[0] == before[0]
     assert machine.read("/root/.nccl.conf") == OF_ROOT
@@ -82,4 +92,7 @@ def test_the_lines_are_taken_out_and_stay_out_after_a_reboot(nodetune, machine, 
 def test_a_rollback_brings_back_every_byte(nodetune, machine, before, applied):
     nodetune("rollback", applied["run"], "--yes", "--timeout", "240")
     assert files(machine) == before
-    assert set(failing(nodetune)) == set(CHECKS)
+    assert wishes(machine) == ["on", "0", "8"]
+    ours = "/etc/tmpfiles.d/00-nodetune.conf", "/etc/sysctl.d/zz-nodetune.conf"
+    assert machine.ssh(f"ls {' '.join(ours)}", check=False).stdout == ""
+    assert set(failing(nodetune)) == {*CHECKS, *WISHES}

@@ -12,7 +12,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-debug-fi
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.nccl._effects import noisy
 
 
@@ -25,6 +25,6 @@ CHECK = Check(
     observe=debugging_left_on,
     accept=Empty("NCCL_DEBUG=WARN at most"),
     set="removed",
-    remedy=nccl_conf_lines(),
+    remedy=nccl_conf(),
     severity="medium",
 )

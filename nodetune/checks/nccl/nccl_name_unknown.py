@@ -12,7 +12,7 @@ src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.nccl._names import unknown
 
 
@@ -25,6 +25,6 @@ CHECK = Check(
     observe=unknown_names,
     accept=Empty("names that NCCL or one of its plugins reads"),
     set="removed",
-    remedy=nccl_conf_lines(),
+    remedy=nccl_conf(),
     severity="medium",
 )

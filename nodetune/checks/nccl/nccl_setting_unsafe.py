@@ -13,7 +13,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-ib-timeo
 
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, nccl_conf_lines
+from nodetune.api import Check, Empty, FactsView, nccl_conf
 from nodetune.checks.nccl._effects import unsafe
 
 
@@ -26,6 +26,6 @@ CHECK = Check(
     observe=unsafe_settings,
     accept=Empty("no setting that risks data or hangs"),
     set="removed",
-    remedy=nccl_conf_lines(),
+    remedy=nccl_conf(),
     severity="high",
 )

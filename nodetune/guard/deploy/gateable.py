@@ -18,7 +18,9 @@ from nodetune.guard.deploy import archive
 def require(resolved: Profile, site: Overlay | None) -> None:
     """Raise FileError for the first check that a site file lets gate and that no node can judge by itself."""
     for check in resolved.checks:
-        lacking = lacks(check.id) if site and check.id in resolved.gates and check.accept is not None else ""
+        gates = site and check.id in resolved.gates and check.accept is not None
+        own = "" if check.area != "site" or check.fact else "what reads nccl.conf"
+        lacking = (own or lacks(check.id)) if gates else ""
         if site and lacking:
             yaml_lines.load(Path(site.file)).fail(
                 f"{check.id} cannot gate: it needs {lacking}, which the guard's program on a node does not have; "

@@ -58,8 +58,9 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
 
 
 def _nccl(checks: Iterable[Check]) -> dict[str, str]:
-    """Return the NCCL settings of the profile: what its checks would write to /etc/nccl.conf."""
-    wanted = ((check.remedy.target, check.set) for check in checks if check.remedy.kind == "nccl_conf")
+    """Return the NCCL settings of the profile: what its checks would write to /etc/nccl.conf, not the lines they remove."""
+    remedies = ((check.remedy, check.set) for check in checks)
+    wanted = ((each.target, value) for each, value in remedies if each.kind == "nccl_conf" and not each.per_subject)
     return {name: str(value) for name, value in wanted if isinstance(value, str | int)}
 
 

@@ -49,5 +49,5 @@ def _lines(subjects: Iterable[str], host: HostView) -> Iterable[str]:
         number = re.match(r"(\d+) ", subject[len(PATH) + 1 :])
         line = written.get(number.group(1)) if number else None
         if line is None or len(line) > LONGEST or line.endswith(f"={HIDDEN}") or "\\x" in line:
-            raise UnfixableError(f"{subject}: its line is not known as it stands in the file; remove it yourself")
+            raise UnfixableError(f"{subject}: its line is not known to the letter; remove it yourself")
         yield line

@@ -137,9 +137,16 @@ def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
             out.line("(or AutoDetect=nvml alone, where slurmd was built with NVML)", indent=INDENT)
 
 
-def print_running(stream: TextIO, nodes: Sequence[GuardedNode], there: Mapping[str, NodeAnswer]) -> None:
-    """Print what the running Slurm reports in the end."""
+def print_running(
+    stream: TextIO, nodes: Sequence[GuardedNode], there: Mapping[str, NodeAnswer], written: bool = False
+) -> None:
+    """Print what the running Slurm reports in the end. `written`: slurm.conf has the lines, on every host."""
     asked = {node.name: there.get(node.name, NodeAnswer()).slurm for node in nodes if node.slurm}
+    waiting = [host for host, found in asked.items() if written and found is not None and _lacking(found)]
+    if waiting:
+        told = f" does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines, now run scontrol reconfigure"
+        Lines(console(stream)).line(("Slurm     ", "yellow"), told)
+        asked = {host: found for host, found in asked.items() if host not in waiting}
     print_lacking(stream, {host: found for host, found in asked.items() if found is not None}, reload=True)
     silent = [host for host, found in asked.items() if found is None]
     if silent:

@@ -15,6 +15,8 @@ from nodetune.api.model import NOT_COLLECTED
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _WORD = re.compile(r"\s*\S+\s*")
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
+_PATH = re.compile(r"/[\w./@*+-]{1,120},?")
+"""A path, which nobody can copy from two lines: it stays whole where it is longer than a line."""
 
 
 class Lines:
@@ -63,9 +65,9 @@ def _breaks(text: str, width: int) -> Iterator[int]:
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    """Yield the parts of a text that stay together; each fits into a line."""
+    """Yield the parts of a text that stay together; each but a path fits into a line."""
     for word in _WORD.findall(text):
-        if cell_len(word.rstrip()) <= width:
+        if cell_len(word.rstrip()) <= width or _PATH.fullmatch(word.strip()):
             yield word
             continue
         for piece in _PIECE.findall(word):

@@ -16,6 +16,7 @@ from nodetune.tune.benches.nccl_cases import Step, Wanted
 from nodetune.tune.benches.nccl_runs import Faults, Measured
 from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
+from nodetune.verify import figures
 from nodetune.verify import machine as machines
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
@@ -81,20 +82,20 @@ class NcclBench:
         return came
 
     def _survey(self, found: Sequence[Figure]) -> Survey:
-        largest = max(found, key=lambda each: int(each.about.get("size", 0)))
-        about = largest.about
+        about = max(found, key=figures.size).about
+        nics = about.get("nics")
         ports = [each for host in self._facts.values() for each in _ports(host)]
         layers = {each.get("link_layer") for each in ports if each.get("state") == "ACTIVE"}
         return Survey(
             version=str(about.get("nccl") or ""),
             library=str(about.get("library") or ""),
-            nodes=int(about.get("nodes", 1)),
-            gpus=int(about.get("gpus", 2)),
+            nodes=nccl_cases.count(about.get("nodes"), len(self._targets)),
+            gpus=nccl_cases.count(about.get("gpus"), 2),
             transport="+".join(sorted({part for each in found for part in _way(each)["transport"].split("+")})),
             link=str(about.get("link") or ""),
             nvls=any(each.about.get("nvls") is True for each in found),
             gdr=about.get("gdr") if isinstance(about.get("gdr"), bool) else None,
-            nics=tuple(str(each) for each in about.get("nics") or ()),
+            nics=tuple(map(str, nics)) if isinstance(nics, list) else (),
             roce=(layers == {"Ethernet"}) if layers in ({"Ethernet"}, {"InfiniBand"}) else None,
             set={**self._in_files(), **_settings(found), **self._env},
         )
@@ -151,7 +152,7 @@ class NcclBench:
         unread = [name for name, value in setting if read.get(name, "") != str(value)] if came.found else []
         changed = sorted(name for name, way in ways.items() if way != self._ways.get(name))
         both = {
-            f"{text.size(int(one.about.get('size', 0)))}": {"busbw": one.value, "tflops": other.value}
+            f"{one.metric} {text.size(figures.size(one))}": {"busbw": one.value, "tflops": other.value}
             for one, other in nccl_cases.pairs(came.found)
         }
         return {"used": ways, "changed": changed, "unread": unread, **({"both": both} if both else {})}

@@ -28,6 +28,7 @@ COLLECTIVES = {
     "overlap": ("all_reduce",),
     "latency": ("all_reduce", "alltoall"),
 }
+MOST_COUNTED = 1 << 20
 REPEATS, ITERATIONS = 3, 20
 SECONDS = 180.0
 """Deadline of one trial: NCCL's start on eight GPUs takes some ten seconds, a stuck setting all of it."""
@@ -119,7 +120,7 @@ def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
     """Return the work of each case of the overlap objective, from the default measurement."""
     made = {}
     for moved, computed in pairs(found):
-        name, ranks = moved.metric.removesuffix("_with_gemm"), int(moved.about.get("gpus", 2))
+        name, ranks = moved.metric.removesuffix("_with_gemm"), count(moved.about.get("gpus"), 2)
         gigabytes = figures.size(moved) / 1e9 * nccl_ops.factor(name, ranks)
         ratio = float(f"{_alone(computed) / _alone(moved):.0e}")
         made[moved.metric, figures.size(moved)] = Step(gigabytes, ratio * gigabytes)
@@ -131,8 +132,13 @@ def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
     computed = {(each.metric, figures.size(each)): each for each in found if each.metric.startswith("gemm_with_")}
     for each in found:
         other = computed.get((f"gemm_with_{each.metric.removesuffix('_with_gemm')}", figures.size(each)))
-        if each.metric.endswith("_with_gemm") and other:
+        if each.metric.endswith("_with_gemm") and other and each.value > 0 and other.value > 0:
             yield each, other
+
+
+def count(given: Any, otherwise: int) -> int:
+    """Return a number that a host told, or the other one if it is none."""
+    return given if type(given) is int and 0 < given < MOST_COUNTED else otherwise
 
 
 def _alone(figure: Figure) -> float:

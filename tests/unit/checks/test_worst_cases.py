@@ -36,7 +36,7 @@ def facts_of(path):
     groups = [content.get(status) or [] for status in ("pass", "fail")]
     first = [case for group in groups for case in (group if isinstance(group, list) else [group])[:1]]
     return [
-        {**content.get("given", {}), **{name: fact for name, fact in case.items() if name != "finding"}}
+        {**content.get("given", {}), **{name: fact for name, fact in case.items() if name not in ("finding", "site")}}
         for case in first
     ]
 

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import click
 import jsonschema
 import pytest
+from rich.console import Console
 
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
@@ -16,11 +17,13 @@ from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _work
 from nodetune.foundation import paths
+from nodetune.guard.deploy.playbooks import NodeAnswer
 from nodetune.guard.deploy.resume import Fate
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.report import apply_rows, rows, verify_rows
 from nodetune.report.text import apply, audit, guard
+from nodetune.report.text.lines import Lines
 from nodetune.verify.model import FAILED, SHORT, Expectation, Figure, Unmeasured, Verdict
 from nodetune.verify.run import HostVerification
 from tests.support.commandline import nodetune
@@ -90,6 +93,14 @@ def test_one_change_of_the_guard_is_no_plural(labels, said):
     assert told(_work.tell, plays, "").splitlines()[0] == said
 
 
+@pytest.mark.parametrize("written", [True, False])
+def test_lines_that_slurm_conf_has_are_not_asked_for_again(written):
+    node = SimpleNamespace(name="gpu1", slurm={"prolog": ""})
+    text = " ".join(told(guard.print_running, [node], {"gpu1": NodeAnswer(slurm={"prolog": "/old"})}, written).split())
+    assert ("now run scontrol reconfigure" in text) == written
+    assert ("needs these lines" in text) != written
+
+
 # formats
 
 
@@ -148,6 +159,15 @@ def test_the_settings_as_data_keep_their_schema(tmp_path):
 
 
 # words
+
+
+def test_a_path_longer_than_a_line_stays_whole():
+    path = "/etc/systemd/system/nvidia-persistenced.service.d/zz-nodetune-persistence.conf"
+    stream = io.StringIO()
+    Lines(Console(file=stream, width=60)).line(f"persisted in {path}, and {'x' * 100}", indent="  ")
+    lines = [line.strip() for line in stream.getvalue().splitlines()]
+    assert lines[:2] == ["persisted in", f"{path},"]
+    assert all(len(line) <= 60 for line in lines[2:])
 
 
 def test_what_turning_swap_off_writes_is_said_in_words():

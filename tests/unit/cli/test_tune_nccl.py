@@ -67,6 +67,7 @@ def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
         (["--parameter", "NCCL_PROTO"], "NCCL_PROTO"),
         (["--plugin", "x", "--objective", "overlap"], "leave --objective out"),
         (["--plugin", "x", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
+        (["--env", "NCCL_BUFFSIZE=1", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
         (["--multi-node"], "needs two hosts"),
         (["-i", "a,b"], "--multi-node tunes NCCL across them"),
         (["--collective", "gossip"], "gossip"),

@@ -110,6 +110,7 @@ def test_a_later_overlay_wins(tmp_path):
     ("added", "fact", "kind"),
     [
         ("sysctl: vm.nr_hugepages\n    accept: 0\n    set: 0", "sysctl.vm.nr_hugepages", "sysctl"),
+        ('sysfs: /sys/a/b\n    accept: "off"\n    set: "off"', "sysfs./sys/a/b", "sysfs"),
         ("file: /etc/motd\n    accept: {matches: welcome}", "file./etc/motd", "manual"),
         ("service: auditd\n    accept: enabled\n    set: enabled", "services.auditd", "service"),
         ("kernel_arg: audit\n    accept: 1\n    set: 1", "cmdline.running.audit", "kernel_arg"),
@@ -168,7 +169,7 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: id wants site- and small letters"),
         (
             "add:\n  - {id: site-a, accept: 0}\n",
-            "line 2: an item of add wants exactly one of sysctl, file, service, kernel_arg",
+            "line 2: an item of add wants exactly one of sysctl, sysfs, file, service, kernel_arg",
         ),
         ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: an item of add lacks accept"),
         ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),

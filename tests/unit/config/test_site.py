@@ -182,6 +182,12 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
         ),
         (f"waivers:\n  - {WAIVER}hosts: '@gpu'}}\n", "line 2: hosts: '@gpu' names no host: a group of the inventory"),
         ("add:\n  - {id: site-a, file: etc/motd, accept: x}\n", "line 2: file wants a full path, such as /etc/motd"),
+        (
+            "add:\n  - {id: site-a, sysfs: /sys/a, accept: off}\n",
+            "line 2: accept wants what the file holds: on and off in quo",
+        ),
+        ("add:\n  - {id: site-a, sysfs: /sys/../etc/x, accept: 1}\n", "line 2: sysfs wants a file under /sys"),
+        ("add:\n  - {id: site-a, sysfs: /etc/x, accept: 1}\n", "line 2: sysfs wants a file under /sys"),
         ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
         ("add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
         ("add:\n  - {id: site-a, kernel_arg: a=1, accept: 1}\n", "line 2: kernel_arg wants the name of a kernel arg"),

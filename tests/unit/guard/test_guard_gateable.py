@@ -41,6 +41,7 @@ def hosts(check_id):
         for case in group if isinstance(group, list) else [group]:
             facts = {**content.get("given", {}), **case}
             facts.pop("finding", None)
+            facts.pop("site", None)
             yield facts
 
 

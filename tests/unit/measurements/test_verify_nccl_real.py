@@ -155,3 +155,32 @@ def test_cases_beyond_the_deadline_are_counted_as_left_out():
     assert 0 < len(records) < 40
     assert all("samples" in record for record in records)
     assert f"{40 - len(records)} of 40 cases were left out: the time was over" in errors
+
+
+def test_small_messages_are_measured_by_their_latency():
+    options = {"sizes": [64 << 20], "collectives": ["all_reduce"], "in_place": False, "latency_sizes": [8, 4096]}
+    records = measured(options)
+    small = [record for record in records if record.get("unit") == "µs"]
+    assert [(record["metric"], record["about"]["size"]) for record in small] == [
+        ("all_reduce_latency", 8),
+        ("all_reduce_latency", 4096),
+        ("alltoall_latency", 4096),
+    ]
+    assert all(min(record["samples"]) > 0 and record["better"] == "lower" for record in small)
+    assert [record["metric"] for record in records if record not in small] == ["all_reduce"]
+
+
+def test_both_slow_down_when_a_product_runs_with_a_collective():
+    command = [
+        sys.executable,
+        "-m",
+        "nodetune.measurements",
+        "nccl_overlap",
+        json.dumps({"sizes": [1 << 30]}),
+        str(LONG),
+    ]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    moved, computed = [json.loads(line) for line in done.stdout.splitlines()]
+    assert (moved["metric"], computed["metric"]) == ("all_reduce_with_gemm", "gemm_with_all_reduce"), done.stderr
+    assert 0 < max(moved["samples"]) < 1.05 * moved["about"]["alone"]
+    assert 0 < max(computed["samples"]) < 1.05 * computed["about"]["alone"]

@@ -127,3 +127,8 @@ def test_the_estimate_grows_with_what_a_call_really_moves():
     pace = 1 / 100e9
     assert rank(pace, 0.0)._expected({"size": 1 << 30}) == pytest.approx(6 * 0.2147 + 5 * 0.0107, rel=0.01)
     assert rank(pace, 0.0)._expected({"size": 64 << 30}) > 6 * (64 << 30) / 100e9
+
+
+def test_more_repeats_than_the_ranks_can_agree_on_are_refused():
+    with pytest.raises(MeasurementError, match="repeats 31: 1 to 30"):
+        nccl_overlap.measure({"repeats": 31}, Heard())

@@ -571,7 +571,7 @@ NCCL_LINES = (
 
 def test_bad_lines_of_nccl_conf_are_removed_by_their_text_and_those_of_others_are_named():
     subjects = ("/etc/nccl.conf:2 NCCL_DEBUG", "/root/.nccl.conf:2 NCCL_DEBUG")
-    given = step(remedies.nccl_conf_lines(), "removed", subjects)
+    given = step(remedies.nccl_conf(), "removed", subjects)
     facts = nccl_settings(*NCCL_LINES)
     (change,) = built(facts, given)
     assert (change["path"], change["how"], change["with"]) == (
@@ -596,7 +596,7 @@ def test_bad_lines_of_nccl_conf_are_removed_by_their_text_and_those_of_others_ar
 )
 def test_a_line_that_is_in_another_file_or_not_known_to_the_letter_is_left_to_a_person(subject):
     facts = nccl_settings(*NCCL_LINES)
-    assert "remove" in refused(facts, step(remedies.nccl_conf_lines(), "removed", (subject,)))
+    assert "remove" in refused(facts, step(remedies.nccl_conf(), "removed", (subject,)))
 
 
 def test_docker_gets_its_keys_and_one_restart():

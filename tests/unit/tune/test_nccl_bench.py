@@ -118,6 +118,20 @@ def test_a_default_with_wrong_data_or_nothing_measured_is_not_tuned(host):
         host.bench()
 
 
+@pytest.mark.parametrize("objective", ["bandwidth", "overlap", "latency"])
+def test_what_a_host_makes_up_ends_in_no_traceback(host, objective):
+    host.about = {
+        "nodes": "many", "gpus": [], "nics": 7, "nvls": "yes", "gdr": 3, "channels": {}, "transport": None, "link": 1,
+        "settings": [], "nccl": {"a": 1},
+    }  # fmt: skip
+    bench = host.bench(objective=objective)
+    trial = bench.measure(CTAS, bench.cases)
+    assert trial.counts
+    assert not bench.parameters, "a release that is none has no variable"
+    host.rate = lambda *_: 0.0
+    assert bench.measure(CTAS, bench.cases).about["xids"] == "none"
+
+
 def test_several_hosts_measure_as_one_group(host):
     bench = host.bench(hosts=("gpu1", "gpu2"))
     assert [plan["group"]["hosts"] for plan in host.plans] == [["gpu1", "gpu2"]] * 2
@@ -143,7 +157,10 @@ def test_both_at_once_are_one_time_for_the_same_work(host):
     first = 2 * gigabytes / 600
     assert default.values[name] == pytest.approx(1e3 * (first + (gigabytes - first * 200) / 400), rel=1e-3)
     assert slower.values[name] > default.values[name]
-    assert default.about["both"]["256 MiB"] == {"busbw": pytest.approx(200.0), "tflops": pytest.approx(600.0)}
+    assert default.about["both"]["all_reduce_with_gemm 256 MiB"] == {
+        "busbw": pytest.approx(200.0),
+        "tflops": pytest.approx(600.0),
+    }
 
 
 def test_a_proposal_is_lines_of_nccl_conf_in_a_site_file(host):

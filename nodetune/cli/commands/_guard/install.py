@@ -92,7 +92,8 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     finally:
         run.finish(code)
     _work.tell(stream, plays, problem)
-    guard.print_running(stream, work.nodes, there)
+    written = how.write_slurm_conf and plays.code() == OK and all(node.writable_conf for node in work.nodes)
+    guard.print_running(stream, work.nodes, there, written)
     guard.print_hurried(stream, {host: found.slurm for host, found in there.items()}, made)
     apply.print_way_back(stream, run.id, as_typed.runs_folder())
     return code

@@ -124,6 +124,9 @@ def _wanted(given: dict[str, Any]) -> Wanted:
         raise click.UsageError("--plugin chooses algorithms by their bandwidth: leave --objective out")
     if given["plugin"] and given["only"]:
         raise click.UsageError("--plugin and --parameter: keep one")
+    both = sorted(set(_environment(given["env"])) & set(given["only"]))
+    if both:
+        raise click.UsageError(f"{both[0]}: --env keeps it as it is, and --parameter tunes it: keep one")
     return Wanted(
         objective=given["objective"],
         sizes=sizes,
