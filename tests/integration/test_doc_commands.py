@@ -161,7 +161,7 @@ def may_be_incomplete(command, done):
     return done.returncode == 3 and bool(re.search(r"--facts h200-x4|before\.json after\.json", command))
 
 
-def test_what_is_deferred_is_in_the_documentation_and_its_test_exists():
+def test_what_is_deferred_exists_in_docs_and_tests():
     every = [command for page in PAGES for block in blocks(page) for command in block]
     assert len(every) > 100
     used = {deferred(command) for command in every}

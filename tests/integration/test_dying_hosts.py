@@ -68,7 +68,7 @@ def collect(names, step):
 
 
 @BOTH
-def test_a_file_that_blocks_is_named_and_costs_only_its_own_facts(farm, monkeypatch, tmp_path, transport):
+def test_a_file_that_blocks_costs_only_its_own_facts(farm, monkeypatch, tmp_path, transport):
     """open() of a pipe that nobody writes to blocks as a /proc entry of a stuck driver does."""
     os.mkfifo(tmp_path / "fifo")
     shutil.copytree(payload.PROBE, tmp_path / "probe", ignore=shutil.ignore_patterns("__pycache__"))

@@ -115,7 +115,7 @@ def test_a_login_by_password(accounts, whoami):  # noqa: F811
     assert (wrong.state, "wrong-password" in wrong.message) == ("unreachable", False)
 
 
-def test_a_host_that_dies_in_the_middle_keeps_what_was_done_there(new_farm, tmp_path):
+def test_a_host_that_dies_midway_keeps_what_was_done(new_farm, tmp_path):
     """The connection breaks between two tasks, as it does when the power goes."""
     farm = new_farm()
     address = farm.address()

@@ -245,7 +245,7 @@ WELL = {
 
 
 @pytest.mark.usefixtures("over_ssh")
-def test_bare_hosts_pass_all_stages_and_a_second_run_does_nothing(room):
+def test_bare_hosts_pass_all_stages_once(room):
     told = room()
     assert list(states(told)) == list(STAGES)
     assert states(told) == states(told, "gpu2") == WELL
@@ -284,7 +284,7 @@ def test_a_host_that_is_not_reached_costs_only_itself(room):
     assert message(told, "preflight", "gpu2") == "refused: nothing listens on port 22"
 
 
-def test_a_measurement_that_falls_short_keeps_a_host_out_of_service(room):
+def test_a_slow_measurement_keeps_a_host_out_of_service(room):
     room.site("  join: slurm\n")
     room.figures["gpu1"] = [records.whole(**{f"gpu_copy h2d GPU{gpu}": 20.0 for gpu in range(8)})]
     told = room(code=TOO_SLOW)
@@ -295,7 +295,7 @@ def test_a_measurement_that_falls_short_keeps_a_host_out_of_service(room):
 
 
 @pytest.mark.parametrize("stage", ["packages", "reboot", "tune", "audit", "verify"])
-def test_an_interrupted_stage_leaves_a_record_and_can_be_completed(room, stage, monkeypatch):
+def test_an_interrupted_stage_can_be_completed(room, stage, monkeypatch):
     room.connection = "ssh" if stage == "packages" else "local"
     with interrupted_at(room, stage, monkeypatch):
         told = room(code=NOT_REACHED)
@@ -372,7 +372,7 @@ def test_hosts_drained_by_the_run_are_resumed_unless_they_failed(room):
     assert states(told)["packages"] == "failed"
 
 
-def test_join_resumes_what_an_earlier_run_that_failed_had_drained(room):
+def test_join_resumes_what_a_failed_run_had_drained(room):
     room.site("  join: slurm\n")
     room.mark("gpu1", "no-setup")
     room("--drain", "slurm", "-l", "gpu1", code=NOT_REACHED)
@@ -382,7 +382,7 @@ def test_join_resumes_what_an_earlier_run_that_failed_had_drained(room):
     assert not (room.place("gpu1") / "drained").exists()
 
 
-def test_a_dry_run_shows_what_would_be_installed_and_changes_nothing(room):
+def test_a_dry_run_shows_installs_and_changes_nothing(room):
     done = room.run("provision", "--lock", f"{room.folder}/v.lock", "--dry-run")
     assert done.return_value == OK, done.output
     assert "gpu[1-2]  debian-12-x86_64, 8 GPUs, driver 580.159.04 (open)" in done.output
@@ -484,7 +484,7 @@ def test_a_driver_that_does_not_come_up_is_taken_back(old):
     assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
 
 
-def test_packages_that_were_refused_before_any_moved_need_no_way_back(old):
+def test_packages_refused_before_any_change_need_no_way_back(old):
     old.mark("gpu1", "no-repository")
     told = old("--upgrade", "--drain", "slurm", code=NOT_REACHED)
     assert states(told)["packages"] == "failed"
@@ -501,7 +501,7 @@ def test_packages_that_were_exchanged_in_part_are_taken_back(old):
     assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
 
 
-def test_an_upgrade_that_was_cut_short_is_gone_on_with_by_a_provision(old, monkeypatch):
+def test_a_provision_completes_an_interrupted_upgrade(old, monkeypatch):
     with interrupted_at(old, "set up", monkeypatch):
         told = old("--upgrade", "--canary", "0", code=NOT_REACHED)
     assert next_command(told, "gpu2").endswith("-l gpu2")

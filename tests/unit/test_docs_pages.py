@@ -19,16 +19,16 @@ def quoted():
 
 
 @pytest.mark.parametrize("message", quoted())
-def test_a_message_of_the_troubleshooting_page_is_one_that_nodetune_says(message):
+def test_messages_on_the_troubleshooting_page_exist_in_nodetune(message):
     parts = [part for piece in message.split("…") if (part := piece.strip(" ()")).strip(":;,")]
     assert any(all(part in text for part in parts) for text in SOURCES)
 
 
-def test_every_reason_for_which_a_host_is_not_reached_is_explained():
+def test_every_reason_for_an_unreached_host_is_explained():
     assert set(STATES) <= set(quoted())
 
 
-def test_exit_codes_are_told_on_one_page_and_the_others_link_to_it():
+def test_exit_codes_are_on_one_page_that_others_link_to():
     pages = [ROOT / "README.md", *(page for page in DOCS.glob("*.md") if page.name not in ("cli.md", "checks.md"))]
     naming = {page.name for page in pages if re.search(r"exit code", page.read_text("utf-8"), re.IGNORECASE)}
     linking = {page.name for page in pages if "exit-codes.md" in page.read_text("utf-8")} | {"exit-codes.md"}

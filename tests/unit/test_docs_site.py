@@ -57,7 +57,7 @@ def test_every_check_is_explained_on_the_page_of_its_area(site):
         assert unescape(pages[check.area]).count(check.title) >= 1
 
 
-def test_commands_and_addresses_stand_on_the_page_as_they_are_typed(site):
+def test_commands_and_addresses_appear_as_they_are_typed(site):
     text = unescape(re.sub(r"<[^>]+>", "", read(site / "checks" / "gpu.html")))
     assert "nvidia-smi --query-gpu=index,accounting.mode --format=csv" in text
     assert "\\" not in text.partition("gpu-accounting-off")[2].partition("gpu-applications-clock-low")[0]
@@ -123,14 +123,14 @@ def test_searching_for_a_check_leads_to_it(site, server, driver, place):
 
 
 @in_browser
-def test_a_search_takes_what_is_typed_as_words_and_says_when_there_is_nothing(site, driver):
+def test_a_search_takes_plain_words_and_says_if_nothing_fits(site, driver):
     driver.get(f"file://{site}/search.html?q=zzqx:~*")
     box = "return document.getElementById('mkdocs-search-results').innerText"
     wait(driver, lambda page: page.execute_script(box).strip() == "No results found", "it hangs")
 
 
 @in_browser
-def test_no_table_is_cut_off_on_a_screen_and_no_page_is_wider_than_a_telephone(site, driver):
+def test_no_table_is_cut_off_and_no_page_exceeds_a_phone(site, driver):
     pages = [page for page in sorted(site.rglob("*.html")) if page.name not in ("404.html", "search.html")]
     for width, cut in ((1280, True), (390, False)):
         device = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}

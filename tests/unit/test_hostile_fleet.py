@@ -252,7 +252,7 @@ def test_the_plan_of_all_files_is_text_only(fleet, command):
     assert not [line for line in told.splitlines() if line.startswith(("planted", "kernel.core_pattern"))]
 
 
-def test_what_hostile_hosts_would_install_never_changes_the_meaning_of_a_lock_file(tmp_path):
+def test_hostile_hosts_never_change_what_a_lock_file_means(tmp_path):
     rng, path = random.Random(2), tmp_path / "lock.yml"
     (system, versions), believed = next(iter(lock().items())), 0
     asked = SimpleNamespace(host="bad", locked_as=system, parts={"driver": None})
@@ -274,7 +274,7 @@ def _one_version_wrong(rng, good):
     return {**good, "versions": {**good["versions"], rng.choice((name, rng.choice(EVIL))): version}}
 
 
-def test_no_age_that_a_host_claims_ends_the_reading_of_saved_facts(tmp_path):
+def test_no_claimed_age_ends_the_reading_of_saved_facts(tmp_path):
     rng = random.Random(3)
     for number in range(HOSTS):
         about = {rng.choice(("every", "collected", "time", "nodetune")): wrong(rng)}

@@ -157,7 +157,7 @@ def test_a_test_that_did_not_pass_proves_nothing_of_its_file(inside):
     assert set(suite.proven(NOW, report(ONE, bad, other), {"test_apply": 2, "test_pull_machines": 1}, 0)) == {other[0]}
 
 
-def test_a_run_that_was_cut_short_proves_nothing_of_a_file_it_left_out():
+def test_a_cut_short_run_proves_nothing_of_files_it_left_out():
     assert suite.proven(NOW, report(ONE), {"test_apply": 2}, 0) == {}
 
 
@@ -166,7 +166,7 @@ def test_provisioning_is_recorded_with_all_that_it_needs():
     assert set(found["test_provision"]["hashes"]) == {"machines", "provisioning", "test_provision"}
 
 
-def test_the_record_and_the_choice_of_tests_do_not_count_as_changes():
+def test_the_record_and_test_selection_are_no_changes():
     assert suite.RECORD in suite.NO_PART_OF_TESTS
     assert not {suite.RECORD, suite.HERE / "suite.py"} & set(suite._files(suite.ROOT, "tests/machines"))
 

@@ -141,7 +141,7 @@ def allocation(cluster, nodes):
     return job
 
 
-def test_facts_and_findings_are_those_of_a_probe_on_the_node_itself(cluster, nodetune, tmp_path):
+def test_findings_equal_those_of_a_probe_on_the_node(cluster, nodetune, tmp_path):
     assert ended(nodetune("facts", "--transport", "slurm", "-i", "n01", "-o", "via"))[0] == 0
     own = ("-m", "nodetune", "facts", "-o", tmp_path / "local")
     subprocess.run([*cluster.inside("n01"), sys.executable, *own], check=True)
@@ -163,7 +163,7 @@ def told(host):
     return [[each[key] for key in ("check", "status", "severity", "wanted", "reason")] for each in host["findings"]]
 
 
-def test_without_allocation_the_limited_nodes_are_audited_at_once(cluster, nodetune):
+def test_without_allocation_limited_nodes_are_audited_at_once(cluster, nodetune):
     code, out, errors = ended(nodetune("audit", "--transport", "slurm", "-l", "n[01-04]:!n03", "--fail-on", "never"))
     assert (code, errors) == (0, "")
     assert "3 hosts audited" in out
@@ -210,7 +210,7 @@ def test_down_and_drained_nodes_are_named_with_slurms_reason(cluster, nodetune):
     }
 
 
-def test_in_an_allocation_a_down_node_is_named_a_draining_one_audited(cluster, monkeypatch):
+def test_a_down_node_of_an_allocation_is_named(cluster, monkeypatch):
     job = allocation(cluster, ["n01", "n02", "n03"])
     try:
         cluster.run("scontrol", "update", "nodename=n02", "state=down", "reason=pulled out")
@@ -224,7 +224,7 @@ def test_in_an_allocation_a_down_node_is_named_a_draining_one_audited(cluster, m
         cluster.run("scancel", job)
 
 
-def test_a_node_whose_slurmd_never_answers_costs_the_others_nothing(cluster):
+def test_a_silent_slurmd_costs_other_nodes_nothing(cluster):
     with stopped(cluster, "n03"):
         found = probed(["n01", "n02", "n03"], seconds=12)
     assert reached(found) == ["n01", "n02"]
@@ -373,7 +373,7 @@ def test_a_refused_step_is_told_in_slurms_words(monkeypatch):
     assert (found.state, "invalid job 99999" in found.message) == ("dropped", True)
 
 
-def test_a_controller_that_does_not_answer_is_told_for_every_host(cluster):
+def test_a_silent_controller_is_told_for_every_host(cluster):
     cluster.stop_controller()
     try:
         found = probed(["n01", "n02"])
@@ -384,7 +384,7 @@ def test_a_controller_that_does_not_answer_is_told_for_every_host(cluster):
     assert found["n01"].message.startswith("sinfo failed: ")
 
 
-def test_the_program_on_the_nodes_is_in_the_language_of_python_36():
+def test_the_program_on_nodes_is_python_36():
     tree = ast.parse(Path(relay.__file__).read_text(), feature_version=(3, 6))
     imported = {name.name for node in ast.walk(tree) if isinstance(node, ast.Import) for name in node.names}
     assert {"os"} <= imported <= set(sys.stdlib_module_names)

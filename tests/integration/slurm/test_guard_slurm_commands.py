@@ -119,7 +119,7 @@ def test_a_reason_that_somebody_took_over_is_theirs(cluster):
     assert cluster.reason("n01") == "vendor is coming on Monday"
 
 
-def test_status_shows_whose_drains_there_are_and_how_the_guard_is(cluster):
+def test_status_shows_whose_drains_and_which_guards_there_are(cluster):
     drain_by_guard(cluster, "n01")
     drain_by_hand(cluster, "n02", "bad DIMM")
     cluster.write_policy("n03", lambda data: data.pop("mode"))

@@ -54,7 +54,7 @@ def strays(cluster):
     return cluster.call(*words)[1].split()
 
 
-def test_a_process_that_a_job_left_on_its_gpu_is_told_and_left_alone(cluster):
+def test_a_process_left_on_a_gpu_is_named_and_left_alone(cluster):
     job = cluster.batch("--uid=nobody", "--output=/dev/null", script=LEAVE)
     cluster.wait_for_job(job)
     cluster.wait_until(lambda: "epilog: fail" in cluster.left("n01", "heartbeat"), "the epilog found it")
@@ -120,7 +120,7 @@ def test_only_xids_newer_than_the_start_of_the_job_count(cluster):
         cluster.call(*inside, "umount", "/dev/kmsg", "/sys/bus/pci/devices")
 
 
-def test_tasks_get_threads_for_their_cpus_and_what_the_policy_names(cluster):
+def test_tasks_get_threads_for_their_cpus_and_policy_settings(cluster):
     cluster.write_policy("n01", lambda data: data.update(environment={"NCCL_IB_HCA": "mlx5_0", "NCCL_DEBUG": "WARN"}))
     show = "echo $OMP_NUM_THREADS $MKL_NUM_THREADS $NCCL_IB_HCA $NCCL_DEBUG"
     environment = {**cluster.environment, "NCCL_DEBUG": "INFO"}

@@ -94,7 +94,7 @@ def test_a_drain_for_a_missing_script_is_not_the_guards(cluster):
     assert cluster.reason("n01") == "Prolog error"
 
 
-def test_in_observe_a_job_runs_on_a_sick_node_and_nothing_is_drained(cluster):
+def test_observe_runs_jobs_on_a_sick_node_without_draining(cluster):
     cluster.write_policy("n01", mode="observe")
     cluster.control("n01", "lost@0=1")
     code, said = run_on(cluster, "n01")

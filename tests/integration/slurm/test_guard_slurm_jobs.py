@@ -44,7 +44,7 @@ def look(cluster, node="n01"):
     cluster.wait_until(seen, "the health check saw it")
 
 
-def test_a_job_on_healthy_nodes_runs_everywhere_and_nobody_is_blind(cluster):
+def test_a_job_on_healthy_nodes_runs_with_a_verdict_everywhere(cluster):
     code, said = cluster.call("srun", "-N3", "--gres=gpu:1", "sh", "-c", "echo $SLURMD_NODENAME")
     assert code == 0, said
     assert sorted(said.split()) == cluster.nodes
@@ -91,7 +91,7 @@ def test_a_job_without_requeue_fails_and_its_node_is_drained(cluster, command):
     wait_for_our_reason(cluster)
 
 
-def test_a_job_that_cannot_be_requeued_is_cancelled_on_a_sick_node(cluster):
+def test_a_job_without_requeue_is_cancelled_on_a_sick_node(cluster):
     make_sick(cluster)
     job = cluster.batch("--no-requeue", "-w", "n01")
     wait_for_our_reason(cluster)
@@ -99,7 +99,7 @@ def test_a_job_that_cannot_be_requeued_is_cancelled_on_a_sick_node(cluster):
     assert cluster.output(job) == ""
 
 
-def test_only_the_job_that_holds_the_sick_gpu_is_kept_off_the_node(cluster):
+def test_only_the_job_with_the_sick_gpu_is_kept_off(cluster):
     cluster.control("n01", "lost@1=1")
     first = cluster.batch("-w", "n01", script="sleep 3; echo on $SLURMD_NODENAME with $CUDA_VISIBLE_DEVICES")
     second = cluster.batch("-w", "n01")

@@ -34,7 +34,7 @@ def threads(count, **more):
     return {"OMP_NUM_THREADS": str(count), "MKL_NUM_THREADS": str(count), **more}
 
 
-def test_a_task_bound_to_its_cpus_gets_a_thread_a_core_and_its_places(topology):
+def test_a_bound_task_gets_a_thread_per_core_and_places(topology):
     assert given(topology, EIGHT, SLURM_CPUS_PER_TASK=16) == threads(8, OMP_PLACES="cores")
 
 
@@ -45,7 +45,7 @@ def test_a_task_with_shared_cpus_gets_threads_but_no_places(topology):
     assert given(topology, whole, **{**tasks, "SLURM_STEP_TASKS_PER_NODE": "8,2"}) == threads(16)
 
 
-def test_a_task_with_several_gpus_leaves_each_of_its_processes_a_part(topology):
+def test_processes_of_a_task_with_several_gpus_share_its_cpus(topology):
     whole = [*SOCKETS[0], *SOCKETS[1]]
     job = {"SLURM_CPUS_PER_TASK": 64, "CUDA_VISIBLE_DEVICES": "0,1,2,3,4,5,6,7"}
     assert given(topology, whole, **job) == threads(4)
@@ -73,7 +73,7 @@ def test_what_the_batch_steps_prolog_set_is_not_the_users(topology):
     assert "OMP_NUM_THREADS" not in given(topology, [0, 1, 32, 33], **step)
 
 
-def test_the_policy_adds_settings_but_for_those_of_the_users_own_file(topology, tmp_path):
+def test_the_policy_adds_settings_except_the_users_own(topology, tmp_path):
     policy = tmp_path / "guard.json"
     wanted = {"NCCL_IB_HCA": "mlx5_0", "NCCL_ALGO": "Ring", "bad name": "x", "NCCL_BAD": "two\nlines"}
     policy.write_text(json.dumps({"environment": wanted}))

@@ -45,12 +45,12 @@ def test_only_the_run_that_drained_a_node_resumes_it(cluster):
     assert "DRAIN" not in cluster.state("n01")
 
 
-def test_draining_again_after_an_interruption_is_still_ours_to_resume(cluster):
+def test_a_drain_repeated_after_an_interruption_can_be_resumed(cluster):
     assert scheduler.drain("run-1") == (True, "")
     assert scheduler.drain("run-1") == (True, "")
 
 
-def test_another_persons_drain_keeps_its_reason_and_is_not_lifted(cluster):
+def test_a_drain_by_someone_else_keeps_its_reason(cluster):
     cluster.run("scontrol", "update", "NodeName=n01", "State=DRAIN", "Reason=bad DIMM, ticket 4711")
     assert scheduler.drain("run-1") == (False, "")
     assert not scheduler.resume("run-1")

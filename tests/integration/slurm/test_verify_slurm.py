@@ -69,7 +69,7 @@ def no_job_is_left(cluster):
     return True
 
 
-def test_nodes_of_an_allocation_are_measured_with_unknown_hardware(cluster, verify):
+def test_nodes_of_an_allocation_are_measured(cluster, verify):
     code, out, errors = ended(verify(*MEMORY))
     assert (code, errors) == (0, ""), out
     for node in cluster.nodes:
@@ -123,7 +123,7 @@ def test_ctrl_c_leaves_nothing_behind_and_tells_what_was_known(cluster, verify):
     assert no_job_is_left(cluster)
 
 
-def test_a_killed_verify_takes_its_step_and_all_processes_with_it(cluster, verify):
+def test_a_killed_verify_ends_its_step_and_processes(cluster, verify):
     process = verify(*JITTER, "-i", "n01,n02", within=())
     cluster.wait_until(lambda: all(measurement(cluster, node) for node in cluster.nodes), "both measure")
     process.kill()

@@ -78,7 +78,7 @@ def test_a_cause_of_odd_facts_costs_no_verdict():
     assert judge(check, a__b={"value": 1}, a__c={"value": 7}).status == "fail"
 
 
-def test_a_ceiling_that_is_too_low_is_named_and_goes_with_the_fix():
+def test_a_ceiling_that_is_too_low_goes_with_the_fix():
     check = replace(CHECK, accept=AtLeast(9), set=20, ceiling="sysctl.top")
     facts = {"sysctl.top": {"value": 5}, "persisted.sysctl.top": {"absent": "none"}}
     finding = judge(check, a__b={"value": 1}, **facts)
@@ -247,7 +247,7 @@ def test_an_observation_may_mix_values_and_unreadable_subjects():
 
 
 @pytest.mark.parametrize("shape", ["text", 5, [], {"a": 1}, [[[]]], True, None, {"GPU0": None}])
-def test_facts_of_an_unexpected_shape_are_no_verdict_and_no_traceback(shape):
+def test_facts_of_an_unexpected_shape_give_no_verdict(shape):
     """Some checks can say something of any shape (a number is at most 60, a list is empty); most have no verdict."""
     from nodetune import checks
 
@@ -262,7 +262,7 @@ def test_facts_of_an_unexpected_shape_are_no_verdict_and_no_traceback(shape):
 
 
 @pytest.mark.parametrize("problem", [TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError, MemoryError])
-def test_a_check_that_fails_over_facts_has_no_verdict_and_says_why(problem):
+def test_a_check_that_fails_over_facts_says_why(problem):
     def observe(_facts):
         raise problem("odd")
 
@@ -304,7 +304,7 @@ def test_a_boot_unit_that_did_not_do_its_work_is_the_reason(active, reason):
 
 
 @pytest.mark.parametrize("settings", [None, "{}", '{"boost": true}', "[]", "{", '{"governor"'])
-def test_a_failed_boot_unit_that_sets_something_else_is_no_reason(settings):
+def test_a_failed_boot_unit_for_other_settings_is_no_reason(settings):
     assert judge(GOVERNOR, a__b=WRONG, **at_boot("failed", settings)).reason == ""
 
 

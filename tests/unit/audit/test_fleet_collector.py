@@ -72,7 +72,7 @@ def test_one_host_alone_is_compared_with_nothing():
     assert not found(drivers("1"), "fleet-driver-differs")
 
 
-def test_a_host_whose_fact_is_unread_is_not_odd_and_does_not_count():
+def test_a_host_with_an_unread_fact_is_not_odd():
     told = found(
         [*drivers(*"1111"), host("x", gpu__driver_version={"unread": "permission denied"})], "fleet-driver-differs"
     )

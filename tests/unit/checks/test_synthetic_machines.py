@@ -38,7 +38,7 @@ def test_building_a_machine_again_gives_the_same_files(name, made):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_synthetic_machine_says_so_and_every_fact_of_it_was_read(name):
+def test_a_synthetic_machine_says_so_and_has_every_fact(name):
     facts = document.load(build.HERE / f"{name}.json")
     assert facts.about["note"].startswith("synthetic: no such machine was read")
     assert build.findings(facts)["unknown"] == []
@@ -49,7 +49,7 @@ def test_a_machine_lacks_only_what_it_says_it_lacks(name):
     assert build.forgotten(name, document.load(build.HERE / f"{name}.json")) == []
 
 
-def test_a_fact_that_the_machines_forgot_is_named_with_its_remedy():
+def test_a_fact_missing_in_the_machines_is_named_with_a_remedy():
     selection = SimpleNamespace(facts=lambda: {"sysctl.vm.panic_on_oom", "services.slurmd", "slurm.config"})
     facts = build.collect("workstation-4x4090", selection)
     (line,) = build.forgotten("workstation-4x4090", facts)

@@ -164,7 +164,7 @@ def saved(folder, *names):
     ],
 )
 @pytest.mark.parametrize("command", ["audit", "plan"])
-def test_of_saved_facts_those_count_that_inventory_and_limit_mean(command, options, meant, tmp_path):
+def test_inventory_and_limit_select_saved_facts(command, options, meant, tmp_path):
     folder = saved(tmp_path / "facts", "gpu1", "gpu2", "gpu3")
     told = json.loads(nodetune(command, "--facts", folder, "--format", "json", *options).stdout)
     hosts = {each["host"] for each in told["steps"]} if command == "plan" else {each["name"] for each in told["hosts"]}
@@ -224,7 +224,7 @@ def test_a_locale_without_the_signs_of_a_report_gets_escapes():
     assert "5 \\xb0C" in done.stdout
 
 
-def test_an_output_that_is_no_file_is_written_to_and_stays_what_it_is(tmp_path):
+def test_an_output_that_is_no_file_is_kept(tmp_path):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
@@ -300,7 +300,7 @@ def test_a_plan_as_data_names_what_only_a_person_can_do():
     assert found["not_reached"] == []
 
 
-def test_an_audit_of_this_machine_asks_for_every_fact_that_it_judges():
+def test_an_audit_of_this_machine_asks_for_every_needed_fact():
     found = json.loads(in_process("audit", "--format", "json", "--fail-on", "never").stdout)
     (host,) = found["hosts"]
     assert len(host["findings"]) > 200

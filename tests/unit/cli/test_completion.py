@@ -217,7 +217,7 @@ def test_tab_works_at_the_prompt(here, shell, arguments, ready):
     typed([shell_or_skip(shell), *arguments], ready, "nodetune rollb\t2026\t", RUN)
 
 
-def test_tab_at_a_prompt_of_bash_goes_on_to_files_where_no_name_fits(here):
+def test_bash_completes_files_where_no_name_fits(here):
     (here / "node-facts.json").touch()
     ready = """eval "$(nodetune completion bash)"; PS1='REA''DY> '"""
     typed([shell_or_skip("bash"), "--norc", "-i"], ready, "nodetune audit --facts node-f\t", "node-facts.json")

@@ -34,7 +34,7 @@ def host(name, *findings, state="ok"):
     return {"name": name, "state": state, "findings": [{"status": status, "severity": how} for status, how in findings]}
 
 
-def test_an_audit_names_hosts_with_findings_and_those_not_reached(here):
+def test_an_audit_names_hosts_with_findings_and_unreached_ones(here):
     hosts = [
         host("good", ("pass", "high"), ("fail", "low"), ("unknown", "high"), ("waived", "critical")),
         host("bad", ("fail", "medium")),
@@ -121,7 +121,7 @@ def test_the_limit_counts_too(here):
     assert [target.name for target in inventory.selected(options)] == ["gpu2"]
 
 
-def test_hosts_that_are_not_selected_are_an_error_and_never_all_hosts(here):
+def test_hosts_outside_the_selection_are_an_error(here):
     with pytest.raises(InventoryError, match=r"none of its hosts is selected \(gpu9\): name them with -i"):
         inventory.selected(ConnectionOptions(inventory="gpu[1-4]", only=frozenset({"gpu9"})))
 

@@ -65,7 +65,7 @@ def test_key_and_port_hold_for_every_host():
     assert (target.key_file, target.port) == ("id", 2222)
 
 
-def test_a_key_that_is_missing_and_a_port_that_is_none_are_refused(here):
+def test_a_missing_key_and_an_invalid_port_are_refused(here):
     assert "'nosuch' does not exist" in nodetune("facts", "--private-key", "nosuch").stderr
     assert "70000 is not in the range" in nodetune("facts", "--port", "70000").stderr
 
@@ -93,7 +93,7 @@ def test_a_typed_password_opens_the_vault(here, words):
     assert user(parsed("-i", "hosts.yml", *words, typed=f"{SECRET}\n")) == "bob"
 
 
-def test_a_wrong_password_fails_the_host_and_says_which_options_there_are(here):
+def test_a_wrong_password_fails_the_host_and_names_the_options(here):
     told = user(parsed("-i", "hosts.yml", "--vault-password-file", "wrong"))
     assert "no password that is set opens it: use --ask-vault-pass, --vault-password-file" in told
 

@@ -101,12 +101,12 @@ def test_a_terminal_shows_how_many_hosts_are_done(folder, words, drawn):
         (60, 70, 3, "at most 0:00:00 left"),
     ],
 )
-def test_the_time_left_follows_from_what_is_done_and_what_is_known(seconds, elapsed, done, says):
+def test_the_time_left_follows_from_what_is_done(seconds, elapsed, done, says):
     task = SimpleNamespace(completed=done, total=12, fields={"run": SimpleNamespace(seconds=seconds, elapsed=elapsed)})
     assert progress_bar._Left().render(task).plain == says
 
 
-def test_a_host_is_done_when_its_play_ends_and_failed_ones_say_why(shown):
+def test_a_host_is_done_when_its_play_ends(shown):
     def play():
         with progress.Progress("apply", 3) as run:
             run.heard(Event("a", "Change"))

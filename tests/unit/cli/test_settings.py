@@ -94,7 +94,7 @@ def test_a_file_gives_the_inventory(here):
     assert "gpu1" in done.stdout
 
 
-def test_the_table_in_pyproject_counts_where_there_is_no_own_file(here):
+def test_the_pyproject_table_counts_without_an_own_file(here):
     (here / "pyproject.toml").write_text('[project]\nname = "x"\nforks = 1\n\n[tool.nodetune]\nforks = 7\n')
     assert holding()["forks"] == ("7", "pyproject.toml:6")
     (here / "nodetune.toml").write_text("forks = 8\n")
@@ -125,7 +125,7 @@ def test_a_site_file_of_the_settings_is_used(here):
     assert "site-motd" in nodetune("explain", "site-motd").stdout
 
 
-def test_a_site_file_that_a_command_requires_may_come_from_a_file(here):
+def test_a_required_site_file_may_come_from_settings(here):
     (here / "nodetune.toml").write_text('site = "nosuch.yml"\n')
     assert "nosuch.yml: no such file" in refused("lock", "-i", "x")
 
@@ -180,7 +180,7 @@ def test_a_wrong_variable_is_one_line_that_names_it(here):
     )
 
 
-def test_a_wrong_variable_does_not_matter_where_the_option_is_given(here):
+def test_a_wrong_variable_is_ignored_where_the_option_is_given(here):
     assert nodetune(*SAVED, "--forks", 2, env={"NODETUNE_FORKS": "many"}).returncode in (0, 3)
 
 
@@ -239,7 +239,7 @@ def test_the_guard_and_light_commands_read_no_settings(here):
         ("guard", "uninstall", "--timeout", 60),
     ],
 )
-def test_a_command_that_changes_hosts_names_the_inventory_of_its_settings(here, words):
+def test_commands_that_change_hosts_name_the_set_inventory(here, words):
     (here / "nodetune.toml").write_text('# hosts\ninventory = "prod"\n')
     assert "inventory: prod (nodetune.toml:2)\n" in nodetune(*words).stderr
     assert "inventory: " not in nodetune(*words, "-i", "127.0.0.1:1").stderr
@@ -249,7 +249,7 @@ def test_a_command_that_changes_hosts_names_the_inventory_of_its_settings(here, 
     )
 
 
-def test_a_rollback_takes_hosts_and_login_of_its_run_and_not_of_settings(here):
+def test_a_rollback_uses_hosts_and_login_of_its_run(here):
     run = here / "runs" / "20260101-000000-abcd"
     run.mkdir(parents=True)
     about = {

@@ -43,7 +43,7 @@ def site(tmp_path):
     return write
 
 
-def test_a_plan_of_this_host_refuses_a_parameter_that_does_not_exist(cli, site):
+def test_a_plan_here_refuses_a_parameter_that_does_not_exist(cli, site):
     given = site("""
     add:
       - {id: site-lacks, sysctl: net.foo.bar, accept: 1, set: 1}
@@ -79,7 +79,7 @@ def machine(tmp_path):
 CHECKS = ("-s", "dirty-limit-high", "-s", "dirty-background-limit-high")
 
 
-def test_the_inventory_decides_which_values_and_waivers_a_host_has(findings, site, machine):
+def test_the_inventory_decides_values_and_waivers_of_a_host(findings, site, machine):
     found = findings(*machine, "--site", site(GROUPS), *CHECKS)
     assert found["dirty-limit-high"]["wanted"] == "at most 1 GiB"
     assert found["dirty-background-limit-high"]["status"] == "waived"
@@ -99,7 +99,7 @@ def test_values_for_groups_take_an_inventory(cli, site, given):
     assert "the group h200: which hosts are in it, only an inventory says; give it with -i" in done.output
 
 
-def test_equal_groups_that_contradict_each_other_stop_a_run_at_once(cli, site, machine):
+def test_contradicting_equal_groups_stop_a_run_at_once(cli, site, machine):
     text = "groups:\n  gpu: {checks: {swappiness-high: off}}\n  rack1: {checks: {swappiness-high: on}}\n"
     done = cli("audit", *machine, "--site", site(text))
     assert done.exit_code == 2

@@ -53,7 +53,7 @@ def test_quiet_keeps_errors():
     assert nodetune("facts", "-q", "-i", "127.0.0.1:1", "--timeout", 60).stderr.startswith("127.0.0.1: refused")
 
 
-def test_verbose_says_what_was_read_from_where_and_how_long_each_host_took(tmp_path, monkeypatch):
+def test_verbose_names_sources_and_the_time_of_each_host(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "site.yml").write_text("checks: {}\n")
     (tmp_path / "hosts.ini").write_text("a ansible_connection=local\nb ansible_host=127.0.0.1 ansible_port=1\n")

@@ -332,7 +332,7 @@ def test_a_named_profile_keeps_the_matching_profiles():
     assert reason == "as told; vm: a virtual machine"
 
 
-def test_shipped_profiles_hold_nothing_that_only_a_site_file_may_say():
+def test_shipped_profiles_hold_nothing_reserved_for_sites():
     shipped = profile.shipped()
     assert {"base", "training"} <= set(shipped)
     assert [name for name, each in shipped.items() if each.profile or each.waivers or each.add] == []

@@ -83,7 +83,7 @@ def test_a_nearer_value_settles_a_contradiction(files, more):
     assert judged(files(text + more), "gpu01").set == 7
 
 
-def test_equal_groups_that_say_different_things_about_a_check_both_count(files):
+def test_equal_groups_with_different_settings_both_count(files):
     text = (
         "groups:\n  rack1: {checks: {swappiness-high: {set: 5}}}\n  gpu: {checks: {swappiness-high: {severity: low}}}\n"
     )
@@ -97,7 +97,7 @@ def test_a_group_may_be_off_where_others_are_judged(files):
     assert judged(found, "gpu02") is not None
 
 
-def test_groups_without_an_inventory_are_an_error_and_hosts_are_not(files):
+def test_groups_without_an_inventory_are_an_error(files):
     with pytest.raises(
         FileError, match="the group gpu: which hosts are in it, only an inventory says; give it with -i"
     ):
@@ -106,19 +106,19 @@ def test_groups_without_an_inventory_are_an_error_and_hosts_are_not(files):
     assert judged(found, "gpu01").set == 4
 
 
-def test_a_later_file_counts_over_an_earlier_one_for_the_same_hosts(files):
+def test_a_later_file_wins_for_the_same_hosts(files):
     found = files(swappiness(everywhere=1, groups__gpu=2), swappiness(everywhere=8, groups__rack1=9))
     assert [judged(found, host).set for host in ("gpu01", "gpu02", "login1")] == [9, 2, 8]
 
 
-def test_a_check_of_the_site_may_be_off_for_all_and_on_for_a_group(files):
+def test_a_site_check_may_be_off_for_all_and_on_for_a_group(files):
     added = "add:\n  - {id: site-a, sysctl: a.b, accept: 1}\nchecks:\n  site-a: off\n"
     found = files(added + "groups:\n  h200: {checks: {site-a: on}}\n")
     assert judged(found, "gpu01", "site-a") is not None
     assert judged(found, "gpu02", "site-a") is None
 
 
-def test_two_entries_of_hosts_that_contradict_each_other_are_an_error(files):
+def test_contradicting_host_entries_are_an_error(files):
     text = "hosts:\n  gpu0*: {checks: {swappiness-high: off}}\n  gpu01: {checks: {swappiness-high: on}}\n"
     with pytest.raises(FileError, match="contradict each other on swappiness-high for gpu01.*: take one out$"):
         files(text)

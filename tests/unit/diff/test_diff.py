@@ -157,7 +157,7 @@ def test_what_became_of_a_finding(before, after, kind):
     )
 
 
-def test_a_finding_of_a_check_that_is_new_in_the_checklist_is_new():
+def test_a_finding_of_a_new_check_is_new():
     (change,) = audits.compare(audit(a=[]), audit(a=[finding("x")])).changes
     assert (change.kind, change.before) == ("new", "not judged")
 

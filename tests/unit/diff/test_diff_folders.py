@@ -68,7 +68,7 @@ def test_a_pipe_that_is_given_itself_is_one_line(tmp_path, folders):
     assert done.stderr.splitlines() == [f"nodetune: {tmp_path}/x.json: not a file"]
 
 
-def test_two_files_of_one_host_are_both_named_and_neither_is_taken(folders):
+def test_two_files_of_one_host_are_both_refused(folders):
     before, after = folders
     write(after / "old.json", "a", "0")
     done = nodetune("diff", before, after)

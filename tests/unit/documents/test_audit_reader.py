@@ -39,7 +39,7 @@ def test_host_by_host_it_says_the_same(tmp_path, monkeypatch, results, block):
     assert audit_reader.read(path, {}) == json.loads(path.read_text())
 
 
-def test_equal_findings_of_several_hosts_and_files_are_one_object(tmp_path):
+def test_equal_findings_are_one_object(tmp_path):
     known = {}
     for name in ("monday.json", "friday.json"):
         (tmp_path / name).write_text(written([result("a", ALIKE), result("b", ALIKE)]))

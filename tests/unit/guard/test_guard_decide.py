@@ -121,7 +121,7 @@ def test_gpus_are_counted_as_gres_conf_lists_their_device_files():
     assert decided(changes, gpus="2", listed=(2, 1)).verdict == "inconclusive", "it lists two, and Slurm gives a third"
 
 
-def test_gpus_that_slurm_detects_are_counted_as_they_are_on_the_bus():
+def test_gpus_that_slurm_detects_are_counted_in_bus_order():
     changes = {"gpu.minor_number": each([2, 1, 0]), "gpu.recovery_action": each(["reset the GPU", "none", "none"])}
     assert decided(changes, gpus="0").verdict == "fail"
     assert decided(changes, gpus="2").verdict == "pass"
@@ -139,7 +139,7 @@ def test_a_gpu_that_another_driver_has_is_not_counted():
     assert decided(changes, gpus="1").verdict == "pass"
 
 
-def test_a_lost_gpu_is_the_jobs_only_if_the_jobs_number_is_missing():
+def test_a_lost_gpu_counts_only_if_the_jobs_number_is_missing():
     assert decided(lost(1), gpus="1").reason == "nodetune: gpu-lost: GPU1: GPU is lost"
     assert decided(lost(1), gpus="0,2").verdict == "pass"
     assert decided(lost(0, 1), gpus="1").verdict == "fail"

@@ -74,7 +74,7 @@ def test_a_record_of_another_job_holds_none(instead, shell, job):
 
 
 @pytest.mark.parametrize("python", ["/nonexistent/python3", "/dev/null", "/", "/etc/passwd", ""])
-def test_an_interpreter_that_is_not_there_or_not_one_holds_no_job(bare, shell, python):
+def test_a_missing_interpreter_holds_no_job(bare, shell, python):
     bare.write_entry(python=python)
     ended = bare.call(shell=shell)
     assert ended.code == 0
@@ -93,7 +93,7 @@ def test_a_program_that_is_gone_holds_no_job(bare, shell, tmp_path):
     ["guard/node/prolog.py", "guard/node/main.py", "guard/node/gating_checks.py", "probe/main.py", "api/model.py"],
 )
 @pytest.mark.parametrize("content", [None, "import nothing_of_that_name\n", "def broken(:\n", "raise SystemExit(1)\n"])
-def test_a_file_of_the_program_that_is_missing_or_broken_holds_no_job(bare, program, tmp_path, file, content):
+def test_a_missing_or_broken_program_file_holds_no_job(bare, program, tmp_path, file, content):
     own = tmp_path / "program"
     shutil.copytree(program, own, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
     (own / "nodetune" / file).unlink()
@@ -131,7 +131,7 @@ def test_a_policy_that_others_may_write_holds_no_job(bare):
     assert bare.inconclusive() == 1
 
 
-def test_a_policy_that_names_a_check_of_another_version_says_which(bare):
+def test_a_policy_with_a_check_of_another_version_names_it(bare):
     bare.write_policy(lambda data: data["checks"][0].update(id="gpu-on-fire"))
     ended = bare.call()
     assert ended.code == 0

@@ -16,7 +16,7 @@ from tests.unit.guard.install import children_of
 NOBODY = 65534
 
 
-def test_growth_is_what_is_new_and_nothing_where_nothing_was_read_before():
+def test_growth_is_only_what_is_new_since_a_reading():
     count = {"each": {"GPU0": {"value": 3}, "GPU1": {"value": 0}}}
     more = {"each": {"GPU0": {"value": 5}, "GPU1": {"value": 0}}}
     assert epilog.since(count, more) == {"each": {"GPU0": {"value": 2}, "GPU1": {"value": 0}}}

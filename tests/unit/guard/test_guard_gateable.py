@@ -49,7 +49,7 @@ IMPORT_ONLY = {"nccl-conf-line-malformed", "nccl-set-twice"}
 """Their module imports one that reads the table of NCCL's variables, and they do not use it: refused with the others."""
 
 
-def test_the_checks_that_cannot_gate_are_those_that_fail_on_a_node(program):
+def test_checks_that_cannot_gate_are_those_failing_on_a_node(program):
     """Every check, its cases judged as a node does it: by the program alone, in a bare interpreter."""
     every = [check for check in checks.load_all() if check.accept is not None]
     given = json.dumps([(gating_checks.entry(check), list(hosts(check.id))) for check in every], default=str)

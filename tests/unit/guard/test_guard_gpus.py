@@ -205,7 +205,7 @@ def test_a_stuck_reader_is_found_behind_a_working_one(node, earlier_reader):
     assert f"nvml-not-answering: an earlier reader (process {pid}, " in ended.said
 
 
-def test_a_reader_that_is_merely_at_work_blinds_and_blames_nobody(node, earlier_reader):
+def test_a_busy_reader_blames_nobody(node, earlier_reader):
     node.write_policy(mode="enforce", seconds={"total": 2, "step": 1, "stuck": 1})
     pid = earlier_reader("S")
     ended = node.call()
@@ -363,7 +363,7 @@ def hardware(tmp_path, program, nvml):
 
 
 @needs_mount
-def test_a_library_of_another_version_than_the_module_holds_the_job(hardware, tmp_path):
+def test_a_library_unlike_the_module_holds_the_job(hardware, tmp_path):
     hardware.control("version_mismatch=1")
     ended = hardware.call(before=with_gpus_on_the_bus(tmp_path))
     assert ended.code == 1

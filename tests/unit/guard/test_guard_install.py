@@ -74,7 +74,7 @@ def test_every_script_is_one_that_the_shell_understands():
         subprocess.run(["/bin/sh", "-n"], input=each["content"], text=True, check=True)
 
 
-def test_a_policy_that_says_the_same_keeps_its_date_and_so_its_bytes():
+def test_an_unchanged_policy_keeps_its_bytes():
     installed = policies.text({**policy(), "time": 1})
     assert policies.text(policy(), installed) == installed
     assert policies.text(policy(mode="enforce"), installed) != installed
@@ -162,7 +162,7 @@ def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
         (("--timer", "--textfile", "/var/lib/x"), "ends in .prom"),
     ],
 )
-def test_a_wrong_option_is_told_in_one_line_before_any_host_is_asked(words, says):
+def test_a_wrong_option_is_told_before_any_host_is_asked(words, says):
     command = [sys.executable, "-m", "nodetune", "guard", "install", "--yes", "-i", "nowhere.invalid", *words]
     done = subprocess.run(command, capture_output=True, text=True, stdin=subprocess.DEVNULL)
     assert (done.returncode, says in done.stderr, done.stdout) == (2, True, ""), done.stderr
@@ -184,7 +184,7 @@ def with_lines(text, settings=slurm_conf.LINES):
 @pytest.mark.parametrize(
     "text", [CONF, CONF.rstrip("\n"), CONF.replace("\n", "\r\n"), "\n", "Prolog=\nHealthCheckInterval=0\n"]
 )
-def test_slurm_conf_is_byte_for_byte_as_before_once_our_lines_are_out(text):
+def test_slurm_conf_is_as_before_without_our_lines(text):
     written = with_lines(text)
     assert "Prolog=/opt/nodetune/guard/prolog\n" in written
     assert with_lines(written) == written, "written again nothing changes"
@@ -198,7 +198,7 @@ def test_the_line_of_the_site_is_kept_as_a_comment():
     assert "\nPrologFlags=Contain,Alloc\n" in written
 
 
-def test_lines_that_somebody_added_below_ours_survive_an_uninstall():
+def test_lines_added_below_ours_survive_an_uninstall():
     assert with_lines(with_lines(CONF) + "NodeName=n02\n", {}) == CONF + "NodeName=n02\n"
 
 

@@ -42,7 +42,7 @@ def write(tmp_path):
     return to_file
 
 
-def test_by_default_only_stable_critical_checks_gate_and_hold_nothing():
+def test_only_stable_critical_checks_gate_by_default():
     data = made()
     assert {check["id"] for check in data["checks"]} == {
         "gpu-lost",
@@ -56,7 +56,7 @@ def test_by_default_only_stable_critical_checks_gate_and_hold_nothing():
     assert data["mode"] == "observe"
 
 
-def test_values_and_waivers_for_a_group_reach_the_policies_of_its_nodes_only(tmp_path):
+def test_group_values_and_waivers_reach_only_their_policies(tmp_path):
     path = tmp_path / "site.yml"
     waiver = "{id: gpu-missing, groups: spare, reason: r, owner: o, until: 2099-01-01}"
     path.write_text(f"groups:\n  spare: {{checks: {{gpu-lost: {{gate: false}}}}}}\nwaivers:\n  - {waiver}\n")
@@ -69,7 +69,7 @@ def test_values_and_waivers_for_a_group_reach_the_policies_of_its_nodes_only(tmp
     assert [[each["id"] for each in policy["waivers"]] for policy in (spare, other)] == [["gpu-missing"], []]
 
 
-def test_a_critical_check_of_a_site_gates_only_if_the_site_says_so():
+def test_a_sites_critical_check_gates_only_if_told_to():
     added = "add:\n  - {id: site-motd, file: /etc/motd, accept: {matches: hello}, severity: critical}\n"
     assert "site-motd" not in {check["id"] for check in made(added)["checks"]}
     said = "checks:\n  site-motd: {gate: true}\n" + added
@@ -181,7 +181,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", sorted(BAD))
-def test_a_policy_that_is_wrong_blinds_with_a_word_that_says_what(write, name):
+def test_a_wrong_policy_gives_no_verdict_and_says_why(write, name):
     data, said = BAD[name]
     path = write(data)
     with pytest.raises(InconclusiveError) as problem:
@@ -197,7 +197,7 @@ def test_a_policy_that_is_not_there_or_is_no_file_blinds(tmp_path):
         policy.load(str(tmp_path))
 
 
-def test_the_environment_of_tasks_must_be_lines_that_slurm_accepts():
+def test_the_environment_of_tasks_must_be_valid_lines():
     assert made()["environment"] == {}
     data = made(environment={"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"})
     assert data["environment"] == {"NCCL_IB_HCA": "mlx5", "NCCL_DEBUG": "WARN"}

@@ -92,7 +92,7 @@ def test_the_epilog_clears_what_the_job_held(run, policy):
     assert cache.holds(run, policy, job("1"))
 
 
-def test_a_job_that_passes_again_gets_the_last_reading_as_its_own(run, policy):
+def test_a_job_that_passes_again_gets_the_last_reading(run, policy):
     records.write(f"{run}/snap/last.json", "{}")
     keep(run, policy, "GPU0")
     assert cache.holds(run, policy, job("0"))
@@ -148,7 +148,7 @@ def test_a_node_counts_once_however_often_it_fails(tmp_path):
     assert mark_all(tmp_path, ["n01", "n01", "n01", "n02", "n01"], 2) == ["n01", "n01", "n01", "n02", "n01"]
 
 
-def test_after_an_hour_a_node_counts_no_more_and_its_mark_is_gone(tmp_path):
+def test_after_an_hour_a_node_no_longer_counts(tmp_path):
     assert mark_all(tmp_path, ["n01"], 1) == ["n01"]
     past = time.time() - 3601
     os.utime(tmp_path / "failed" / "n01", (past, past))

@@ -51,7 +51,7 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_drain_by_slurm_without_a_held_job_at_that_time_is_not_ours(name):
+def test_a_drain_by_slurm_without_a_held_job_is_not_ours(name):
     seen, result = OTHERS[name]
     found = status.of(seen, result)
     assert (found.guard.ours, found.guard.held) == (False, None)
@@ -63,7 +63,7 @@ def test_a_reason_that_is_written_meanwhile_stays_the_guards():
     assert resume.drain.ours(node(REASON), drained.notes)
 
 
-def test_only_the_node_that_this_runs_on_is_read_without_a_connection():
+def test_only_the_local_node_is_read_without_a_connection():
     here = Node(f"NodeName=gpu7 NodeHostName={socket.gethostname()} State=IDLE")
     there = Node("NodeName=gpu8 NodeHostName=elsewhere State=IDLE")
     nodes = {each.name: each for each in (here, there)}

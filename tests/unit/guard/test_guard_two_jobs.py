@@ -39,13 +39,13 @@ def end_of_job(node):
     return node.call("epilog", job="7", gpus="0")
 
 
-def test_an_epilog_does_not_drain_for_a_reset_while_another_job_computes(node, of_other_job):
+def test_an_epilog_drains_for_no_reset_while_a_job_computes(node, of_other_job):
     ended = end_of_job(node)
     assert ended == (0, "nodetune: pass\n")
     assert not (node.run_folder / "failed" / "7.json").exists()
 
 
-def test_an_epilog_drains_for_a_reset_once_no_program_computes_there(node, of_other_job):
+def test_an_epilog_drains_for_a_reset_once_the_gpus_are_idle(node, of_other_job):
     of_other_job.stdin.close()
     of_other_job.wait()
     assert end_of_job(node) == (1, DUE)

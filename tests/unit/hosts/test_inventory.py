@@ -439,7 +439,7 @@ def test_a_vault_is_opened_with_the_password_file_of_ansible(write, monkeypatch)
     assert targets("hosts.yml")[0].become_password == "s3cret"
 
 
-def test_a_variable_that_cannot_be_decrypted_fails_its_host_alone(write):
+def test_an_undecryptable_variable_fails_only_its_host(write):
     write("hosts.yml", f"all:\n  hosts:\n    a:\n      ansible_user: {encrypted('bob')}    b:\n")
     bad, good = targets("hosts.yml")
     assert (bad.name, good.name, good.problem) == ("a", "b", "")
@@ -466,7 +466,7 @@ def test_a_variable_without_a_value_fails_its_host_alone(write, capfd, variable,
     assert capfd.readouterr() == ("", "")
 
 
-def test_an_audit_goes_on_without_a_host_whose_variable_is_undefined(write):
+def test_an_audit_continues_without_a_host_with_bad_variables(write):
     write("hosts.ini", 'good ansible_connection=local\nbad ansible_connection=local ansible_user="{{ nope }}"\n')
     words = ["audit", "-i", "hosts.ini", "-s", "max-map-count-low", "--format", "json"]
     environment = {**os.environ, "PYTHONPATH": SOURCE}
@@ -513,7 +513,7 @@ def test_a_script_that_fails_is_not_read_as_a_list_of_hosts(write):
 
 
 @pytest.mark.parametrize("ending", ["exit 3", "echo hello", "exit 0"])
-def test_the_last_words_of_a_script_that_fails_are_part_of_the_error(write, capfd, ending):
+def test_the_last_words_of_a_failing_script_are_in_the_error(write, capfd, ending):
     write("dynamic", f"#!/bin/sh\necho first >&2; echo boo >&2; {ending}\n", 0o755)
     assert refused("./dynamic").startswith("dynamic: ")
     assert refused("./dynamic").endswith("; it said: boo")
@@ -525,7 +525,7 @@ def test_what_a_script_that_works_complains_of_is_no_error(write):
     assert names("./dynamic") == ["d1"]
 
 
-def test_a_script_that_hangs_is_given_up_with_all_that_it_started(write, tmp_path, monkeypatch):
+def test_a_hanging_script_is_ended_with_its_children(write, tmp_path, monkeypatch):
     pids = tmp_path / "pids"
 
     class Clock:
@@ -557,7 +557,7 @@ echo '{"gpu": {"hosts": ["d1"]}, "_meta": {"hostvars": {}}}'
 """
 
 
-def test_on_a_terminal_it_is_said_that_a_slow_script_is_waited_for(write, tmp_path):
+def test_a_terminal_says_that_a_slow_script_is_waited_for(write, tmp_path):
     write("dynamic", LISTED, 0o755)
     ours, theirs = pty.openpty()
     with listing(theirs) as running:

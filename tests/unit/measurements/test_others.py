@@ -43,7 +43,7 @@ def done(tmp_path, monkeypatch, seconds=0.3):
     return event
 
 
-def test_other_processes_at_work_are_told_with_their_share_and_names(tmp_path, monkeypatch):
+def test_other_busy_processes_are_told_with_share_and_name(tmp_path, monkeypatch):
     with busy(os.cpu_count()) as pids:
         event = done(tmp_path, monkeypatch)
     told = event["done"]["others"]
@@ -76,7 +76,7 @@ def process(ticks, name="python3", kernel=False, start=5):
     return others.Process(start, ticks, name, kernel)
 
 
-def test_others_have_what_is_neither_ours_nor_idle_nor_an_interrupts_nor_a_kernel_threads(monkeypatch):
+def test_others_exclude_us_idle_interrupts_and_kernel_threads(monkeypatch):
     #                      user nice system idle iowait irq softirq steal
     times = ([1000, 0, 100, 5000, 0, 0, 0, 0], [1500, 20, 180, 5300, 10, 30, 40, 20])
     early = {7: process(50), 8: process(10, "kworker/1:0", kernel=True), 9: process(900, "gone", start=1)}
@@ -118,7 +118,7 @@ def measure(options, report):
 """
 
 
-def test_a_measurement_is_over_when_the_last_thread_of_all_it_started_is(tmp_path, monkeypatch):
+def test_a_measurement_ends_with_the_last_thread_it_started(tmp_path, monkeypatch):
     """The kernel sums up the CPU time of a process when its last thread has ended; until then it would be that of others."""
     monkeypatch.setattr(payload, "MEASUREMENTS", planted(tmp_path, halfdead=HALF_DEAD))
     run = Run(plan("halfdead"))
@@ -147,7 +147,7 @@ def computing(answers, *pids):
     answers["nvmlDeviceGetComputeRunningProcesses"] = [SimpleNamespace(pid=pid, usedGpuMemory=None) for pid in pids]
 
 
-def test_who_computed_there_before_us_and_who_came_after_us_is_told_and_not_ourselves(gpu):
+def test_others_who_computed_before_or_after_us_are_named(gpu):
     seen, answers = gpu
     computing(answers, 71)
     watch = gpu_others.Watch([seen])
@@ -196,7 +196,7 @@ sys.stdin.read()
 """
 
 
-def test_what_another_process_writes_to_the_disk_is_told_as_its_share(tmp_path):
+def test_writes_by_another_process_are_told_as_its_share(tmp_path):
     before = disk.blocks(str(tmp_path))
     if before is None:
         pytest.skip("the kernel does not count what this file system's device moves")

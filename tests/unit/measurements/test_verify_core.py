@@ -289,7 +289,7 @@ def holder(host, marker):
 
 
 @TURN
-def test_another_run_is_refused_and_the_one_that_measures_is_named(host, holder):
+def test_another_run_is_refused_and_the_running_one_is_named(host, holder):
     second = host(plan("planted", "planted", run="bbbbbb"), planted=FINE).all()
     pid = holder.events[0]["begin"]["pid"]
     says = f"another verify is running on this host (process {pid}): wait for it, or end it"

@@ -171,7 +171,7 @@ def test_a_gpu_that_fails_at_work_costs_the_others_nothing(run, name):
     assert any(subject in ("GPU2", "GPU0→GPU2") for _, subject in figures(records))
 
 
-def test_a_gpu_that_cannot_pin_host_memory_costs_the_others_nothing(libcuda):
+def test_a_gpu_that_cannot_pin_memory_costs_others_nothing(libcuda):
     code = f"""
 from nodetune.measurements import cuda, cuda_gpu, gpu_copy, numa
 def broken(size):
@@ -253,7 +253,7 @@ def test_one_gpu_has_no_pairs(run):
         (7, {}, [0, 1, 2, 3]),
     ],
 )
-def test_a_gpu_is_measured_from_its_own_numa_node_and_the_farthest(near, options, wanted):
+def test_a_gpu_is_measured_from_the_nearest_and_farthest_node(near, options, wanted):
     distances = [[10, 12, 20, 32], [12, 10, 32, 20], [32, 20, 10, 12], [20, 32, 12, 10]]
     assert gpu_copy.places(near, [0, 1, 2, 3], lambda one, other: distances[one][other], options) == wanted
 

@@ -112,7 +112,7 @@ def test_one_direction_of_one_pair_can_be_measured_again():
 
 
 @two_gpus
-def test_without_direct_access_copies_go_through_the_host_and_say_so():
+def test_copies_without_direct_access_go_through_the_host():
     spoil = "gpu_p2p.Pair.connect = lambda self: False"
     records = run_spoilt("gpu_p2p", spoil, {"repeats": 2, "copies": 1, "gpus": [0, 1]})
     assert {record["about"]["peer_access"] for record in records} == {False}
@@ -231,7 +231,7 @@ def test_a_killed_load_leaves_nothing_on_the_gpu(number):
     until(lambda: users() <= before and used() <= memory)
 
 
-def test_a_load_over_its_deadline_is_killed_and_says_where_it_was():
+def test_a_load_over_its_deadline_is_killed_and_located():
     before, memory = users(), used()
     command = [sys.executable, "-m", "nodetune.measurements", "gpu_load", '{"seconds": 120}', "6"]
     found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)

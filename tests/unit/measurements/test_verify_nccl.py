@@ -161,7 +161,7 @@ def test_a_tile_is_one_period_of_words_in_either_type():
 # Options
 
 
-def test_cases_cover_each_collective_and_size_in_and_out_of_place():
+def test_cases_cover_each_collective_size_and_place():
     asked = nccl.checked({"collectives": ["all_reduce", "alltoall"], "sizes": [1 << 20]})
     cases = [(case["name"], case["in_place"]) for case in nccl.planned(asked, 8)]
     assert cases == [("all_reduce", False), ("all_reduce", True), ("alltoall", False)]
@@ -381,7 +381,7 @@ def test_a_record_has_the_busbw_of_each_repeat_and_conditions():
     assert record["about"]["settings"] == {}
 
 
-def test_wrong_data_is_a_failure_that_names_the_gpu_and_no_figure():
+def test_wrong_data_fails_names_the_gpu_and_gives_no_figure():
     heard = result(CASE, [(0, part(everywhere=3)), (1, part(wrong=3, everywhere=3))])
     assert heard.records == []
     assert heard.failures == ["data came back wrong: 3 words of 1 GiB on rank 1 (GPU1)"]
@@ -480,14 +480,14 @@ def test_wrong_elements_counted_by_nccl_tests_are_a_failure(tmp_path, eight_gpus
     assert len(heard.records) == 5
 
 
-def test_a_program_that_is_not_there_costs_only_its_own_collective(tmp_path, eight_gpus):
+def test_a_missing_program_costs_only_its_collective(tmp_path, eight_gpus):
     program(tmp_path, "all_reduce", RECORDINGS / "nccl-tests-all_reduce.txt")
     heard = by_program(tmp_path, collectives=["sendrecv", "all_reduce"])
     assert heard.skips == [f"no program {tmp_path}/sendrecv_perf"]
     assert heard.records
 
 
-def test_a_program_that_prints_no_table_fails_with_its_last_words(tmp_path, eight_gpus):
+def test_a_program_without_a_table_fails_with_its_last_words(tmp_path, eight_gpus):
     words = tmp_path / "words"
     words.write_text("some host: Test CUDA failure common.cu:1170 'out of memory'\n")
     program(tmp_path, "all_reduce", words)

@@ -95,7 +95,7 @@ def test_data_that_a_rank_spoils_are_noticed():
     assert not [record for record in records if "samples" in record]
 
 
-def test_without_p2p_the_records_say_that_it_went_through_host_memory(monkeypatch):
+def test_records_without_p2p_name_host_memory(monkeypatch):
     monkeypatch.setenv("NCCL_P2P_DISABLE", "1")
     (record,) = measured({"sizes": [16 << 20], "gpus": [0, 1], "collectives": ["all_reduce"], "in_place": False})
     assert record["about"]["transport"] == "SHM"

@@ -46,7 +46,7 @@ def listen(team, seconds=LONG):
     return list(team.events(time.monotonic() + seconds))
 
 
-def test_what_members_say_arrives_in_their_order_until_all_have_ended():
+def test_members_messages_arrive_in_order_until_all_ended():
     runs = [("rank 0", says(("case", 1), ("case", 2))), ("rank 1", says(("case", 3)))]
     with nccl_team.Team(runs) as team:
         heard = listen(team)
@@ -75,7 +75,7 @@ def test_a_dead_member_is_named_with_its_step():
     assert all(gone(pid) for pid in pids)
 
 
-def test_a_member_that_is_stopped_is_named_long_before_the_deadline():
+def test_a_stopped_member_is_named_long_before_the_deadline():
     stop = says(("step", "ncclCommInitRank"), then=lambda: os.kill(os.getpid(), signal.SIGSTOP))
     start = time.monotonic()
     with (

@@ -232,7 +232,7 @@ def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):
     assert found["h1→h0"]["failed"].endswith("the interface eth7 is not there or has no IPv4 address")
 
 
-def test_the_network_that_was_asked_for_is_the_one_that_is_measured(measure, farm, iperf3):
+def test_the_requested_network_is_measured(measure, farm, iperf3):
     try:
         for number, each in enumerate(farm[:2]):
             space = each.python.rpartition("/")[2]

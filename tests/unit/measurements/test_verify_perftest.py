@@ -49,7 +49,7 @@ scnt=128, ccnt=0
         (b"", "no message"),
     ],
 )
-def test_of_what_perftest_prints_the_line_that_explains_it_is_quoted(printed, line):
+def test_the_line_of_perftest_that_explains_it_is_quoted(printed, line):
     assert rdma.explained(printed).startswith(line)
 
 
@@ -85,7 +85,7 @@ def device(folder, name, state="4: ACTIVE", hardware=True):
         (folder / name / "device").mkdir()
 
 
-def test_a_device_without_hardware_has_no_rate_to_be_held_against(tmp_path, monkeypatch):
+def test_a_device_without_hardware_has_no_rate_limit(tmp_path, monkeypatch):
     monkeypatch.setattr(rdma, "CLASS", str(tmp_path))
     device(tmp_path, "mlx5_0")
     device(tmp_path, "mlx5_1", state="1: DOWN")

@@ -37,7 +37,7 @@ def needed(system, part, branch="580", **choices):
     return package_data.load(system).needed(part, chosen, branch, "6.1.0-25-amd64")
 
 
-def test_there_is_data_for_the_systems_that_the_documentation_names():
+def test_every_documented_system_has_package_data():
     assert package_data.known() == SYSTEMS
     told = (paths.shared("playbooks") / "packages" / "README.md").read_text()
     assert "like" in told and "own_version" in told
@@ -76,7 +76,7 @@ def test_an_entry_asks_only_for_choices_that_there_are(system):
 
 @everywhere
 @pytest.mark.parametrize("branch", BRANCHES)
-def test_every_branch_has_one_open_kernel_module_and_one_user_space(system, branch):
+def test_every_branch_has_one_open_module_and_user_space(system, branch):
     names = needed(system, "driver", branch).packages
     assert len([name for name in names if "dkms" in name]) == 1
     assert len([name for name in names if "dkms" not in name]) >= 1
@@ -101,7 +101,7 @@ def test_nvlsm_is_for_blackwell_only_and_has_versions_of_its_own(system):
 
 
 @everywhere
-def test_the_sign_of_another_owner_says_how_the_owner_takes_it_away(system):
+def test_the_sign_of_another_owner_says_how_to_remove_it(system):
     others = package_data.load(system).content["others"]
     assert others
     for other in others:

@@ -43,7 +43,7 @@ def test_a_lock_that_was_refused_leaves_the_old_file_as_it_was(tmp_path):
     ["nvidia-fabricmanager", "nvidia-fabric-manager", "nvidia-fabricmanager-570", "libnvidia-nscq", "nvidia-imex",
      "nvidia-persistenced", "kmod-nvidia-open-dkms", "nvidia-dkms-580-open", "nvidia-driver-cuda", "libcuda1"],
 )  # fmt: skip
-def test_a_lock_with_packages_that_differ_from_the_driver_is_refused(tmp_path, package):
+def test_a_lock_with_packages_unlike_the_driver_is_refused(tmp_path, package):
     path = tmp_path / "v.lock"
     path.write_text(HEAD + f'      libnccl2: "2.28-1"\n      {package}: "3:580.95.05-1.el9"\n')
     with pytest.raises(FileError) as told:

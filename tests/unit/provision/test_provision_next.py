@@ -124,7 +124,7 @@ def test_a_bad_lock_is_not_proposed_after_a_failed_rollback():
     assert "held.json" in words
 
 
-def test_a_restored_host_is_upgraded_again_even_if_it_stayed_slow():
+def test_a_restored_host_is_upgraded_again_even_if_slow():
     slow = failed("slower than before", TOO_SLOW)
     told = recorded(upgrade.STAGES, after=slow, back=failed("it is still slower: look at the hardware", TOO_SLOW))
     assert told == "nodetune provision -i prod --lock newer.lock -l gpu1 --upgrade"
@@ -134,7 +134,7 @@ def test_a_restored_host_is_upgraded_again_even_if_it_stayed_slow():
 
 
 @pytest.mark.parametrize("problem", [BaselineError("good.json: not JSON"), OSError(28, "No space left", "good.json")])
-def test_a_failing_baseline_fails_the_hosts_and_they_stay_drained(problem):
+def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
     class Failing:
         stopped = ""
 

@@ -22,7 +22,7 @@ def test_a_figure_without_a_reference_is_named_as_such():
     assert results.proved(proof(PASS, PASS)) == StageResult(DONE, "2 figures")
 
 
-def test_a_figure_without_a_reference_enters_no_baseline_by_itself():
+def test_a_figure_without_reference_enters_no_baseline():
     both = [proof(PASS, UNKNOWN)]
     (kept,) = verify.kept(both, unproven=False)["figures"]
     assert kept["conditions"]["size"] == 1 << 30

@@ -269,7 +269,7 @@ def without_units(site, **more):
     return given
 
 
-def test_the_driver_and_its_kin_move_up_and_back_in_one_transaction(site):
+def test_the_driver_family_moves_in_one_transaction(site):
     for driver, state in ((OLD, "first"), (NEW, "second"), (OLD, "second")):
         came = site.cell.play("provision", without_units(site, driver=driver, state=state))
         assert (came["state"], came["message"]) == ("ok", "")
@@ -301,7 +301,7 @@ def transactions(site):
     )
 
 
-def test_versions_that_do_not_match_are_refused_before_any_change(site):
+def test_mismatched_versions_are_refused_before_any_change(site):
     before = site.files()
     given = site.given(state="second", driver=NEW)
     given["nodetune_versions"]["nvidia-fabricmanager"] = f"{OLD}-1"
@@ -352,7 +352,7 @@ def test_units_are_enabled_and_pins_hold_against_a_newer_driver(debian):
     )
 
 
-def test_other_parts_are_installed_and_may_replace_only_what_they_say(debian):
+def test_other_parts_replace_only_what_they_name(debian):
     parts = ("dcgm", "container-toolkit", "nccl")
     came = debian.cell.play("provision", debian.given(parts=parts, nodetune_versions={}))
     assert (came["state"], came["message"]) == ("ok", "")
@@ -396,7 +396,7 @@ def test_an_installation_that_was_cut_short_is_ended_first(debian, apt_served):
     assert debian.installed()["nvidia-fabricmanager"] == f"{OLD}-1"
 
 
-def test_a_repository_that_the_host_has_with_another_key_is_explained(debian):
+def test_a_repository_known_with_another_key_is_explained(debian):
     debian.cell.write("/etc/apt/keyrings/cuda.asc", debian.key)
     text = f"deb [signed-by=/etc/apt/keyrings/cuda.asc] {debian.url}/apt/first /\n"
     debian.cell.write("/etc/apt/sources.list.d/cuda.list", text)

@@ -508,7 +508,7 @@ def audited(*arguments):
     return done.returncode, {each["name"]: each["state"] for each in json.loads(done.stdout)["hosts"]}
 
 
-def test_an_audit_tells_who_is_stale_missing_broken_or_ahead_of_time(tmp_path):
+def test_an_audit_names_stale_missing_broken_and_future_facts(tmp_path):
     leave(tmp_path, "gpu001")
     leave(tmp_path, "gpu002", about=about(86400))
     leave(tmp_path, "gpu003", about=about(-86400))
@@ -540,7 +540,7 @@ def test_a_named_file_is_checked_for_age_not_for_name(tmp_path):
     assert audited("--facts", tmp_path / "copy.json", "--max-age", "2d") == (0, {"gpu001": "ok"})
 
 
-def test_hosts_with_pulled_facts_are_compared_within_their_groups(tmp_path):
+def test_pulled_hosts_are_compared_within_their_groups(tmp_path):
     for number in range(1, 9):
         kernel = {"value": "6.1.0-odd" if number == 8 else "6.1.0-13"}
         leave(tmp_path, f"gpu{number}", facts={**MACHINE["facts"], "host.kernel": kernel})

@@ -229,7 +229,7 @@ def test_it_runs_beside_testinfra_and_the_user_s_own_tests(run, pytester):
 
 
 @pytest.mark.parametrize("distribution", ["load", "loadfile", "each"])
-def test_workers_of_xdist_have_the_same_items_and_one_process_audits(run, pytester, distribution):
+def test_xdist_workers_have_the_same_items_and_one_audit(run, pytester, distribution):
     """The inventory is a program that writes down when it is asked."""
     listed = {"all": {"hosts": ["node"]}, "_meta": {"hostvars": {"node": {"ansible_connection": "local"}}}}
     inventory = pytester.path / "asked.sh"
@@ -279,7 +279,7 @@ def test_two_fact_files_of_one_host_are_told_apart(run, pytester):
 @pytest.mark.parametrize(
     "more", [[], ["-n2"], ["-m", "critical"], ["-k", "thp"], ["nodetune[127.0.0.1]::thp-unsuitable"]]
 )
-def test_a_host_that_is_not_reached_is_one_error_whatever_is_selected(run, more):
+def test_an_unreached_host_is_one_error_whatever_is_selected(run, more):
     result = run("--nodetune", "--nodetune-inventory=127.0.0.1:1", *more)
     assert outcomes(result)["errors"] == 1
     assert result.ret == 1
@@ -357,7 +357,7 @@ def test_hosts_are_reached_by_ssh_with_one_login_each(run, farm, inventory):
     assert logins(farm) - before == len(farm.good)
 
 
-def test_the_inventory_of_testinfra_which_molecule_gives_is_taken(run, farm, inventory, pytester):
+def test_the_testinfra_inventory_of_molecule_is_taken(run, farm, inventory, pytester):
     pytester.makepyfile(test_default="def test_root(host): assert host.user('root').uid == 0")
     given = ["--connection=ansible", f"--ansible-inventory={inventory}", "--nodetune-limit=gpu00[1-2]"]
     result = run("--nodetune", *given, "--nodetune-select=thp-unsuitable", "-v", "-k", "thp or gpu001")

@@ -78,7 +78,7 @@ def traps(folder):
     ]
 
 
-def test_values_of_hosts_reach_ansible_as_data_in_values_and_in_keys(written, tmp_path):
+def test_values_of_hosts_reach_ansible_as_data(written, tmp_path):
     texts = traps(tmp_path)
     groups = [
         {"group": text, "changes": [{"text": text, text: [text, {text: text}], "n": 0, "z": None}]} for text in texts
@@ -169,7 +169,7 @@ def test_a_host_may_be_called_anything(written, name):
     assert {event.host for event in events} == {name}
 
 
-def test_events_come_as_they_happen_with_host_task_item_and_status(written):
+def test_events_come_live_with_host_task_item_and_status(written):
     events = []
     path = written(
         run(["echo", "{{ item }}"], loop=["a", "b"]),
@@ -194,7 +194,7 @@ def test_check_mode_is_ansibles(written, tmp_path):
     assert not (tmp_path / "made").exists()
 
 
-def test_what_modules_return_is_gathered_in_order_and_only_objects():
+def test_module_results_are_gathered_in_order_as_objects():
     reader = Reader({"h0": "gpu1"})
     for entries in ([{"n": 1}, "junk"], {"n": 2}, None, [[{"n": 9}]], [{"n": 3}]):
         res = {"entries": entries, "changed": "yes", "invocation": {"module_args": {"x": 1}}, "_ansible_item_label": 7}
@@ -206,7 +206,7 @@ def test_what_modules_return_is_gathered_in_order_and_only_objects():
     assert not any(event.changed or "invocation" in event.result for event in outcome.results)
 
 
-def test_messages_are_one_bounded_line_without_passwords_or_escapes():
+def test_messages_are_bounded_lines_without_passwords():
     reader = Reader({"h0": "gpu1"}, [PASSWORD])
     res = {"msg": f"no {PASSWORD}\n\x1b[2J" + "x" * 9000}
     event = reader.read({"event": "runner_on_failed", "event_data": {"host": "h0", "task": "\x1b[2J", "res": res}})
@@ -336,7 +336,7 @@ def test_an_error_of_the_caller_ends_the_play_too(written, place):
     assert list(place.iterdir()) == []
 
 
-def test_a_killed_controller_leaves_neither_ansible_nor_passwords(written, tmp_path, place):
+def test_a_killed_controller_leaves_no_ansible_or_passwords(written, tmp_path, place):
     path = written(run(["sleep", "543210"]))
     code = f"""
 import sys
@@ -402,7 +402,7 @@ def test_hosts_are_reached_as_nodetunes_own_ssh_reaches_them(tmp_path):
         (Target("a", address="{{ 7 }}"), "is no host name"),
     ],
 )
-def test_what_nodetune_itself_does_not_reach_is_not_tried_by_ansible(written, target, says):
+def test_ansible_does_not_try_hosts_that_nodetune_cannot_reach(written, target, says):
     outcome = ansible.play(written(run(["true"])), [target, HERE], {})
     assert (outcome["a"].state, outcome["here"].state) == ("unreachable", "ok")
     assert says in outcome["a"].message

@@ -77,7 +77,7 @@ def test_a_batch_that_means_nothing_is_told_with_what_would(batch):
 
 
 @pytest.mark.parametrize("status", ["pass", "skip", "waived"])
-def test_what_the_audit_no_longer_finds_is_fixed_with_its_problem(status):
+def test_what_the_audit_no_longer_finds_is_fixed(status):
     assert judged(audit(status)) == done(FIXED)
     assert judged(audit(status), problem="the file: disk full") == done(FIXED, "the file: disk full")
 
@@ -101,7 +101,7 @@ def test_what_the_audit_cannot_tell_is_still_failing():
     assert judged(other) == done(FAILING, "the audit afterwards did not judge it")
 
 
-def test_a_problem_of_its_own_or_of_the_whole_host_means_not_applied():
+def test_a_problem_of_a_fix_or_its_host_means_not_applied():
     own = "vm.swappiness: the kernel refuses"
     assert judged(audit("fail"), problem=own, message="a task failed") == done(NOT_APPLIED, own)
     lost = "the connection was lost"
@@ -147,14 +147,14 @@ def test_the_disruption_limit_includes_itself_and_all_below():
     assert len(allowed) > 4
 
 
-def test_only_what_was_tried_and_did_not_come_out_counts_as_a_failure():
+def test_only_what_was_tried_and_failed_counts_as_failure():
     all_of_them = [
         done(outcome, host=host) for host, outcome in zip("abcde", remediation_outcomes.OUTCOMES, strict=True)
     ]
     assert remediation_outcomes.failed_hosts(all_of_them) == {"c", "d"}
 
 
-def test_a_fix_that_is_in_place_and_broke_something_is_no_success():
+def test_a_fix_in_place_that_broke_something_is_no_success():
     broke = done(FIXED, "restart slurmd.service: it does not start: no such card")
     assert not remediation_outcomes.reached([broke], "none")
     assert remediation_outcomes.failed_hosts([broke]) == {"gpu1"}
@@ -224,7 +224,7 @@ def test_what_interrupted_runs_did_is_gathered_by_host():
 
 
 @pytest.mark.parametrize(("uid", "steps"), [(0, True), (1000, False)])
-def test_without_root_nothing_is_tried_and_the_way_to_root_is_said(uid, steps):
+def test_nothing_is_tried_without_root_and_the_way_is_named(uid, steps):
     facts = document.load(Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json")
     facts = replace(facts, about={**facts.about, "uid": uid})
     audited = auditor.Auditor(PlanSelection(), "2026-11-01").result(facts)

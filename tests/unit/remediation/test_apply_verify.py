@@ -99,13 +99,13 @@ def test_no_change_states_the_smallest_visible_difference(seen):
     assert (found.code, found.missing, found.worse) == (OK, (), [])
 
 
-def test_what_became_faster_is_better_and_no_reason_for_an_exit_code(seen):
+def test_what_became_faster_changes_no_exit_code(seen):
     found = measured(before_after(gpu1=times(records.whole(), FAST)), "gpu1")
     assert by_status(found)[BETTER] == sorted(f"GPU{gpu}" for gpu in range(8) for _ in ("near", "far"))
     assert found.code == OK
 
 
-def test_what_became_slower_and_stays_so_is_worse_and_exit_code_5(seen):
+def test_what_stays_slower_is_worse_and_exit_code_5(seen):
     made = before_after(gpu1=times(records.whole(), SLOW))
     found = measured(made, "gpu1")
     assert by_status(found)[WORSE] == ["node0"]
@@ -129,13 +129,13 @@ def test_a_figure_once_below_target_is_compared_by_all_runs(seen):
     assert change.status == BETTER
 
 
-def test_what_is_slower_only_when_measured_again_is_not_blamed_either(seen):
+def test_what_is_slower_only_once_is_not_blamed(seen):
     other = records.whole(**{"memory local node1": 340.0})
     found = measured(before_after(gpu1=times(records.whole(), SLOW, other)), "gpu1")
     assert {each.status for each in found.changes} == {SAME}
 
 
-def test_a_host_that_cannot_be_measured_again_keeps_its_first_word(seen):
+def test_a_host_that_cannot_be_remeasured_keeps_its_verdict(seen):
     made = before_after(gpu1=times(records.whole(), SLOW))
     seen["gpu1"] = [idle("gpu1"), idle("gpu1"), UnreachableError("refused", "nothing listens on port 22")]
     assert measured(made, "gpu1").code == TOO_SLOW
@@ -229,7 +229,7 @@ def test_both_results_are_kept_as_the_waves_go_by(seen):
     ]
 
 
-def test_some_figures_with_too_few_runs_do_not_make_the_result_incomplete():
+def test_some_figures_with_few_runs_leave_the_result_complete():
     def code(*statuses):
         figure = Figure("gpu1", "memory", "local", "node0", ((1.0,),), "GB/s")
         changes = tuple(FigureChange(figure, figure, each, 0.0) for each in statuses)
@@ -294,7 +294,7 @@ def rolled(tmp_path, monkeypatch, around, untouched=(), **how):
     return {each.host: each for each in rolling.apply(planned())}
 
 
-def test_a_batch_is_measured_drained_and_again_before_it_is_resumed(tmp_path, monkeypatch):
+def test_a_batch_is_measured_while_drained_before_resuming(tmp_path, monkeypatch):
     around = Around()
     rolled(tmp_path, monkeypatch, around, drain=True, canary=0)
     assert [name for name, _ in around.said] == ["drain", "before", "remediate", "after", "resume"]
@@ -377,7 +377,7 @@ def test_hosts_are_named_where_there_are_several(seen, monkeypatch, width):
     assert re.search(r" 412.0 +340.0 GB/s +-17\.\d%", text)
 
 
-def test_what_waits_for_a_boot_is_not_in_the_figures_and_that_is_said(seen, monkeypatch):
+def test_what_waits_for_a_boot_is_named_and_not_measured(seen, monkeypatch):
     found = measured(before_after(gpu1=[records.whole()]), "gpu1")
     pending = StepOutcome.of("gpu1", replace(FINDING, fix=Fix("kernel_arg", "iommu", "pt", "reboot")), PENDING)
     assert "not measured: settings that need the next boot" in printed(found, [pending], monkeypatch=monkeypatch)

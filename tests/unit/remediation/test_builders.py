@@ -46,7 +46,7 @@ def notes(facts, given):
 # --- files of our own
 
 
-def test_a_second_plan_adds_to_the_file_and_equal_plans_are_equal():
+def test_a_second_plan_adds_to_the_file_and_repeats_equal():
     first = files(built(host(), step(remedies.sysctl("vm.swappiness"), 10)))
     second = files(built(host(own=first), step(remedies.sysctl("kernel.numa_balancing"), 0)))
     third = files(built(host(own=second), step(remedies.sysctl("vm.swappiness"), 10)))
@@ -89,7 +89,7 @@ def test_a_value_that_is_not_one_plain_line_is_refused(value):
 # --- kernel parameters
 
 
-def test_a_parameter_that_the_kernel_lacks_is_refused_and_the_others_are_written():
+def test_a_parameter_that_the_kernel_lacks_is_refused_alone():
     lacks = step(remedies.sysctl("net.foo.bar"), 1, check="lacks")
     has = step(remedies.sysctl("vm.swappiness"), 10, check="has")
     facts = host({"sysctl.net.foo.bar": Absent(), "sysctl.vm.swappiness": Value(60)})
@@ -301,7 +301,7 @@ def test_a_realtime_priority_comes_down_on_both_sides():
     assert {"* hard rtprio 0", "* soft rtprio 0"} <= set(lines(text))
 
 
-def test_a_daemon_that_no_unit_runs_is_told_of_and_the_rest_is_done():
+def test_a_daemon_without_a_unit_is_named_and_the_rest_is_done():
     subjects = ("containerd", "slurmd")
     given = step(remedies.limit("nofile"), 1048576, subjects)
     facts = limits("nofile", subjects)
@@ -313,13 +313,13 @@ def test_a_daemon_that_no_unit_runs_is_told_of_and_the_rest_is_done():
 PAM_OFF = {"soft": 65536, "hard": 65536, "source": "inherited from sshd", "in_the_way": "no pam_limits"}
 
 
-def test_sessions_that_no_file_reaches_are_refused_with_the_reason():
+def test_sessions_that_no_file_reaches_are_refused():
     given = step(remedies.limit("memlock"), "unlimited", (SESSIONS,))
     why = refused(limits("memlock", (SESSIONS,), PAM_OFF), given)
     assert why.startswith("login sessions: no pam_limits. /etc/security/limits.d/zz-nodetune.conf has no effect")
 
 
-def test_services_are_set_where_sessions_cannot_be_and_it_is_told():
+def test_services_are_set_where_sessions_cannot_be():
     subjects = ("slurmd", SESSIONS)
     given = step(remedies.limit("memlock"), "unlimited", subjects)
     facts = limits("memlock", subjects, PAM_OFF)
@@ -327,7 +327,7 @@ def test_services_are_set_where_sessions_cannot_be_and_it_is_told():
     assert "no pam_limits" in notes(facts, given)
 
 
-def test_a_drop_in_that_is_read_later_is_named_and_nothing_written():
+def test_a_later_drop_in_is_named_and_nothing_is_written():
     later = "/etc/systemd/system/slurmd.service.d/zzz.conf line 2"
     now = {"soft": 1024, "hard": 1024, "source": f"process 7, {later}"}
     given = step(remedies.limit("nofile"), 1048576, ("slurmd",))
@@ -414,7 +414,7 @@ def test_a_module_is_loaded_now_and_at_boot():
     assert (now["change"], now["name"], now["loaded"]) == ("module", "nvidia_uvm", True)
 
 
-def test_a_blacklisted_module_is_kept_out_of_the_initial_ram_disk_too():
+def test_a_blacklisted_module_also_leaves_the_initial_ram_disk():
     changes = built(host(), step(remedies.modprobe("nouveau"), "blacklist"))
     assert lines(files(changes)["/etc/modprobe.d/nodetune-nouveau.conf"]) == [
         "blacklist nouveau",
@@ -492,7 +492,7 @@ def test_the_file_of_a_link_repeats_the_one_that_it_hides():
     assert link["confirm_seconds"] > 0, "the change goes back by itself where nobody confirms it"
 
 
-def test_a_foreign_link_file_keeps_its_other_sections_and_is_named():
+def test_a_foreign_link_file_keeps_its_other_sections():
     facts = host(nics("/run/systemd/network/10-netplan-data0.link", [NETPLAN, ["SR-IOV", [["VirtualFunction", "0"]]]]))
     given = step(remedies.net_link("mtu"), 4200, ("eth0",))
     (text,) = files(built(facts, given)).values()
@@ -514,7 +514,7 @@ def test_a_later_setting_of_a_link_keeps_the_earlier_ones():
     ]
 
 
-def test_links_that_share_a_slot_are_told_apart_by_their_own_address():
+def test_links_that_share_a_slot_are_told_apart_by_address():
     twin = Value({"id_path": "pci-0000:18:00.0", "mac_address": "02:00:00:00:00:02", "file": None, "sections": []})
     (text,) = files(built(host(nics(eth1=twin)), step(remedies.net_link("rings"), "max", ("eth0",)))).values()
     assert "PermanentMACAddress=02:00:00:00:00:01" in text

@@ -65,7 +65,7 @@ def test_what_earlier_runs_set_at_boot_stays():
         ("power-profiles-daemon", ON, "masked"),
     ],
 )
-def test_another_owner_is_switched_off_first_and_the_plan_says_so(unit, known, enabled):
+def test_another_owner_is_switched_off_first_and_named(unit, known, enabled):
     facts = host(**{unit: known})
     changes = built(facts, step("governor", "performance"))
     assert changes[0] == {"change": "unit", "unit": f"{unit}.service", "enabled": enabled, "active": "stopped"}

@@ -173,7 +173,7 @@ def test_the_same_settings_are_the_same_bytes():
     assert built(host(own=files(first)), step("compute_mode", "default")) == first
 
 
-def test_a_group_takes_what_a_later_one_makes_of_its_file_for_its_own():
+def test_a_group_takes_a_later_ones_file_as_its_own():
     steps = [
         step("compute_mode", "default"),
         step("ecc_mode", "enabled", disruption="idle GPU"),

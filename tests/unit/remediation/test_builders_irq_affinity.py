@@ -41,7 +41,7 @@ def step(check="nic-irqs-remote"):
     return finding_of(irq_affinity(), "local", check=check)
 
 
-def test_interrupts_are_placed_now_and_kept_for_all_checks_at_once():
+def test_interrupts_are_placed_now_and_kept_for_all_checks():
     changes = built(host("absent"), step("nic-irqs-remote"), step("gpu-irqs-remote"))
     assert changes[-1] == {"change": "irqs", "checks": ["gpu-irqs-remote", "nic-irqs-remote"]}
     assert "def spread(" in files(changes)["/usr/local/lib/nodetune/irq/nodetune_host/resources/irqs.py"]
@@ -91,7 +91,7 @@ def test_irqbalance_settings_satisfy_the_conflict_check():
 
 
 @pytest.mark.parametrize("facts", [host(family="rhel"), host(exec_="/usr/sbin/irqbalance --foreground")])
-def test_where_it_cannot_surely_be_told_irqbalance_is_switched_off(facts):
+def test_irqbalance_is_switched_off_where_it_is_uncertain(facts):
     changes = built(facts, step())
     assert changes[0] == {
         "change": "unit",
@@ -113,7 +113,7 @@ def test_options_that_a_shell_would_read_are_not_rewritten(options):
     assert "manually" in refused(host(settings={**SETTINGS, "IRQBALANCE_ARGS": options}), step())
 
 
-def test_somebody_else_who_places_interrupts_at_boot_stays_the_owner():
+def test_another_owner_of_interrupts_at_boot_stays():
     assert "/etc/rc.local places interrupts at boot already" in refused(host(static=["/etc/rc.local"]), step())
 
 

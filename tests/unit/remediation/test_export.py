@@ -72,7 +72,7 @@ def test_files_of_others_are_exported_as_snippets(tmp_path):
     assert "/etc/docker/daemon.json" in readme
 
 
-def test_hosts_that_are_alike_share_a_set_and_others_have_their_own(tmp_path):
+def test_alike_hosts_share_a_set_and_others_have_their_own(tmp_path):
     work = [built("gpu01", swappiness()), built("gpu02", swappiness()), built("z", swappiness(1))]
     told = export.write(tmp_path / "out", work)
     assert "2 sets of changes for 3 hosts" in told
@@ -154,7 +154,7 @@ PARTS = [
 
 
 @pytest.mark.slow
-def test_links_are_confirmed_before_anything_slow_comes_after_them(tmp_path):
+def test_links_are_confirmed_before_slow_steps_follow(tmp_path):
     """One play, in which each host has groups of its own."""
     (play,) = yaml.safe_load((paths.shared("playbooks") / "remediate.yml").read_text())
     hosts = [f"host{number}" for number in range(len(PARTS))]

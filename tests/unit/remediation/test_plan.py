@@ -63,7 +63,7 @@ def test_a_structure_is_shown_as_it_will_stand_in_its_file():
 # --- what a run may take
 
 
-def test_too_disruptive_fixes_are_left_out_with_the_option_for_them():
+def test_too_disruptive_fixes_are_left_out_with_their_option():
     found = plan.plan(result("a"), "new sessions")
     assert [each.check for each in found.findings] == ["swappiness-high"]
     assert [each.name for each in found.changes] == ["sysctl"]

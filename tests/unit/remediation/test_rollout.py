@@ -106,7 +106,7 @@ def test_a_node_lost_while_it_was_drained_is_given_back(tmp_path, monkeypatch):
     assert here.left_drained["gpu3"] == "perhaps, for it was lost while it was drained: no route"
 
 
-def test_what_we_drained_and_somebody_else_drained_since_is_named(tmp_path, monkeypatch):
+def test_a_node_that_someone_drained_again_is_named(tmp_path, monkeypatch):
     Ansible(monkeypatch, drain={"gpu1": Outcome("gpu1", results=(DRAINED,))})
     here = operations_on(tmp_path, "gpu1")
     here.give_back(here.drained(["gpu1"])[0])

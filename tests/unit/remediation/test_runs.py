@@ -114,7 +114,7 @@ time.sleep(600)
     ("changed", "state"),
     [({"boot": "another"}, "interrupted"), ({"start": "1"}, "interrupted"), ({"machine": "login9"}, "elsewhere")],
 )
-def test_a_process_of_the_same_number_is_not_taken_for_the_runs_own(root, changed, state):
+def test_a_process_of_the_same_number_is_not_the_runs(root, changed, state):
     run = new(root)
     about = json.loads((run.folder / "run.json").read_text())
     about["controller"].update(changed)
@@ -224,7 +224,7 @@ def with_a_story(root):
     return run
 
 
-def test_runs_are_listed_with_torn_and_foreign_folders_beside_them(root):
+def test_runs_are_listed_beside_torn_and_foreign_folders(root):
     run = with_a_story(root)
     (root / "20260101-000000-aaaa").mkdir()
     (root / "20260101-000000-bbbb").mkdir()
@@ -240,7 +240,7 @@ def test_runs_are_listed_with_torn_and_foreign_folders_beside_them(root):
     assert [each["state"] for each in listed] == ["done", "unreadable", "unreadable"]
 
 
-def test_a_run_is_shown_with_what_became_of_each_step_and_its_diffs(root):
+def test_a_run_is_shown_with_step_results_and_diffs(root):
     run = with_a_story(root)
     short = cli("show", run.id, "--runs", root).output
     assert "fixed           swappiness-high  gpu[1-2]" in short
@@ -312,7 +312,7 @@ def provisioned(root):
     return run
 
 
-def test_a_provision_is_shown_stage_by_stage_with_what_to_type_next(root):
+def test_a_provision_is_shown_by_stage_with_the_next_command(root):
     run = provisioned(root)
     shown = CliRunner().invoke(group, ["runs", "show", run.id, "--runs", str(root)])
     assert shown.exit_code == 0

@@ -39,7 +39,7 @@ def test_a_thousand_hosts_with_one_fault_make_one_paragraph():
     assert len(shown.splitlines()) < 15
 
 
-def test_a_thousand_different_values_do_not_make_a_thousand_lines():
+def test_a_thousand_values_do_not_make_a_thousand_lines():
     shown = printed([result(f"gpu{number:04}", finding(observed=f"{number} MiB")) for number in range(1000)])
     assert "… and 994 other values" in shown
     assert len(shown.splitlines()) < 40
@@ -52,7 +52,7 @@ def test_no_line_is_wider_than_the_terminal(width):
 
 
 @pytest.mark.parametrize("width", [80, 140])
-def test_what_is_wanted_begins_a_line_unless_it_fits_behind_what_was_observed(width):
+def test_the_wanted_value_begins_a_line_unless_it_fits(width):
     shown = printed([result("a", finding(observed="x" * 60, wanted="all links up"))], width)
     assert ("   wanted all links up" in shown) == (width == 140)
     assert ("          wanted   all links up\n" in shown) == (width == 80)

@@ -57,7 +57,7 @@ def test_a_name_is_left_out_as_a_whole_word_only():
     assert one.count("the host") == 3
 
 
-def test_messages_of_the_transport_that_differ_by_their_host_are_one():
+def test_transport_messages_differing_by_host_are_one():
     hosts = [f"gpu{number:02}" for number in range(20)]
     every = [
         host_keys.Host(host, host, 22, ("/root/.ssh/known_hosts",), openssh.login_command(Target(host))).unknown()
@@ -120,7 +120,7 @@ def test_more_hosts_than_are_counted_at_a_glance_are_counted():
 
 
 @pytest.mark.parametrize("width", [50, 80, 120])
-def test_lines_break_at_spaces_and_commas_and_never_inside_a_name(width):
+def test_lines_break_at_spaces_and_commas_but_not_in_names(width):
     stream = io.StringIO()
     console = lines.console(stream)
     console.width = width
@@ -169,7 +169,7 @@ def fleet():
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_the_report_of_a_bad_fleet_is_short_and_begins_with_the_worst(width):
+def test_the_report_of_a_bad_fleet_is_short_and_worst_first(width):
     rows = printed(fleet(), width).splitlines()
     assert len(rows) < 200, "40 findings, most of seven different values each"
     assert max(map(len, rows)) <= width

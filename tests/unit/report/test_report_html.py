@@ -287,7 +287,7 @@ class TestInABrowser:
         page.open([*judged(*MACHINES), *fleet(60)], width=375, fragment=fragment)
         assert page.widths() == [375, 375]
 
-    def test_a_telephone_shows_the_page_of_a_host_with_findings_of_all_severities(self, page):
+    def test_a_phone_shows_a_host_page_with_every_severity(self, page):
         severities = ("critical", "high", "medium", "low", "info")
         page.open([result("gpu001", *(finding(f"check-{each}", each) for each in severities))], width=320)
         assert page.widths() == [320, 320]
@@ -310,7 +310,7 @@ class TestInABrowser:
         } == {}
 
     @pytest.mark.parametrize("scheme", ["light", "dark"])
-    def test_critical_catches_the_eye_more_than_high_and_high_more_than_medium(self, page, scheme):
+    def test_severities_catch_the_eye_in_their_order(self, page, scheme):
         page.open([result("gpu001", finding())], scheme=scheme)
         colours = page.colours("paper", "level3", "level4", "level5")
         medium, high, critical = (contrast(colours[f"level{level}"], colours["paper"]) for level in (3, 4, 5))
@@ -318,7 +318,7 @@ class TestInABrowser:
         if scheme == "dark":  # there brighter may be paler, and pale is calm
             assert vividness(colours["level5"]) >= vividness(colours["level4"])
 
-    def test_a_manual_fix_is_told_though_another_host_could_not_be_judged(self, page):
+    def test_a_manual_fix_is_told_though_another_host_is_unknown(self, page):
         unknown = result("gpu1", finding("fan-failed", status="unknown", reason="no sensor"))
         page.open([unknown, result("gpu2", finding("fan-failed", manual="Replace it."))], fragment="#/host/gpu2")
         assert "Replace it." in page.text()
@@ -422,7 +422,7 @@ def test_all_that_an_audit_found_is_in_the_page():
         assert [names[check] for check in data["judged"][host[4]]] == [found.check for found in each.findings]
 
 
-def test_an_earlier_audit_is_the_same_from_its_json_as_from_its_page(tmp_path):
+def test_an_earlier_audit_is_the_same_from_json_and_page(tmp_path):
     from nodetune.documents import audit
 
     results = [*judged(*MACHINES), result("gone", state="refused")]
@@ -434,7 +434,7 @@ def test_an_earlier_audit_is_the_same_from_its_json_as_from_its_page(tmp_path):
     assert [one.change(each) for each in results] == [previous.FindingChange()] * len(results)
 
 
-def test_what_is_not_known_now_or_was_not_judged_then_is_no_change():
+def test_what_is_unknown_now_or_before_is_no_change():
     before = previous.PreviousAudit(0, {"a": (frozenset({"x", "y"}), frozenset({"x"}))})
     assert before.change(result("a", finding("x", status="unknown"), finding("new-check"))) == previous.FindingChange()
     assert before.change(result("a", state="refused")) == previous.FindingChange()
@@ -487,14 +487,14 @@ def nodetune(*arguments):
         ("prometheus", "# HELP nodetune_audit_"),
     ],
 )
-def test_an_audit_is_written_in_each_format_with_the_same_exit_code(output_format, begins, tmp_path):
+def test_every_audit_format_has_the_same_exit_code(output_format, begins, tmp_path):
     done = nodetune("--format", output_format, "-o", tmp_path / "report", "--fail-on", "critical")
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr.startswith("1 host audited: 1 critical, 2 high findings")
     assert (tmp_path / "report").read_text().startswith(begins)
 
 
-def test_a_page_is_compared_with_the_one_before_from_the_command_line(tmp_path):
+def test_the_command_line_compares_a_page_with_an_earlier_one(tmp_path):
     first, second = tmp_path / "first.html", tmp_path / "second.html"
     nodetune("--format", "html", "-o", first)
     done = nodetune("--format", "html", "-o", second, "--previous", first, "--fail-on", "never")

@@ -187,7 +187,7 @@ def test_files_are_merged_by_host_and_the_newest_figures_win(tmp_path):
         assert sorted(host[0] for host in data["hosts"]) == ["a", "b"]
 
 
-def test_an_older_file_gives_way_to_a_newer_one_that_has_all_of_it(tmp_path):
+def test_an_older_file_yields_to_a_newer_complete_one(tmp_path):
     old, new = document(proofs(["a"]), 100), document(proofs(["a"]), 200)
     old["hosts"][0]["notes"] = ["of then"]
     old["hosts"][0]["findings"] = [{"status": "short", "title": "wrong path", "subjects": ["GPU0"], "next": ""}]
@@ -257,12 +257,12 @@ def test_pieces_that_are_none_are_passed_over(tmp_path):
         pytest.param("\x00", id="binary"),
     ],
 )
-def test_a_file_that_is_no_result_of_verify_is_refused_by_its_name(content, tmp_path):
+def test_a_file_that_is_no_verify_result_is_refused_by_name(content, tmp_path):
     with pytest.raises(FileError, match=r"verify\.json: not .*save one with nodetune verify --format json"):
         measured_page.read([saved(tmp_path, content)])
 
 
-def test_a_file_that_is_not_there_or_too_large_is_refused_by_its_name(tmp_path):
+def test_a_missing_or_too_large_file_is_refused_by_name(tmp_path):
     with pytest.raises(FileError, match=r"none\.json: no such file"):
         measured_page.read([tmp_path / "none.json"])
     (tmp_path / "vast.json").touch()
@@ -292,7 +292,7 @@ def test_only_commands_of_nodetunes_own_are_proposed(given, kept):
     assert measured_reader.command(given, "gpu1") == kept
 
 
-def test_a_page_with_measurements_is_an_earlier_audit_like_any_other(tmp_path):
+def test_a_page_with_measurements_serves_as_an_earlier_audit(tmp_path):
     from nodetune.report.html import previous
 
     (tmp_path / "page.html").write_text(written(audited("a"), measured=measured(tmp_path, document(proofs(["a"])))))
@@ -371,7 +371,7 @@ class TestInABrowser:
         names, kept = fleet
         return page.open(audited(*names), measured=kept, fragment=fragment, **more)
 
-    def test_the_overview_says_in_a_line_who_falls_short_and_leads_on(self, page, sixty_four):
+    def test_the_overview_names_who_falls_short_in_one_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/")
         assert flat(page.text(".measuredline")) == (
             "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and by 1 finding; "
@@ -408,7 +408,7 @@ class TestInABrowser:
         assert ", expected at least 50.4 (shipped), expected at least 51" in near
         assert near.endswith("1 below target, the worst gpu017 GPU2 with 26.4 GB/s.")
 
-    def test_a_short_figure_is_a_triangle_below_the_line_at_its_value(self, page, sixty_four):
+    def test_a_short_figure_is_a_triangle_below_the_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=gpu_copy")
         page.until(
             "const svg = document.querySelector('.kind svg'); return svg.viewBox.baseVal.width === svg.parentElement.clientWidth"
@@ -574,7 +574,7 @@ class TestInABrowser:
         page.until("return document.querySelectorAll('table[aria-label=Figures] tbody tr').length === 40")
         assert page.driver.get_log("browser") == []
 
-    def test_on_paper_plots_are_there_and_tables_of_thousands_are_not(self, page, sixty_four):
+    def test_printing_keeps_plots_and_drops_huge_tables(self, page, sixty_four):
         self.open(page, sixty_four)
         page.run("window.dispatchEvent(new Event('beforeprint'))")
         assert page.run("return document.querySelectorAll('details.figures[open]').length") == 0

@@ -50,7 +50,7 @@ def test_it_is_red_exactly_where_the_exit_code_is(fail_on):
         assert (suite.failures + suite.errors > 0) == (code != 0)
 
 
-def test_each_verdict_has_its_own_kind_and_the_case_says_what_to_do():
+def test_each_verdict_has_its_own_case_that_says_what_to_do():
     found = [
         finding(observed="8 GiB", manual="Take it out\nof fstab."),
         finding("minor", "low"),

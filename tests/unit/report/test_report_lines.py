@@ -84,7 +84,7 @@ def test_the_table_has_a_row_for_each_finding_that_needs_a_look():
 
 
 @pytest.mark.parametrize("value", HOSTILE)
-def test_a_hostile_value_is_neither_formula_nor_escape_nor_another_line(value):
+def test_a_hostile_value_is_no_formula_escape_or_line(value):
     given = [HostResult(value, "ok", findings=(found("a", observed=value, reason=value, title=value),))]
     given.append(HostResult("gpu2", value, value))
     tables = as_lines(given), [list(row.values()) for row in as_csv(given)]

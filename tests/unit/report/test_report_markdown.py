@@ -80,7 +80,7 @@ def test_our_own_words_are_never_markup():
         assert "".join(token.content for token in tokens if token.type == "text") == f"Why. {words}"
 
 
-def test_hosts_not_reached_waivers_and_what_is_not_known_are_told():
+def test_lost_hosts_waivers_and_unknowns_are_told():
     results = [
         result(
             "a",

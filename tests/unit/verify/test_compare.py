@@ -139,7 +139,7 @@ def test_a_drop_of_what_could_have_been_seen_is_seen():
         assert compare._change(before, worse).status == WORSE
 
 
-def test_what_could_have_been_seen_is_small_where_figures_are_steady():
+def test_the_detectable_change_is_small_for_steady_figures():
     steady = [found.smallest for (before, _), found in real() if before.measurement == "gpu_memory"]
     assert max(steady) < 0.03
 

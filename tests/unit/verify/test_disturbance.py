@@ -65,14 +65,14 @@ def printed(*proofs, **more):
     return out.getvalue()
 
 
-def test_below_target_twice_in_a_quiet_host_is_short_and_its_part_is_named(prove, own):
+def test_short_twice_on_a_quiet_host_names_its_part(prove, own):
     (proof,) = prove(records.Player(gpu1=[records.whole(**SLOW)]), baseline=own)
     assert memory(proof).status == SHORT
     assert "memory channels" in memory(proof).suspect
     assert verify_run.exit_code([proof]) == TOO_SLOW
 
 
-def test_below_target_while_others_work_is_unknown_and_no_part_is_blamed(prove, own):
+def test_below_target_while_others_work_blames_no_part(prove, own):
     (proof,) = prove(records.Player(others={"gpu1": [LOADED]}, gpu1=[records.whole(**SLOW)]), baseline=own)
     found = memory(proof)
     assert (found.status, found.suspect, found.disturbed) == (UNKNOWN, "", WHY)
@@ -126,7 +126,7 @@ def test_jitter_finds_others_and_is_not_excused_by_them():
     assert judge(found, {"gpu1": machine.Machine()})[0].status == SHORT
 
 
-def test_on_a_virtual_machine_memory_channels_are_never_suspected(own):
+def test_memory_channels_of_a_virtual_machine_are_no_suspects(own):
     slow = records.read(records.whole(**SLOW))
     facts = idle("gpu1")
     known = machine.of(facts)
@@ -190,7 +190,7 @@ def test_only_what_is_more_than_tolerances_forgive_disturbs(others, why):
         ),
     ],
 )
-def test_a_gpu_is_disturbed_by_who_uses_it_and_by_clocks_that_somebody_set(line, subject, why):
+def test_a_gpu_is_disturbed_by_users_and_by_set_clocks(line, subject, why):
     assert reasons({"gpus": [line]}, records.record("gemm", "bf16", subject, 700.0, "TFLOP/s")) == why
 
 
@@ -205,7 +205,7 @@ def test_a_disk_is_disturbed_by_what_it_moves_for_others():
     assert reasons({}, told) == "40% of what the disk moved was for others"
 
 
-def test_a_pair_of_hosts_is_disturbed_at_either_end_which_is_named():
+def test_a_pair_names_the_end_at_which_it_is_disturbed():
     (figure,) = records.read([records.record("tcp", "tcp", "gpu1→gpu2", 90.0)])
     assert disturbance.marked(figure, {("gpu2", "tcp"): LOADED}).disturbance == f"gpu2: {WHY}"
     assert disturbance.marked(figure, {("gpu3", "tcp"): LOADED}).disturbance == ""
@@ -259,7 +259,7 @@ def saved(proofs, tmp_path, capsys):
     return kept, path, capsys.readouterr().err
 
 
-def test_a_disturbed_host_gives_no_baseline_and_that_is_told_with_what_to_do(prove, tmp_path, capsys):
+def test_a_disturbed_host_gives_no_baseline_and_says_what_to_do(prove, tmp_path, capsys):
     proofs = prove(records.Player(others={"gpu1": [LOADED]}, gpu1=[records.whole()]))
     kept, path, said = saved(proofs, tmp_path, capsys)
     assert not kept

@@ -22,7 +22,7 @@ def test_a_message_passes_as_it_is():
 
 
 @pytest.mark.parametrize("data", [deep(50), deep(5000), "x" * 3_000_000, [0] * 500_000, {"x": 10**5000}])
-def test_a_message_that_is_too_large_or_deep_ends_its_sender_for_the_others(data):
+def test_a_too_large_or_deep_message_ends_only_its_sender(data):
     ((told,),) = (remote.relayed({"tell": {"number": 0, "topic": "t", "data": data}}, PLAN),)
     assert told["told"]["topic"] == reporting.ENDED
     assert "too large" in told["told"]["data"]

@@ -35,7 +35,7 @@ def shipped(found, machine=None):
 @pytest.mark.parametrize(
     "entry", reference.entries(), ids=lambda entry: f"{entry.file} {entry.measurement} {entry.metric}"
 )
-def test_a_figure_has_a_source_a_derivation_and_one_way_to_its_bound(entry):
+def test_a_figure_has_a_source_a_derivation_and_one_bound(entry):
     assert entry.source
     assert entry.derivation
     assert sum(way not in (None, ()) for way in (entry.at_least, entry.measured, entry.of_limit, entry.of_stated)) == 1
@@ -92,14 +92,14 @@ def test_tolerance_is_of_the_metric_or_else_of_the_measurement():
     assert reference.tolerance("of_an_older_release", "x", "drift") == 0.01
 
 
-def test_a_floor_that_assumes_nvls_is_not_held_against_a_run_without():
+def test_a_floor_assuming_nvls_spares_a_run_without_it():
     with_nvls = {**records.NCCL, "nvls": True, "size": 16 << 30}
     assert shipped(figure("nccl", "all_reduce", "8 GPUs", **with_nvls)).bound == 431
     without = figure("nccl", "all_reduce", "8 GPUs", **{**with_nvls, "nvls": False})
     assert shipped(without).bound == pytest.approx(0.95 * 366.95)
 
 
-def test_a_floor_holds_from_its_size_on_and_the_nearest_below_counts():
+def test_a_floor_holds_from_its_size_and_the_nearest_counts():
     def bound(size):
         found = shipped(figure("nccl", "all_gather", "8 GPUs", size=size, **records.NCCL))
         return found and found.bound

@@ -54,7 +54,7 @@ def measured(tmp_path_factory):
 
 
 @TURN
-def test_this_machine_is_measured_and_the_result_keeps_its_schema(measured):
+def test_this_machines_result_keeps_its_schema(measured):
     """Other tests may be at work here meanwhile: then there is no baseline, and that is said."""
     folder, done = measured
     document = json.loads((folder / "a.json").read_text())
@@ -98,7 +98,7 @@ def test_a_baseline_tells_what_is_slower(better):
 
 
 @TURN
-def test_a_machine_at_other_work_blames_no_part_and_keeps_no_baseline(better):
+def test_a_busy_machine_blames_no_part_and_keeps_no_baseline(better):
     """Real load: as many processes that compute as there are CPUs."""
     with busy(os.cpu_count()):
         done = verify("--only", "memory", "--baseline", "better.json", "--save-baseline", "loaded.json", cwd=better)
@@ -124,7 +124,7 @@ def test_two_results_with_too_few_runs_are_not_judged(measured):
 
 @TURN
 @pytest.mark.skipif(os.path.exists("/dev/nvidia0"), reason="this machine has a GPU")
-def test_where_there_is_no_gpu_that_is_said_and_nothing_is_proved(tmp_path):
+def test_a_missing_gpu_is_said_and_nothing_is_proved(tmp_path):
     done = verify("--only", "gpu_memory", cwd=tmp_path)
     assert done.returncode == 3
     assert "skip    gpu_memory  no libcuda.so.1" in done.stdout

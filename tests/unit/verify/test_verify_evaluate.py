@@ -107,7 +107,7 @@ def test_one_gpu_alone_has_no_siblings():
     assert peers.among(gpus(54.0), 0.05) is None
 
 
-def test_a_host_whose_gpus_are_all_slow_stands_apart_from_like_hosts():
+def test_a_host_with_all_gpus_slow_stands_apart_from_peers():
     hosts = {f"gpu{number}": 54.0 for number in range(1, 5)} | {"gpu5": 40.0}
     found = [each for host, value in hosts.items() for each in gpus(*[value] * 8, host=host)]
     short = [each for each in verdicts(found) if each.status == SHORT]
@@ -223,7 +223,7 @@ def test_when_all_are_slow_no_part_is_blamed():
     assert "no single part" in suspect(**{f"gpu_memory device_copy GPU{gpu}": 3000.0 for gpu in range(8)})
 
 
-def test_far_memory_that_is_slow_alone_points_between_the_numa_nodes():
+def test_slow_far_memory_points_between_the_numa_nodes():
     told = [
         {**each, "samples": [20.0] * 5} if each["subject"] == "GPU1" and each["about"].get("local") is False else each
         for each in records.whole()
@@ -263,7 +263,7 @@ def test_a_port_that_is_slow_with_each_partner_is_the_suspect():
     assert texts == {"a: its port mlx5_0/1, cable or switch port; it is slow with b and d"}
 
 
-def test_a_link_that_is_slow_between_two_sound_hosts_is_the_suspect():
+def test_a_slow_link_between_sound_hosts_is_the_suspect():
     found = verdicts(rdma(**{"mlx5_0/1 a→b": 180.0}))
     (text,) = [each.suspect for each in named(found, [], H200) if each.status == SHORT]
     assert text == "the link between a and b: cable, switch port, routing"
@@ -338,7 +338,7 @@ def test_nvls_that_is_off_is_a_fault_unless_wanted():
     assert told(machine=replace(H200, model="NVIDIA A100-SXM4-80GB")) == {}
 
 
-def test_a_gpu_held_back_by_heat_is_a_fault_at_its_power_limit_not():
+def test_heat_is_a_gpu_fault_and_its_power_limit_is_not():
     def load(**reasons):
         (figure,) = records.read([records.record("gpu_load", "tflops", "GPU2", 600.0, "TFLOP/s", reasons=reasons)])
         return [each.title for each in findings.findings([figure], {"gpu1": H200}, {})]
@@ -419,7 +419,7 @@ def test_texts_of_a_host_are_made_safe():
     assert figures.read("gpu1", {"measurement": "x", "skip": "no tool"}).status == SKIP
 
 
-def test_the_statistic_is_the_median_unless_the_record_says_otherwise():
+def test_the_statistic_is_the_median_unless_the_record_differs():
     runs = ((1.0, 2.0, 9.0),)
     figure = Figure("gpu1", "jitter", "longest", "cpu0", runs, "µs", "lower")
     assert figure.value == 2.0

@@ -217,7 +217,7 @@ def changes(factor, runs=6):
 
 
 @pytest.mark.parametrize("columns", ["80", "120"])
-def test_changes_are_told_before_and_after_with_what_could_have_been_seen(monkeypatch, columns):
+def test_changes_are_told_with_the_detectable_difference(monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", columns)
     out = io.StringIO()
     verify_changes.print_changes(out, changes(0.9))
@@ -226,7 +226,7 @@ def test_changes_are_told_before_and_after_with_what_could_have_been_seen(monkey
     assert "1 worse" in out.getvalue()
 
 
-def test_a_comparison_of_many_hosts_fits_80_columns_with_all_its_figures(monkeypatch):
+def test_a_comparison_of_many_hosts_fits_80_columns(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     told = [
         records.read([records.record("memory", "local_one_thread", "node0", 1712.0 + run) for run in range(6)], host)
@@ -238,7 +238,7 @@ def test_a_comparison_of_many_hosts_fits_80_columns_with_all_its_figures(monkeyp
     assert len(re.findall(r" 1714 +1714 GB/s +\+0.0% +[\d.]+%", out.getvalue())) == 2
 
 
-def test_the_change_that_is_shown_is_that_of_the_figures_that_are_shown(monkeypatch):
+def test_the_shown_change_is_that_of_the_shown_figures(monkeypatch):
     """Medians may rise where most pairs of runs fall: 17.1 to 17.4 was shown as -1.9 %."""
     before = (16.0, 17.0, 17.1, 21.0, 22.0)
     after = (15.5, 16.0, 17.4, 17.5, 17.6)

@@ -95,7 +95,7 @@ def test_what_was_short_only_once_passes_and_says_so(seen):
     assert verify_run.exit_code([done]) == OK
 
 
-def test_partners_that_were_not_measured_before_say_which_end_is_slow(seen):
+def test_newly_measured_partners_say_which_end_is_slow(seen):
     """Only a pair is measured first; when it is measured again with others, GPU3 is slow with all of them."""
     slow = records.whole(
         **{f"gpu_p2p p2p GPU3→GPU{gpu}": 200.0 for gpu in range(8)}
@@ -230,7 +230,7 @@ def test_the_network_is_asked_of_pairs_and_of_nothing_else():
     assert all("network" not in options(plan, name) for name in names(plan)[:-2])
 
 
-def test_a_measurement_of_a_suite_has_the_options_that_it_has_there():
+def test_a_measurement_has_the_options_of_its_suite():
     sizes = {
         suite: options({"measurements": Wanted(suite, only=("nccl",)).items}, "nccl") for suite in ("quick", "full")
     }
@@ -238,7 +238,7 @@ def test_a_measurement_of_a_suite_has_the_options_that_it_has_there():
     assert "sizes" not in sizes["full"]
 
 
-def test_hosts_that_meet_again_are_hosts_of_this_run_and_not_too_many():
+def test_hosts_that_meet_again_are_of_this_run_and_bounded():
     expected = Expectation("baseline", 90.0, "site")
     told = [records.record("tcp", "tcp", f"h{n}→h{n + 1}", 1.0, "Gb/s") for n in range(50)]
     short = [
