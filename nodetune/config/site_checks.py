@@ -1,6 +1,7 @@
 """Checks that a site adds in its own file, declaratively.
 
-A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf.
+A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf, or any
+fact, which is only judged.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
 from nodetune.checks.nccl._settings import effective
+from nodetune.facts.gate import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 
-KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf")
+KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "fact")
 NOT_SET = "not set"
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
@@ -45,6 +47,10 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
     at = ("add", number)
     kind = next(kind for kind in KINDS if kind in given)
     subject = given[kind]
+    if kind == "fact" and shape_of(subject) is None:
+        file.fail(f"there is no fact {subject!r}: nodetune facts lists those of a host", *at, "fact")
+    if kind == "fact" and "set" in given:
+        file.fail("a fact is only judged: leave `set` out", *at, "set")
     source, remedy = _fact_and_remedy(kind, subject)
     title = str(given.get("title", f"{subject} is not as this site wants it"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
@@ -84,6 +90,8 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
     """Return where the check gets its value from (fact, or needs and observe), and its remedy."""
     if kind == "nccl_conf":
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
+    if kind == "fact":
+        return {"fact": subject}, remedies.manual("Bring it to what this site wants, or change the site file.")
     if kind == "sysctl":
         return {"fact": f"sysctl.{subject}"}, remedies.sysctl(subject)
     if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node

@@ -31,7 +31,7 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
         "state": outcome.state,
         "reason": outcome.reason,
         "setting": dict(outcome.setting),
-        "proposal": dict(bench.proposal(outcome.setting)) if outcome.accepted else {},
+        "proposal": _proposal(bench, outcome) if outcome.accepted else {},
         "provenance": json.loads(json.dumps(bench.provenance())),
         "budget": budget,
         "seconds": round(outcome.seconds, 1),
@@ -55,6 +55,22 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
             for phase, trial in outcome.trials
         ],
     }
+
+
+def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
+    """Return what the bench proposes, with a check that says when the result no longer holds."""
+    found, drivers = dict(bench.proposal(outcome.setting)), list(bench.provenance().get("driver") or [])
+    if not found or len(drivers) != 1:
+        return found
+    stale = {
+        "id": f"site-tuning-{bench.subject}-stale",
+        "title": f"The tuning of {bench.subject} is of another driver",
+        "fact": "gpu.driver_version",
+        "accept": {"equals": drivers[0]},
+        "severity": "info",
+        "why": f"What nodetune tune {bench.subject} found holds for driver {drivers[0]}: tune again.",
+    }
+    return {**found, "add": [*found.get("add", ()), stale]}
 
 
 def header(bench: Bench) -> dict[str, Any]:

@@ -23,10 +23,14 @@ SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").r
 
 class Nccl(Simulated):
     def proposal(self, setting):
-        return {"add": [{"id": f"site-{name.lower()}", "set": value} for name, value in setting]}
+        added = (
+            {"id": f"site-{name.lower()}", "nccl_conf": f"NCCL_{name}", "accept": value, "set": value}
+            for name, value in setting
+        )
+        return {"add": list(added)}
 
     def provenance(self):
-        return {"nccl": "2.28.3", "hosts": ["gpu001"]}
+        return {"nccl": "2.28.3", "driver": ["580.159.04"], "hosts": ["gpu001"]}
 
 
 def tune(*words, world=None, after=None):
@@ -65,9 +69,21 @@ def test_an_accepted_setting_is_saved_with_a_site_file_and_what_to_do_next():
     jsonschema.validate(found, SCHEMA)
     assert is_best(tuple(found["setting"].items()))
     site = yaml.safe_load(Path("tuning-nccl.site.yml").read_text())
-    assert {"id": "site-channels", "set": 24} in site["add"]
+    assert {"id": "site-channels", "nccl_conf": "NCCL_CHANNELS", "accept": 24, "set": 24} in site["add"]
     assert "nodetune plan --site tuning-nccl.site.yml" in result.stderr
     assert not Path("tuning-nccl.json.trials").exists()
+
+
+def test_an_audit_says_that_a_tuning_is_stale_after_another_driver():
+    tune()
+    recorded = paths.bundled("facts/recorded") / "h200-x4.json"
+    newer = json.loads(recorded.read_text())
+    newer["facts"]["gpu.driver_version"] = {"value": "590.48.01"}
+    Path("newer.json").write_text(json.dumps(newer))
+    words = ("audit", "--site", "tuning-nccl.site.yml", "-s", "site-tuning-nccl-stale", "--fail-on", "info")
+    same, other = (nodetune(*words, "--facts", each) for each in ("h200-x4", "newer.json"))
+    assert (same.returncode, other.returncode) == (0, 1), (same.stdout, other.stdout)
+    assert "The tuning of nccl is of another driver" in other.stdout
 
 
 def test_nothing_better_is_a_result_with_exit_0():

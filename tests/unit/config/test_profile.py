@@ -110,6 +110,7 @@ def test_a_later_overlay_wins(tmp_path):
     ("added", "fact", "kind"),
     [
         ("sysctl: vm.nr_hugepages\n    accept: 0\n    set: 0", "sysctl.vm.nr_hugepages", "sysctl"),
+        ("fact: gpu.count\n    accept: 8", "gpu.count", "manual"),
         ('sysfs: /sys/a/b\n    accept: "off"\n    set: "off"', "sysfs./sys/a/b", "sysfs"),
         ("file: /etc/motd\n    accept: {matches: welcome}", "file./etc/motd", "manual"),
         ("service: auditd\n    accept: enabled\n    set: enabled", "services.auditd", "service"),
