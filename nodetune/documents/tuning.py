@@ -149,3 +149,8 @@ def _look_through(found: Mapping[str, Any]) -> None:
 def in_words(setting: Mapping[str, Any]) -> str:
     """Return NAME=VALUE for each value, or `the default`."""
     return " ".join(f"{text.plain(name)}={text.plain(value)}" for name, value in setting.items()) or "the default"
+
+
+def chance(p: float) -> str:
+    """Return a p value with four digits."""
+    return f"{p:.4f}" if p >= 0.00005 else "< 0.0001"

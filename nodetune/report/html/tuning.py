@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from nodetune.documents.tuning import in_words
+from nodetune.documents.tuning import chance, in_words
 from nodetune.foundation import text
 
 ASSETS = Path(__file__).parent / "assets"
@@ -32,6 +32,7 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
         style=style,
         words=in_words,
         span=text.span,
+        chance=chance,
         percent=lambda fraction: f"{100 * fraction:+.1f} %",
         pictures=[picture(each["cases"]) for each in found["confirmations"]],
     )

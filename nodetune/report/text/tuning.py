@@ -8,7 +8,7 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.table import Table
 
-from nodetune.documents.tuning import in_words
+from nodetune.documents.tuning import chance, in_words
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
 
@@ -47,13 +47,13 @@ def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) ->
         table.add_column(name, justify="left" if name in ("case", "") else "right", no_wrap=name != "case")
     for case in found["cases"]:
         table.add_row(*_cells(case))
-    table.add_row("objective", "", "", "", _percent(found["gain"]), _interval(found["interval"]), f"{found['p']:.4f}")
+    table.add_row("objective", "", "", "", _percent(found["gain"]), _interval(found["interval"]), chance(found["p"]))
     out.print(table)
     lines.line(f"{found['runs']} fresh runs of each, in turn; p adjusted for the number of cases (Holm)")
 
 
 def _cells(case: Mapping[str, Any]) -> list[str]:
-    name = text.plain(case["id"]) + ("" if case.get("objective") else " (only watched)")
+    name = text.plain(case["id"]) + ("" if case.get("objective") else " (watched)")
     medians = [f"{case[side]['median']:.4g}" for side in ("default", "tuned")]
     return [
         name,
@@ -61,7 +61,7 @@ def _cells(case: Mapping[str, Any]) -> list[str]:
         text.plain(case["unit"]),
         _percent(case["gain"]),
         _interval(case["interval"]),
-        f"{case['p']:.4f}",
+        chance(case["p"]),
     ]
 
 

@@ -136,7 +136,7 @@ def test_an_accepted_result_is_shown_as_text_page_and_json():
     tune()
     text = nodetune("tune", "show", "tuning-nccl.json")
     assert (text.returncode, text.stdout.split(":")[0]) == (0, "accepted")
-    assert "all_reduce 64 KiB (only watched)" in text.stdout
+    assert "all_reduce 64 KiB (watched)" in text.stdout
     page = nodetune("tune", "show", "tuning-nccl.json", "-o", "t.html")
     assert page.returncode == 0
     drawn = Path("t.html").read_text()
