@@ -131,7 +131,9 @@ def test_a_better_setting_becomes_a_site_file(host, tmp_path):
     code, said = tune("--budget", "1d", "--sizes", "256MiB,1GiB")
     assert code == 0, said
     site = yaml.safe_load((tmp_path / "tuning-nccl.site.yml").read_text())
-    assert {"NCCL_MIN_CTAS": "32"}.items() <= {each["nccl_conf"]: each["set"] for each in site["add"]}.items()
+    *lines, stale = site["add"]
+    assert {"NCCL_MIN_CTAS": "32"}.items() <= {each["nccl_conf"]: each["set"] for each in lines}.items()
+    assert (stale["id"], stale["fact"]) == ("site-tuning-nccl-stale", "gpu.driver_version")
     saved = json.loads((tmp_path / "tuning-nccl.json").read_text())
     assert saved["provenance"]["set"] == {"NCCL_NVLS_ENABLE": "0"}
     assert not [each for each in saved["parameters"] if each["name"] == "NCCL_NVLS_ENABLE"]
