@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import re
 import shutil
 import subprocess
@@ -10,6 +11,10 @@ import textwrap
 from pathlib import Path
 
 import pytest
+
+from benchmarks.tune_truth import Simulated, gains
+from nodetune.documents import tuning
+from nodetune.tune import study
 
 ROOT = Path(__file__).parents[2]
 PAGES = [page for page in sorted((ROOT / "docs").glob("*.md")) if page.name not in ("checks.md", "cli.md")]
@@ -30,6 +35,7 @@ DEFERRED = {
         "tests/integration/test_measuring_ssh.py",
         "measures for minutes",
     ),
+    r"nodetune tune (nccl|gpu)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),
@@ -126,6 +132,9 @@ def files(folder):
     for name in ("company", "cluster"):
         (folder / f"{name}.yml").write_text("checks: {swappiness-high: {accept: {at_most: 10}, set: 10}}\n")
     (folder / "failed.txt").write_text("gpu001\n")
+    bench = Simulated(random.Random(1), gains(0.05))
+    found = tuning.document(bench, study.tune(bench, 1200), 1200.0)
+    (folder / "tuning-nccl.json").write_text(json.dumps(found))
 
 
 def run(folder, command):
