@@ -75,7 +75,8 @@ def test_a_host_that_prints_without_end_is_cut_off(farm, tmp_path, prints):
     found = ansible.play(path, targets, {}, PlayOptions(seconds=120))
     assert found[good].state == "ok"
     assert (found[other].state, "too much output" in found[other].message) == ("unreachable", True), found[other]
-    assert largest_child() < max(250_000, before + 1)
+    mine = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # counts for a child, too, until its exec
+    assert largest_child() < max(200_000, before, mine) + 50_000
 
 
 def test_a_new_host_key_is_taken_only_when_that_is_wanted(new_farm, whoami):
