@@ -99,6 +99,7 @@ def test_rdma_is_measured_both_ways_and_names_its_link_layer(two, records):
     for record in found.values():
         assert record["unit"] == "Gb/s"
         assert record["about"] == {
+            "adapter": "rxe0/1",
             "layer": "Ethernet",
             "software": True,
             "rate": None,
