@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
@@ -53,6 +54,9 @@ def slow_disk(settings, operations):
         (group / limit.name).write_text(f"{settings.name} {operations}")
         yield ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"]
     finally:
+        end = time.monotonic() + 10
+        while (group / "cgroup.procs").read_text() and time.monotonic() < end:
+            time.sleep(0.05)  # what was killed may still be ending
         group.rmdir()
 
 
@@ -75,9 +79,34 @@ def two_hosts(folder):
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
 
 
+@contextlib.contextmanager
+def distant_hosts(folder, megabits, milliseconds):
+    """Two network namespaces joined by a link of that rate, and of that delay each way, as targets."""
+    names = ["ntfar0", "ntfar1"]
+    program, link = Path(__file__).with_name("delayed_link.py"), None
+    try:
+        for name in names:
+            run("ip", "netns", "add", name)
+            run("ip", "-n", name, "link", "set", "lo", "up")
+        words = [sys.executable, program, *names, str(megabits), str(milliseconds)]
+        link = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        if link.stdout.readline() != "ready\n":
+            raise UnavailableError("no TUN device on this machine")
+        for number, name in enumerate(names):
+            run("ip", "-n", name, "addr", "add", f"10.199.8.{number + 1}/24", "dev", "eth0")
+            run("ip", "-n", name, "link", "set", "eth0", "up", "mtu", "9000")
+        yield [_target(folder, name) for name in names]
+    finally:
+        if link:
+            link.communicate()
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
 def _target(folder, name):
     python = Path(folder) / name
-    python.write_text(f'#!/bin/sh\nexec ip netns exec {name} {sys.executable} "$@"\n')
+    own_run = "mount -t tmpfs none /run && exec"  # each host has its own
+    python.write_text(f'#!/bin/sh\nexec ip netns exec {name} sh -c \'{own_run} {sys.executable} "$@"\' sh "$@"\n')
     python.chmod(0o755)
     return Target(name, connection="local", python=str(python))
 

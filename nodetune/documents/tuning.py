@@ -17,6 +17,8 @@ from nodetune.tune.study import Outcome
 
 SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
+STALE = {"driver": ("gpu.driver_version", "driver"), "kernel": ("host.kernel", "kernel")}
+"""What provenance names → the fact of a host that must still be the same, in words."""
 
 
 class TuningError(UserError):
@@ -58,19 +60,31 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
 
 
 def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
-    """Return what the bench proposes, with a check that says when the result no longer holds."""
-    found, drivers = dict(bench.proposal(outcome.setting)), list(bench.provenance().get("driver") or [])
-    if not found or len(drivers) != 1:
+    """Return what the bench proposes, with checks that say when the result no longer holds."""
+    found, provenance = dict(bench.proposal(outcome.setting)), bench.provenance()
+    if not found:
         return found
-    stale = {
-        "id": f"site-tuning-{bench.subject}-stale",
-        "title": f"The tuning of {bench.subject} is of another driver",
-        "fact": "gpu.driver_version",
-        "accept": {"equals": drivers[0]},
+    versions = {name: _only(provenance.get(name)) for name in STALE}
+    stale = [_stale(bench.subject, STALE[name], version) for name, version in versions.items() if version]
+    return {**found, "add": [*found.get("add", ()), *stale]}
+
+
+def _only(given: Any) -> str:
+    """Return the version that all hosts have; empty where they differ or it is not known."""
+    several = given if isinstance(given, list) else [given]
+    return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
+
+
+def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
+    fact, what = of
+    return {
+        "id": f"site-tuning-{subject}-stale",
+        "title": f"The tuning of {subject} is of another {what}",
+        "fact": fact,
+        "accept": {"equals": version},
         "severity": "info",
-        "why": f"What nodetune tune {bench.subject} found holds for driver {drivers[0]}: tune again.",
+        "why": f"What nodetune tune {subject} found holds for {what} {version}: tune again.",
     }
-    return {**found, "add": [*found.get("add", ()), stale]}
 
 
 def header(bench: Bench) -> dict[str, Any]:

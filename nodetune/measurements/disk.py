@@ -42,7 +42,7 @@ JOBS = {
 
 
 def measure(options, report):
-    """Measure. Options: dir (required), size (bytes, at most), seconds (a run), repeats, jobs, depth."""
+    """Measure. Options: dir (required), size (bytes, at most), seconds (a run), repeats, jobs, depth, metrics (all of JOBS)."""
     folder = folder_of(options)
     program = tool.need("fio", PACKAGE)
     size = size_for(folder, int(options.get("size", WANTED)))
@@ -53,7 +53,7 @@ def measure(options, report):
         run = Fio(program, handle, size, options)
         about = {"size": size, "engine": run.engine, "jobs": run.jobs, "depth": run.depth, "direct": True}
         about.update(mount_of(folder))
-        for metric in ("write", "read", "random_read"):
+        for metric in options.get("metrics") or JOBS:
             report.step("{} in {}".format(metric, folder))
             before = blocks(folder)
             samples = [run.sample(metric) for _ in range(int(options.get("repeats", 3)))]

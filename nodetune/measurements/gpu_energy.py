@@ -4,7 +4,7 @@ Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches 
 seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a tenth of a
 second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks ([lowest, highest]
 MHz) meanwhile, only with `allow_gpu_settings` and on GPUs that nobody else uses; what held before is restored whatever
-happens (gpu_settings.py). The product is gemm's: random numbers, checked afterwards.
+happens (temporary.py). The product is gemm's: random numbers, checked afterwards.
 
 Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 while PyTorch multiplies.
 Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_settings.

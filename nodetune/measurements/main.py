@@ -19,7 +19,7 @@ import time
 
 from nodetune.onhost import one_reader
 from nodetune.onhost.worker import prctl
-from . import gpu_settings, others, worker
+from . import others, temporary, worker
 from . import report as reporting
 
 MARK = "ntverify:"
@@ -98,7 +98,7 @@ class Supervisor:
                 pass
         finally:
             status, left = running.end_all(self._stuck)
-            lost = gpu_settings.restore()
+            lost = temporary.restore()
         if lost:
             self._record({"measurement": name, "failed": lost})
         self._stuck += left

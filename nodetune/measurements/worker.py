@@ -8,6 +8,7 @@ import signal
 import time
 
 from nodetune.onhost import one_reader, worker
+from . import kernel_files
 from . import report as reporting
 
 PR_SET_CHILD_SUBREAPER = 36
@@ -128,7 +129,8 @@ def _child(name, options, group, seconds):
 def _measure(name, options, report):
     try:
         module = importlib.import_module("." + name, __package__)
-        module.measure(options, report)
+        with kernel_files.held(options):
+            module.measure(options, report)
     except reporting.SkipError as reason:
         _without(report, "skip", str(reason))
     except reporting.MeasurementError as reason:

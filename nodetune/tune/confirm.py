@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import statistics
 from collections.abc import Mapping, Sequence
@@ -104,9 +105,11 @@ def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseRe
 
 
 def _shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
+    """Return the shift of logarithms with its interval, as fractions: twice as good is 1.0."""
     found = rank_test.shift(before, after, 2 * LEVEL)
     assert found is not None  # noqa: S101  (RUNS a side are enough for this level)
-    return found
+    ratio, low, high = map(math.expm1, found)
+    return ratio, low, high
 
 
 def _adjusted(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:

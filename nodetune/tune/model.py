@@ -1,7 +1,7 @@
 """The values of tuning: parameters, settings, cases, trials. Pure; runs on the controller.
 
 A bench (`Bench`) knows one subject (NCCL, TCP, storage, GPU): its parameters, its cases and how to measure a setting. The method
-(`nodetune.tune.method`) knows only benches: it proposes settings, judges trials and never looks inside a setting.
+(`nodetune.tune.study`) knows only benches: it proposes settings, judges trials and never looks inside a setting.
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ DEFAULT: Setting = ()
 
 @dataclass(frozen=True)
 class Parameter:
-    """One documented setting. `choices` are worth trying and within the range that `source` documents, default left out."""
+    """One documented setting. `choices` are worth trying and within the range that `source` documents, default left out.
+
+    What costs least comes first: of choices that are as good, the first is proposed.
+    """
 
     name: str
     choices: tuple[Choice, ...]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import random
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import stats
 from nodetune.tune import space
@@ -21,6 +21,12 @@ FEWEST_ROUNDS = 4
 
 HARM = -0.01
 """A setting that surely makes a case so much worse is not screened further: it would be refused."""
+
+EQUAL = 0.005
+"""Settings whose gains differ by less, or by less than a standard error, are as good as each other: the simplest is taken."""
+
+MOST_SIMPLER = 3
+"""Of simpler settings, so many are compared with the best once more."""
 
 SURELY = 3.0
 """Standard errors."""
@@ -39,18 +45,59 @@ class Screening:
         return all(each in self.seen or each in self._trials.dropped for each in space.first(self._trials.bench))
 
     def finalists(self) -> list[Setting]:
-        """Return the settings that looked better than the default, the best first."""
+        """Return the settings that looked better than the default, the best first; of equal ones the simplest."""
         bench = self._trials.bench
-        ranking = self._halved(space.first(bench))
+        ranking = self._simplest_first(self._halved(space.first(bench)))
         if not space.enumerated(bench.parameters):
-            more = space.combined(bench, [each for each in self._ranked(list(self.seen)) if self.score(each) > 0])
-            ranking = self._halved([*more, *ranking[:1]]) if more else ranking
-        return [setting for setting in ranking if self.score(setting) > 0]
+            more = space.combined(bench, self._simplest_first(self._ranked(list(self.seen))))
+            ranking = self._simplest_first(self._halved([*more, *ranking[:1]])) if more else ranking
+        simpler = self._simpler(ranking[0]) if ranking else []
+        again = self._simplest_first(self._compared([*simpler, ranking[0]])) if simpler else []
+        return [*again, *(each for each in ranking if each not in again)]
+
+    def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
+        """Return what is better than the default, of those as good as the best the simplest first."""
+        ranking = [setting for setting in ranking if self.score(setting) > 0]
+        if not ranking:
+            return []
+        least = self.score(ranking[0]) - max(EQUAL, self._error(ranking[0]))
+        equal = [each for each in ranking if self.score(each) > least]
+        simple = sorted(equal, key=lambda setting: space.simplicity(self._trials.bench, setting))
+        return [*simple, *(each for each in ranking if each not in equal)]
+
+    def _simpler(self, best: Setting) -> list[Setting]:
+        """Return settings with a part of these changes that may be as good: chance has put them behind."""
+        bench = self._trials.bench
+        known = [
+            each
+            for each in self._ranked(list(self.seen))
+            if space.is_simpler(bench, each, best)
+            and self.score(each) > self.score(best) - max(EQUAL, SURELY * self._error(each))
+        ]
+        return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MOST_SIMPLER]
+
+    def _error(self, setting: Setting) -> float:
+        """Return the standard error of a score, from how far the blocks of each setting are apart."""
+        apart = []
+        for each, seen in self.seen.items():
+            middle = self.score(each)
+            apart += [self._objective(gains) - middle for gains in seen] if len(seen) > 1 else []
+        _, noise = stats.robust(apart) if apart else (0.0, 0.0)
+        return noise / math.sqrt(len(self.seen[setting]))
 
     def score(self, setting: Setting) -> float:
         """Return by how much the objective was better, in the median over the blocks."""
-        wanted = [case.id for case in self._trials.objective]
-        return statistics.median(statistics.fmean(gains[case] for case in wanted) for gains in self.seen[setting])
+        return statistics.median(self._objective(gains) for gains in self.seen[setting])
+
+    def _objective(self, gains: Mapping[str, float]) -> float:
+        return statistics.fmean(gains[case.id] for case in self._trials.objective)
+
+    def _compared(self, arms: Sequence[Setting]) -> list[Setting]:
+        """Return the arms after a few rounds of all of them, the best first."""
+        for _ in range(FEWEST_ROUNDS):
+            if not self._round(arms):
+                break
+        return self._ranked(arms)
 
     def _halved(self, arms: Sequence[Setting]) -> list[Setting]:
         """Return the arms that are left after successive halving, the best first."""

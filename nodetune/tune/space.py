@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from itertools import combinations, product
 from math import prod
 
-from nodetune.tune.model import DEFAULT, Bench, Parameter, Setting
+from nodetune.tune.model import DEFAULT, Bench, Choice, Parameter, Setting
 
 MOST = 40
 """Combinations up to which all are tried. Beyond, each value is tried alone, and the best are then combined."""
@@ -47,6 +47,24 @@ def _single(parameters: Iterable[Parameter]) -> Iterator[Setting]:
     for each in parameters:
         for value in each.choices:
             yield ((each.name, value),)
+
+
+def simplicity(bench: Bench, setting: Setting) -> tuple[int, list[int]]:
+    """Return a sort key: few changes first, then early choices, which cost less."""
+    return len(setting), [_places(bench)[pair] for pair in setting]
+
+
+def is_simpler(bench: Bench, setting: Setting, than: Setting) -> bool:
+    """Return whether a setting changes a part of what the other does, and nothing further."""
+    places, other = _places(bench), dict(than)
+    return setting != than and all(
+        name in other and places[name, value] <= places[name, other[name]] for name, value in setting
+    )
+
+
+def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
+    """Return the place of each choice among those of its parameter."""
+    return {(each.name, choice): place for each in bench.parameters for place, choice in enumerate(each.choices)}
 
 
 def in_words(setting: Setting) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from nodetune.tune import confirm, space
 from nodetune.tune.confirm import Confirmation
-from nodetune.tune.model import DEFAULT, Bench, Setting, Trial
+from nodetune.tune.model import DEFAULT, Bench, BenchError, Setting, Trial
 from nodetune.tune.search import Screening
 from nodetune.tune.trials import BudgetError, DisturbedError, Keep, Tell, Trials
 
@@ -69,11 +69,19 @@ def tune(
     return Outcome(state, reason, best, tuple(confirmations), dict(trials.dropped), tuple(trials.made), trials.spent)
 
 
+def _check_measured(trials: Trials) -> None:
+    """Raise BenchError if not one setting could be measured: then nothing is known of any."""
+    tried = space.first(trials.bench)
+    if trials.unmeasured.issuperset(tried):
+        raise BenchError(f"no setting could be measured; {space.in_words(tried[0])}: {trials.dropped[tried[0]]}")
+
+
 def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
     if not space.first(trials.bench):
         return NOTHING, "there is no setting to try on these hosts"
     screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
+    _check_measured(trials)
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
             break

@@ -40,6 +40,7 @@ class Trials:
         self.bench, self.cases = bench, tuple(bench.cases)
         self.made: list[tuple[str, Trial]] = []
         self.dropped: dict[Setting, str] = {}
+        self.unmeasured: set[Setting] = set()
         self._left, self._keep, self._tell = list(known), keep, tell
         self._budget, self.spent = budget, 0.0
 
@@ -90,6 +91,8 @@ class Trials:
         if setting == DEFAULT:
             raise BenchError(f"the default could not be measured: {why}")
         self.dropped[setting] = why
+        if not trial.banned:
+            self.unmeasured.add(setting)
 
     def gains(self, trial: Trial, control: Trial) -> dict[str, float]:
         """Return case → how much better a trial is than the default of its block."""

@@ -11,8 +11,8 @@ from typing import Any
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.tune.benches import nccl_runs
-from nodetune.tune.benches.nccl_runs import Measured
+from nodetune.tune.benches import runs
+from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import disturbance
 from nodetune.verify import run as verify_run
@@ -33,7 +33,7 @@ NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html"
 SLURM = "services.processes"
 NAMES, CLOCKS = "gpu.names", "gpu.supported_clocks"
 LIMITS, DEFAULT_LIMIT = "gpu.power_management_limit_constraints", "gpu.power_management_default_limit"
-FACTS = {*verify_run.FACTS, *nccl_runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LIMIT, "gpu.driver_version"}
+FACTS = {*verify_run.FACTS, *runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LIMIT, "gpu.driver_version"}
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class GpuBench:
         wanted: Wanted,
         reach: ConnectionOptions,
         how: Measure,
-        facts: Callable[..., dict[str, HostFacts | str]] = nccl_runs.facts,
+        facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_gpu_settings:
             raise BenchError("a ladder changes settings of GPUs while it runs: --allow-gpu-settings allows it")
@@ -96,7 +96,7 @@ class GpuBench:
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:  # noqa: ARG002
         """Measure one rung. The host restores what held before, also if it is killed; where it cannot, tuning ends."""
         began = time.monotonic()
-        came = nccl_runs.measured([self._target], self._item(setting), {}, self._how, self._reach)
+        came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._reach)
         if "not restored" in came.failure:
             raise BenchError(f"{self._target.name}: {came.failure}: set it manually, then look at the GPU")
         energy = [each.value for each in came.found if each.metric == ENERGY.id]
@@ -205,7 +205,7 @@ def _free(host: str, found: HostFacts | str, wanted: Wanted) -> HostFacts:
 
 
 def _value(facts: HostFacts, name: str, what: str) -> Any:
-    found = nccl_runs.value(facts, name)
+    found = runs.value(facts, name)
     if isinstance(found, str) and name != "gpu.driver_version":
         raise BenchError(f"{what} could not be read: {found}")
     if not found:

@@ -11,10 +11,10 @@ from nodetune.audit import gpu_users
 from nodetune.checks.nccl._settings import effective
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.tune.benches import nccl_cases, nccl_runs, nccl_space
+from nodetune.tune.benches import nccl_cases, nccl_space, runs
 from nodetune.tune.benches.nccl_cases import Step, Wanted
-from nodetune.tune.benches.nccl_runs import Faults, Measured
 from nodetune.tune.benches.nccl_space import Survey
+from nodetune.tune.benches.runs import Faults, Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
 from nodetune.verify import machine as machines
@@ -22,7 +22,7 @@ from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
 
-FACTS = {*verify_run.FACTS, *nccl_runs.XIDS, "nccl.settings", "gpu.driver_version", "rdma.ports"}
+FACTS = {*verify_run.FACTS, *runs.XIDS, "nccl.settings", "gpu.driver_version", "rdma.ports"}
 USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
 """What of a figure says which way the data took."""
 
@@ -40,13 +40,13 @@ class NcclBench:
         wanted: Wanted,
         reach: ConnectionOptions,
         how: Measure,
-        facts: Callable[..., dict[str, HostFacts | str]] = nccl_runs.facts,
+        facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
         self._env, self._collect = dict(wanted.env), facts
         self._item = nccl_cases.measurement(wanted)
         self._facts = self._looked_at(wanted.allow_busy)
-        self._faults, self.xids_unknown = nccl_runs.faults(self._facts)
+        self._faults, self.xids_unknown = runs.faults(self._facts)
         first = self._surveyed()
         self.survey = self._survey(first.found)
         pairs = nccl_cases.of(first.found, wanted)
@@ -72,7 +72,7 @@ class NcclBench:
 
     def _surveyed(self) -> Measured:
         """Measure the default once: what NCCL is, what it uses, and which cases are possible."""
-        came = nccl_runs.measured(self._targets, self._item, self._env, self._how, self._reach)
+        came = runs.measured(self._targets, [self._item], self._env, self._how, self._reach)
         if came.wrong:
             raise BenchError(f"the default itself gives wrong data: {came.wrong}: nodetune verify --suite nccl")
         if came.problem or not came.found:
@@ -125,14 +125,14 @@ class NcclBench:
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure the setting once: all ranks start again with it in their environment, and nothing on a host is changed."""
         began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
-        came = nccl_runs.measured(self._targets, self._item, env, self._how, self._reach)
+        came = runs.measured(self._targets, [self._item], env, self._how, self._reach)
         new, unknown = self._new_faults()
         values = nccl_cases.values(came.found, self.wanted, self._work)
         chosen = {case.id: values[case.id] for case in cases if case.id in values}
         about = {**self._observed(came, setting), "xids": unknown or "none"}
         common: dict[str, Any] = {"setting": setting, "about": about, "seconds": round(time.monotonic() - began, 3)}
         if came.wrong or new:
-            return Trial(banned=came.wrong or nccl_runs.in_words(new), **common)
+            return Trial(banned=came.wrong or runs.in_words(new), **common)
         missing = [case.id for case in cases if case.id not in chosen]
         if came.failure or missing:
             return Trial(failed=came.failure or f"not measured: {', '.join(missing)}", **common)
@@ -140,7 +140,7 @@ class NcclBench:
 
     def _new_faults(self) -> tuple[Faults, str]:
         """Return what the driver has reported since the last look, and why that is not known."""
-        found, unknown = nccl_runs.faults(self._collect(self._targets, nccl_runs.XIDS, self._reach))
+        found, unknown = runs.faults(self._collect(self._targets, runs.XIDS, self._reach))
         new = frozenset(found - self._faults)
         self._faults |= found
         return new, unknown
@@ -211,7 +211,7 @@ def _settings(found: Sequence[Figure]) -> dict[str, str]:
 
 
 def _value(of: HostFacts | str, name: str) -> Any:
-    found = nccl_runs.value(of, name)
+    found = runs.value(of, name)
     return None if isinstance(found, str) else found
 
 

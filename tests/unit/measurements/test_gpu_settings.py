@@ -23,10 +23,10 @@ pytestmark = [
 HEAD = """
 import json, os, signal, sys, time
 sys.path.insert(0, {root!r})
-from nodetune.measurements import gpu_settings, gpus, report
-for name in ("RECORD", "TURN", "LOCKS"):
-    setattr(gpu_settings, name, {folder!r} + "/" + os.path.basename(getattr(gpu_settings, name)))
-gpu_settings.FOLDER = {folder!r}
+from nodetune.measurements import gpu_settings, gpus, report, temporary
+for module, name in ((temporary, "RECORD"), (temporary, "TURN"), (gpu_settings, "LOCKS")):
+    setattr(module, name, {folder!r} + "/" + os.path.basename(getattr(module, name)))
+temporary.FOLDER = {folder!r}
 saying = report.Report("x", None)
 saying.step = lambda text: None
 library = gpus.nvml(saying)
@@ -101,7 +101,7 @@ class Node:
 
     @property
     def record(self):
-        return self.folder / "gpu-trial.json"
+        return self.folder / "trial.json"
 
     def settled(self, wanted):
         """What the driver has once the process that restores is done."""
@@ -132,7 +132,9 @@ def test_settings_hold_meanwhile_and_are_given_back(node):
 def test_killed_at_20_points_the_settings_are_as_before(node, locked):
     before = FREE
     if locked:  # the site's own settings, as nodetune-gpu.service keeps them
-        uuids = "json.dumps({gpu_settings._uuid(each): {'locked_clocks': [1500, 1500]} for each in found})"
+        uuids = (
+            "json.dumps({gpu_settings._key(each, '').rstrip('/'): {'locked_clocks': [1500, 1500]} for each in found})"
+        )
         lock = "[library.nvmlDeviceSetGpuLockedClocks(each.handle, 1500, 1500) for each in found]\n"
         limit = "[library.nvmlDeviceSetPowerManagementLimit(each.handle, 600000) for each in found]\n"
         node.out(f"{lock}{limit}open(gpu_settings.LOCKS, 'w').write({uuids})")
@@ -151,7 +153,7 @@ def test_killed_at_20_points_the_settings_are_as_before(node, locked):
 def test_a_second_tuning_at_the_same_time_is_refused_and_changes_nothing(node):
     process = node.start(HOLD, 3)
     assert process.stdout.readline() == "held\n"
-    assert "another tuning holds the settings" in node.out(HOLD, 0)[1]
+    assert "another tuning holds settings" in node.out(HOLD, 0)[1]
     assert node.shown() == [[500_000, 1005]] * 2
     process.kill()
     process.communicate()
@@ -180,12 +182,12 @@ def test_what_is_left_when_the_helper_was_killed_too_is_restored_by_the_supervis
         os.kill(int(each), 9)
     process.communicate()
     assert node.shown() == [[500_000, 1005]] * 2 and node.record.exists()
-    status, out, problem = node.out("print(gpu_settings.restore())")
+    status, out, problem = node.out("print(temporary.restore())")
     assert (status, out) == (0, "None\n"), problem
     assert node.shown() == FREE and not node.record.exists()
 
 
 def test_a_gpu_that_refuses_leaves_all_as_it_was(node):
     status, out, _ = node.out(HOLD.replace("WISH", "{'power_limit': 9000000}"), 0)
-    assert status == 0 and "GPU0: nvmlDeviceSetPowerManagementLimit: Invalid Argument" in out
+    assert status == 0 and "nvmlDeviceSetPowerManagementLimit: Invalid Argument" in out
     assert node.shown() == FREE and not node.record.exists()

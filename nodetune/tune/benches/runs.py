@@ -1,4 +1,4 @@
-"""One measurement of NCCL on the hosts: what was measured, what failed, and what happened on the hosts meanwhile."""
+"""Measurements of one trial on the hosts: what was measured, what failed, and what happened on the hosts meanwhile."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from nodetune.audit import run as facts_run
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote.live_pool import Ended
+from nodetune.tune.model import BenchError, Case, Setting, Trial
 from nodetune.verify import disturbance, figures
 from nodetune.verify.findings import WRONG
 from nodetune.verify.model import FAILED, Figure, Unmeasured
@@ -27,7 +28,7 @@ Faults = frozenset[tuple[str, ...]]
 
 @dataclass
 class Measured:
-    """What one measurement came to. `problem`: a host was lost; `others`: what else ran, by (host, measurement)."""
+    """What the measurements of a trial came to. `problem`: a host was lost; `others`: what else ran, by (host, measurement)."""
 
     found: list[Figure] = field(default_factory=list)
     missing: list[Unmeasured] = field(default_factory=list)
@@ -55,10 +56,14 @@ class Measured:
 
 
 def measured(
-    targets: Sequence[Target], item: Mapping[str, Any], env: Mapping[str, str], how: Measure, reach: ConnectionOptions
+    targets: Sequence[Target],
+    items: Sequence[Mapping[str, Any]],
+    env: Mapping[str, str],
+    how: Measure,
+    reach: ConnectionOptions,
 ) -> Measured:
-    """Carry out one line of a plan on all hosts together. Interrupted, it ends everything on the hosts and raises."""
-    plan: dict[str, Any] = {"measurements": [dict(item)], "env": dict(env)}
+    """Carry out lines of a plan on all hosts together. Interrupted, it ends everything on the hosts and raises."""
+    plan: dict[str, Any] = {"measurements": [dict(item) for item in items], "env": dict(env)}
     if len(targets) > 1:
         plan["group"] = {"hosts": sorted(target.name for target in targets)}
     came = Measured()
@@ -81,6 +86,18 @@ def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
         came.others[host, str(event["done"].get("measurement"))] = event["done"]["others"]
     elif "note" in event:
         came.notes.append(text.plain(event["note"].get("text", "")))
+
+
+def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float], **common: Any) -> Trial:
+    """Return what one measurement of a setting says. Raise BenchError where a host could not restore what held before."""
+    if "not restored" in came.failure:
+        raise BenchError(f"{came.failure}: set it manually")
+    missing = [case.id for case in cases if case.id not in values]
+    if came.wrong:
+        return Trial(setting, banned=came.wrong, **common)
+    if came.failure or missing:
+        return Trial(setting, failed=came.failure or came.skipped or f"not measured: {', '.join(missing)}", **common)
+    return Trial(setting, {case.id: values[case.id] for case in cases}, disturbed=came.disturbance, **common)
 
 
 def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOptions) -> dict[str, HostFacts | str]:

@@ -1,0 +1,61 @@
+"""`nodetune tune storage`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from nodetune.cli import options as cli_options
+from nodetune.cli.commands._tune import _nccl, _study
+from nodetune.cli.connections import selected_hosts
+from nodetune.tune.benches.storage import OBJECTIVES, StorageBench, Wanted
+from nodetune.verify import remote, slurm
+
+
+@click.command("storage")
+@cli_options.hosts_or_nodes
+@click.option("--disk", "folder", required=True, metavar="DIR", help="Folder of the host on the file system to tune.")
+@click.option("--allow-settings", is_flag=True, help="Change settings of the host while measuring. Required.")
+@click.option(
+    "--objective",
+    type=click.Choice(list(OBJECTIVES)),
+    default="read",
+    show_default=True,
+    help="What to improve: reading a file, writing one with fsync, or random reads of 4 KiB. The others must not become worse.",
+)
+@click.option(
+    "--size",
+    default="1GiB",
+    show_default=True,
+    metavar="SIZE",
+    help="How much to write: at most a tenth of what is free.",
+)
+@_study.options
+def command(**given: Any) -> int:
+    """Find read-ahead, scheduler and dirty limits for a disk.
+
+    \b
+    nodetune tune storage -i prod -l gpu001 -b --disk /scratch --allow-settings
+    nodetune tune storage -i prod -l gpu001 -b --disk /scratch --allow-settings --objective write
+
+    Each trial writes a file without a name in the folder, and reads it: through the page cache, and with fio past it. It
+    changes settings of the disk and of the host's dirty limits while it measures, and restores what held before, also when
+    it is killed. The result is a proposal for a site file, or that nothing beats the default.
+    Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
+    """
+    sizes = _nccl.sizes_of(given["size"])
+    if len(sizes) != 1 or sizes[0] < 64 << 20:
+        raise click.UsageError(f"--size {given['size']}: name one size, 64MiB or more")
+    wanted = Wanted(given["folder"], given["allow_settings"], given["objective"], sizes[0])
+    return _study.run(lambda: _bench(given, wanted), "storage", given)
+
+
+def _bench(given: dict[str, Any], wanted: Wanted) -> StorageBench:
+    if not wanted.allow_settings:
+        raise click.UsageError("settings of the host change while it measures: --allow-settings allows it")
+    reach = cli_options.reach(given)
+    targets = selected_hosts(reach)
+    if len(targets) != 1:
+        raise click.UsageError(f"{len(targets)} hosts: storage is tuned on one host at a time, -l HOST names it")
+    return StorageBench(targets[0], wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)

@@ -1,0 +1,86 @@
+"""Files of the kernel that a tuning may write for a while: values of sysctl and of disks' queues, those in ALLOWED.
+
+A kind of setting of temporary.py: a key is a path, a value the text that is written. Any measurement takes them, in its
+option `hold` ({path: text}), only with the option `allow_settings`.
+"""
+
+import os
+import re
+
+from . import report as reporting
+from . import temporary
+
+NAME = r"[A-Za-z0-9_][A-Za-z0-9_.@:!-]*"
+ALLOWED = re.compile(
+    "|".join(
+        (
+            r"/proc/sys/net/ipv4/tcp_(rmem|wmem|congestion_control)",
+            r"/proc/sys/net/core/(netdev_max_backlog|netdev_budget)",
+            r"/proc/sys/vm/dirty_(background_)?(bytes|ratio)",
+            r"/sys/class/bdi/\d+:\d+/read_ahead_kb",
+            r"/sys/block/" + NAME + r"/queue/(read_ahead_kb|nr_requests|scheduler)",
+        )
+    )
+)
+LONGEST = 1000
+KIND = __name__.rpartition(".")[2]
+
+
+def held(options):
+    """Hold what a measurement's options name, in their order. Return a context, as temporary.held does."""
+    wanted = options.get("hold") or {}
+    if wanted and options.get("allow_settings") is not True:
+        raise reporting.MeasurementError("settings of a host are changed only with --allow-settings")
+    return temporary.held([(KIND, path, text) for path, text in wanted.items()])
+
+
+def start():
+    """Do nothing: files need no library."""
+
+
+def current(path, _value):
+    """Return {path: text} of what must be written to have again what holds now.
+
+    Of a limit in bytes and its ratio one counts, and the other reads 0: that one is no value to write.
+    """
+    text = _read(path)
+    other = _other(path)
+    return {path: text} if text != "0" or other is None else {other: _read(other)}
+
+
+def put(path, value):
+    """Write a value. Raise MeasurementError if the kernel refuses it or keeps another."""
+    text = str(value)
+    if not ALLOWED.fullmatch(path) or len(text) > LONGEST or "\n" in text:
+        raise reporting.MeasurementError("{}: is not a file that a tuning may write".format(path[:200]))
+    if _read(path) == text:
+        return
+    try:
+        with open(path, "w") as opened:
+            opened.write(text)
+    except OSError as problem:
+        raise reporting.MeasurementError("{}: {} is refused: {}".format(path, text, problem.strerror.lower()))
+    found = _read(path)
+    if found != text:
+        raise reporting.MeasurementError("{}: the kernel keeps {} in place of {}".format(path, found, text))
+
+
+def _read(path):
+    """Return the text of a file, blanks made single; of a choice, the chosen word."""
+    if not ALLOWED.fullmatch(path):
+        raise reporting.MeasurementError("{}: is not a file that a tuning may write".format(path[:200]))
+    try:
+        with open(path) as opened:
+            text = " ".join(opened.read(LONGEST).split())
+    except OSError as problem:
+        raise reporting.MeasurementError("{}: {}".format(path, problem.strerror.lower()))
+    chosen = re.search(r"\[([^\]]+)\]", text)
+    return chosen.group(1) if chosen else text
+
+
+def _other(path):
+    folder, name = os.path.split(path)
+    if not name.startswith("dirty_"):
+        return None
+    stem, _, unit = name.rpartition("_")
+    return os.path.join(folder, stem + ("_ratio" if unit == "bytes" else "_bytes"))

@@ -1,0 +1,95 @@
+"""Settings of a host's kernel that a trial holds for a while, and the site file that keeps them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
+from nodetune.api.model import HostFacts
+from nodetune.tune.model import BenchError, Choice, Parameter, Setting
+
+SYSCTLS = "/proc/sys/"
+Files = Mapping[str, str]
+"""Path → text that is written."""
+
+
+@dataclass(frozen=True)
+class Knob:
+    """One thing to turn: a parameter, and what is written for each choice.
+
+    `judged_by`: checks that judge the same setting: the proposal puts its own in their place.
+    """
+
+    parameter: Parameter
+    files: Callable[[Choice], Files]
+    judged_by: tuple[str, ...] = ()
+
+
+def sysctl_path(name: str) -> str:
+    """Return /proc/sys/net/ipv4/tcp_rmem of net.ipv4.tcp_rmem."""
+    return SYSCTLS + name.replace(".", "/")
+
+
+def allowed(knobs: Sequence[Knob], setting: Setting) -> bool:
+    """Return whether these values are all known."""
+    known = {knob.parameter.name: knob.parameter.choices for knob in knobs}
+    return all(value in known.get(name, ()) for name, value in setting)
+
+
+def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
+    """Return all that is written for a setting."""
+    chosen = dict(setting)
+    found: dict[str, str] = {}
+    for knob in knobs:
+        if knob.parameter.name in chosen:
+            found |= knob.files(chosen[knob.parameter.name])
+    return found
+
+
+def item(name: str, options: Mapping[str, Any], files: Files) -> dict[str, Any]:
+    """Return a measurement's line of a plan that holds these files."""
+    held = {"hold": dict(files), "allow_settings": True} if files else {}
+    return {"name": name, "options": {**options, **held}}
+
+
+def proposal(knobs: Sequence[Knob], setting: Setting) -> dict[str, Any]:
+    """Return a setting as a part of a site file: a check of its own for each file, and the profile's checks off."""
+    chosen = dict(setting)
+    off = sorted({each for knob in knobs if knob.parameter.name in chosen for each in knob.judged_by})
+    added = [_check(path, text) for path, text in written(knobs, setting).items()]
+    return {**({"checks": dict.fromkeys(off, False)} if off else {}), "add": added}
+
+
+def _check(path: str, text: str) -> dict[str, Any]:
+    name = path.removeprefix(SYSCTLS).replace("/", ".") if path.startswith(SYSCTLS) else path
+    kind = "sysctl" if path.startswith(SYSCTLS) else "sysfs"
+    value = _value(text)
+    words = "".join(letter if letter.isalnum() else "-" for letter in name.lower().strip("/"))
+    return {"id": f"site-tuned-{words}", kind: name, "accept": value, "set": value, "why": "nodetune tune found it."}
+
+
+def _value(text: str) -> Any:
+    words = [int(word) if word.isdigit() else word for word in text.split()]
+    return words[0] if len(words) == 1 else words
+
+
+def common(facts: Mapping[str, HostFacts | str], name: str) -> Any:
+    """Return a fact's value, which all hosts share. Raise BenchError where it is not known, or where hosts differ."""
+    found = {host: _known(host, given, name) for host, given in sorted(facts.items())}
+    first, *others = found
+    differing = next((host for host in others if found[host] != found[first]), None)
+    if differing is not None:
+        both = f"{found[first]} and {found[differing]}"
+        raise BenchError(f"{first} and {differing} differ in {name} ({both}): make them alike, then tune")
+    return found[first]
+
+
+def _known(host: str, given: HostFacts | str, name: str) -> Any:
+    if isinstance(given, str):
+        raise BenchError(f"{host}: {given}")
+    try:
+        return value_of(name, given.get(name))
+    except (FactAbsentError, FactUnreadError) as problem:
+        raise BenchError(f"{host}: {name} could not be read: {problem}") from None
