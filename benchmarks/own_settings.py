@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import secrets
 import subprocess
 import sys
 import time
@@ -82,7 +83,8 @@ def two_hosts(folder):
 @contextlib.contextmanager
 def distant_hosts(folder, megabits, milliseconds):
     """Two network namespaces joined by a link of that rate, and of that delay each way, as targets."""
-    names = ["ntfar0", "ntfar1"]
+    run_id = secrets.token_hex(3)
+    names = [f"nt{run_id}-{number}" for number in range(2)]
     program, link = Path(__file__).with_name("delayed_link.py"), None
     try:
         for name in names:

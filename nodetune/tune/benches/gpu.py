@@ -108,6 +108,8 @@ class GpuBench:
         }
         if came.wrong:
             return Trial(banned=came.wrong, **common)
+        if came.rival:
+            return Trial(disturbed=came.rival, **common)
         if came.failure or not rates or not energy or min(energy) <= 0:
             return Trial(failed=came.failure or came.skipped or "the energy was not measured", **common)
         disturbed = _disturbance(came, setting)

@@ -133,6 +133,8 @@ class NcclBench:
         common: dict[str, Any] = {"setting": setting, "about": about, "seconds": round(time.monotonic() - began, 3)}
         if came.wrong or new:
             return Trial(banned=came.wrong or runs.in_words(new), **common)
+        if came.rival:
+            return Trial(disturbed=came.rival, **common)
         missing = [case.id for case in cases if case.id not in chosen]
         if came.failure or missing:
             return Trial(failed=came.failure or f"not measured: {', '.join(missing)}", **common)

@@ -22,6 +22,9 @@ from nodetune.verify.run import Measure
 XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
 """Facts of the kernel log."""
 
+RIVAL = "another verify is running"
+"""How the reason begins (nodetune/measurements/main.py)."""
+
 Faults = frozenset[tuple[str, ...]]
 """Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""
 
@@ -45,6 +48,11 @@ class Measured:
     def failure(self) -> str:
         """Why it could not be measured."""
         return self.problem or next((each.reason for each in self.missing if each.status == FAILED), "")
+
+    @property
+    def rival(self) -> str:
+        """Who measures on a host already: that one has to end, and nothing is wrong with the setting."""
+        return next((each.reason for each in self.missing if each.reason.startswith(RIVAL)), "")
 
     @property
     def skipped(self) -> str:
@@ -95,6 +103,8 @@ def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mappi
     missing = [case.id for case in cases if case.id not in values]
     if came.wrong:
         return Trial(setting, banned=came.wrong, **common)
+    if came.rival:
+        return Trial(setting, disturbed=came.rival, **common)
     if came.failure or missing:
         return Trial(setting, failed=came.failure or came.skipped or f"not measured: {', '.join(missing)}", **common)
     return Trial(setting, {case.id: values[case.id] for case in cases}, disturbed=came.disturbance, **common)

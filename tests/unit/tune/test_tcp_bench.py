@@ -141,6 +141,14 @@ def test_a_disturbed_trial_does_not_count():
     assert made.measure((), made.cases).disturbed.startswith("a: others used 40% of the CPUs")
 
 
+def test_another_verify_on_a_host_disturbs_and_drops_nothing():
+    hosts = Hosts()
+    made = bench(hosts)
+    hosts.problem = "another verify is running on this host (process 7): wait for it, or end it"
+    trial = made.measure((), made.cases)
+    assert (trial.failed, trial.disturbed) == ("", hosts.problem)
+
+
 def test_the_proposal_is_a_site_file_that_replaces_the_checks(tmp_path):
     made = bench()
     setting = (("congestion_control", "bbr"), ("tcp_buffers", "64MiB"))

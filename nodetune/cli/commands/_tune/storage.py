@@ -7,10 +7,24 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands._tune import _nccl, _study
+from nodetune.cli.commands._tune import _study
 from nodetune.cli.connections import selected_hosts
+from nodetune.config import quantities
 from nodetune.tune.benches.storage import OBJECTIVES, StorageBench, Wanted
 from nodetune.verify import remote, slurm
+
+SMALLEST, LARGEST = 64 << 20, 64 << 30
+
+
+def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # noqa: ARG001
+    """Return the bytes of a size such as 1GiB."""
+    try:
+        found = quantities.converted(given, "bytes")
+    except ValueError:  # UserError is one
+        found = None
+    if not isinstance(found, int) or not SMALLEST <= found <= LARGEST:
+        raise click.BadParameter("write 64MiB to 64GiB, such as 1GiB")
+    return found
 
 
 @click.command("storage")
@@ -44,10 +58,7 @@ def command(**given: Any) -> int:
     it is killed. The result is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    sizes = _nccl.sizes_of(given["size"])
-    if len(sizes) != 1 or sizes[0] < 64 << 20:
-        raise click.UsageError(f"--size {given['size']}: name one size, 64MiB or more")
-    wanted = Wanted(given["folder"], given["allow_settings"], given["objective"], sizes[0])
+    wanted = Wanted(given["folder"], given["allow_settings"], given["objective"], given["size"])
     return _study.run(lambda: _bench(given, wanted), "storage", given)
 
 

@@ -1,0 +1,27 @@
+"""`nodetune tune tcp` and `tune storage`: a mistake costs one line, and no host is asked."""
+
+import pytest
+
+from tests.support.commandline import nodetune
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("tcp -i localhost", "sysctls of both hosts change while it measures: --allow-settings allows it"),
+        ("tcp -i localhost --allow-settings", "1 hosts: TCP is tuned between two, -l HOST,HOST names them"),
+        ("tcp -i a,b,c --allow-settings", "3 hosts: TCP is tuned between two"),
+        ("storage --disk /tmp", "settings of the host change while it measures: --allow-settings allows it"),
+        ("storage --allow-settings", "Missing option '--disk'"),
+        ("storage --disk /tmp --allow-settings --size 1MiB", "write 64MiB to 64GiB, such as 1GiB"),
+        ("storage --disk /tmp --allow-settings --size many", "write 64MiB to 64GiB, such as 1GiB"),
+        ("storage -i a,b --disk /tmp --allow-settings", "2 hosts: storage is tuned on one host at a time"),
+        ("storage --disk tmp --allow-settings", "tmp: name a folder by its whole path"),
+    ],
+)
+def test_a_mistake_is_told_in_one_line(words, said, tmp_path):
+    done = nodetune("tune", *words.split(), cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
