@@ -17,7 +17,7 @@ from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _work
 from nodetune.foundation import paths
-from nodetune.guard.deploy.playbooks import NodeAnswer
+from nodetune.guard.deploy.nodes import NodeAnswer
 from nodetune.guard.deploy.resume import Fate
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome

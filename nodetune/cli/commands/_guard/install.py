@@ -17,9 +17,9 @@ from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import nodes
-from nodetune.guard.deploy.nodes import InstallOptions
+from nodetune.guard.deploy.nodes import InstallOptions, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
-from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
+from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.hosts import nodeset
 from nodetune.report.text import apply, guard
 

@@ -16,8 +16,8 @@ from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import slurm_conf
-from nodetune.guard.deploy.nodes import GuardedNode, detached, removed
-from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
+from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer, detached, removed
+from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.hosts import nodeset
 from nodetune.report.text import apply, guard
 from nodetune.report.text.lines import Lines, console
