@@ -10,7 +10,7 @@ import click
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed, outputs, progress, renamed, settings
+from nodetune.cli import as_typed, outputs, renamed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _apply_verify
 from nodetune.report import rows
@@ -64,7 +64,7 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
 @cli_options.runs_folder
 @cli_options.rows_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     dry_run: bool,
     yes: bool,

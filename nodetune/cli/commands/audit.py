@@ -15,7 +15,7 @@ from nodetune.api.model import SEVERITIES, HostResult
 from nodetune.audit import auditor, fleet
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, progress, renamed, verbosity
+from nodetune.cli import as_typed, outputs, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -99,6 +99,8 @@ def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int
     judged = (each for each in auditor.audit_files(saved, choice, rules) if reach.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
+    from nodetune.cli import progress  # one file needs none
+
     with closing(progress.counted("audit", judged, sum(map(len, saved.files())))) as results:
         return auditor.by_name(results)
 
@@ -133,7 +135,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @cli_options.previous
 @cli_options.measurements
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     facts_path: Path | None,
     group_by: str,

@@ -11,7 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, outputs, progress, verbosity
+from nodetune.cli import as_typed, outputs, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -38,7 +38,7 @@ from nodetune.remediation.plan import PlanSelection
 )
 @cli_options.output_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     facts_path: Path | None,
     files: bool,

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs, progress, renamed, settings
+from nodetune.cli import outputs, renamed, settings, verbosity
 from nodetune.provision import STAGES
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
@@ -53,7 +53,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 @cli_options.runs_folder
 @cli_options.output_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(output: Path | None, **options: Any) -> int:
     """Install, tune, verify and guard bare GPU servers.
 

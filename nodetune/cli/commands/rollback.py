@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodetune.cli import completion, outputs, progress
+from nodetune.cli import completion, outputs, verbosity
 from nodetune.cli import options as cli_options
 
 
@@ -22,7 +22,7 @@ from nodetune.cli import options as cli_options
 @cli_options.runs_folder
 @cli_options.output_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     run: str | None,
     every: str | None,
