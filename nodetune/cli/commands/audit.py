@@ -12,9 +12,10 @@ import click
 
 from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
-from nodetune.audit import auditor, fleet
+from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
+from nodetune.checks import fleet_comparisons
 from nodetune.cli import as_typed, outputs, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import BUNDLED, Rules, Saved
@@ -34,7 +35,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--cohort",
-            default=fleet.GPU,
+            default=fleet_comparisons.GPU,
             show_default=True,
             metavar="gpu|inventory|all|FACT",
             help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
@@ -123,7 +124,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
     "--group-by",
     cls=renamed.Split,
     to="--cohort",
-    moved=lambda value: value in fleet.WAYS or "." in value,
+    moved=lambda value: value in fleet_comparisons.WAYS or "." in value,
     type=click.Choice(["finding", "host"]),
     default="finding",
     show_default=True,

@@ -9,8 +9,8 @@ from typing import TextIO
 from rich.console import Console
 
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
-from nodetune.audit import fleet
 from nodetune.audit.summary import parts_of, summarise
+from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import text
 from nodetune.report.text import heading
 from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
@@ -78,9 +78,9 @@ class Printer:
             self._compared()
         else:
             worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
-            self._each(group for group in worse if not fleet.is_fleet(group.check))
+            self._each(group for group in worse if not is_fleet(group.check))
             self._compared()
-            self._each(group for group in worse if fleet.is_fleet(group.check))
+            self._each(group for group in worse if is_fleet(group.check))
             self._lesser()
         self._waived()
         self._unknown()
@@ -190,9 +190,9 @@ class Printer:
 
     def _next(self, group: Group) -> None:
         found = group.members[0][1]
-        if fleet.is_fleet(group.check):
+        if is_fleet(group.check):
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
-            self._whole(("confirm  ", "dim"), (fleet.every()[group.check].confirm, "green"), indent=GUTTER)
+            self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
             return
         if found.fix:
             cost = disruption_name(found.fix.disruption)
@@ -276,7 +276,7 @@ class Printer:
         summary = summarise(self._results)
         self._line("")
         self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
-        if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
+        if any(not is_fleet(found.check) for result in self._results for found in result.failing()):
             self._line(
                 ("all fixes: ", "dim"),
                 (self._command("plan", self._selected), "green"),
