@@ -16,7 +16,7 @@ from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import as_typed, outputs, renamed, verbosity
+from nodetune.cli import as_typed, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -176,7 +176,7 @@ def command(
     found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
     results = auditor.compared(found, choice)
     summary = summarise(results)
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         write(results, stream)
         if output:
             verbosity.note(_count(summary, results))

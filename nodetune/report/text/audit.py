@@ -12,9 +12,8 @@ from nodetune.api.model import SEVERITIES, HostResult, disruption_name
 from nodetune.audit.summary import parts_of, summarise
 from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import text
-from nodetune.report.text import heading
 from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
-from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
+from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, judged_by, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
 
 MOST_VARIANTS = 6
@@ -72,7 +71,7 @@ class Printer:
 
     def audit(self, by_host: bool = False) -> None:
         """Print the whole report."""
-        heading.print_heading(self._out, self._results)
+        judged_by(self._out, self._results)
         if by_host:
             self._by_host()
             self._compared()
