@@ -94,7 +94,7 @@ def test_an_install_refuses_a_gate_that_no_node_could_judge(site):
         nodes.policies([node], choice, {})
 
 
-def test_a_module_that_the_program_lacks_is_seen_behind_its_package():
+def test_a_module_missing_in_the_program_is_seen_by_its_package():
     tree = ast.parse(
         "from nodetune.foundation import atomic_file\nfrom nodetune.foundation import no_module_but_a_name"
     )
