@@ -316,7 +316,7 @@ def main():
         if fault:
             planted[facts.host] = fault
     start = time.process_time()
-    told = census.findings()
+    told = fleet.findings(census)
     judging = time.process_time() - start
     found = {
         (host, each.check)

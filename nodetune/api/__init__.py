@@ -1,17 +1,5 @@
-"""What the author of a check imports: the model, predicates, remedies, conditions and the view of facts."""
+"""What the author of a check imports: the model, predicates, remedies, the view of facts, and conditions shared by many checks."""
 
-from nodetune.api.conditions import (
-    BARE_METAL,
-    CONTAINERS,
-    GPU,
-    GPU_ON_PCI,
-    KUBELET,
-    NOT_CONTAINER,
-    RDMA,
-    SEVERAL_NUMA_NODES,
-    SLURM,
-    VIRTUAL,
-)
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When
 from nodetune.api.predicates import AtLeast, AtMost, Empty, Equals, Matches, Not, OneOf
@@ -92,3 +80,14 @@ __all__ = [
     "sysfs",
     "systemd_dropin",
 ]
+
+BARE_METAL = When("host.virtual", Equals(wanted=False), "a virtual machine: its hypervisor decides this")
+VIRTUAL = When("host.virtual", Equals(wanted=True), "not a virtual machine")
+NOT_CONTAINER = When("host.container", Equals(wanted=False), "inside a container")
+SEVERAL_NUMA_NODES = When("numa.node_count", AtLeast(2), "only one NUMA node")
+GPU = When("gpu.count", AtLeast(1), "NVML reports no NVIDIA GPU")
+GPU_ON_PCI = When("pci.gpus", Not(Empty()), "no NVIDIA GPU on the PCI bus")
+RDMA = When("rdma.ports", Not(Empty()), "no RDMA device")
+SLURM = When("slurm.present", Equals(wanted=True), "no Slurm on this host")
+KUBELET = When("kubernetes.present", Equals(wanted=True), "no kubelet on this host")
+CONTAINERS = When("containers.present", Equals(wanted=True), "no container engine on this host")

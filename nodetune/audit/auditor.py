@@ -7,9 +7,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from nodetune.api.model import SEVERITIES, Check, Finding, HostFacts, HostResult, Waiver
-from nodetune.audit import evaluate, fleet
+from nodetune.api.model import SEVERITIES, Check, Finding, FleetFinding, HostFacts, HostResult, Waiver
+from nodetune.audit import evaluate
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
@@ -17,6 +18,9 @@ from nodetune.facts.saved import Rules, Saved, missing, whose
 from nodetune.foundation import UserError, text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target
+
+if TYPE_CHECKING:
+    from nodetune.audit import fleet
 
 LONGEST_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
@@ -71,7 +75,7 @@ class Auditor:
 
     def alone(self, probed: HostResult) -> HostResult:
         """Return the audit of the one host of a run: no other waits for it, or is compared with it but a reference."""
-        if self._choice.collector and self._choice.collector.reference:
+        if self._choice.between and self._choice.between.reference:
             return self.audit(probed)
         return self._result(probed)
 
@@ -161,8 +165,8 @@ def expect(targets: Iterable[Target], choice: Selection) -> None:
 def compared(results: Iterable[HostResult], choice: Selection, today: str = "") -> list[HostResult]:
     """Add the findings of the comparison between hosts. Raises fleet.ReferenceHostError."""
     known = list(results)  # first: reading the results may fill the collector
-    found = choice.collector.findings() if choice.collector else {}
-    if choice.collector and len(known) == 1 and not found and not choice.candidates:
+    found = _between(known, choice)
+    if choice.between and len(known) == 1 and not found and not choice.candidates:
         raise FileError("one host cannot be compared with itself: name several, or give --reference")
     day = today or _today()
     every = []
@@ -172,6 +176,15 @@ def compared(results: Iterable[HostResult], choice: Selection, today: str = "") 
         waived = _waived(mine, site.waivers if site else (), result.host, day)
         every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
     return every
+
+
+def _between(results: Sequence[HostResult], choice: Selection) -> dict[str, list[tuple[FleetFinding, ...]]]:
+    """Return host → what the comparison found on it. Raise fleet.ReferenceHostError."""
+    if choice.between is None or (len(results) < 2 and not choice.between.reference):
+        return {}
+    from nodetune.audit import fleet  # one host alone needs none
+
+    return fleet.findings(choice.collector) if choice.collector else {}
 
 
 def _waived(findings: Iterable[Finding], waivers: Sequence[Waiver], host: str, today: str) -> tuple[Finding, ...]:
@@ -192,7 +205,7 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
     Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing selected) or
     OSError.
     """
-    choice.facts()  # a selection that names nothing must not read as compliant
+    choice.validate()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)
     expect_saved(saved, choice)
     if not saved.is_folder:
@@ -203,8 +216,8 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
         expect(saved.targets, choice)
     found, without = saved.files()
     judged = processes.judged(
+        Auditor(choice),
         {host: (host, file) for host, file in found.items()},
-        choice,
         lambda part: ((host, held.read(file, host)) for host, file in part),
     )
     return chain((missing(host, saved.path) for host in without), judged)

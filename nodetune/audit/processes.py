@@ -4,26 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from nodetune.api.model import HostResult
 from nodetune.audit import fleet
-from nodetune.audit.auditor import Auditor
-from nodetune.audit.selection import Selection
 from nodetune.foundation import parallel
 
 T = TypeVar("T")
 Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
 
 
+class Judge(Protocol):
+    """What turns the facts of each host into its result (see auditor.py), and collects what is compared."""
+
+    def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]: ...
+
+    def take(self, result: HostResult, row: fleet.Row | None) -> None: ...
+
+
 def judged(
-    things: Mapping[str, T], choice: Selection, probe: Probe[T], count: int | None = None
+    judge: Judge, things: Mapping[str, T], probe: Probe[T], count: int | None = None
 ) -> Generator[HostResult, None, None]:
     """Judge what `probe` makes of the things (by host name), in `count` processes (default: as many as pay off).
 
     A host whose process died counts as not reached.
     """
-    judge, left, every = Auditor(choice), set(things), list(things.values())
+    left, every = set(things), list(things.values())
     count = parallel.processes(len(every)) if count is None else count
 
     def work(part: Sequence[T]) -> Generator[tuple[str, HostResult, fleet.Row | None], None, None]:

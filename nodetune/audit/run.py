@@ -68,7 +68,10 @@ def audit_hosts(
     if len(targets) > 1:
         _script(payload.families(choice.facts()), reach)  # packed here, so that no process and no thread has to
     return processes.judged(
-        by_name, choice, lambda part: ((each.host, each) for each in probe_hosts(part, choice, share, cache)), count
+        auditor.Auditor(choice),
+        by_name,
+        lambda part: ((each.host, each) for each in probe_hosts(part, choice, share, cache)),
+        count,
     )
 
 

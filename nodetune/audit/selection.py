@@ -7,31 +7,55 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodetune import checks
 from nodetune.api import derived, predicates
-from nodetune.api.model import Check
-from nodetune.audit import evaluate, fleet
+from nodetune.api.model import Check, HostFacts
+from nodetune.audit import evaluate
+from nodetune.checks import fleet_comparisons
+from nodetune.checks.fleet_comparisons import Comparison
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError
 
+if TYPE_CHECKING:
+    from nodetune.audit import fleet
+
 ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual", "host.virtual_reason", "host.boot_id")
+
+
+@dataclass(frozen=True)
+class Between:
+    """What is compared between hosts, which of them (`by`: see `comparing`), and with which instead of the majority."""
+
+    comparisons: tuple[Comparison, ...]
+    by: str
+    reference: str | HostFacts | None
 
 
 @dataclass(frozen=True)
 class Selection:
     """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas.
 
-    With a collector (see `comparing`), the hosts are also compared with each other.
+    With `between` (see `comparing`), the hosts are also compared with each other.
     """
 
     profiles: tuple[str, ...] = ()
     site: profile.Overlay | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
-    collector: fleet.Collector | None = None
+    between: Between | None = None
+
+    @cached_property
+    def collector(self) -> fleet.Collector | None:
+        """Takes what is compared of each host; None where nothing is."""
+        if self.between is None:
+            return None
+        from nodetune.audit import fleet  # one host alone needs none
+
+        return fleet.Collector(self.between.comparisons, self.between.by, self.between.reference)
 
     def site_of(self, host: str) -> profile.Overlay | None:
         """Return the site file as it is for a host. Raise FileError."""
@@ -74,18 +98,21 @@ class Selection:
 
     def validate(self) -> None:
         """Raise FileError for a pattern that matches nothing, or if nothing is left over."""
-        compared = self.collector.comparisons if self.collector else ()
+        compared = self._compared()
         known = {name for check in self._every() for name in (check.id, check.area)}
         for pattern in self.select:
-            _known(pattern, known | {name for each in compared for name in (each.id, fleet.AREA)})
+            _known(pattern, known | {name for each in compared for name in (each.id, fleet_comparisons.AREA)})
         for pattern in self.ignore:  # site checks and comparisons may be left out of a run that has none
-            _known(pattern, known | {"site", fleet.AREA, *fleet.every()})
+            _known(pattern, known | {"site", fleet_comparisons.AREA, *fleet_comparisons.every()})
         if not compared and not any(map(self.wants, self._every())):
             raise FileError(f"--ignore {', '.join(self.ignore)} leaves no check over")
 
     def judged(self) -> tuple[Check, ...]:
         """Return the candidates, and what is compared between hosts."""
-        return (*self.candidates, *(each.as_check() for each in (self.collector.comparisons if self.collector else ())))
+        return (*self.candidates, *(each.as_check() for each in self._compared()))
+
+    def _compared(self) -> tuple[Comparison, ...]:
+        return self.between.comparisons if self.between else ()
 
     def facts(self) -> set[str]:
         """Return the facts to collect: for the candidates, and for choosing the profile."""
@@ -109,21 +136,26 @@ class Selection:
 
     def _needed(self) -> fleet.Collector:
         """Return the comparison of this run, or what saved facts must contain to be compared later."""
+        from nodetune.audit import fleet
+
         return self.collector or fleet.Collector(() if self.select else None)
 
 
-def comparing(choice: Selection, by: str = fleet.GPU, reference: str | None = None) -> Selection:
+def comparing(choice: Selection, by: str = fleet_comparisons.GPU, reference: str | None = None) -> Selection:
     """Return the selection for hosts that are also compared with each other.
 
     `by` names the cohorts: gpu, inventory, all or a fact. A reference (a fact file, or one of the hosts) replaces the
     majority. Raise FileError or document.FactsError.
     """
     known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
-    if by not in fleet.WAYS and not ("." in by and known):
-        raise FileError(f"--cohort takes {', '.join(fleet.WAYS)} or the name of a fact: no fact is called {by!r}")
+    if by not in fleet_comparisons.WAYS and not ("." in by and known):
+        raise FileError(
+            f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: no fact is called {by!r}"
+        )
     golden = document.load(Path(reference)) if reference and Path(reference).is_file() else reference
-    wanted = (each for each in fleet.every().values() if choice.wants_named(each.id, fleet.AREA))
-    return replace(choice, collector=fleet.Collector(wanted, by, golden))
+    area = fleet_comparisons.AREA
+    wanted = tuple(each for each in fleet_comparisons.every().values() if choice.wants_named(each.id, area))
+    return replace(choice, between=Between(wanted, by, golden))
 
 
 def _known(pattern: str, names: Iterable[str]) -> None:

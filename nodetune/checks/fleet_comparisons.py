@@ -12,6 +12,9 @@ from typing import Any
 from nodetune.api import Check, manual
 
 AREA = "fleet"
+WAYS = GPU, INVENTORY, ALL = "gpu", "inventory", "all"
+"""How hosts are put into the groups that are compared; else the name of a fact says."""
+
 HERE = Path(__file__).parent
 
 

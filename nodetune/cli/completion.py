@@ -46,17 +46,17 @@ def _limit() -> Iterator[None]:
 
 def _ids(_context: click.Context) -> list[str]:
     from nodetune import checks
-    from nodetune.audit import fleet
+    from nodetune.checks import fleet_comparisons
 
-    return [*checks.catalogue(), *fleet.every()]
+    return [*checks.catalogue(), *fleet_comparisons.every()]
 
 
 def _ids_and_areas(context: click.Context) -> list[str]:
     from nodetune import checks
-    from nodetune.audit import fleet
+    from nodetune.checks import fleet_comparisons
 
     areas = {module.split(".")[-2] for module in checks.catalogue().values()}
-    return [*sorted({*areas, fleet.AREA}), *_ids(context)]
+    return [*sorted({*areas, fleet_comparisons.AREA}), *_ids(context)]
 
 
 def _profiles(_context: click.Context) -> list[str]:

@@ -1,4 +1,4 @@
-"""The command line: a group whose commands are the files in nodetune/cli/commands, imported when used."""
+"""The command line: a group whose commands are the files in nodetune/cli/commands, imported when used, and what ends it."""
 
 from __future__ import annotations
 
@@ -7,35 +7,25 @@ import io
 import os
 import sys
 from collections.abc import Sequence
-from importlib import import_module
 from pathlib import Path
 
 import click
 
 from nodetune import __version__
-from nodetune.cli import groups, renamed
+from nodetune.cli import Folder, renamed
 from nodetune.foundation import UserError
 
-COMMANDS = Path(__file__).parent / "commands"
 USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
 
 COLLECTED = 50_000, 20, 100
 """Thresholds of the garbage collector. Facts are trees without cycles, hundreds for each of thousands of hosts."""
 
 
-class Lazy(groups.Group):
-    """A group that finds commands by file name and imports them when used."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(path.stem for path in COMMANDS.glob("[a-z]*.py"))
+class Commands(Folder):
+    """The commands of nodetune, also by their old names."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name in renamed.COMMANDS:
-            return self._renamed(ctx, cmd_name)
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = import_module(f"nodetune.cli.commands.{cmd_name}").command
-        return command
+        return self._renamed(ctx, cmd_name) if cmd_name in renamed.COMMANDS else super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the overview where no command is given and something is recorded; else the help."""
@@ -59,7 +49,7 @@ class Lazy(groups.Group):
         return command
 
 
-@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(__version__, message="nodetune %(version)s")
 def group() -> None:
     """Audit, tune, verify and guard GPU servers."""

@@ -3,21 +3,36 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import click
+from click.core import ParameterSource
 
 from nodetune.api.model import SEVERITIES
 from nodetune.audit.selection import Selection
-from nodetune.cli import outputs, renamed, settings, verbosity
+from nodetune.cli import renamed, settings, verbosity
 from nodetune.cli.host_options import OLD_TRANSPORTS, complete, hosts, hosts_or_nodes, reach, stack
 from nodetune.config import profile
-from nodetune.foundation import paths
+from nodetune.foundation import atomic_file, paths
 from nodetune.report import MAKERS
 
 __all__ = ["OLD_TRANSPORTS", "hosts", "hosts_or_nodes", "reach"]
 """From host_options, for the commands."""
+
+ENDINGS = {
+    ".json": "json",
+    ".html": "html",
+    ".htm": "html",
+    ".md": "markdown",
+    ".xml": "junit",
+    ".prom": "prometheus",
+    ".txt": "text",
+    ".csv": "csv",
+}
+"""The format that a file's name asks for, where --format does not say another."""
 
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
@@ -97,10 +112,52 @@ fail_on = click.option(
     show_default=True,
     help="Exit with 1 on findings of this severity or higher.",
 )
-output_format = outputs.format_option(["text", "json"])
-rows_format = outputs.format_option(["text", "json", "lines", "csv"])
-audit_format = outputs.format_option(list(MAKERS))
-output = outputs.output
+
+
+def _writable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
+    """Check that the file can be written before any host is contacted. Raise OSError."""
+    if path:
+        atomic_file.check(path)
+    return path
+
+
+def _by_ending(context: click.Context, parameter: click.Parameter, given: str) -> str:
+    """Return the format: the given one, else that of the file's ending. Raise click.BadParameter."""
+    path = context.params.get("output")
+    asked = ENDINGS.get(path.suffix.lower()) if isinstance(path, Path) else None
+    if asked is None or context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT:
+        return given
+    formats: Sequence[str] = getattr(parameter.type, "choices", ())
+    if asked not in formats:
+        raise click.BadParameter(f"{path} asks for {asked}, and this command writes {' or '.join(formats)}")
+    return asked
+
+
+def format_option(formats: Sequence[str]) -> Callable[[Any], Any]:
+    """Return --format with these formats; the first is the default."""
+    return click.option(
+        "--format",
+        "output_format",
+        type=click.Choice(formats),
+        default=formats[0],
+        show_default=True,
+        callback=_by_ending,
+        help="Output format. With -o, the ending of the file decides.",
+    )
+
+
+output = click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    callback=_writable,
+    is_eager=True,
+    metavar="FILE",
+    help="Write to this file instead of standard output.",
+)
+output_format = format_option(["text", "json"])
+rows_format = format_option(["text", "json", "lines", "csv"])
+audit_format = format_option(list(MAKERS))
 previous = renamed.option(
     "--previous",
     was="--since",
@@ -118,53 +175,13 @@ measurements = renamed.option(
 )
 
 
-_RUNS: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
-runs_folder = settings.option(
-    "--runs", "runs_folder", help="Folder of run records. Default: ~/.local/state/nodetune/runs.", **_RUNS
-)
-same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **_RUNS)
-"""For a command below one that has --runs: settings are for the one above."""
-
-agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
-
-
-def _minutes(least: float, most: float, default: float) -> dict[str, Any]:
-    return {"type": click.FloatRange(least, most), "default": default, "show_default": True, "metavar": "MINUTES"}
-
-
-reboot_wait = settings.option("--reboot-wait", **_minutes(0.5, 1440, 30), help="Maximum time for a reboot.")
-drain_wait = settings.option("--drain-wait", **_minutes(0, 10080, 60), help="Maximum time to wait for jobs.")
-drain = settings.option(
-    "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
-)
-assume_drained = click.option(
-    "--assume-drained",
-    is_flag=True,
-    help="Assume that no scheduler uses the hosts, without asking it.",
-)
-provision_site = settings.option(
-    "--site",
-    type=click.Path(path_type=Path),
-    required=True,
-    multiple=True,
-    metavar="FILE",
-    help="Site file with repositories and components under `provision`. May be repeated: later files win.",
-)
-
-
-batches = stack(
-    settings.option(
-        "--batch", default="", metavar="N|N%", help="Number of hosts per batch, or a percentage. Default: all."
-    ),
-    settings.option(
-        "--canary",
-        type=click.IntRange(0),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Number of hosts in the first batch.",
-    ),
-)
+@contextmanager
+def writing(path: Path | None) -> Iterator[TextIO]:
+    """Open the file of -o, or standard output. Say on stderr where the file is; raise OSError about it."""
+    with atomic_file.output(path) as stream:
+        yield stream
+    if path and path.is_file():
+        verbosity.note(f"written to {path}")
 
 
 def choice(

@@ -8,50 +8,31 @@ import time
 from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-import click
-
 from nodetune.api.model import HostResult
 from nodetune.cli import verbosity
+from nodetune.cli.phase import Phase
 from nodetune.foundation import text as plain_text
 
 if TYPE_CHECKING:
     from nodetune.remediation.ansible import Event
 
 SCHEMA = "nodetune.progress/1"
-CHOSEN = "nodetune.progress"
-AUTO, JSON, NONE = "auto", "json", "none"
-
 LOST = ("failed", "unreachable")
 """What Ansible says of a host on which a task did not succeed."""
-
-
-def _choose(context: click.Context, _parameter: click.Parameter, given: str) -> None:
-    context.meta[CHOSEN] = given
-
-
-option = click.option(
-    "--progress",
-    type=click.Choice([AUTO, JSON, NONE]),
-    default=AUTO,
-    show_default=True,
-    expose_value=False,
-    callback=_choose,
-    help="Progress on stderr. auto: on a terminal only; json: an event a line, for programs.",
-)
 
 
 class Display(Protocol):
     """Where progress goes."""
 
-    def started(self, run: Progress) -> None: ...
+    def started(self, run: Phase) -> None: ...
 
-    def stage(self, run: Progress, name: str, hosts: int) -> None: ...
+    def stage(self, run: Phase, name: str, hosts: int) -> None: ...
 
-    def step(self, run: Progress, host: str, what: str) -> None: ...
+    def step(self, run: Phase, host: str, what: str) -> None: ...
 
-    def host(self, run: Progress, host: str, outcome: str, message: str) -> None: ...
+    def host(self, run: Phase, host: str, outcome: str, message: str) -> None: ...
 
-    def finished(self, run: Progress) -> None: ...
+    def finished(self, run: Phase) -> None: ...
 
 
 class Silent:
@@ -66,20 +47,20 @@ class Silent:
 class Events(Silent):
     """Writes one JSON object a line: docs/reports.md#progress."""
 
-    def started(self, run: Progress) -> None:
+    def started(self, run: Phase) -> None:
         self._say(run, "started", hosts=run.hosts)
 
-    def stage(self, run: Progress, name: str, hosts: int) -> None:
+    def stage(self, run: Phase, name: str, hosts: int) -> None:
         self._say(run, "stage", stage=name, hosts=hosts)
 
-    def host(self, run: Progress, host: str, outcome: str, message: str) -> None:
+    def host(self, run: Phase, host: str, outcome: str, message: str) -> None:
         self._say(run, "host", host=host, outcome=outcome, message=message, done=len(run.outcomes), hosts=run.hosts)
 
-    def finished(self, run: Progress) -> None:
+    def finished(self, run: Phase) -> None:
         told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts}
         self._say(run, "finished", **told, seconds=round(run.elapsed, 3))
 
-    def _say(self, run: Progress, event: str, **more: Any) -> None:
+    def _say(self, run: Phase, event: str, **more: Any) -> None:
         data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **more}
         sys.stderr.write(f"{json.dumps(data)}\n")
         sys.stderr.flush()
@@ -88,36 +69,24 @@ class Events(Silent):
 class Details(Silent):
     """Writes a line for each step of each host (-v)."""
 
-    def stage(self, _run: Progress, name: str, hosts: int) -> None:
+    def stage(self, _run: Phase, name: str, hosts: int) -> None:
         verbosity.detail(f"{name}: {plain_text.count(hosts, 'host')}")
 
-    def step(self, _run: Progress, host: str, what: str) -> None:
+    def step(self, _run: Phase, host: str, what: str) -> None:
         verbosity.detail(f"{host}: {what}")
 
 
 @final
-class Progress:
+class Progress(Phase):
     """Shows one phase of a run: `with Progress("audit", 12) as shown`.
 
-    `seconds` is how long it takes at most, where that is known before; `stages` how many parts it has, where those are
-    counted and not hosts; `plays`: whether a host is done when a play of Ansible's ends there.
+    `plays`: whether a host is done when a play of Ansible's ends there.
     """
 
     def __init__(self, phase: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> None:
-        self.phase, self.hosts, self.seconds, self.stages, self._plays = phase, hosts, seconds, stages, plays
-        self.outcomes: dict[str, str] = {}
-        self.begun: list[str] = []
-        self.lost: dict[str, tuple[str, str]] = {}
-        self._since = time.monotonic()
+        super().__init__(phase, hosts, seconds, stages)
+        self._plays = plays
         self._display: Display = _display()
-
-    @property
-    def failed(self) -> int:
-        return sum(outcome != "ok" for outcome in self.outcomes.values())
-
-    @property
-    def elapsed(self) -> float:
-        return time.monotonic() - self._since
 
     def __enter__(self) -> Progress:
         _RUNNING.append(self)
@@ -184,22 +153,13 @@ def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Generator[
 
 
 def _display() -> Display:
-    context = click.get_current_context(silent=True)
-    chosen = context.meta.get(CHOSEN, AUTO) if context else AUTO
-    if chosen == JSON:
+    chosen = verbosity.chosen_progress()
+    if chosen == verbosity.JSON:
         return Events()
     if verbosity.is_verbose():
         return Details()
-    if chosen == NONE or verbosity.is_quiet() or not sys.stderr.isatty():
+    if chosen == verbosity.NONE or verbosity.is_quiet() or not sys.stderr.isatty():
         return Silent()
     from nodetune.cli.progress_bar import Bar
 
     return Bar()
-
-
-def counts(run: Progress) -> str:
-    """Return how far a run is, in words."""
-    if run.stages:
-        return f"stage {len(run.begun)} of {run.stages}"
-    failed = f", {run.failed} not ok" if run.failed else ""
-    return f"{len(run.outcomes)} of {plain_text.count(run.hosts, 'host')}{failed}"

@@ -1,4 +1,4 @@
-"""What a command says on standard error besides errors: less with -q, more with -v."""
+"""What a command says on standard error besides errors: less with -q, more with -v, and how it shows progress."""
 
 from __future__ import annotations
 
@@ -11,6 +11,11 @@ import click
 from nodetune.foundation import text as plain_text
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+AUTO, JSON, NONE = "auto", "json", "none"
+"""Ways to show progress (nodetune/cli/progress.py)."""
+
+_PROGRESS = "nodetune.progress"
 
 
 class _State:
@@ -33,6 +38,27 @@ def options(function: F) -> F:
             function
         )
     return function
+
+
+def _choose(context: click.Context, _parameter: click.Parameter, given: str) -> None:
+    context.meta[_PROGRESS] = given
+
+
+progress_option = click.option(
+    "--progress",
+    type=click.Choice([AUTO, JSON, NONE]),
+    default=AUTO,
+    show_default=True,
+    expose_value=False,
+    callback=_choose,
+    help="Progress on stderr. auto: on a terminal only; json: an event a line, for programs.",
+)
+
+
+def chosen_progress() -> str:
+    """Return how progress is to be shown."""
+    context = click.get_current_context(silent=True)
+    return str(context.meta.get(_PROGRESS, AUTO)) if context else AUTO
 
 
 def _take(context: click.Context, parameter: click.Parameter, given: bool) -> None:

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from nodetune import checks
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
 
 FOLDER = paths.bundled("config/profiles")
 PROBE = Path(__file__).parents[1] / "probe"
-
-SHIPPED = {"about", "when", "checks"}
-"""Keys of the profiles that come with nodetune."""
 
 Rank = tuple[str, int, int]
 """A group of the inventory that a host is in: its name, its depth below `all`, and its priority."""
@@ -94,77 +90,18 @@ def shipped_names() -> dict[str, Path]:
     return {path.stem: path for path in sorted(FOLDER.glob("*.yml"))}
 
 
-def read(path: Path, name: str = "", more: Iterable[str] = ()) -> Overlay:
-    """Read and check one profile or site file. `more` are checks that earlier site files add. Raise FileError."""
-    found, file = gather(path, name, more)
-    file.finish()
-    return found
-
-
-def gather(path: Path, name: str = "", more: Iterable[str] = ()) -> tuple[Overlay, LocatedYaml]:
-    """Read one file, and collect its errors. Raise FileError if it is not YAML."""
-    from nodetune.config import site_schema
-
-    file = yaml_lines.load(path, collect=True)
-    site_schema.check(file)
-    return _parsed(file, name or path.stem, more), file
-
-
 def parse(file: LocatedYaml, name: str) -> Overlay:
-    """Return what a file says. Raise FileError."""
-    found = _parsed(file, name)
+    """Return what a profile of nodetune's own says. Raise FileError."""
+    found = parsed(file, name, set(checks.catalogue()))
     file.finish()
     return found
 
 
-def _parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
-    """Return what a file says. Errors are collected."""
-    data = file.data or {}
-    own = _of_site() if set(data) - SHIPPED else None
-    known = {*checks.catalogue(), *more, *(each["id"] for each in data.get("add") or () if each)}
+def parsed(file: LocatedYaml, name: str, known: set[str]) -> Overlay:
+    """Return what any overlay may say, about these checks. Errors are collected."""
     overrides, lines = overrides_of(file, known, "checks")
-    lines = {each["id"]: file.line("add", number) for number, each in enumerate(data.get("add") or ()) if each} | lines
-    return Overlay(
-        name,
-        file.file,
-        str(data.get("about", "")),
-        _conditions(file),
-        _with_gates(file, overrides),
-        own.added(file) if own else (),
-        own.waivers(file, known) if own else (),
-        _names(file),
-        own.provision(file) if own else None,
-        lines,
-        None,
-        own.sections(file, known) if own else (),
-    )
-
-
-def _of_site() -> ModuleType:
-    """Return what reads the keys that only site files have."""
-    from nodetune.config import site_parts
-
-    return site_parts
-
-
-def _with_gates(file: LocatedYaml, overrides: dict[str, Any]) -> dict[str, Any]:
-    """Return the overrides with the `gate` of checks that the file adds. An override of the same check has the last word."""
-    merged = dict(overrides)
-    for each in (file.data or {}).get("add") or ():
-        change = overrides.get(each["id"], {}) if each else None
-        if each and "gate" in each and isinstance(change, dict):
-            merged[each["id"]] = {"gate": each["gate"], **change}
-    return merged
-
-
-def _names(file: LocatedYaml) -> tuple[str, ...]:
-    given = file.data.get("profile", []) if file.data else []
-    names = [given] if isinstance(given, str) else given
-    for number, name in enumerate(names):
-        with file.collecting():
-            if name not in shipped_names():
-                file.fail(no_profile(name), "profile", number)
-    return tuple(names)
+    about = str((file.data or {}).get("about", ""))
+    return Overlay(name, file.file, about, _conditions(file), overrides, lines=lines)
 
 
 def no_profile(name: str) -> str:

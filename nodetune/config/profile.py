@@ -17,11 +17,11 @@ from nodetune.api import predicates
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Check, HostFacts, Waiver, When
 from nodetune.config import overlay
-from nodetune.config.overlay import FOLDER, PROBE, Overlay, Rank, read
+from nodetune.config.overlay import FOLDER, PROBE, Overlay, Rank
 from nodetune.foundation import yaml_lines
 from nodetune.foundation.yaml_lines import FileError
 
-__all__ = ["FOLDER", "PROBE", "Overlay", "Profile", "Rank", "matching", "named", "read", "resolve", "shipped"]
+__all__ = ["FOLDER", "PROBE", "Overlay", "Profile", "Rank", "matching", "named", "resolve", "shipped"]
 
 
 TRAINING, INFERENCE = "training", "inference"

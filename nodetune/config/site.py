@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import Waiver
-from nodetune.config import overlay
+from nodetune.config import site_file
 from nodetune.config.overlay import Overlay, Rank
 from nodetune.foundation.yaml_lines import FileError
 
@@ -25,7 +25,7 @@ def read(paths: Sequence[Path]) -> Overlay | None:
     found: list[Overlay] = []
     for path in paths:
         added = [check.id for each in found for check in each.add]
-        found.append(overlay.read(path, more=added))
+        found.append(site_file.read(path, more=added))
     return stack(found) if found else None
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nodetune.api import predicates
 from nodetune.api.model import Check
-from nodetune.config import overlay, profile, site, site_checks, waivers
+from nodetune.config import profile, site, site_checks, site_file, waivers
 from nodetune.config.overlay import Overlay, Rank
 from nodetune.foundation import text, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
@@ -53,7 +53,7 @@ def problems(paths: Sequence[Path], today: str, ranks: Ranks | None = None) -> t
         broken = LocatedYaml(str(path), None)
         with broken.collecting():
             added = [check.id for each in files for check in each.overlay.add]
-            files.append(Read(*overlay.gather(path, more=added)))
+            files.append(Read(*site_file.gather(path, more=added)))
         found += [Problem(str(path), problem.line, str(problem)) for problem in broken.problems]
     for each in files:
         found += [Problem(each.yaml.file, problem.line, str(problem)) for problem in each.yaml.problems]

@@ -10,8 +10,8 @@ from typing import Any, TextIO
 
 from nodetune import __version__
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult, fix_of
-from nodetune.audit import fleet
 from nodetune.audit.summary import summarise
+from nodetune.checks import fleet_comparisons
 from nodetune.remediation import plan as planning
 from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.plan import HostPlan
@@ -77,7 +77,7 @@ def _fleet(results: Iterable[HostResult]) -> dict[str, Any]:
 
 
 def _told(found: FleetFinding) -> dict[str, Any]:
-    taught = fleet.every()[found.check]
+    taught = fleet_comparisons.every()[found.check]
     words = ("check", "status", "severity", "title", "observed", "wanted", "reason")
     return {
         **{name: getattr(found, name) for name in words},

@@ -25,7 +25,7 @@ measure instead, on one node).
 
 import time
 
-from . import cuda, nccl_ops, nccl_rank, nccl_results, nccl_team
+from . import nccl_ops, nccl_rank, nccl_results, nccl_sizes, nccl_team
 from . import report as reporting
 
 SECONDS = 120.0
@@ -44,9 +44,6 @@ TOLERANCE = {
 }
 SIZE_MATTERS = True
 SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
-ASIDE = 4 << 30
-"""Bytes of a GPU's memory that NCCL, CUDA and what checks the data have for themselves."""
-
 MOST_REPEATS = 50
 RESERVE = 4.0
 """Seconds before the deadline in which no case begins, so that what is measured is also told."""
@@ -79,13 +76,13 @@ def prepared(asked, plan, report):
     here = look_around(asked, report)
     report.send("gpus", here["others"])
     chosen = chosen_gpus(asked.get("gpus"), here["gpus"])
-    free = least(here["free"][name] for name in chosen)
+    free = nccl_sizes.least(here["free"][name] for name in chosen)
     places = meet({"gpus": len(chosen), "nccl": here["nccl"], "free": free}, report)
     ranks = sum(place["gpus"] for place in places)
     if ranks < 2:
         raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
     first = sum(place["gpus"] for place in places[: report.self])
-    asked["sizes"] = fitting(asked["sizes"], least(place["free"] for place in places), 2, report)
+    asked["sizes"] = nccl_sizes.fitting(asked["sizes"], nccl_sizes.least(place["free"] for place in places), 2, report)
     cases = list(plan(asked, ranks))
     jobs = [dict(asked, rank=first + n, ranks=ranks, gpu=gpu, cases=cases) for n, gpu in enumerate(chosen)]
     conditions = {"nccl": here["nccl"], "library": here["library"], "gpus": ranks, "nodes": len(places)}
@@ -144,22 +141,6 @@ def planned(asked, ranks):
                 counted = nccl_ops.counted(name, size, ranks)
                 if counted and (not in_place or name in nccl_ops.IN_PLACE) and asked["in_place"] in (None, in_place):
                     yield {"name": name, "size": counted, "in_place": in_place}
-
-
-def least(free):
-    """Return the fewest free bytes of some GPUs; None where not one of them tells."""
-    known = [each for each in free if each is not None]
-    return min(known) if known else None
-
-
-def fitting(sizes, free, buffers, report):
-    """Return the sizes of which so many buffers fit into the free memory, or the smallest one, which then fails."""
-    fit = [size for size in sizes if free is None or buffers * size + ASIDE <= free] or [min(sizes)]
-    left_out = [cuda.in_words(size) for size in sorted(set(sizes) - set(fit))]
-    if left_out:
-        text = "{} left out: {} buffers of that size do not fit into {} of free memory"
-        report.note(text.format(", ".join(left_out), buffers, cuda.in_words(free)))
-    return fit
 
 
 def chosen_gpus(wanted, there):

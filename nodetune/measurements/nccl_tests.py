@@ -8,7 +8,7 @@ import json
 import os
 import tempfile
 
-from . import gpus, nccl, nccl_log, nccl_ops, nccl_results, tool
+from . import gpus, nccl_log, nccl_ops, nccl_results, nccl_sizes, tool
 from . import report as reporting
 
 TYPES = {"float32": "float", "bfloat16": "bfloat16"}
@@ -34,7 +34,7 @@ def run(asked, options, report):
         os.environ["LD_LIBRARY_PATH"] = ":".join(filter(None, [folder, os.environ.get("LD_LIBRARY_PATH")]))
     subject = "{} GPUs".format(len(chosen)) if chosen == there else "+".join(chosen)
     buffers = 3 if asked["check"] else 2  # a smallest size that does not fit is measured beyond the end of its buffers
-    sizes = nccl.fitting(asked["sizes"], nccl.least(free.get(name) for name in chosen), buffers, report)
+    sizes = nccl_sizes.fitting(asked["sizes"], nccl_sizes.least(free.get(name) for name in chosen), buffers, report)
     for name in asked["collectives"]:
         program = os.path.join(asked["nccl_tests"], name + "_perf")
         with gpus.apart(report, subject, name):

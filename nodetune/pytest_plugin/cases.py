@@ -14,7 +14,7 @@ import pytest
 
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
 from nodetune.audit.summary import at_least
-from nodetune.pytest_plugin import FLAGS, OPTIONS, SEVERAL, option
+from nodetune.pytest_plugin.options import FLAGS, OPTIONS, SEVERAL, option
 
 CHECKS = Path(__file__).parents[1] / "checks"
 REACHED = "reached"

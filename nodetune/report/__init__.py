@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO
 
-from nodetune.api.model import Check, Finding, HostResult
+from nodetune.api.model import Check, HostResult
 
 if TYPE_CHECKING:
     from nodetune.report.html.measured import Measured
@@ -32,12 +32,6 @@ class About:
     by_host: bool = False
     judged: str = ""
     selected: str = ""
-
-
-def area(found: Finding, checks: Mapping[str, Check]) -> str:
-    """Return the area of a finding's check, or `site` for a site check."""
-    check = checks.get(found.check)
-    return check.area if check and check.area else "site"
 
 
 def _text(about: About) -> Write:

@@ -8,7 +8,7 @@ from typing import TextIO
 
 from nodetune.api.model import Check, HostResult
 from nodetune.foundation import text
-from nodetune.report import area
+from nodetune.report.areas import area
 from nodetune.report.lines import NOT_REACHED, ordered
 
 HEAD = ("host", "status", "severity", "check", "area", "title", "observed", "wanted", "reason")

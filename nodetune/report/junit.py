@@ -12,7 +12,7 @@ from typing import TextIO
 
 from nodetune.api.model import Check, Finding, HostResult
 from nodetune.audit.summary import at_least
-from nodetune.report import area
+from nodetune.report.areas import area
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 """Characters that no XML 1.0 document may hold, escaped or not (https://www.w3.org/TR/xml/#charsets)."""

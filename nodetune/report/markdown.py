@@ -16,7 +16,7 @@ from nodetune.audit.summary import Summary, parts_of, summarise
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.report.text import host_names
-from nodetune.report.text.findings import Group, aged, grouped
+from nodetune.report.text.findings import Group, grouped
 
 MOST_VARIANTS = 6
 LONGEST = 300
@@ -32,7 +32,9 @@ def write(
     """
     kept: list[HostResult] = []
     stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
-    stream.writelines(f"\nBy {code(why)}: {code(nodeset.fold(hosts), 160)}\n" for why, hosts in aged(kept).items())
+    stream.writelines(
+        f"\nBy {code(why)}: {code(nodeset.fold(hosts), 160)}\n" for why, hosts in host_names.aged(kept).items()
+    )
     groups = grouped(kept)
     if groups:
         stream.write("\n| severity | finding | what is wrong | hosts |\n| --- | --- | --- | --- |\n")

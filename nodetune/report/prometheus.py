@@ -14,7 +14,7 @@ from typing import TextIO
 from nodetune import __version__
 from nodetune.api.model import SEVERITIES, Check, HostResult
 from nodetune.foundation import text as plain_text
-from nodetune.report import area
+from nodetune.report.areas import area
 
 STATUSES = ("pass", "fail", "unknown", "waived", "skip")
 HELP = {

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from nodetune.api.model import Absent, Unread, Value
-from nodetune.config import profile
+from nodetune.config import site_file
 from nodetune.provision import package_data
 from nodetune.provision.lock import Versions
 from tests.support import verify_records as records
@@ -38,7 +38,7 @@ def site(folder, text=SITE):
     (folder / "cuda.asc").write_text(KEY)
     path = folder / "site.yml"
     path.write_text(text)
-    return profile.read(path).provision
+    return site_file.read(path).provision
 
 
 def bare(host="gpu1", release=DEBIAN, **planted):

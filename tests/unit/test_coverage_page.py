@@ -54,7 +54,7 @@ def test_a_fix_that_no_test_names_is_named(monkeypatch):
     assert gap.startswith("coverage.yml: Swap: no test names the fix of swappiness-high")
 
 
-def test_what_is_said_to_be_fixed_on_machines_are_checks_with_a_fix():
+def test_what_machines_are_said_to_fix_are_checks_with_a_fix():
     shipped = covered.fixed() & set(checks.catalogue())
     assert [name for name in shipped if checks.load(name).remedy.kind == "manual"] == []
     assert len(shipped) >= 40

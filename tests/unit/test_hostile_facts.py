@@ -10,6 +10,7 @@ from nodetune import checks
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import evaluate, fleet, gpu_users
+from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
 from nodetune.facts import document, gate
 from nodetune.guard.deploy import gres, node_state
@@ -56,7 +57,9 @@ class Everything:
         self.site = site(folder)
         self.base, self.provisioned = document.from_data(MACHINE), running()
         self.checks = [(evaluate.required_facts([check]), evaluate.Prepared(check)) for check in checks.load_all()]
-        self.comparisons = [(evaluate.raw(each.needs), fleet.Collector([each])) for each in fleet.every().values()]
+        self.comparisons = [
+            (evaluate.raw(each.needs), fleet.Collector([each])) for each in fleet_comparisons.every().values()
+        ]
 
     def read(self, name, fact):
         facts = HostFacts("bad", {**self.base.facts, name: fact}, self.base.about)

@@ -1,17 +1,6 @@
 """Compare the facts of many hosts: what differs between hosts that should be alike, and which are outliers. Pure."""
 
-from nodetune.audit.fleet.collector import GPU, WAYS, CohortError, Collector, ReferenceHostError, Row
-from nodetune.checks.fleet_comparisons import AREA, Comparison, every, is_fleet
+from nodetune.audit.fleet.collector import CohortError, Collector, ReferenceHostError, Row
+from nodetune.audit.fleet.evaluate import findings
 
-__all__ = [
-    "AREA",
-    "GPU",
-    "WAYS",
-    "CohortError",
-    "Collector",
-    "Comparison",
-    "ReferenceHostError",
-    "Row",
-    "every",
-    "is_fleet",
-]
+__all__ = ["CohortError", "Collector", "ReferenceHostError", "Row", "findings"]

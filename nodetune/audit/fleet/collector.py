@@ -6,19 +6,16 @@ from array import array
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
-from nodetune.api.model import Absent, Each, FleetFinding, HostFacts, Value
-from nodetune.checks.fleet_comparisons import Comparison, every
+from nodetune.api.model import Absent, Each, HostFacts, Value
+from nodetune.audit.fleet.observations import Entry, entry_of, numbers_of
+from nodetune.checks.fleet_comparisons import ALL, GPU, INVENTORY, Comparison, every
 from nodetune.facts.memo import ResultCache
 from nodetune.foundation import UserError, text
 
-if TYPE_CHECKING:
-    from nodetune.audit.fleet.observations import Entry
-
-WAYS = GPU, INVENTORY, ALL = "gpu", "inventory", "all"
 BY_GPU = ("gpu.names", "gpu.pci_device_id", "pci.gpus", "pci.devices", "host.virtual")
 
 
@@ -154,8 +151,6 @@ class Collector:
 
     def row(self, host: HostFacts) -> Row:
         """Return what is compared, from the facts of one host."""
-        from nodetune.audit.fleet.observations import entry_of, numbers_of  # one host alone needs none of it
-
         entries = (self._verdicts[each.id].of(host, partial(entry_of, each)) for each in self.same)
         measured = (numbers_of(each, host) for each in self.outlier)
         return Row(self.grouping.key(host, self.inventory.get(host.host, ())), tuple(entries), tuple(measured))
@@ -173,11 +168,3 @@ class Collector:
     def _same_one(self, value: Any) -> Any:
         """Return one object for all equal ones: most hosts have the same values, which are stored once."""
         return self._interned.setdefault(value, value)
-
-    def findings(self) -> dict[str, list[tuple[FleetFinding, ...]]]:
-        """Return host → its findings, once for each time that it was added. Raise ReferenceHostError."""
-        if len(self.hosts) < 2 and not self.reference:
-            return {}
-        from nodetune.audit.fleet import evaluate  # one host alone needs none of it
-
-        return evaluate.findings(self)

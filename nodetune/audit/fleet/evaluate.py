@@ -36,6 +36,8 @@ class Group:
 
 def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
     """Return host → its findings, once for each time that it was added. Raise ReferenceHostError."""
+    if len(collected.hosts) < 2 and not collected.reference:
+        return {}
     results: list[list[FleetFinding]] = [[] for _ in collected.hosts]
     compared, reference = _groups(collected), _reference_row(collected)
     for comparison in collected.same:

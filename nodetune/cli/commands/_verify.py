@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed, latest, outputs
+from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
@@ -51,7 +51,7 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     with Progress("verify", len(targets), before_after.once(wanted) * wanted.runs) as shown:
         proofs = _run_with(wanted, reach, shown).prove(targets, own, options["allow_busy"])
     saved = _save(options["save_baseline"], proofs) if options["save_baseline"] else True
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
         elif output_format in rows.FORMATS:
@@ -153,7 +153,7 @@ def _save(path: Path, proofs: Sequence[HostVerification]) -> bool:
 
 
 def _write(path: Path, document: dict[str, Any]) -> None:
-    with outputs.writing(path) as stream:
+    with cli_options.writing(path) as stream:
         stream.write(json.dumps(document, indent=1) + "\n")
 
 
@@ -165,7 +165,7 @@ def compared(before: Path, after: Path, output_format: str, output: Path | None)
 def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
     """Print how the figures changed, and return the exit code."""
     changes = comparing.compare(before, after)
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(documents_verify.compared(changes)))
         else:

@@ -12,10 +12,11 @@ import click
 
 from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
-from nodetune.audit import auditor, fleet
+from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing
 from nodetune.audit.summary import Summary, exit_code, summarise
-from nodetune.cli import as_typed, outputs, progress, renamed, verbosity
+from nodetune.checks import fleet_comparisons
+from nodetune.cli import as_typed, renamed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import BUNDLED, Rules, Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -34,7 +35,7 @@ def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
         ),
         click.option(
             "--cohort",
-            default=fleet.GPU,
+            default=fleet_comparisons.GPU,
             show_default=True,
             metavar="gpu|inventory|all|FACT",
             help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
@@ -99,6 +100,8 @@ def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int
     judged = (each for each in auditor.audit_files(saved, choice, rules) if reach.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
+    from nodetune.cli import progress  # one file needs none
+
     with closing(progress.counted("audit", judged, sum(map(len, saved.files())))) as results:
         return auditor.by_name(results)
 
@@ -121,7 +124,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
     "--group-by",
     cls=renamed.Split,
     to="--cohort",
-    moved=lambda value: value in fleet.WAYS or "." in value,
+    moved=lambda value: value in fleet_comparisons.WAYS or "." in value,
     type=click.Choice(["finding", "host"]),
     default="finding",
     show_default=True,
@@ -133,7 +136,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @cli_options.previous
 @cli_options.measurements
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     facts_path: Path | None,
     group_by: str,
@@ -173,7 +176,7 @@ def command(
     found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
     results = auditor.compared(found, choice)
     summary = summarise(results)
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         write(results, stream)
         if output:
             verbosity.note(_count(summary, results))

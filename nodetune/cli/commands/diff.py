@@ -10,7 +10,7 @@ import click
 
 from nodetune.api.model import HostFacts
 from nodetune.audit.summary import INCOMPLETE
-from nodetune.cli import options, outputs
+from nodetune.cli import options
 from nodetune.diff import audits, facts
 from nodetune.diff.audits import DocumentError
 from nodetune.diff.facts import Side
@@ -54,7 +54,7 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
         _refuse_all(every)
         return _verify.report_changes(one, other, output_format, output)
     found = _compared(one, other, every)
-    with outputs.writing(output) as stream:
+    with options.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
             from nodetune.documents import diff as documents_diff

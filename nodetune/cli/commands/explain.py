@@ -10,8 +10,9 @@ import click
 
 from nodetune import checks
 from nodetune.api.model import Check
-from nodetune.audit import explain, fleet
+from nodetune.audit import explain
 from nodetune.audit.selection import Selection
+from nodetune.checks import fleet_comparisons
 from nodetune.cli import completion
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
@@ -34,7 +35,7 @@ def command(ids: tuple[str, ...], **options: Any) -> None:
     """
     choice = cli_options.choice(**options)
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
-    compared = (each.as_check() for each in fleet.every().values())
+    compared = (each.as_check() for each in fleet_comparisons.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     from nodetune.report.text import catalogue
 

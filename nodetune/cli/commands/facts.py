@@ -11,7 +11,7 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, progress, verbosity
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.facts import document
@@ -39,7 +39,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
     help="Folder to write, with one file per host. Default: standard output.",
 )
 @click.option("--anonymous", is_flag=True, help="Omit serial numbers, UUIDs, addresses and host names.")
-@progress.option
+@verbosity.progress_option
 def command(output: Path | None, anonymous: bool, **options: Any) -> int:
     """Collect facts of hosts for `nodetune audit --facts`."""
     site = options["site"]

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from pathlib import Path
-
 import click
 
-from nodetune.cli import groups
-
-COMMANDS = Path(__file__).parent / "_guard"
+from nodetune.cli import Folder
 
 
-class Lazy(groups.Group):
-    """A group that finds its commands by file name and imports one when it is asked for."""
+class Commands(Folder):
+    """The commands of `nodetune guard`."""
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
-        return sorted(path.stem for path in COMMANDS.glob("[a-z]*.py"))
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in self.list_commands(ctx):
-            return None
-        command: click.Command = import_module(f"nodetune.cli.commands._guard.{cmd_name}").command
-        return command
+    folder = "commands/_guard"
 
 
-@click.group("guard", cls=Lazy)
+@click.group("guard", cls=Commands)
 def command() -> None:
     """Check Slurm nodes before each job."""

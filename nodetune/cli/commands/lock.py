@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+from nodetune.cli import change_options, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress
 
 
 @click.command("lock")
 @cli_options.hosts
-@cli_options.provision_site
+@change_options.provision_site
 @click.option(
     "--driver", metavar="VERSION", help="Lock this driver version (580.159.04) instead of the newest one of the branch."
 )
@@ -26,7 +26,7 @@ from nodetune.cli import progress
     help="Lock file to write. Entries for other systems are kept.",
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 4 if the lock file would change.")
-@progress.option
+@verbosity.progress_option
 def command(output: Path | None, check: bool, driver: str | None, site: tuple[Path, ...], **options: Any) -> int:
     """Lock the package versions that hosts would install.
 

@@ -11,7 +11,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, outputs, progress, verbosity
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts.saved import Saved
 from nodetune.hosts.target import ConnectionOptions
@@ -38,7 +38,7 @@ from nodetune.remediation.plan import PlanSelection
 )
 @cli_options.output_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     facts_path: Path | None,
     files: bool,
@@ -60,7 +60,7 @@ def command(
         from nodetune.remediation import export as exporting
 
         verbosity.note(exporting.write(export, plans))
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
 
@@ -78,7 +78,7 @@ def _propose(probed: list[HostResult], file: Path) -> None:
     """Write the diff for the scheduler's files, which belong to a cluster and not to a host."""
     from nodetune.report import scheduler_diff
 
-    with outputs.writing(file) as stream:
+    with cli_options.writing(file) as stream:
         count = scheduler_diff.write(probed, stream)
     verbosity.note(f"{file}: {count} {'change' if count == 1 else 'changes'} proposed for Slurm and the kubelet")
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nodetune.api import predicates
-from nodetune.cli import completion, groups
+from nodetune.cli import Group, completion
 from nodetune.config import profile, site_schema
 from nodetune.config import site as site_files
 from nodetune.foundation import text
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 USAGE = 2
 
 
-@click.group("profile", cls=groups.Group)
+@click.group("profile", cls=Group)
 def command() -> None:
     """Show and validate profiles."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nodetune.cli import groups
+from nodetune.cli import Group
 from nodetune.cli import options as cli_options
 from nodetune.foundation import atomic_file
 from nodetune.pull import collector
@@ -17,7 +17,7 @@ from nodetune.pull import collector
 SCHEMA = "nodetune.pull-bundle/1"
 
 
-@click.group("pull", cls=groups.Group)
+@click.group("pull", cls=Group)
 def command() -> None:
     """Let nodes collect their own facts, without logins."""
 

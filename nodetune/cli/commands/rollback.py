@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodetune.cli import completion, outputs, progress
+from nodetune.cli import change_options, completion, verbosity
 from nodetune.cli import options as cli_options
 
 
@@ -17,12 +17,12 @@ from nodetune.cli import options as cli_options
 @cli_options.hosts
 @click.option("--force", is_flag=True, help="Also undo what someone changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
-@cli_options.assume_drained
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.assume_drained
+@change_options.agree
+@change_options.runs_folder
 @cli_options.output_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(
     run: str | None,
     every: str | None,
@@ -48,7 +48,7 @@ def command(
         raise click.UsageError("give either RUN or --all HOST (see nodetune runs)")
     from nodetune.cli.commands import _rollback
 
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         if every is not None:
             return _rollback.roll_back_all(every, runs_folder, options, stream, output_format)
         return _rollback.roll_back(str(run), runs_folder, options, stream, output_format)

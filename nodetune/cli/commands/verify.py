@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress, renamed
+from nodetune.cli import renamed, verbosity
 from nodetune.verify import suites
 
 
@@ -85,7 +85,7 @@ from nodetune.verify import suites
 )
 @cli_options.rows_format
 @cli_options.output
-@progress.option
+@verbosity.progress_option
 def command(compare: tuple[Path, Path] | None, output_format: str, output: Path | None, **options: Any) -> int:
     """Measure hosts and find those that are too slow.
 

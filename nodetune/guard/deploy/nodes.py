@@ -15,7 +15,6 @@ from nodetune.config import profile
 from nodetune.foundation import UserError
 from nodetune.guard.deploy import archive, gateable, gres, install, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
-from nodetune.guard.deploy.playbooks import NodeAnswer
 from nodetune.guard.node import policy as on_node
 
 FACTS = ("own.files", "slurm.present", "slurm.config")
@@ -62,6 +61,19 @@ class InstallOptions:
     write_slurm_conf: bool = False
     reconfigure: bool = False
     textfile: str | None = None
+
+
+@dataclass(frozen=True)
+class NodeAnswer:
+    """What a host answers.
+
+    `slurm`: the settings of the running Slurm (None: it cannot be asked); `folders`: the installed programs, oldest
+    first; `entry`: why the program that Slurm calls cannot run there (empty: it can).
+    """
+
+    slurm: Mapping[str, str] | None = None
+    folders: tuple[str, ...] = ()
+    entry: str = ""
 
 
 class GuardedNode:

@@ -4,39 +4,22 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from nodetune.audit.summary import NOT_REACHED
 from nodetune.foundation import text
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import slurm_conf
+from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import ansible
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.runs import Run
 
-if TYPE_CHECKING:
-    from nodetune.guard.deploy.nodes import GuardedNode
-
-
 MOST_SECONDS = 1 << 40
 """Of a time on a node: some 30,000 years."""
-
-
-@dataclass(frozen=True)
-class NodeAnswer:
-    """What a host answers.
-
-    `slurm`: the settings of the running Slurm (None: it cannot be asked); `folders`: the installed programs, oldest
-    first; `entry`: why the program that Slurm calls cannot run there (empty: it can).
-    """
-
-    slurm: Mapping[str, str] | None = None
-    folders: tuple[str, ...] = ()
-    entry: str = ""
 
 
 class GuardPlaybooks:

@@ -9,12 +9,11 @@ from typing import TextIO
 from rich.console import Console
 
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
-from nodetune.audit import fleet
 from nodetune.audit.summary import parts_of, summarise
+from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import text
-from nodetune.report.text import heading
 from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
-from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, named, unreached
+from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, judged_by, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
 
 MOST_VARIANTS = 6
@@ -72,15 +71,15 @@ class Printer:
 
     def audit(self, by_host: bool = False) -> None:
         """Print the whole report."""
-        heading.print_heading(self._out, self._results)
+        judged_by(self._out, self._results)
         if by_host:
             self._by_host()
             self._compared()
         else:
             worse = [group for group in self._groups if not (self._brief and group.severity in LESSER)]
-            self._each(group for group in worse if not fleet.is_fleet(group.check))
+            self._each(group for group in worse if not is_fleet(group.check))
             self._compared()
-            self._each(group for group in worse if fleet.is_fleet(group.check))
+            self._each(group for group in worse if is_fleet(group.check))
             self._lesser()
         self._waived()
         self._unknown()
@@ -190,9 +189,9 @@ class Printer:
 
     def _next(self, group: Group) -> None:
         found = group.members[0][1]
-        if fleet.is_fleet(group.check):
+        if is_fleet(group.check):
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
-            self._whole(("confirm  ", "dim"), (fleet.every()[group.check].confirm, "green"), indent=GUTTER)
+            self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
             return
         if found.fix:
             cost = disruption_name(found.fix.disruption)
@@ -276,7 +275,7 @@ class Printer:
         summary = summarise(self._results)
         self._line("")
         self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
-        if any(not fleet.is_fleet(found.check) for result in self._results for found in result.failing()):
+        if any(not is_fleet(found.check) for result in self._results for found in result.failing()):
             self._line(
                 ("all fixes: ", "dim"),
                 (self._command("plan", self._selected), "green"),

@@ -77,15 +77,6 @@ def table_age(results: Iterable[HostResult], today: datetime.date) -> str:
     return data.aged(today) if passed else ""
 
 
-def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
-    """Return how old the facts are by which hosts were judged → the hosts. Facts of now are left out."""
-    found: dict[str, list[str]] = {}
-    for result in results:
-        if result.state == "ok" and result.message:
-            found.setdefault(text.plain(result.message), []).append(result.host)
-    return dict(sorted(found.items(), key=lambda each: -len(each[1])))
-
-
 def compliant(result: HostResult) -> bool:
     """Return whether everything that applies to a host was judged, and nothing found."""
     return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)

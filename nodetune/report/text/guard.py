@@ -10,8 +10,7 @@ from typing import Any, TextIO
 from nodetune.api.model import HostResult
 from nodetune.foundation import text as plain_text
 from nodetune.guard.deploy import gres, install, slurm_conf
-from nodetune.guard.deploy.nodes import GuardedNode
-from nodetune.guard.deploy.playbooks import NodeAnswer
+from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status

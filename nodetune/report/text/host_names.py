@@ -1,10 +1,11 @@
-"""Host names in texts for people: folded, counted, cut so that what is left can be copied; and why hosts failed."""
+"""Hosts in texts for people: names folded, counted, cut so that what is left can be copied; how they were judged; why they failed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 
+from nodetune.api.model import HostResult
 from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import Lines
 
@@ -91,6 +92,29 @@ def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
         return fold(hosts, longest)
     counted = f"{plain_text.count(len(hosts), 'host')}  "
     return f"{counted}{fold(hosts, longest - len(counted))}"
+
+
+def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
+    """Print which hosts were judged by which profile and why, and whose facts are not those of now."""
+    profiles: dict[tuple[str, str], list[str]] = {}
+    for result in results:
+        if result.state == "ok":
+            profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
+    for (name, reason), hosts in profiles.items():
+        because = f" ({plain_text.plain(reason)})" if reason else ""
+        out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}")
+    for message, hosts in list(aged(results).items())[:MOST_REASONS]:
+        out.line((message, "yellow"), "" if len(results) == 1 else f": {named(hosts)}")
+    out.line("")
+
+
+def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
+    """Return how old the facts are by which hosts were judged → the hosts. Facts of now are left out."""
+    found: dict[str, list[str]] = {}
+    for result in results:
+        if result.state == "ok" and result.message:
+            found.setdefault(plain_text.plain(result.message), []).append(result.host)
+    return dict(sorted(found.items(), key=lambda each: -len(each[1])))
 
 
 def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> None:

@@ -8,7 +8,7 @@ from nodetune.api.model import SEVERITIES
 from nodetune.audit import explain, fleet
 from nodetune.audit.fleet import outliers
 from nodetune.audit.selection import Selection
-from nodetune.checks import fleet_comparisons as catalogue
+from nodetune.checks import fleet_comparisons
 from nodetune.facts import document
 from nodetune.foundation import text as plain_text
 
@@ -24,12 +24,12 @@ def host(name, **facts):
 
 
 def found(hosts, check, by="gpu", reference=None, groups=None):
-    census = fleet.Collector([fleet.every()[check]], by, reference)
+    census = fleet.Collector([fleet_comparisons.every()[check]], by, reference)
     if groups:
         census.expect(groups)
     for each in hosts:
         census.add(each)
-    return {name: runs[0][0] for name, runs in census.findings().items()}
+    return {name: runs[0][0] for name, runs in fleet.findings(census).items()}
 
 
 def drivers(*versions):
@@ -253,21 +253,21 @@ def test_a_job_that_has_just_ended_makes_no_gpu_stand_apart():
 
 @pytest.mark.parametrize("shape", [[], "x", 5, None, {"a": {"firmware": ["\x1b[2J"]}}, {"a": 5}, {"a": None}, [[]]])
 def test_hostile_shapes_harm_nobody(shape):
-    names = sorted({name for each in fleet.every().values() for name in each.needs})
+    names = sorted({name for each in fleet_comparisons.every().values() for name in each.needs})
     good = [host(f"n{each}", rdma__devices={"value": {}}) for each in range(4)]
     for given in ({"value": shape}, {"each": {"GPU0": {"value": shape}}}):
         nasty = document.from_data({"host": "x", "facts": dict.fromkeys(names, given)})
         census = fleet.Collector(by="all")
         for each in (*good, nasty):
             census.add(each)
-        texts = [one.observed + one.wanted + one.reason for runs in census.findings().values() for one in runs[0]]
+        texts = [one.observed + one.wanted + one.reason for runs in fleet.findings(census).values() for one in runs[0]]
         assert any(texts)
         assert all(text == plain_text.plain(text, 5000) for text in texts)
 
 
-@pytest.mark.parametrize("name", sorted(fleet.every()))
+@pytest.mark.parametrize("name", sorted(fleet_comparisons.every()))
 def test_a_comparison_is_whole(name):
-    each = fleet.every()[name]
+    each = fleet_comparisons.every()[name]
     assert name.startswith("fleet-") and name not in checks.catalogue()
     assert each.severity in SEVERITIES
     assert each.kind in ("same", "outlier") and (each.kind == "outlier") == bool(each.measure)
@@ -281,10 +281,10 @@ def test_a_comparison_is_whole(name):
 
 
 def test_saved_facts_hold_all_that_is_compared():
-    needed = {name for each in fleet.every().values() for name in each.needs}
+    needed = {name for each in fleet_comparisons.every().values() for name in each.needs}
     assert needed <= Selection().facts()
 
 
 def test_each_entry_of_the_file_is_a_comparison_of_its_own():
-    entries = yaml.safe_load((catalogue.HERE / "fleet_comparisons.yml").read_text())
-    assert sorted(each["id"] for each in entries) == sorted(fleet.every())
+    entries = yaml.safe_load((fleet_comparisons.HERE / "fleet_comparisons.yml").read_text())
+    assert sorted(each["id"] for each in entries) == sorted(fleet_comparisons.every())

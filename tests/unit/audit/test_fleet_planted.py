@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks import fleet as synthetic
 from nodetune.audit import fleet
+from nodetune.checks import fleet_comparisons
 
 
 def told(count, seed, each):
@@ -12,7 +13,7 @@ def told(count, seed, each):
         census.add(host)
         if fault:
             planted[host.host] = fault
-    found = census.findings()
+    found = fleet.findings(census)
     failing = {
         (host, one.check) for host, runs in found.items() for each in runs for one in each if one.status == "fail"
     }
@@ -20,7 +21,7 @@ def told(count, seed, each):
 
 
 def test_every_comparison_has_a_fault_to_plant():
-    assert set(synthetic.PLANTS) == set(fleet.every())
+    assert set(synthetic.PLANTS) == set(fleet_comparisons.every())
 
 
 @pytest.mark.parametrize("seed", [1, 2])

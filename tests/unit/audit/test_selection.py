@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.audit.selection import Selection, comparing
-from nodetune.config import profile
+from nodetune.config import site_file
 from nodetune.foundation.yaml_lines import FileError
 
 SITE = "add:\n  - {id: site-mine, sysctl: vm.nr_hugepages, accept: 0}\n"
@@ -12,7 +12,7 @@ SITE = "add:\n  - {id: site-mine, sysctl: vm.nr_hugepages, accept: 0}\n"
 @pytest.fixture
 def site(tmp_path):
     (tmp_path / "site.yml").write_text(SITE)
-    return profile.read(tmp_path / "site.yml")
+    return site_file.read(tmp_path / "site.yml")
 
 
 @pytest.mark.parametrize("option", ["select", "ignore"])

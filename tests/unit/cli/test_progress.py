@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import click
 import pytest
 
-from nodetune.cli import progress, progress_bar
+from nodetune.cli import progress, progress_bar, verbosity
 from nodetune.foundation import paths
 from nodetune.remediation.ansible import Event
 from tests.support.commandline import nodetune
@@ -41,7 +41,7 @@ def shown(capsys):
 
     def call(function):
         with click.Context(click.Command("x")) as context:
-            context.meta[progress.CHOSEN] = progress.JSON
+            context.meta[verbosity._PROGRESS] = verbosity.JSON
             function()
         return events(capsys.readouterr().err)
 

@@ -61,7 +61,7 @@ def here(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_an_accepted_setting_is_saved_with_a_site_file_and_what_to_do_next():
+def test_an_accepted_tuning_saves_a_site_file_and_the_next_step():
     code, result = tune()
     assert code == 0, result.output
     assert result.stdout.startswith("accepted: ")
@@ -74,7 +74,7 @@ def test_an_accepted_setting_is_saved_with_a_site_file_and_what_to_do_next():
     assert not Path("tuning-nccl.json.trials").exists()
 
 
-def test_an_audit_says_that_a_tuning_is_stale_after_another_driver():
+def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     tune()
     recorded = paths.bundled("facts/recorded") / "h200-x4.json"
     newer = json.loads(recorded.read_text())

@@ -35,7 +35,7 @@ def typed():
     return parse
 
 
-def test_without_options_large_messages_of_two_collectives_are_tuned(typed):
+def test_by_default_large_messages_of_two_collectives_are_tuned(typed):
     wanted = typed()
     assert (wanted.objective, wanted.names) == ("bandwidth", ("all_reduce", "all_gather"))
     assert wanted.aims == (256 << 20, 1 << 30)

@@ -9,7 +9,7 @@ import yaml
 
 from nodetune.api.model import Finding, Waiver
 from nodetune.api.predicates import AtLeast, AtMost, Equals, Within
-from nodetune.config import profile, waivers
+from nodetune.config import profile, site_file, waivers
 from nodetune.facts import document
 from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import FileError
@@ -18,7 +18,7 @@ from nodetune.foundation.yaml_lines import FileError
 def site(tmp_path, text):
     path = tmp_path / "site.yml"
     path.write_text(text)
-    return profile.read(path)
+    return site_file.read(path)
 
 
 def resolved(tmp_path, text, *names):
@@ -206,7 +206,7 @@ def test_an_error_names_file_and_line(tmp_path, text, message):
 
 def test_a_site_file_that_is_not_there_is_one_line(tmp_path):
     with pytest.raises(FileError, match="no such file"):
-        profile.read(tmp_path / "none.yml")
+        site_file.read(tmp_path / "none.yml")
 
 
 def test_an_unknown_profile_is_named_with_those_that_exist():
@@ -304,7 +304,7 @@ def test_the_shipped_profiles_and_the_published_schema_agree():
     assert {"base", "training"} <= files.keys()
     for path in files.values():
         jsonschema.validate(yaml.safe_load(path.read_text()), schema)
-        profile.read(path)
+        site_file.read(path)
 
 
 def test_every_shipped_override_changes_something():

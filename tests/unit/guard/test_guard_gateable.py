@@ -11,7 +11,7 @@ import yaml
 
 from nodetune import checks
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.config import profile
+from nodetune.config import profile, site_file
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.guard.deploy import gateable, nodes
 from nodetune.guard.node import gating_checks
@@ -88,13 +88,13 @@ def test_validate_refuses_a_gate_that_no_node_could_judge(site):
 
 
 def test_an_install_refuses_a_gate_that_no_node_could_judge(site):
-    choice = nodes.Guarding(("training",), profile.read(site))
+    choice = nodes.Guarding(("training",), site_file.read(site))
     node = nodes.GuardedNode(HostResult("n01", "ok", facts=HostFacts("n01", {})))
     with pytest.raises(FileError, match="nvlink-down cannot gate"):
         nodes.policies([node], choice, {})
 
 
-def test_a_module_that_the_program_lacks_is_seen_behind_its_package():
+def test_a_module_missing_in_the_program_is_seen_by_its_package():
     tree = ast.parse(
         "from nodetune.foundation import atomic_file\nfrom nodetune.foundation import no_module_but_a_name"
     )

@@ -13,7 +13,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
-from nodetune.config import overlay, profile, site
+from nodetune.config import profile, site, site_file
 from nodetune.foundation import paths, yaml_lines
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.deploy.nodes import GuardedNode
@@ -26,7 +26,7 @@ SCHEMA = json.loads(paths.bundled("documents/schemas/guard-policy.json").read_te
 
 def made(given="", **settings):
     resolved = profile.resolve(
-        profile.named(["training"]), overlay.parse(yaml_lines.parse(given, "site.yml"), "site") if given else None
+        profile.named(["training"]), site_file.parsed(yaml_lines.parse(given, "site.yml"), "site") if given else None
     )
     return policies.make(resolved, "n01", settings)
 

@@ -150,7 +150,7 @@ def test_killed_at_20_points_the_settings_are_as_before(node, locked):
     assert status == 0 and killed == min(POINTS, int(out)) >= 10
 
 
-def test_a_second_tuning_at_the_same_time_is_refused_and_changes_nothing(node):
+def test_a_tuning_during_another_is_refused_and_changes_nothing(node):
     process = node.start(HOLD, 3)
     assert process.stdout.readline() == "held\n"
     assert "another tuning holds settings" in node.out(HOLD, 0)[1]
@@ -174,7 +174,7 @@ def test_what_a_power_cut_takes_needs_no_restoring(node, tmp_path):
     assert node.out(HOLD, 0)[1] == "held\n"
 
 
-def test_what_is_left_when_the_helper_was_killed_too_is_restored_by_the_supervisor(node):
+def test_the_supervisor_restores_what_a_killed_helper_left(node):
     process = node.start(HOLD, 30)
     assert process.stdout.readline() == "held\n"
     children = subprocess.run(["pgrep", "-P", str(process.pid)], capture_output=True, text=True).stdout.split()

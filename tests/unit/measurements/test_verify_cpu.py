@@ -64,7 +64,7 @@ def test_cpus_are_named_as_the_kernel_writes_them():
     assert set(on_cpus.chosen({"smt": True})) >= set(os.sched_getaffinity(0))
 
 
-def test_cpus_that_services_may_not_use_or_are_isolated_are_kept_free(tmp_path, monkeypatch):
+def test_isolated_cpus_and_those_kept_from_services_stay_free(tmp_path, monkeypatch):
     for name, text in (("SERVICES", "0-1"), ("ONLINE", "0-3"), ("ISOLATED", "7")):
         (tmp_path / name).write_text(text + "\n")
         monkeypatch.setattr(on_cpus, name, str(tmp_path / name))
@@ -76,13 +76,13 @@ def test_cpus_that_services_may_not_use_or_are_isolated_are_kept_free(tmp_path, 
     assert on_cpus.of_services({}) == sorted(numa.ALLOWED)
 
 
-def test_a_cpu_where_nothing_may_run_is_skipped_and_the_others_are_measured():
+def test_a_cpu_where_nothing_may_run_is_skipped_others_measured():
     found = {record["subject"]: record for record in measured("jitter", seconds=0.1, repeats=1, cpus=[CPU, 1023])}
     assert found["cpu1023"]["skip"].startswith("a process of this session may not run there")
     assert found[f"cpu{CPU}"]["samples"]
 
 
-def test_services_that_run_on_a_cpu_are_seen_and_elsewhere_are_not():
+def test_services_are_seen_on_the_cpu_that_they_run_on_only():
     """The tasks are kept on one CPU, as system.slice with AllowedCPUs keeps them."""
     cpus = sorted(os.sched_getaffinity(0))
     if len(cpus) < 2:

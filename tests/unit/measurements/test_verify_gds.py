@@ -77,7 +77,7 @@ def test_compatibility_mode_is_noted_and_kept_apart(gdsio, tmp_path, status):
     assert os.listdir(tmp_path / "data") == []
 
 
-def test_the_direct_path_is_measured_with_compatibility_forbidden(gdsio, tmp_path):
+def test_the_direct_path_is_measured_without_compatibility(gdsio, tmp_path):
     seen = gdsio(None)
     (tmp_path / "data").mkdir()
     found, notes = measured(tmp_path / "data", tmp_path)

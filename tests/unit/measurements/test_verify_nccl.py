@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_ops, nccl_results, nccl_tests
+from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_ops, nccl_results, nccl_sizes, nccl_tests
 from nodetune.measurements.report import MeasurementError, SkipError
 
 RECORDINGS = Path(__file__).parents[2] / "data" / "recordings" / "nccl"
@@ -180,23 +180,23 @@ GIB = 1 << 30
 )
 def test_sizes_that_do_not_fit_into_memory_are_left_out(free, most):
     heard = Heard()
-    assert nccl.fitting([GIB, 4 * GIB, 16 * GIB], free, 2, heard)[-1] == most * GIB
+    assert nccl_sizes.fitting([GIB, 4 * GIB, 16 * GIB], free, 2, heard)[-1] == most * GIB
     assert bool(heard.notes) is (most < 16)
 
 
 def test_a_left_out_size_is_named_with_the_memory():
     heard = Heard()
-    assert nccl.fitting([4 * GIB, 16 * GIB], 22 * GIB, 2, heard) == [4 * GIB]
+    assert nccl_sizes.fitting([4 * GIB, 16 * GIB], 22 * GIB, 2, heard) == [4 * GIB]
     assert heard.notes == ["16 GiB left out: 2 buffers of that size do not fit into 22 GiB of free memory"]
 
 
 def test_the_smallest_size_is_tried_where_none_fits():
-    assert nccl.fitting([4 * GIB, 16 * GIB], GIB, 2, Heard()) == [4 * GIB]
+    assert nccl_sizes.fitting([4 * GIB, 16 * GIB], GIB, 2, Heard()) == [4 * GIB]
 
 
 def test_the_gpu_with_the_least_memory_decides():
-    assert nccl.least([None, 5, 3]) == 3
-    assert nccl.least([None]) is None
+    assert nccl_sizes.least([None, 5, 3]) == 3
+    assert nccl_sizes.least([None]) is None
 
 
 @pytest.mark.parametrize(

@@ -55,7 +55,7 @@ def alone(kind, options, **env):
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def test_small_messages_take_microseconds_and_their_data_are_right():
+def test_small_messages_take_microseconds_with_the_right_data():
     options = {"sizes": [64 << 20], "collectives": ["all_reduce"], "in_place": False, "latency_sizes": [8, 65536]}
     done = alone("nccl", options)["done"]
     assert [(case["name"], case["size"]) for case in done] == [

@@ -35,7 +35,7 @@ def asked(**options):
     return nccl.checked({"sizes": [64 << 20], "collectives": ["all_reduce"], **options})
 
 
-def test_small_messages_come_first_out_of_place_and_only_when_asked_for():
+def test_small_messages_come_first_out_of_place_only_if_asked():
     assert not any(case.get("latency") for case in nccl.planned(asked(), 2))
     cases = list(nccl.planned(asked(latency_sizes=[65536, 8]), 2))
     small = [(case["name"], case["size"], case["in_place"]) for case in cases if case.get("latency")]
@@ -69,7 +69,7 @@ def told(kind, case, part):
     return heard
 
 
-def test_a_small_message_is_told_in_microseconds_where_less_is_better():
+def test_a_small_message_is_told_in_microseconds_less_is_better():
     case = {"name": "all_reduce", "size": 4096, "in_place": False, "latency": True}
     part = {"seconds": [12.5e-6, 12.7e-6], "iterations": 160, "path": PATH, "chosen": {"protocol": "LL"}}
     (record,) = told(nccl_results.Results, case, part).records

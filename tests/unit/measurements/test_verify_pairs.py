@@ -209,7 +209,7 @@ def test_a_slow_cable_is_told_from_the_others(measure, farm, iperf3):
     assert median["h1→h0"] > 2 * median["h0→h1"]
 
 
-def test_one_and_sixteen_streams_are_two_figures_with_their_losses(measure, farm, iperf3):
+def test_one_and_sixteen_streams_are_two_figures_with_losses(measure, farm, iperf3):
     space = farm[1].python.rpartition("/")[2]
     cable = space.replace("-", "v")
     subprocess.run(

@@ -38,7 +38,7 @@ ERRNO: Bad address.
 """
 
 
-def test_what_perftest_says_of_cuda_is_no_figure_and_no_complaint():
+def test_perftests_words_on_cuda_are_no_figure_and_no_complaint():
     assert rdma.read(AROUND + recorded("soft-roce")) == rdma.read(recorded("soft-roce"))
     assert rdma.explained(FAILED.encode()) == "Couldn't allocate MR"
 
@@ -88,7 +88,7 @@ def test_an_adapter_is_measured_with_the_gpus_below_its_switch(server):
     assert rdma_gpu.lanes(rdma.ports({}), [], every=False) == {}
 
 
-def test_the_gpu_is_counted_by_address_and_dma_buf_comes_after_it(server):
+def test_the_gpu_is_counted_by_address_and_dma_buf_follows(server):
     about = rdma_gpu.lanes(rdma.ports({}), GPUS, every=False)["GPU2 mlx5_1/1"]
     words = rdma_gpu.command("/usr/bin/ib_write_bw", {}, about, 18515, dmabuf=True)
     assert "CUDA_DEVICE_ORDER=PCI_BUS_ID" in words
@@ -158,7 +158,7 @@ def test_a_perftest_without_cuda_is_skipped_with_what_to_do(server, tmp_path, mo
         client(tmp_path, monkeypatch, STAND_IN.replace("--use_cuda=<cuda device id>", "--help"))
 
 
-def test_it_is_measured_only_when_it_is_named_and_its_limit_is_the_port():
+def test_it_is_measured_only_if_named_and_the_port_is_its_limit():
     assert "rdma_gpu" not in [item["name"] for item in Wanted(pairs=True).items]
     assert [item["name"] for item in Wanted(only=("rdma", "rdma_gpu")).items] == ["rdma", "rdma_gpu"]
     figure = Figure("a", "rdma_gpu", "rdma_gpu", "GPU0 mlx5_0/1 a→b", ((380.0,),), "Gb/s", about={"rate": 400.0})

@@ -169,14 +169,14 @@ def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
         ("locked_memory_clocks", [2200, 2200], "GPU0: it has no memory clock of 2200 MHz: take 2201, of 2201 to 3201"),
     ],
 )
-def test_a_clock_that_the_gpu_does_not_have_is_refused_in_one_line(node, setting, value, why):
+def test_a_clock_that_the_gpu_lacks_is_refused_in_one_line(node, setting, value, why):
     before = node.value(setting)
     result = node.do((setting, value))
     assert result["problems"][0]["message"].startswith(why) and not result["changed"]
     assert node.value(setting) == before
 
 
-def test_1500_mhz_stay_1500_mhz_over_a_reboot_and_a_rollback_releases_them(node):
+def test_1500_mhz_outlast_a_reboot_and_a_rollback_releases_them(node):
     wish = {"persistence_mode": {"0": "enabled"}, "locked_clocks": {"0": [1500, 1500]}, "power_limit": {"0": 600_000}}
     assert node.do(("locked_clocks", [1500, 1500]), ("power_limit", 600_000))["problems"] == []
     node.work()

@@ -165,7 +165,7 @@ def test_a_value_with_a_line_break_is_refused():
         edits.assignments("", {"A": "1\nB=2"})
 
 
-def test_lines_are_taken_out_by_their_exact_text_and_comments_stay():
+def test_lines_are_taken_out_by_exact_text_and_comments_stay():
     gone = ["NCCL_IB_TC=41", "#NCCL_IB_TC=9", "", "NCCL_DEBUG=WARN "]
     after = edits.without_lines(NCCL, gone)
     assert after == NCCL.replace("\nNCCL_IB_TC=41", "")

@@ -12,7 +12,7 @@ def test_without_gpfs_there_is_nothing_to_tell(tree, collect):
     assert collect("gpfs")["gpfs.config"] == {"absent": "GPFS is not installed"}
 
 
-def test_settings_are_numbers_whether_or_not_they_are_the_default(tree, collect):
+def test_settings_are_numbers_whether_default_or_not(tree, collect):
     planted(tree, 'echo "\n=== mmdiag: config ==="; echo " ! pagepool 17179869184"; echo "   maxMBpS 2048"\n')
     assert collect("gpfs")["gpfs.config"] == {"value": {"pagepool": 17179869184}}
 

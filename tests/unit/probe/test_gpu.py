@@ -295,7 +295,7 @@ except library.NVMLError as problem:
     assert done.stdout == "9\n", "the driver is not loaded, says the library that was found"
 
 
-def test_what_nodetune_locked_since_the_boot_is_told_without_what_it_released(nvml, tree):
+def test_locks_since_the_boot_are_told_without_released_ones(nvml, tree):
     assert nvml(names=["locks"])["gpu.locks"] == {"absent": "not present on this host"}
     tree({"/run/nodetune/gpu-locks.json": '{"GPU-a": {"locked_clocks": [345, 1500], "locked_memory_clocks": "none"}}'})
     assert nvml(names=["locks"])["gpu.locks"] == {"value": {"GPU-a": {"locked_clocks": [345, 1500]}}}

@@ -14,7 +14,7 @@ def test_a_host_without_lustre_has_no_settings(tree, collect):
     assert all("absent" in fact for fact in collect("lustre").values())
 
 
-def test_targets_of_a_file_system_are_told_by_the_values_that_any_has(tree, collect):
+def test_targets_of_a_file_system_are_told_by_the_values_of_any(tree, collect):
     tree(
         {
             **target(0, max_rpcs_in_flight="8", max_dirty_mb="2000", checksums="1"),

@@ -18,7 +18,7 @@ def configured(tree, collect):
     return run
 
 
-def test_fstab_is_read_with_blanks_as_octal_numbers_and_without_local_disks(configured):
+def test_fstab_is_read_with_octal_blanks_and_without_local_disks(configured):
     fstab = "# server:/data /data nfs nconnect=2 0 0\nserver:/data  /data/  nfs4 rw,nconnect=4 0 0\n/dev/sda1 / ext4 rw 0 1\n"
     assert configured({"/etc/fstab": fstab + "server:/sets /auto/sets\\040a nfs\n"}) == {
         "/data": {"file": "/etc/fstab", "line": 2, "key": None, "options": ["rw", "nconnect=4"]},

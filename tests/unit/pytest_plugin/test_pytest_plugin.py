@@ -80,7 +80,7 @@ def test_without_the_option_only_the_list_of_options_is_imported(run, pytester):
         import sys
         def test_imports():
             assert sorted(name for name in sys.modules if name.split(".")[0] == "nodetune") == [
-                "nodetune", "nodetune.pytest_plugin"]
+                "nodetune", "nodetune.pytest_plugin", "nodetune.pytest_plugin.options"]
             assert not {"yaml", "click", "paramiko", "ansible"} & set(sys.modules)
         """
     )

@@ -569,7 +569,7 @@ NCCL_LINES = (
 )
 
 
-def test_bad_lines_of_nccl_conf_are_removed_by_their_text_and_those_of_others_are_named():
+def test_bad_nccl_conf_lines_go_by_text_and_others_are_named():
     subjects = ("/etc/nccl.conf:2 NCCL_DEBUG", "/root/.nccl.conf:2 NCCL_DEBUG")
     given = step(remedies.nccl_conf(), "removed", subjects)
     facts = nccl_settings(*NCCL_LINES)
@@ -594,7 +594,7 @@ def test_bad_lines_of_nccl_conf_are_removed_by_their_text_and_those_of_others_ar
         "/etc/nccl.conf:8 NCCL_X",
     ],
 )
-def test_a_line_that_is_in_another_file_or_not_known_to_the_letter_is_left_to_a_person(subject):
+def test_a_line_elsewhere_or_not_known_by_letter_is_left_alone(subject):
     facts = nccl_settings(*NCCL_LINES)
     assert "remove" in refused(facts, step(remedies.nccl_conf(), "removed", (subject,)))
 

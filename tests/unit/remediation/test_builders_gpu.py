@@ -235,5 +235,5 @@ def test_one_clock_is_locked_as_a_range_of_itself(value, locked):
         ("locked_memory_clocks", {H200: 2200}, "GPU0 has no memory clock of 2200 MHz: the nearest are 2201 and 3201, of 2201 to 3201"),
     ],
 )  # fmt: skip
-def test_what_a_gpu_does_not_allow_is_refused_before_anything_is_written(setting, value, why):
+def test_what_a_gpu_does_not_allow_is_refused_before_any_write(setting, value, why):
     assert refused(mixed(), step(setting, value, ("GPU0",))) == why

@@ -32,7 +32,7 @@ def wish(value):
     return finding_of(mps(), value, check="mps-setup-unwanted")
 
 
-def test_mps_runs_in_a_unit_and_its_gpus_are_exclusive_now_and_at_boot():
+def test_mps_runs_in_a_unit_with_gpus_exclusive_now_and_at_boot():
     changes = built(host(), wish(WISH))
     (mode,) = of_kind(changes, "gpu")
     assert (mode["setting"], mode["gpus"], mode["value"]) == ("compute_mode", [0, 1], "exclusive_process")

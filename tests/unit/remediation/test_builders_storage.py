@@ -48,7 +48,7 @@ def nfs(kernel="6.8.0-60-generic", configured=None, **sources):
     )
 
 
-def test_an_nfs_option_is_written_where_the_mount_stands_and_nothing_is_mounted_again():
+def test_an_nfs_option_is_written_at_its_mount_without_a_remount():
     changes = built(nfs(configured={"/data": placed(options=("rw", "nconnect=2", "hard"))}), NCONNECT)
     (edit,) = of_kind(changes, "edit")
     assert (edit["path"], edit["how"]) == ("/etc/fstab", "fstab_option")
@@ -101,7 +101,7 @@ def lustre(folder="/sys/fs/lustre", own=None, system="data"):
     return host(own, lustre__osc=known, lustre__llite=known, mounts__points=Value(points))
 
 
-def test_a_parameter_of_lustre_is_written_now_and_by_a_unit_after_each_mount():
+def test_a_lustre_parameter_is_written_now_and_after_each_mount():
     changes = built(lustre(), RPCS, AHEAD)
     pattern = "/sys/fs/lustre/osc/data-OST*/max_rpcs_in_flight"
     assert [(one["path"], one["value"]) for one in of_kind(changes, "value")] == [
@@ -131,7 +131,7 @@ def test_what_nodetune_did_not_write_is_not_kept(settings):
     assert "which no check sets" in refused(lustre(own=own), RPCS)
 
 
-def test_a_release_with_files_elsewhere_and_a_hostile_name_are_left_alone():
+def test_lustre_files_elsewhere_and_hostile_names_are_left_alone():
     assert "elsewhere" in refused(lustre("/proc/fs/lustre"), RPCS)
     assert "elsewhere" in refused(lustre(system="other"), RPCS)
     hostile = "x\nw /etc/passwd"
@@ -141,7 +141,7 @@ def test_a_release_with_files_elsewhere_and_a_hostile_name_are_left_alone():
 
 
 @pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd-tmpfiles")
-def test_systemd_tmpfiles_writes_what_the_settings_say_to_all_targets(tmp_path):
+def test_systemd_tmpfiles_writes_the_settings_to_all_targets(tmp_path):
     text = files(built(lustre(), RPCS))[SETTINGS].replace("/sys/fs/lustre", str(tmp_path / "lustre"))
     (tmp_path / "lustre.conf").write_text(text)
     targets = [
@@ -175,7 +175,7 @@ def test_queues_are_those_that_the_card_and_its_cpus_allow(most, cpus, queues):
     assert f"\nCombinedChannels={queues}\n" in files(changes)["/etc/systemd/network/00-nodetune-eth0.link"]
 
 
-def test_queues_that_are_not_known_or_not_combined_are_left_alone():
+def test_queues_not_known_or_not_combined_are_left_alone():
     assert "no combined queues" in refused(card(most=0), QUEUES)
     assert "neither its queues" in refused(card(cpus=0), QUEUES)
 

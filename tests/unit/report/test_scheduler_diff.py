@@ -57,15 +57,15 @@ def gres(*lines, **more):
     return Value({"autodetect": None, "types": ["h200"] * len(lines), "lines": listed, "file": "/s/gres.conf", **more})
 
 
-def test_what_it_needs_is_collected_for_the_checks_of_slurm_and_the_kubelet():
+def test_its_facts_are_collected_for_checks_of_slurm_and_kubelet():
     assert set(scheduler_diff.NEEDS) <= Selection(select=("slurm", "kubernetes")).facts()
 
 
-def test_a_host_in_order_needs_no_change_and_one_without_facts_is_left_out():
+def test_a_host_in_order_or_without_facts_gets_no_change():
     assert diff(node(), HostResult("lost", "unreachable")) == []
 
 
-def test_gpus_get_the_cores_of_their_own_socket_and_hosts_share_a_hunk():
+def test_gpus_get_the_cores_of_their_socket_hosts_share_a_hunk():
     bad = gres(("/dev/nvidia[0-3]", ""))
     assert diff(node("gpu01", slurm__gres=bad), node("gpu02", slurm__gres=bad)) == [
         "--- /s/gres.conf",
@@ -77,7 +77,7 @@ def test_gpus_get_the_cores_of_their_own_socket_and_hosts_share_a_hunk():
     ]
 
 
-def test_cores_of_another_socket_are_replaced_and_right_ones_are_left():
+def test_cores_of_another_socket_are_replaced_right_ones_stay():
     right = gres(("/dev/nvidia[0-1]", "0-47"), ("/dev/nvidia[2,3]", "48-71"))
     assert diff(node(slurm__gres=right)) == []
     wrong = gres(("/dev/nvidia[0-1]", "0-47"), ("/dev/nvidia[2,3]", "0-47"))
@@ -87,7 +87,7 @@ def test_cores_of_another_socket_are_replaced_and_right_ones_are_left():
     )
 
 
-def test_a_host_that_offers_mig_devices_gets_no_lines_for_whole_gpus():
+def test_a_host_with_mig_devices_gets_no_lines_for_whole_gpus():
     assert diff(node(slurm__gres=gres(("/dev/nvidia[0-3]", ""), types=["1g.10gb"]))) == []
 
 
@@ -97,7 +97,7 @@ def test_the_names_of_many_hosts_are_whole():
     assert sorted(nodeset.unfold(told[2].strip("@ "))) == sorted(names)
 
 
-def test_where_slurm_takes_numa_nodes_for_sockets_a_gpu_gets_those_of_its_node():
+def test_with_numa_nodes_as_sockets_a_gpu_gets_cores_of_its_node():
     nodes = Value({str(number): NODE for number in range(4)})
     parameters = Value(
         {"file": "/s", "settings": {"taskplugin": "affinity,cgroup", "slurmdparameters": "numa_node_as_socket"}}
@@ -106,7 +106,7 @@ def test_where_slurm_takes_numa_nodes_for_sockets_a_gpu_gets_those_of_its_node()
     assert told[-1] == "+NodeName=gpu01 Name=gpu Type=h200 File=/dev/nvidia0 Cores=24-47"
 
 
-def test_constraints_and_plugins_that_are_missing_are_added_to_what_is_there():
+def test_missing_constraints_and_plugins_are_added_to_the_others():
     config = {
         "file": "/s/slurm.conf",
         "settings": {"taskplugin": "task/none,affinity", "proctracktype": "proctrack/pgid"},
@@ -123,7 +123,7 @@ def test_constraints_and_plugins_that_are_missing_are_added_to_what_is_there():
     ]
 
 
-def test_the_kubelets_managers_are_proposed_with_what_they_replace():
+def test_the_kubelets_managers_are_proposed_over_the_old_ones():
     kubelet = Value({"file": "/k.yaml", "settings": {"topologyManagerPolicy": "single-numa-node"}, "running": True})
     assert diff(node(slurm__present=Value(False), slurm__config=Absent(), kubernetes__kubelet=kubelet))[3:] == [
         "+cpuManagerPolicy: static",

@@ -127,7 +127,7 @@ def test_a_counter_that_does_not_count_is_no_gain():
     assert made.measure((), made.cases).failed == "the energy was not measured"
 
 
-def test_a_tuning_finds_the_rung_with_the_least_energy_within_the_slowdown():
+def test_a_tuning_finds_the_least_energy_within_the_slowdown():
     made = bench(Host(lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1560)))
     found = study.tune(made, 36000.0)
     assert found.accepted and found.setting == (("locked_clocks", 1575),)
@@ -142,7 +142,7 @@ def test_where_lower_clocks_save_nothing_the_default_stays():
     assert found.state == study.NOTHING and found.setting == ()
 
 
-def test_the_lock_of_the_rung_disturbs_nothing_and_anything_else_does():
+def test_only_the_lock_of_the_rung_disturbs_nothing():
     host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
     made, rung = bench(host), (("locked_clocks", 1575),)
     host.held = "applications_clocks_setting"

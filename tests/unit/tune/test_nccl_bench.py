@@ -26,7 +26,7 @@ def test_cases_aim_at_large_sizes_and_guard_the_small_ones(host):
     assert {(case.unit, case.better) for case in cases} == {("GB/s", "higher")}
 
 
-def test_a_trial_measures_every_case_with_the_setting_in_the_environment(host):
+def test_a_trial_measures_every_case_with_the_setting_exported(host):
     bench = host.bench(env={"NCCL_NVLS_ENABLE": "0"})
     trial = bench.measure(CTAS, bench.cases)
     assert host.env == [{"NCCL_NVLS_ENABLE": "0"}, {"NCCL_NVLS_ENABLE": "0", "NCCL_MIN_CTAS": "32"}]
@@ -66,7 +66,7 @@ def test_an_xid_during_the_trial_bans_and_an_old_one_does_not(host):
     assert bench.measure((), bench.cases).counts, "the next trial is not blamed for it"
 
 
-def test_a_kernel_log_that_cannot_be_read_is_said_and_not_taken_for_silence(host):
+def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
     host.unread = "permission denied"
     bench = host.bench()
     assert bench.xids_unknown
@@ -108,7 +108,7 @@ def test_what_nccl_used_and_what_it_did_not_read_are_told(host):
     assert other["unread"] == ["NCCL_MIN_CTAS"]
 
 
-def test_a_default_with_wrong_data_or_nothing_measured_is_not_tuned(host):
+def test_a_default_with_wrong_data_or_no_figure_is_not_tuned(host):
     host.extra = [{"measurement": "nccl", "failed": "computed wrongly: 1 words"}]
     with pytest.raises(BenchError, match="default itself gives wrong data"):
         host.bench()
@@ -183,7 +183,7 @@ def test_a_proposal_is_a_valid_site_file(host, tmp_path):
     site.read([path])
 
 
-def test_what_the_site_has_set_is_in_the_provenance_and_not_in_the_space(host):
+def test_what_the_site_sets_is_provenance_and_not_in_the_space(host):
     host.files = [
         {"name": "NCCL_MIN_CTAS", "value": "16", "file": "/etc/nccl.conf", "line": 1, "raw": "", "scope": "nccl.conf"}
     ]
@@ -220,7 +220,7 @@ def test_a_study_finds_the_setting_that_is_better_at_large_sizes(host):
     assert bench.proposal(outcome.setting)["add"]
 
 
-def test_a_setting_that_costs_small_messages_is_refused_although_large_ones_gain(host):
+def test_a_setting_that_slows_small_messages_is_refused(host):
     def gain(name, size, env):
         better = env.get("NCCL_MIN_CTAS") == "32"
         return (1.05 if size > 1 << 26 else 0.9) if better else 1.0

@@ -26,7 +26,7 @@ def profile(tmp_path):
     return read
 
 
-def test_sizes_are_those_that_take_the_time_and_not_the_most_calls(profile):
+def test_sizes_are_those_with_the_most_time_not_the_most_calls(profile):
     small = [line("AllReduce", 4096, 12)] * 100
     found = profile(*small, line("AllReduce", 17179869184, 61974), line("ReduceScatter", 2147483648, 41057))
     assert found.collectives == ("all_reduce", "reduce_scatter")

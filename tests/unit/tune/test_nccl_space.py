@@ -41,7 +41,7 @@ def test_protocols_chunks_and_harmful_values_are_never_tuned():
         assert not set(map(str, knob.choices)) & set(map(str, variables()[knob.name].get("risky_at", ())))
 
 
-def test_only_hosts_that_use_it_get_a_variable_of_rdma_or_sockets():
+def test_only_hosts_with_rdma_or_sockets_get_a_variable_of_it():
     assert names(NVLINK) == {"NCCL_MIN_CTAS", "NCCL_BUFFSIZE", "NCCL_NVLS_ENABLE"}
     assert names(PCIE) == {"NCCL_MIN_CTAS", "NCCL_BUFFSIZE", "NCCL_P2P_LEVEL"}
     assert names(TCP) == {"NCCL_MIN_CTAS", "NCCL_BUFFSIZE", "NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD"}
@@ -111,7 +111,7 @@ def test_values_that_contradict_each_other_are_not_tried(setting, given, allowed
     assert nccl_space.allowed(tuple(sorted(setting.items())), Survey(NEW, set=given)) is allowed
 
 
-def test_algorithms_are_for_the_plugin_and_one_collective_at_a_time():
+def test_algorithms_are_for_the_plugin_one_collective_at_a_time():
     (parameter,) = nccl_space.algorithms(NVLINK, ("all_reduce", "all_gather", "alltoall"))
     assert parameter.choices == (
         "allreduce:ring",

@@ -123,7 +123,7 @@ def test_ctrl_c_keeps_what_is_known():
 # --- what is tried
 
 
-def test_a_small_space_is_tried_whole_and_forbidden_settings_never():
+def test_a_small_space_is_tried_whole_but_for_forbidden_settings():
     class Forbids(Simulated):
         def allowed(self, setting):
             return dict(setting) != {"A": 1, "B": 2}
@@ -135,7 +135,7 @@ def test_a_small_space_is_tried_whole_and_forbidden_settings_never():
     assert (("A", 2), ("B", 1)) in made
 
 
-def test_a_large_space_is_tried_value_by_value_and_the_best_combined():
+def test_a_large_space_is_tried_by_value_and_the_best_combined():
     large = bench()
     assert not space.enumerated(large.parameters)
     assert {len(setting) for setting in space.first(large)} == {1}

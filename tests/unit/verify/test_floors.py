@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodetune import data
-from nodetune.measurements import nccl, nccl_tests
+from nodetune.measurements import nccl, nccl_sizes, nccl_tests
 from nodetune.report.text import figures as figures_page
 from nodetune.verify import figures, reach, reference
 from nodetune.verify.evaluate import judge
@@ -53,7 +53,7 @@ def test_a_figure_beyond_the_largest_message_is_out_of_reach():
 def test_memory_holds_the_message_that_a_figure_is_about(entry):
     known = {each["name"]: each.get("memory_mib") for each in data.table("gpus")["gpus"]}
     for free in (known[gpu] for gpu in entry.gpu):
-        assert free is None or 2 * entry.size_from + nccl.ASIDE <= free << 20
+        assert free is None or 2 * entry.size_from + nccl_sizes.ASIDE <= free << 20
 
 
 def test_every_metric_is_one_that_hosts_report():

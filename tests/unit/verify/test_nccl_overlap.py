@@ -12,7 +12,7 @@ def figure(metric, size, unit="GB/s"):
     )
 
 
-def test_it_runs_only_when_asked_for_and_with_the_library_that_is_named():
+def test_it_runs_only_if_asked_and_with_the_named_library():
     assert "nccl_overlap" not in [item["name"] for suite in ("quick", "full", "nccl") for item in Wanted(suite).items]
     wanted = Wanted("full", only=("nccl_overlap",), nccl="/opt/nccl", nccl_tests="/opt/tests", gpus=(0, 1))
     (item,) = wanted.items

@@ -10,7 +10,7 @@ import click
 
 from nodetune.audit.summary import FINDINGS, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress
+from nodetune.cli import verbosity
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.documents import guard as documents_guard
@@ -25,7 +25,7 @@ from nodetune.report.text.lines import Lines, console
 @cli_options.judging
 @_settings.policy
 @cli_options.output_format
-@progress.option
+@verbosity.progress_option
 def command(output_format: str, **options: Any) -> int:
     """Compare the new policy with the installed ones.
 

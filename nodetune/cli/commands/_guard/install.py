@@ -10,16 +10,16 @@ from typing import Any, TextIO
 import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
-from nodetune.cli import as_typed, progress, settings
+from nodetune.cli import as_typed, change_options, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import nodes
-from nodetune.guard.deploy.nodes import InstallOptions
+from nodetune.guard.deploy.nodes import InstallOptions, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
-from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
+from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.hosts import nodeset
 from nodetune.report.text import apply, guard
 
@@ -42,9 +42,9 @@ from nodetune.report.text import apply, guard
     help="Metrics file for node-exporter that the timer writes, such as /var/lib/prometheus/node-exporter/nodetune.prom.",
 )
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
-@progress.option
+@change_options.agree
+@change_options.runs_folder
+@verbosity.progress_option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Install or upgrade the guard on nodes.
 

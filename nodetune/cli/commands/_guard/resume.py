@@ -13,7 +13,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, progress, settings
+from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.documents import guard as documents_guard
@@ -32,7 +32,7 @@ from nodetune.report.text import guard
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
 @cli_options.output_format
-@progress.option
+@verbosity.progress_option
 def command(
     nodes: tuple[str, ...],
     profiles: tuple[str, ...],

@@ -9,15 +9,15 @@ from typing import Any, TextIO
 import click
 
 from nodetune.audit.summary import NOT_REACHED, OK
-from nodetune.cli import as_typed, progress, settings
+from nodetune.cli import as_typed, change_options, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
 from nodetune.guard.deploy import slurm_conf
-from nodetune.guard.deploy.nodes import GuardedNode, detached, removed
-from nodetune.guard.deploy.playbooks import GuardPlaybooks, NodeAnswer
+from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer, detached, removed
+from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.hosts import nodeset
 from nodetune.report.text import apply, guard
 from nodetune.report.text.lines import Lines, console
@@ -27,9 +27,9 @@ from nodetune.report.text.lines import Lines, console
 @cli_options.hosts
 @click.option("--reconfigure", is_flag=True, help="Run scontrol reconfigure before programs are removed.")
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
-@progress.option
+@change_options.agree
+@change_options.runs_folder
+@verbosity.progress_option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Remove the guard from nodes.
 

@@ -12,7 +12,7 @@ import click
 
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
-from nodetune.cli import outputs, verbosity
+from nodetune.cli import verbosity
 from nodetune.documents import audit, tuning
 from nodetune.foundation import UserError, atomic_file, text
 from nodetune.tune import space, study
@@ -41,8 +41,8 @@ def options(function: F) -> F:
             help="File of the result. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until there is a result.",
         ),
         click.option("--resume", is_flag=True, help="Continue an interrupted tuning with its trials."),
-        outputs.format_option(["text", "html", "json"]),
-        outputs.output,
+        cli_options.format_option(["text", "html", "json"]),
+        cli_options.output,
     ):
         function = option(function)
     return function
@@ -85,7 +85,7 @@ def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str
 
 def print_result(found: Mapping[str, Any], output_format: str, output: Path | None) -> None:
     """Print the document of a tuning."""
-    with outputs.writing(output) as stream:
+    with cli_options.writing(output) as stream:
         if output_format == "json":
             stream.write(audit.text(dict(found)))
         elif output_format == "html":

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import outputs
+from nodetune.cli import options
 
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@outputs.format_option(["text", "html", "json"])
-@outputs.output
+@options.format_option(["text", "html", "json"])
+@options.output
 def command(file: Path, output_format: str, output: Path | None) -> int:
     """Show the result of a tuning.
 

@@ -1,0 +1,22 @@
+"""Which sizes fit into the free memory of the GPUs: for NCCL's collectives and for nccl-tests."""
+
+from . import cuda
+
+ASIDE = 4 << 30
+"""Bytes of a GPU's memory that NCCL, CUDA and what checks the data have for themselves."""
+
+
+def least(free):
+    """Return the fewest free bytes of some GPUs; None where not one of them tells."""
+    known = [each for each in free if each is not None]
+    return min(known) if known else None
+
+
+def fitting(sizes, free, buffers, report):
+    """Return the sizes of which so many buffers fit into the free memory, or the smallest one, which then fails."""
+    fit = [size for size in sizes if free is None or buffers * size + ASIDE <= free] or [min(sizes)]
+    left_out = [cuda.in_words(size) for size in sorted(set(sizes) - set(fit))]
+    if left_out:
+        text = "{} left out: {} buffers of that size do not fit into {} of free memory"
+        report.note(text.format(", ".join(left_out), buffers, cuda.in_words(free)))
+    return fit

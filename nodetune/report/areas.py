@@ -1,0 +1,13 @@
+"""The areas that formats for tools sort findings by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from nodetune.api.model import Check, Finding
+
+
+def area(found: Finding, checks: Mapping[str, Check]) -> str:
+    """Return the area of a finding's check, or `site` for a site check."""
+    check = checks.get(found.check)
+    return check.area if check and check.area else "site"

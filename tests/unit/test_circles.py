@@ -1,0 +1,74 @@
+"""No file of nodetune imports one that imports it again: neither at its head, nor in a function, nor for types only."""
+
+import ast
+from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+import pytest
+
+import nodetune
+
+PACKAGE = Path(nodetune.__file__).parent
+
+
+def name_of(path, package):
+    parts = path.relative_to(package.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported(path, package):
+    """Names that a file imports anywhere in it, as modules and as what may be a module of a package."""
+    folder = list(path.relative_to(package.parent).parent.parts)
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            yield from (each.name for each in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            above = folder[: len(folder) + 1 - node.level] if node.level else []
+            base = ".".join([*above, *filter(None, [node.module])])
+            yield from ((base, f"{base}.{each.name}") for each in node.names)
+
+
+def graph(package):
+    """Return each file's module and the modules that it imports: `from a import b` is the file b where there is one."""
+    files = {name_of(path, package): path for path in package.rglob("*.py")}
+    found = {}
+    for name, path in files.items():
+        wanted = {each if isinstance(each, str) else each[each[1] in files] for each in imported(path, package)}
+        found[name] = wanted & set(files) - {name}
+    return found
+
+
+def circle(imports):
+    """Return the modules of one circle, empty without any."""
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as problem:
+        return problem.args[1]
+    return []
+
+
+def test_no_two_files_import_each_other():
+    imports = graph(PACKAGE)
+    assert len(imports) > 600
+    assert "nodetune.cli.progress" in imports["nodetune.cli.commands.audit"], "it is imported in a function"
+    assert "nodetune.remediation.ansible" in imports["nodetune.cli.progress"], "it is imported for types only"
+    assert "nodetune.measurements.nccl_sizes" in imports["nodetune.measurements.nccl_tests"], "it is imported by a dot"
+    found = circle(imports)
+    assert not found, f"{' <- '.join(found)}: move what they share to a file of its own"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("from house import b", "def f():\n    from house.a import x"),
+        ("from . import b", "if TYPE_CHECKING:\n    import house.a"),
+        ("import house.b", "from .a import x"),
+        ("from house.c import x", "from . import a"),
+    ],
+)
+def test_a_circle_is_found_however_it_is_imported(tmp_path, first, second):
+    house = tmp_path / "house"
+    house.mkdir()
+    for name, text in {"__init__": "", "a": first, "b": second, "c": "from house import b"}.items():
+        (house / f"{name}.py").write_text(text)
+    assert {"house.a", "house.b"} <= set(circle(graph(house)))
