@@ -36,6 +36,7 @@ from nodetune.api.remedies import (
     swap_off,
     sysctl,
     sysfs,
+    system_cpus,
     systemd_dropin,
 )
 
@@ -90,5 +91,6 @@ __all__ = [
     "swap_off",
     "sysctl",
     "sysfs",
+    "system_cpus",
     "systemd_dropin",
 ]
