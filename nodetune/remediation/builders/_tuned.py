@@ -19,8 +19,9 @@ NAME = "nodetune"
 Places = Mapping[str, Mapping[str, str]]
 """Section of a profile → key → value."""
 
-NOT_TWICE = ("bootloader", "script", "service", "systemd")
-"""Plugins that do more than set values. tuned takes a profile back, and applies it again, for each change of profiles."""
+NOT_TWICE = ("bootloader", "irqbalance", "mounts", "net", "script", "service", "systemd")
+"""Plugins that do more than set values of the kernel, or disturb a network card or a mount. tuned takes a profile back, and
+applies it again, for each change of profiles."""
 
 PARTIAL = ("devices", "devices_udev_regex", "enabled")
 """Keys of a section that is not for all devices: a profile that adds to the section would make it one for all."""
@@ -88,7 +89,7 @@ def of_cpus(profile: Mapping[str, Any], setting: str, value: Any) -> Places:
 def in_the_way(profile: Mapping[str, Any]) -> str:
     """Return why no profile of nodetune's can be put before the active one; empty if one can."""
     name, chain = str(profile.get("name")), profile.get("chain") or []
-    again = sorted({_plugin(profile, section) for section in _settings(profile)} & set(NOT_TWICE))
+    again = _disturbing(profile)
     if "home" not in profile:
         return "the facts do not tell where tuned looks for profiles: they are of an older nodetune, audit again"
     if not profile["home"]:
@@ -102,6 +103,18 @@ def in_the_way(profile: Mapping[str, Any]) -> str:
     if again:
         return f"the profile {name} has a part {', '.join(again)}, which another profile would undo and run again"
     return ""
+
+
+def _disturbing(profile: Mapping[str, Any]) -> list[str]:
+    """Return the plugins that must not run again, with `modules` for a driver other than of CPU frequency that is loaded again."""
+    reloaded = (
+        key
+        for section in _sections(profile, "modules")
+        for key, each in _settings(profile)[section].items()
+        if str(each["value"]).startswith("+r") and not key.startswith("cpufreq_")
+    )
+    found = {_plugin(profile, section) for section in _settings(profile)} & set(NOT_TWICE)
+    return sorted(found | ({"modules"} if any(reloaded) else set()))
 
 
 def changes(host: HostView, against: Iterable[tuple[Places, Sequence[str]]]) -> list[dict[str, Any]]:

@@ -160,6 +160,7 @@ IN_THE_WAY = [
         {"sets": {**SETS, "bootloader": {"cmdline": "x"}, "run": {"type": "script", "script": "s"}}},
         "bootloader, script",
     ),
+    ({"sets": {**SETS, "net": {"ring": "rx 4096"}, "modules": {"mlx5_core": "+r,x=1"}}}, "modules, net"),
 ]
 
 
@@ -184,6 +185,12 @@ def test_facts_from_before_this_version_are_not_built_upon():
     facts = HostFacts(facts.host, {**facts.facts, "services.tuned_profile": Value(old)})
     assert "audit again" in refused(facts, GOVERNOR)
     assert of_kind(built(facts, SWAPPINESS), "tuned") == []
+
+
+def test_a_frequency_module_that_tuned_loads_again_is_no_obstacle():
+    """The stock profile balanced does so."""
+    sets = {**SETS, "modules": {"cpufreq_conservative": "+r", "mlx5_core": "x=1"}}
+    assert sections(built(host(sets), GOVERNOR)) == {"cpu": {"governor": "performance"}}
 
 
 def test_a_section_for_some_cpus_is_refused():
