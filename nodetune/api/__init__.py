@@ -24,6 +24,7 @@ from nodetune.api.remedies import (
     swap_off,
     sysctl,
     sysfs,
+    system_cpus,
     systemd_dropin,
 )
 
@@ -78,6 +79,7 @@ __all__ = [
     "swap_off",
     "sysctl",
     "sysfs",
+    "system_cpus",
     "systemd_dropin",
 ]
 

@@ -140,6 +140,12 @@ def gpu(setting: str, disruption: str = "none") -> Remedy:
     return Remedy("gpu", setting, disruption=disruption, file=file, per_subject=True)
 
 
+def system_cpus() -> Remedy:
+    """Confine system tasks to some CPUs: AllowedCPUs= of systemd's own groups. systemd sets it when it reloads."""
+    file = "/etc/systemd/system/system.slice.d/zz-nodetune.conf"
+    return Remedy("system_cpus", "AllowedCPUs", disruption="daemon reload", file=file, per_subject=True)
+
+
 def mps() -> Remedy:
     """Run the control daemon of CUDA MPS in a unit of nodetune's, with the GPUs in exclusive process mode."""
     return Remedy("mps", "mps", disruption="idle GPU", file="/etc/systemd/system/nodetune-mps.service")

@@ -23,6 +23,8 @@ FOLDERS = (
     "/etc/systemd/network",
     "/etc/systemd/system",
     "/etc/tmpfiles.d",
+    "/etc/tuned/nodetune",
+    "/etc/tuned/profiles/nodetune",
     "/etc/udev/rules.d",
 )
 DROP_INS = ("/etc/systemd", "/etc/systemd/system")

@@ -5,6 +5,7 @@ import re
 
 from . import persisted, read, sysctl
 
+MAIN = "/etc/tuned/tuned-main.conf"
 FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")
 
 
@@ -22,8 +23,24 @@ def profile():
             "chain": [each["name"] for each in chain],
             "files": [each["file"] for each in chain],
             "settings": settings,
+            "post_loaded": read.text_or("/etc/tuned/post_loaded_profile").strip(),
+            "reapply_sysctl": _main().get("reapply_sysctl", "1").lower() not in ("0", "false", "no", "off"),
+            "home": _home(),
         }
     )
+
+
+def _main():
+    """Return what tuned-main.conf sets: it has no sections."""
+    return ini(read.text_or(MAIN)).get("", {})
+
+
+def _home():
+    """Return the folder for profiles of this host's own, empty if tuned looks into neither: 2.23 moved them."""
+    asked = re.split(r"[,;]", _main().get("profile_dirs", ""))
+    if asked != [""]:
+        return next((folder for folder in FOLDERS[:2] if folder in [each.strip() for each in asked]), "")
+    return FOLDERS[0] if read.exists(FOLDERS[2]) else FOLDERS[1]
 
 
 def _add_profile(name, chain, settings):
@@ -34,7 +51,7 @@ def _add_profile(name, chain, settings):
         return
     chain.append({"name": name, "file": path})
     sections = ini(read.text(path))
-    for included in re.split(r"[,\s]+", sections.get("main", {}).get("include", "")):
+    for included in re.split(r"[,;\s]+", sections.get("main", {}).get("include", "")):
         _add_profile(included.lstrip("-"), chain, settings)
     for section, pairs in sections.items():
         for key, setting in pairs.items():
@@ -49,7 +66,7 @@ def ini(content):
             current = line[1:-1]
         elif "=" in line and line[0] not in "#;":
             key, _, setting = line.partition("=")
-            sections.setdefault(current, {})[key.strip()] = setting.strip()
+            sections.setdefault(current, {})[key.strip()] = re.split(r"\s#", setting)[0].strip()
     return sections
 
 

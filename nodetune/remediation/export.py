@@ -23,7 +23,7 @@ import yaml
 from nodetune.foundation import UserError, atomic_file, paths
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.builders import FILES, PlannedChange
 from nodetune.remediation.builders._own import merge
 from nodetune.remediation.plan import HostPlan, alike, edited
 from nodetune.remote import payload
@@ -76,7 +76,7 @@ def _put(path: Path, text: str) -> None:
 def _files(folder: Path, of: Set, *, alone: bool) -> None:
     name, planned, _ = of
     for change in _changes(planned):
-        if change["change"] == "file" and change["content"] is not None:
+        if change["change"] in FILES and change["content"] is not None:
             _put(_below(folder / "files" / ("" if alone else name), change["path"]), change["content"])
     for path, text in _snippets(planned).items():
         _put(_below(folder / "snippets" / ("" if alone else name), path), f"{text}\n")
@@ -230,7 +230,7 @@ def _about(of: Set, *, alone: bool) -> str:
     name, planned, hosts = of
     below = "" if alone else f"/{name}"
     units = [each for each in _changes(planned) if each["change"] == "unit"]
-    unread = {"file", "edit", "unit", "run", "bootarg"}
+    unread = {*FILES, "edit", "unit", "run", "bootarg"}
     running = sorted({each.name for each in planned for change in each.changes if change["change"] not in unread})
     parts = [
         f"## {name}: {plain_text.plain(nodeset.fold(hosts), 2000)}\n",
@@ -273,6 +273,8 @@ def _in_image(planned: Iterable[PlannedChange]) -> list[str]:
         if each["change"] == "bootarg":
             argument = f"{each['name']}={each['value']}" if each["value"] else each["name"]
             found.append(f'grubby --update-kernel=ALL --args="{argument}"')
+        if each["change"] == "tuned":
+            found.append("echo nodetune > /etc/tuned/active_profile; echo manual > /etc/tuned/profile_mode")
     return [command for command in found if command]
 
 

@@ -12,7 +12,7 @@ from nodetune.audit import gpu_users
 from nodetune.audit.selection import Selection
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import builders
-from nodetune.remediation.builders import FREE, PlannedChange
+from nodetune.remediation.builders import FILES, FREE, PlannedChange
 
 CODE = "/usr/local/lib/nodetune/"
 """What nodetune's units run: it holds no setting."""
@@ -132,7 +132,7 @@ def kept_in(plan: HostPlan, found: Finding) -> list[str]:
     mine = [change for change, checks in own if found.check in checks]
     if any(change["change"] == "bootarg" for change in mine):
         return ["grubby"]
-    written = [str(change["path"]) for change in mine if change["change"] in ("file", "edit")]
+    written = [str(change["path"]) for change in mine if change["change"] in (*FILES, "edit")]
     files = list(dict.fromkeys(path for path in written if not path.startswith(CODE)))
     units = {str(change["unit"]): change["enabled"] for change in mine if change["change"] == "unit"}
     masked = [unit for unit, state in units.items() if state == "masked"]

@@ -13,12 +13,12 @@ https://docs.docker.com/reference/cli/dockerd/ (option --cgroup-parent)
 """
 
 from nodetune.api import AtLeast, Check, FactAbsentError, FactsView, Ref, manual
+from nodetune.checks.cpu._jobs import in_system_slice
 
 
 def observe(facts: FactsView) -> int:
     """Return how many CPUs the slice that contains jobs may use."""
-    docker = "docker" in facts.get("containers.engines", []) and not facts.get("kubernetes.present")
-    if not (facts.get("slurm.present") or docker):
+    if not in_system_slice(facts):
         raise FactAbsentError("neither Slurm nor Docker puts jobs into system.slice")
     slice_ = facts["cpu.cpusets"].get("system.slice")
     return int(slice_["count"] if slice_ else facts["cpu.count"])

@@ -34,6 +34,9 @@ FREE = ("none", "new sessions")
 TIMED = ("link",)
 """Kinds of change that revert by themselves unless they are confirmed in time."""
 
+FILES = ("file", "tuned")
+"""Kinds of change that write a whole file of nodetune's: {"path", "content"}."""
+
 FAMILIES = {"debian": ("debian", "ubuntu"), "rhel": ("rhel", "fedora", "centos"), "suse": ("suse", "opensuse")}
 
 
@@ -80,7 +83,7 @@ class HostView(FactsView):
     def wrote(self, changes: Iterable[Mapping[str, Any]]) -> None:
         """Remember what is written, for what comes after it."""
         for change in changes:
-            if change["change"] == "file":
+            if change["change"] in FILES:
                 self._own[change["path"]] = change["content"] or ""
 
     def is_as_wanted(self, change: Mapping[str, Any]) -> bool:
@@ -89,7 +92,9 @@ class HostView(FactsView):
             unit = str(change["unit"])
             known = self.readable(f"services.{unit.removesuffix('.service')}") or {}
             return known.get("enabled") == change["enabled"] and change["active"] is None
-        if change["change"] != "file" or change["content"] is None:
+        if change["change"] not in FILES or change["content"] is None:
+            return False
+        if change["change"] == "tuned" and (self.readable("services.tuned_profile") or {}).get("name") != "nodetune":
             return False
         path, content = change["path"], change["content"]
         programs = self.readable("own.programs") or {}
@@ -205,7 +210,7 @@ def _in_view_of_later(made: Sequence[PlannedChange]) -> list[PlannedChange]:
 
 
 def _accepting(change: Mapping[str, Any], later: dict[str, list[str]]) -> Mapping[str, Any]:
-    if change["change"] != "file" or not change["content"]:
+    if change["change"] not in FILES or not change["content"]:
         return change
     texts = later.setdefault(change["path"], [])
     others = [text for text in texts if text != change["content"]]

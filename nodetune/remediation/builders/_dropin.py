@@ -11,6 +11,13 @@ from nodetune.remediation.builders._own import Allowed, own_file, plain_line
 SUFFIXES = (".service", ".slice", ".socket", ".scope", ".timer", ".mount", ".swap", ".target")
 
 LIMITS = {"system.conf": ("Manager", "DefaultLimit")}
+CPUS = {
+    ("init.scope", "[Scope]", "AllowedCPUs"),
+    ("system.slice", "[Slice]", "AllowedCPUs"),
+    ("user.slice", "[Slice]", "AllowedCPUs"),
+}
+"""Unit, section and key of the CPUs of system tasks (system_cpus)."""
+
 VALUE = r"[\w:., /-]*"
 
 
@@ -27,7 +34,7 @@ def change(host: HostView, unit: str, sections: Mapping[str, Mapping[str, str]])
 
 def _allowed(host: HostView, unit: str) -> Allowed:
     """Allow the limits of a unit or of all, and the keys that checks set for this one."""
-    known = {tuple(name.split(" ")) for name in host.targets("systemd_dropin")}
+    known = CPUS | {tuple(name.split(" ")) for name in host.targets("systemd_dropin")}
 
     def of_unit(keys: tuple[str, ...], value: Any) -> bool:
         if len(keys) != 2 or not plain_line(value, VALUE):

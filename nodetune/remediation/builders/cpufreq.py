@@ -1,4 +1,4 @@
-"""Frequency and idle states of CPUs: written now, and by nodetune-cpu.service at boot."""
+"""Frequency and idle states of CPUs: written now, and by nodetune-cpu.service at boot; by tuned where it runs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot
+from nodetune.remediation.builders import HostView, UnfixableError, _boot, _tuned
 from nodetune.remediation.builders._own import plain_line
 
 OWNERS = {
@@ -29,16 +29,37 @@ WORD = r"[\w-]+"
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    _leave_to_tuned(host)
     for fix in fixes:
         _check(fix)
     ordered = sorted(fixes, key=lambda fix: ORDER.index(fix.target))
-    return [
-        *_hand_over(host),
-        *({"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered),
-        _boot.settings(host, "cpu", {fix.target: fix.value for fix in ordered}, _allowed),
-        *_boot.changes("cpu", ["resources/cpu", "settings"], late=True),
-    ]
+    now = [{"change": "cpu", "setting": fix.target, "value": fix.value, "checks": host.checks(fix)} for fix in ordered]
+    by_tuned = (host.get("services.tuned") or {}).get("active") == "active"
+    owner = "tuned" if by_tuned else _boot.unit("cpu")
+    kept = _of_tuned(ordered, host) if by_tuned else _of_boot(ordered, host)
+    return [*_hand_over(host, owner), *now, *kept]
+
+
+def _of_boot(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    return [_settings(fixes, host), *_boot.changes("cpu", ["resources/cpu", "settings"], late=True)]
+
+
+def _settings(fixes: Sequence[Fix], host: HostView) -> dict[str, Any]:
+    return _boot.settings(host, "cpu", {fix.target: fix.value for fix in fixes}, _allowed)
+
+
+def _of_tuned(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    """Return the changes that have tuned set this, and nodetune-cpu.service as well if it is there. Raise UnfixableError."""
+    profile = _tuned.active(host)
+    alien = sorted({fix.target for fix in fixes} - set(_tuned.CPU_KEYS))
+    if alien or not profile:
+        raise UnfixableError(
+            f"tuned ({'profile ' + profile['name'] if profile else 'without a profile'}) owns the CPUs' frequency"
+            f"{' and has no key for ' + ', '.join(alien) if alien else ''}: activate a profile of tuned that has what you "
+            "want, or: systemctl disable --now tuned, then plan again"
+        )
+    wanted = [(_tuned.of_cpus(profile, fix.target, fix.value), host.checks(fix)) for fix in fixes]
+    ours = [_settings(fixes, host)] if host.own(_boot.settings_file("cpu")) else []
+    return [*ours, *_tuned.changes(host, wanted)]
 
 
 def _allowed(keys: tuple[str, ...], value: Any) -> bool:
@@ -52,17 +73,7 @@ def _check(fix: Fix) -> None:
         raise UnfixableError(f"{fix.target} cannot be {fix.value!r}: fix the site file")
 
 
-def _leave_to_tuned(host: HostView) -> None:
-    """Raise UnfixableError if tuned is active: it writes the same files again at any time."""
-    if (host.get("services.tuned") or {}).get("active") == "active":
-        profile = (host.readable("services.tuned_profile") or {}).get("name") or "without a profile"
-        raise UnfixableError(
-            f"tuned (profile {profile}) owns the CPUs' frequency: set it in its profile, "
-            "or: systemctl disable --now tuned, then plan again"
-        )
-
-
-def _hand_over(host: HostView) -> list[dict[str, Any]]:
+def _hand_over(host: HostView, owner: str) -> list[dict[str, Any]]:
     """Return the changes that come first: cpupower sets its own governor again when it is stopped."""
     made: list[dict[str, Any]] = []
     for name, wanted in OWNERS.items():
@@ -71,7 +82,5 @@ def _hand_over(host: HostView) -> list[dict[str, Any]]:
             # a script of System V's has no unit file that could be disabled
             enabled = "masked" if known.get("enabled") == "generated" else wanted
             made.append({"change": "unit", "unit": f"{name}.service", "enabled": enabled, "active": "stopped"})
-            host.note(
-                f"{name}.service sets CPU frequencies too: it is stopped and {enabled}, nodetune-cpu.service takes over."
-            )
+            host.note(f"{name}.service sets CPU frequencies too: it is stopped and {enabled}, {owner} takes over.")
     return made

@@ -8,13 +8,13 @@ from typing import Any
 
 from nodetune.api.model import Absent, Fix
 from nodetune.probe.sysctl import path_of
-from nodetune.remediation.builders import HostView, UnfixableError, modprobe
+from nodetune.remediation.builders import HostView, UnfixableError, _tuned, modprobe
 from nodetune.remediation.builders._own import Allowed, among, named, own_file, text_of
 
 PATH = "/etc/sysctl.d/zz-nodetune.conf"
 """systemd-sysctl and procps apply the files in the order of their names, whatever the folder: the last line wins."""
 
-NEEDS = ("services.tuned_profile",)
+NEEDS = _tuned.NEEDS
 SLOTS = "slot_table_entries"
 CLEAR = (("bytes", "ratio"), ("ratio", "bytes"))
 
@@ -22,14 +22,21 @@ CLEAR = (("bytes", "ratio"), ("ratio", "bytes"))
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     made = []
     settings: dict[str, str | None] = {}
+    against = []
     for fix in fixes:
         name, value = _known(fix.target, host), text_of(fix.value)
         settings |= {twin(name): None, name: value} if twin(name) else {name: value}
         made.append({"change": "value", "path": path_of(name), "value": value, "checks": host.checks(fix)})
-        _say_who_else_sets(name, value, host)
+        _say_who_else_sets(name, host)
+        against.append((_against_tuned(name, value, host), host.checks(fix)))
     late = sorted({check for fix in fixes if fix.target.endswith(SLOTS) for check in host.checks(fix)})
     modules = (change | {"checks": late} for change in _of_late_modules(settings, host))
-    return [*made, own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)), *modules]
+    return [
+        *made,
+        own_file(host, PATH, "sysctl.conf.j2", settings, _allowed(host)),
+        *_tuned.changes(host, against),
+        *modules,
+    ]
 
 
 def _known(target: str, host: HostView) -> str:
@@ -66,7 +73,7 @@ def twin(name: str) -> str:
     return ""
 
 
-def _say_who_else_sets(name: str, value: str, host: HostView) -> None:
+def _say_who_else_sets(name: str, host: HostView) -> None:
     """Add notes on lines of others that still win at the next boot. Only their owner may edit them."""
     for each in filter(None, (name, twin(name))):
         found = host.readable(f"persisted.sysctl.{each}") or {}
@@ -76,15 +83,16 @@ def _say_who_else_sets(name: str, value: str, host: HostView) -> None:
                 f"{file} line {found['line']} sets {each} too and is read after {PATH}: it wins at the next boot, "
                 "unless it is a pattern. Take that line out."
             )
-    tuned = host.readable("services.tuned_profile") or {}
-    theirs = _of_tuned(tuned, name)
-    if theirs and theirs.get("value", "").split() != value.split():
+
+
+def _against_tuned(name: str, value: str, host: HostView) -> _tuned.Places:
+    """Return what to set against the active profile of tuned; a note alone where sysctl.d wins and no profile can be put before."""
+    profile = _tuned.active(host)
+    theirs = _tuned.of_sysctl(profile, [name, *filter(None, [twin(name)])], value)
+    if theirs and _tuned.in_the_way(profile) and profile.get("reapply_sysctl", True):
         host.note(
-            f"tuned's profile {tuned.get('name')} sets {name} = {theirs.get('value')} ({theirs.get('file')}): sysctl.d "
-            "wins over it as long as tuned-main.conf does not say reapply_sysctl = 0."
+            f"tuned's profile {profile.get('name')} sets {name} too: sysctl.d wins over it as long as tuned-main.conf does "
+            f"not say reapply_sysctl = 0. It stays active: {_tuned.in_the_way(profile)}."
         )
-
-
-def _of_tuned(tuned: Mapping[str, Any], name: str) -> dict[str, str]:
-    found: dict[str, str] = tuned.get("settings", {}).get("sysctl", {}).get(name, {})
-    return found
+        return {}
+    return theirs

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning
-from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.builders import FILES, PlannedChange
 from nodetune.remediation.plan import HostPlan, edited
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, console
@@ -147,7 +147,7 @@ def _target(fix: Fix) -> str:
 
 def paths(changes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
     """Return the files that changes write or edit."""
-    return (str(change["path"]) for change in changes if change["change"] in ("file", "edit"))
+    return (str(change["path"]) for change in changes if change["change"] in (*FILES, "edit"))
 
 
 def commands(planned: PlannedChange) -> Iterable[str]:
@@ -158,12 +158,14 @@ def commands(planned: PlannedChange) -> Iterable[str]:
         elif change["change"] == "unit":
             states = [state for state in (change["enabled"], change["active"]) if state]
             yield f"{change['unit']}: {', '.join(states)}"
+        elif change["change"] == "tuned":
+            yield "tuned-adm profile nodetune"
 
 
 def contents(planned: PlannedChange) -> Iterable[str]:
     """Yield each file of a planned change, its path as the first line; only the edits of others' files."""
     for change in planned.busy:
-        if change["change"] == "file":
+        if change["change"] in FILES:
             yield f"{change['path']}\n{change['content'] if change['content'] is not None else '(removed)'}"
         elif change["change"] == "edit":
             yield f"{change['path']}: edited, the rest stays\n{edited(change)}"

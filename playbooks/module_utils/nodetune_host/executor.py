@@ -26,6 +26,7 @@ from .resources import (
     program,
     slurm,
     swap,
+    tuned,
     unit,
     value,
 )

@@ -26,8 +26,14 @@ def test_our_files_are_found_wherever_their_kind_lives(tree, collect):
         "/etc/systemd/system/nodetune-cpu.service": "[Unit]\n",
         "/etc/systemd/logind.conf.d/zz-nodetune.conf": "[Login]\n",
         "/etc/nodetune/gpu.json": "{}\n",
+        "/etc/tuned/nodetune/tuned.conf": "[main]\n",
+        "/etc/tuned/profiles/nodetune/tuned.conf": "[main]\n",
     }
-    others = {"/etc/systemd/system/slurmd.service.d/override.conf": "x", "/etc/systemd/logind.conf": "x"}
+    others = {
+        "/etc/tuned/site/tuned.conf": "x",
+        "/etc/systemd/system/slurmd.service.d/override.conf": "x",
+        "/etc/systemd/logind.conf": "x",
+    }
     assert files(tree, collect, {**ours, **others}) == {"value": ours}
 
 

@@ -221,6 +221,33 @@ def test_a_tuned_profile_has_includes_and_places_of_settings(tree, collect):
     assert profile["settings"]["cpu"]["governor"]["file"] == "/usr/lib/tuned/latency-performance/tuned.conf"
 
 
+def test_where_tuned_looks_for_profiles_and_what_it_applies_last(tree, collect):
+    def told(files):
+        tree({"/etc/tuned/active_profile": "a", "/etc/tuned/a/tuned.conf": "[main]\n"} | files)
+        found = collect("services", ["tuned_profile"])["services.tuned_profile"]["value"]
+        return found["home"], found["post_loaded"], found["reapply_sysctl"]
+
+    assert told({}) == ("/etc/tuned", "", True)
+    main = "daemon = 1\n# profile_dirs = /x\nreapply_sysctl = 0\n"
+    last = {"/etc/tuned/post_loaded_profile": "last\n", "/etc/tuned/tuned-main.conf": main}
+    assert told(last) == ("/etc/tuned", "last", False)
+    newer = {"/usr/lib/tuned/profiles/b/tuned.conf": ""}
+    assert told(newer)[0] == "/etc/tuned/profiles"
+    assert told({"/etc/tuned/tuned-main.conf": "profile_dirs = /usr/lib/tuned ; /etc/tuned\n"})[0] == "/etc/tuned"
+    assert told({"/etc/tuned/tuned-main.conf": "profile_dirs=/srv/tuned\n"})[0] == ""
+
+
+def test_comments_and_lists_of_includes_are_read_as_by_tuned(tree, collect):
+    profile = "[main]\ninclude=b; c\n[sysctl]\nvm.swappiness=5 # low\nkernel.core_pattern=a#b\n"
+    tree({"/etc/tuned/active_profile": "a", "/etc/tuned/a/tuned.conf": profile, "/etc/tuned/c/tuned.conf": "[vm]\n"})
+    found = collect("services", ["tuned_profile"])["services.tuned_profile"]["value"]
+    assert found["chain"] == ["a", "c"]
+    assert {key: each["value"] for key, each in found["settings"]["sysctl"].items()} == {
+        "vm.swappiness": "5",
+        "kernel.core_pattern": "a#b",
+    }
+
+
 def test_a_profile_that_includes_itself_ends(tree, collect):
     tree({"/etc/tuned/active_profile": "a", "/etc/tuned/a/tuned.conf": "[main]\ninclude=a\n"})
     assert collect("services", ["tuned_profile"])["services.tuned_profile"]["value"]["chain"] == ["a"]

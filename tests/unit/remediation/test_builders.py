@@ -163,13 +163,6 @@ def test_a_foreign_file_that_is_read_later_is_named():
     assert notes(host(sooner), swappiness) == ""
 
 
-def test_tuned_setting_the_same_parameter_otherwise_is_named():
-    setting = {"value": "1", "file": "/usr/lib/tuned/throughput-performance/tuned.conf"}
-    profile = Value({"name": "throughput-performance", "settings": {"sysctl": {"vm.swappiness": setting}}})
-    told = notes(host({"services.tuned_profile": profile}), step(remedies.sysctl("vm.swappiness"), 10))
-    assert "throughput-performance" in told
-
-
 # --- /sys
 
 

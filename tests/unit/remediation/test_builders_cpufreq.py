@@ -78,13 +78,6 @@ def test_an_owner_that_is_off_is_left_alone():
     assert [change["unit"] for change in of_kind(changes, "unit")] == ["nodetune-cpu.service"]
 
 
-def test_tuned_keeps_what_it_owns():
-    facts = host(tuned=ON)
-    facts = HostFacts(facts.host, {**facts.facts, "services.tuned_profile": Value({"name": "balanced"})})
-    reason = refused(facts, step("governor", "performance"))
-    assert "tuned (profile balanced)" in reason and "systemctl disable --now tuned" in reason
-
-
 @pytest.mark.parametrize(
     ("setting", "value"), [("governor", 1), ("boost", "on"), ("max_perf_pct", "100"), ("colour", "blue")]
 )

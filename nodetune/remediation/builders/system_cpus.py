@@ -1,0 +1,96 @@
+"""The CPUs of system tasks: AllowedCPUs= of init.scope, system.slice and user.slice, in drop-in files.
+
+systemd applies the settings of its groups when it reloads. Where jobs run below one of the groups, or may, nothing is built.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from nodetune.api.model import Fix
+from nodetune.checks.cpu import _jobs
+from nodetune.foundation.text import own_settings
+from nodetune.probe.read import cpu_list, fold_cpus
+from nodetune.remediation.builders import HostView, UnfixableError, _dropin
+
+NEEDS = (
+    *_jobs.NEEDS,
+    "containers.cgroup_v2",
+    "cpu.allowed_cpus",
+    "cpu.cpusets",
+    "cpu.online",
+    "numa.nodes",
+    "pci.devices",
+    "pci.gpus",
+)
+SECTIONS = {unit: section.strip("[]") for unit, section, _ in _dropin.CPUS}
+KEY = "AllowedCPUs"
+LIST = r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*"
+
+
+def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
+    _require_jobs_elsewhere(host)
+    made: list[dict[str, Any]] = []
+    for fix in fixes:
+        cpus = _cpus(fix.value, host)
+        for unit in fix.subjects:
+            _require_alone(unit, host)
+            made.append(_dropin.change(host, unit, {SECTIONS[unit]: {KEY: cpus}}) | {"checks": host.checks(fix)})
+    return [*made, *_dropin.handlers(unit for fix in fixes for unit in fix.subjects)]
+
+
+def _require_jobs_elsewhere(host: HostView) -> None:
+    """Raise UnfixableError unless jobs are seen to run outside of the groups: in the kubelet's."""
+    if not host["containers.cgroup_v2"]:
+        raise UnfixableError("AllowedCPUs= needs control groups v2: boot with systemd.unified_cgroup_hierarchy=1 first")
+    who = _jobs.in_system_slice(host)
+    if who:
+        raise UnfixableError(
+            f"{who} runs jobs in system.slice: its CPUs would be theirs. Set AllowedCPUs= on single services, or "
+            "CpuSpecList= in slurm.conf"
+        )
+    if not any(name.startswith("kubepods") for name in host["cpu.cpusets"]):
+        raise UnfixableError(
+            "no group kubepods with a cpuset is seen next to system.slice: jobs may run in system.slice or in user.slice, "
+            "and would get those CPUs alone"
+        )
+
+
+def _require_alone(unit: str, host: HostView) -> None:
+    """Raise UnfixableError if another file sets the CPUs of the unit too: the lists of all files add up."""
+    found = host["cpu.allowed_cpus"].get(unit)
+    path = _dropin.path_of(unit)
+    ours = own_settings(host.own(path)).get(SECTIONS[unit], {}).get(KEY)
+    if found and (found["file"] != path or found["cpus"] != ours):
+        file = f"{found['file']} line {found['line']}" if found["file"] != path else "a file"
+        raise UnfixableError(
+            f"{file} sets {KEY}= of {unit} too, and the lists add up: take that line out (systemctl cat {unit})"
+        )
+
+
+def _cpus(wanted: Any, host: HostView) -> str:
+    """Return the CPUs as the kernel lists them. Raise UnfixableError for others than those that are there and near no GPU."""
+    text = str(wanted)
+    cpus = set(cpu_list(text)) if re.fullmatch(LIST, text, re.ASCII) else set()
+    every = set(cpu_list(host["cpu.online"]))
+    if not cpus or fold_cpus(cpus) != text:
+        raise UnfixableError(f"{text!r} is no list of CPUs as the kernel writes it (0-3,8): fix the site file")
+    if cpus - every:
+        raise UnfixableError(f"the CPUs {fold_cpus(cpus - every)} are not online here (online: {host['cpu.online']})")
+    near = _near_gpus(host)
+    if cpus & near and every - near:
+        raise UnfixableError(
+            f"the CPUs {fold_cpus(cpus & near)} are near a GPU, {fold_cpus(every - near)} are near none: declare some of those"
+        )
+    if cpus & near:
+        host.note(f"every CPU here is near a GPU: {text} are taken from those that jobs use best.")
+    return text
+
+
+def _near_gpus(host: HostView) -> set[int]:
+    """Return the CPUs of the NUMA nodes that have a GPU."""
+    devices, nodes = host.get("pci.devices") or {}, host["numa.nodes"]
+    homes = {str(devices.get(bdf, {}).get("numa_node")) for bdf in host.get("pci.gpus") or []}
+    return {cpu for home in homes for cpu in cpu_list(nodes.get(home, {}).get("cpus", ""))}
