@@ -36,7 +36,10 @@ DEFERRED = {
         "measures for minutes",
     ),
     r"nodetune tune (nccl|gpu)": ("tests/unit/cli/test_tune_nccl.py", "wants GPUs: simulated ones"),
-    r"nodetune tune (tcp|storage)": ("tests/integration/test_tune_hosts.py", "changes hosts: namespaces and a loop disk"),
+    r"nodetune tune (tcp|storage)": (
+        "tests/integration/test_tune_hosts.py",
+        "changes hosts: namespaces and a loop disk",
+    ),
     r".* -[il] '?gpu[\[0-9]": ("tests/integration/test_logins.py", "names hosts that are not here"),
     r"make|\. \.venv": (".ci/wheel", "sets up a checkout: CI does this first"),
     r"sudo|python -m tests\.machines|rm -r ~": (f"{MACHINES}/test_short_story.py", "starts virtual machines"),

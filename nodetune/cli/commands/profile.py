@@ -116,7 +116,8 @@ def _ranks(inventory: str | None) -> site_lint.Ranks | None:
 def _contents(whole: profile.Overlay | None) -> str:
     if whole is None:
         return ""
-    overrides = len({layer.place(check_id) for layer, check_id, _ in whole.changes()})
+    own = {each.id for each in whole.add}
+    overrides = len({layer.place(check_id) for layer, check_id, _ in whole.changes() if check_id not in own})
     counted = (overrides, "override"), (len(whole.add), "site check"), (len(whole.waivers), "waiver")
     return ", ".join(text.count(number, name) for number, name in counted) + ": "
 

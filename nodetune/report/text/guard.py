@@ -181,7 +181,7 @@ def _row(one: Status) -> tuple[str, ...]:
 
 def _last_run(guard: Guard) -> str:
     if guard.last_run is None:
-        return "never"
+        return "no run yet"
     seconds = time.time() - guard.last_run[0]
     size, unit = next(each for each in UNITS if seconds >= each[0] or not each[0])
     return f"{max(0, int(seconds // (size or 1)))} {unit} ago: {guard.last_run[2]}"

@@ -33,17 +33,19 @@ class Lines:
         """Return whether these parts need no second line."""
         return sum(cell_len(each if isinstance(each, str) else each[0]) for each in parts) <= self.room(indent)
 
-    def line(self, *parts: tuple[str, str] | str, indent: str = "") -> None:
-        """Print one logical line. A part is a text, or a text with its style."""
+    def line(self, *parts: tuple[str, str] | str, indent: str = "", hang: str = "") -> None:
+        """Print one logical line. A part is a text, or a text with its style. Rows after the first get `hang` too."""
         line = Text()
         for part in parts:
             text, style = (part, "") if isinstance(part, str) else part
             line.append(text, style)
         line.expand_tabs(8)
+        margin = indent
         for row in line.split("\n", allow_blank=True):
-            for wrapped in row.divide(_breaks(row.plain, self.room(indent))):
+            for wrapped in row.divide(_breaks(row.plain, self.room(indent + hang))):
                 wrapped.rstrip()
-                self._console.print(Text(indent).append_text(wrapped), soft_wrap=True)
+                self._console.print(Text(margin).append_text(wrapped), soft_wrap=True)
+                margin = indent + hang
 
     def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
         """Print one line that is never broken."""

@@ -111,7 +111,8 @@ class Printer:
                         named.extend([] if host in named else [host])
         for text, hosts in hosts_of.items():
             if title:
-                self._out.line((f"{title:<8}", "cyan"), self._where(hosts), plain_text.plain(text, 600), indent="  ")
+                parts = (f"{title:<8}", "cyan"), self._where(hosts), plain_text.plain(text, 600)
+                self._out.line(*parts, indent="  ", hang=" " * 8)
             else:
                 self._whole(text, hosts)
 

@@ -183,6 +183,11 @@ def test_a_file_with_warnings_only_is_valid(cli, site):
     assert done.output.endswith("1 waiver: valid, 1 warning\n")
 
 
+def test_what_changes_an_own_check_is_no_override(cli, site):
+    text = "checks:\n  site-a: {gate: true}\n  swappiness-high: off\nadd:\n  - {id: site-a, sysctl: a.b, accept: 1}\n"
+    assert cli("profile", "validate", site(text)).output.endswith(": 1 override, 1 site check, 0 waivers: valid\n")
+
+
 def test_validate_reads_several_files_as_one(cli, site):
     first = site("add:\n  - {id: site-a, sysctl: a.b, accept: 1}\n", "a.yml")
     later = site("checks:\n  site-a: {severity: low}\n", "b.yml")

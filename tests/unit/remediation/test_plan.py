@@ -130,6 +130,14 @@ def test_commands_and_notes_are_below_their_disruption():
     assert "live-restore" in disruptive
 
 
+def test_the_second_row_of_a_note_starts_below_its_words(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "60")
+    rows = shown(plans("a")).splitlines()
+    (first,) = (at for at, row in enumerate(rows) if row.startswith("  note ") and "Docker restarts" in row)
+    assert rows[first + 1].startswith(" " * 10)
+    assert rows[first + 1].strip()
+
+
 def without_docker():
     """A plan in which one finding cannot be fixed."""
     return [plan.plan(result("a", SHM, SWAPPINESS, FAN, **{"services.docker": Absent("no docker.service")}))]
