@@ -69,7 +69,7 @@ def failing(nodetune):
 
 
 def test_the_profile_of_ours_holds_after_a_reboot(nodetune, machine, applied):
-    wanted = ["nodetune", "manual", "10", "[madvise]", "performance"]
+    wanted = ["nodetune", "manual", "30", "[madvise]", "performance"]
     assert state(machine) == wanted
     machine.reboot()
     assert state(machine) == wanted
