@@ -128,24 +128,42 @@ def _restored(step):
 
 
 def _guardian():
-    """Start a process that restores when ours has ended. Return its number, and the pipe whose end it waits for."""
+    """Start a process that restores when ours has ended. Return its number, and the pipe whose end it waits for.
+
+    It is there for sure when this returns: until it has said so, it dies with us, as all that a measurement forks.
+    """
     reading, writing = os.pipe()
+    ready, telling = os.pipe()
     pid = os.fork()
     if pid:
         os.close(reading)
+        os.close(telling)
+        there = os.read(ready, 1)
+        os.close(ready)
+        if not there:
+            os.close(writing)
+            raise reporting.MeasurementError("the process that restores settings did not start: nothing was changed")
         return pid, writing
     try:
         os.close(writing)
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)  # it is to outlive us
-        os.setsid()
-        for number in IGNORED:
-            signal.signal(number, signal.SIG_IGN)
+        os.close(ready)
+        _outlive()
+        os.write(telling, b"1")
+        os.close(telling)
         os.read(reading, 1)
         if os.path.exists(RECORD):
             _started(kind for kind, _, _ in _load())  # in a process of its own: it has inherited nothing that works
             _give_back()
     finally:
         os._exit(0)
+
+
+def _outlive():
+    """Outlive the process that forked this one, and what ends it."""
+    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
+    os.setsid()
+    for number in IGNORED:
+        signal.signal(number, signal.SIG_IGN)
 
 
 def _load():
