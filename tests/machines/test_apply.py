@@ -56,8 +56,8 @@ NOT_OF_ONE_LINE = {
 }
 """Judged now and at the next boot, or for each link, whose own value counts as well."""
 
-NOT_THERE = {"mps", "nfs_option", "lustre_param"}
-"""Kinds that the machine has no use for: a site's wish for MPS, and clients of NFS and Lustre."""
+NOT_THERE = {"mps", "system_cpus", "nfs_option", "lustre_param"}
+"""Kinds that the machine has no use for: a site's wishes for MPS and the CPUs of system tasks, and clients of NFS and Lustre."""
 
 OF_EMULATION = {"clocksource-slow", "tasks-hung", "nvme-timed-out", "host-out-of-memory"}
 """What may come up by itself where the host of the machines is busy: their kernel gives its clock up, or waits too long."""
