@@ -174,14 +174,21 @@ def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob,
     if isinstance(found.get("read_ahead_kb"), int):
         judged = ("nfs-read-ahead-small",) if mount.get("type") in NFS else ("read-ahead-small",)
         knobs.append(_file("read_ahead_kb", path, READ_AHEAD, found, (BLOCK, "KiB", judged)))
-    if isinstance(found.get("nr_requests"), int):
-        knobs.append(_file("nr_requests", path, REQUESTS, found, (BLOCK, "", ())))
     words = str(found.get("scheduler") or "").split()
     if any(word.startswith("[") for word in words):
         now = next(word.strip("[]") for word in words if word.startswith("["))
-        choices = tuple(word.strip("[]") for word in words)
-        knobs.append(_file("scheduler", path, choices, {"scheduler": now}, (SCHEDULERS, "", ("nvme-scheduler-set",))))
+        choices = tuple(word.strip("[]") for word in words if word.strip("[]") != now)
+        knobs.append(_scheduler(choices, path, found.get("nr_requests")))
+    if isinstance(found.get("nr_requests"), int):
+        knobs.append(_file("nr_requests", path, REQUESTS, found, (BLOCK, "", ())))
     return tuple(knobs)
+
+
+def _scheduler(choices: Sequence[Choice], paths: Mapping[str, str], requests: Any) -> Knob:
+    """Return the knob of the scheduler. The kernel resets nr_requests with it: what holds is written again after it."""
+    after = {paths["nr_requests"]: str(requests)} if isinstance(requests, int) else {}
+    parameter = Parameter("scheduler", tuple(choices), SCHEDULERS)
+    return Knob(parameter, lambda choice: {paths["scheduler"]: str(choice), **after}, ("nvme-scheduler-set",))
 
 
 def _file(

@@ -126,6 +126,15 @@ def test_both_measurements_of_a_trial_hold_the_same_files():
         }
 
 
+@pytest.mark.parametrize(("chosen", "requests"), [((), "1023"), ((("nr_requests", 64),), "64")])
+def test_requests_follow_the_scheduler_that_resets_them(chosen, requests):
+    host = Host()
+    made = bench(host)
+    assert made.measure((*chosen, ("scheduler", "kyber")), made.cases).counts
+    held = host.items[0]["options"]["hold"]
+    assert list(held.items()) == [(f"{QUEUE}/scheduler", "kyber"), (f"{QUEUE}/nr_requests", requests)]
+
+
 def test_without_fio_reading_and_writing_are_tuned_all_the_same():
     assert [case.id for case in bench(Host(direct=False)).cases] == ["disk_buffered write_fsync", "disk_buffered read"]
 
@@ -151,6 +160,7 @@ def test_the_proposal_is_a_site_file_that_replaces_the_checks(tmp_path):
     assert {each.get("sysctl") or each["sysfs"]: each["set"] for each in found["add"]} == {
         f"{QUEUE}/read_ahead_kb": 2048,
         f"{QUEUE}/scheduler": "kyber",
+        f"{QUEUE}/nr_requests": 1023,
         "vm.dirty_background_bytes": 1 << 30,
         "vm.dirty_bytes": 4 << 30,
     }
