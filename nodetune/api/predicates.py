@@ -198,6 +198,14 @@ BY_KEY: dict[str, type[Any]] = {
 KEY_OF = {kind: key for key, kind in BY_KEY.items()}
 
 
+def wants_number(accept: Any) -> bool:
+    """Return whether nothing but a number meets this."""
+    predicate = as_predicate(accept)
+    return isinstance(predicate, AtLeast | AtMost | Within) or (
+        isinstance(predicate, Equals) and _number(predicate.wanted)
+    )
+
+
 def as_predicate(accept: Any) -> Predicate:
     """Return a predicate unchanged; wrap any other value in Equals."""
     return accept if type(accept) in KEY_OF else Equals(accept)

@@ -124,16 +124,34 @@ def _predicate(file: LocatedYaml, data: Any, *path: Any) -> predicates.Predicate
     try:
         found = predicates.from_data(data)
     except ValueError as problem:
-        file.fail(f"{problem}{_counts_in(path)}", *path)
+        file.fail(f"{problem}{_counts_in(path, data)}", *path)
     for name in predicates.refs(found):
         known_fact(file, name, *path)
     return found
 
 
-def _counts_in(path: tuple[Any, ...]) -> str:
+def _counts_in(path: tuple[Any, ...], data: Any) -> str:
+    """Return what a check counts in, if the predicate is for one, and if that helps."""
+    from nodetune.config import quantities
+
     check_id = path[path.index("checks") + 1] if "checks" in path else ""
-    unit = checks.load(check_id).unit if check_id in checks.catalogue() else ""
-    return f"; this check counts in {unit}" if unit else ""
+    if check_id not in checks.catalogue():
+        return ""
+    unit = checks.load(check_id).unit
+    if unit:
+        return f"; {check_id} counts in {unit}"
+    return f"; {check_id} takes numbers without a unit" if quantities.has_quantity(data) else ""
+
+
+def _refuse_number(file: LocatedYaml, check_id: str, accept: predicates.Predicate, *at: Any) -> None:
+    """Raise FileError for a number that a check is to accept which names faults: it would fail on every host."""
+    number = predicates.wants_number(accept)
+    if number and check_id in checks.catalogue() and isinstance(checks.load(check_id).accept, predicates.Empty):
+        file.fail(
+            f"{check_id} names what is wrong and accepts nothing else: no number can be wanted of it; "
+            "switch it off, waive it, or add a check of your own",
+            *at,
+        )
 
 
 def known_fact(file: LocatedYaml, name: str, *path: Any) -> None:
@@ -193,6 +211,7 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         changed = quantities.in_units_of(check_id, given, file, at)
     if given.get("accept") is not None:
         changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
+        _refuse_number(file, check_id, changed["accept"], *at, "accept")
     if "set" in given:
         changed["set"] = _value(file, changed["set"], *at, "set")
     return changed

@@ -101,7 +101,7 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     errors = sum(each.is_error for each in found)
     told = [text.count(errors, "error")] if errors else ["valid"]
     told += [text.count(len(found) - errors, "warning")] if len(found) > errors else []
-    click.echo(f"{' '.join(map(str, files))}: {_contents(whole)}{', '.join(told)}")
+    click.echo(f"{' '.join(map(str, files))}: {'' if errors else _contents(whole)}{', '.join(told)}")
     return USAGE if errors else 0
 
 

@@ -86,13 +86,24 @@ def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, 
     [
         ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is no quantity here: write a number of KiB, or .* 256MiB"),
         ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
-        ("{accept: {at_least: lots}}", "at_least wants a number, found 'lots'; this check counts in KiB"),
+        ("{accept: {at_least: lots}}", "at_least wants a number, found 'lots'; min-free-kbytes-low counts in KiB"),
         ("{set: 12 parsecs}", "set: '12 parsecs' is no quantity here: write a number of KiB"),
     ],
 )
 def test_a_quantity_that_does_not_fit_names_the_unit(tmp_path, text, says):
     with pytest.raises(FileError, match=f"line 2: {says}"):
         resolved(tmp_path, f"checks:\n  min-free-kbytes-low: {text}\n")
+
+
+def test_a_quantity_where_there_is_no_unit_names_the_check(tmp_path):
+    with pytest.raises(FileError, match="line 2: .*found '60GiB'; swappiness-high takes numbers without a unit"):
+        resolved(tmp_path, "checks:\n  swappiness-high: {accept: {at_most: 60GiB}}\n")
+
+
+@pytest.mark.parametrize("accept", ["{at_least: 32}", "{within: [1, 2]}", "64"])
+def test_a_check_that_names_faults_takes_no_number(tmp_path, accept):
+    with pytest.raises(FileError, match="line 2: shm-small names what is wrong .*: no number can be wanted of it"):
+        resolved(tmp_path, f"checks:\n  shm-small: {{accept: {accept}}}\n")
 
 
 def test_off_takes_a_check_out(tmp_path):
