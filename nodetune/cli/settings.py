@@ -69,12 +69,12 @@ class Setting(click.Option):
 
 
 KNOWN: dict[str, Setting] = {}
-"""Key → the option, for every setting: filled where the options are declared."""
+"""Key → the option, which no file has to give: filled where the options are declared."""
 
 
 def option(*words: str, **attributes: Any) -> Callable[[F], F]:
-    """Declare an option that is a setting too."""
-    made = Setting(words, **attributes)
+    """Declare an option that is a setting too: in host_options or options, which every command imports."""
+    made = Setting(words, **{**attributes, "required": False})
     KNOWN.setdefault(made.key, made)
     return click.option(*words, cls=Setting, **attributes)
 

@@ -306,3 +306,18 @@ def test_a_file_in_use_imports_no_way_to_hosts(here):
 def test_every_setting_has_a_variable_that_its_name_says():
     found = {each.envvar for each in settings.KNOWN.values()}
     assert {"NODETUNE_INVENTORY", "NODETUNE_SITE", "NODETUNE_ASK_BECOME_PASS", "NODETUNE_RUNS"} <= found
+
+
+@pytest.mark.parametrize("words", [SAVED, ("config",), ("profile", "show", "training"), ("plan", "--facts", MACHINE)])
+def test_a_command_takes_settings_of_other_commands_in_its_file(here, words):
+    (here / "nodetune.toml").write_text('batch = "10%"\nruns = "r"\ndrain = "slurm"\nprofile = "training"\nforks = 3\n')
+    command = [sys.executable, "-m", "nodetune", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stderr, done.returncode in (0, 3)) == ("", True), "a process of its own: other tests import more"
+
+
+@pytest.mark.parametrize("first", ["options", "commands.provision", "commands.guard", "commands.config"])
+def test_what_is_imported_first_does_not_change_the_settings(here, first):
+    code = f"import nodetune.cli.{first}; from nodetune.cli import main; main.main()"
+    done = subprocess.run([sys.executable, "-c", code, "config"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", nodetune("config").stdout)
