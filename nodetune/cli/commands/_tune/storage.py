@@ -41,6 +41,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # no
 @click.option(
     "--size",
     default="1GiB",
+    callback=_bytes,
     show_default=True,
     metavar="SIZE",
     help="How much to write: at most a tenth of what is free.",
