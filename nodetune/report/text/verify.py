@@ -19,7 +19,7 @@ from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Ve
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import Wanted
 
-GUTTER = " " * 8
+GUTTER = " " * 9
 MOST_SHORT = 12
 PAIR = re.compile(r"GPU(\d+)([→↔])GPU(\d+)")
 
@@ -69,7 +69,7 @@ class Printer:
     def _short(self, group: Sequence[Verdict]) -> None:
         """Print the figures of one part that are below target, with one suspect and one command."""
         figure = group[0].figure
-        self._lines.line((f"{SHORT:<8}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
+        self._lines.line((f"{SHORT:<9}", STYLE[SHORT]), (f"{figure.measurement}  {figure.subject}", "bold"))
         for each in group:
             name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
@@ -80,7 +80,7 @@ class Printer:
 
     def _findings(self, proof: HostVerification) -> None:
         for found in proof.findings:
-            self._lines.line((f"{found.status:<8}", STYLE[found.status]), found.title)
+            self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
             if found.subjects:
                 self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
             if found.next:
@@ -110,7 +110,7 @@ class Printer:
     def _disturbed(self, proof: HostVerification) -> None:
         """Print what others did meanwhile, and how to measure again what is below target."""
         for name, why in proof.disturbed[:MOST_SHORT]:
-            self._lines.line((f"{'loaded':<8}", "bold magenta"), (name, "bold"), f"  {why}")
+            self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}")
         below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
         if below:
             told = f"{', '.join(below)}: below target, but others were at work: no part is to blame"
@@ -125,9 +125,9 @@ class Printer:
             name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
             reasons.setdefault((each.status, each.reason), []).append(name)
         for (status, reason), names in reasons.items():
-            self._lines.line((f"{status:<8}", STYLE[status]), (_some(names), "bold"), f"  {reason}")
+            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}")
         for note in proof.notes:
-            self._lines.line((f"{'note':<8}", STYLE["note"]), note)
+            self._lines.line((f"{'note':<9}", STYLE["note"]), note)
 
     def _unreached(self) -> None:
         lost = [each for each in self._proofs if each.state != "ok" and not each.verdicts]

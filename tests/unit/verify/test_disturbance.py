@@ -105,7 +105,7 @@ def test_what_reaches_its_target_although_others_work_passes(prove, own):
     (proof,) = prove(records.Player(others={"gpu1": [LOADED]}, gpu1=[records.whole()]), baseline=own)
     assert memory(proof).status == PASS
     assert verify_run.exit_code([proof]) == OK
-    assert "loaded  memory" in printed(proof), "told all the same"
+    assert "loaded   memory" in printed(proof), "told all the same"
 
 
 def test_disturbed_figures_are_nobodys_peers():

@@ -92,7 +92,7 @@ def test_a_baseline_tells_what_is_slower(better):
     if "no part is to blame" in done.stdout:
         pytest.skip("other tests are at work on this machine")
     assert done.returncode == 5, done.stderr
-    assert "short   memory  node0" in done.stdout
+    assert "short    memory  node0" in done.stdout
     assert "baseline better.json" in " ".join(done.stdout.split())
     assert "next     nodetune verify --baseline better.json --only memory" in done.stdout
 
@@ -127,7 +127,7 @@ def test_two_results_with_too_few_runs_are_not_judged(measured):
 def test_a_missing_gpu_is_said_and_nothing_is_proved(tmp_path):
     done = verify("--only", "gpu_memory", cwd=tmp_path)
     assert done.returncode == 3
-    assert "skip    gpu_memory  no libcuda.so.1" in done.stdout
+    assert "skip     gpu_memory  no libcuda.so.1" in done.stdout
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def test_a_size_that_is_none_breaks_nothing(size):
 
 def test_what_fell_short_comes_first_with_suspect_and_command():
     text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}))
-    assert text.index("short   gpu_copy  GPU2") < text.index("measurement")
+    assert text.index("short    gpu_copy  GPU2") < text.index("measurement")
     said = flat(text)
     assert "h2d: 26.4 GB/s, expected at least 51.7 (7 other GPUs: median 54.38); measured again: 26.4" in said
     assert "suspect GPU2's PCIe link (0000:52:00.0), its slot or riser" in said
