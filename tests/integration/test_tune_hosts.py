@@ -81,7 +81,7 @@ def test_larger_buffers_fill_a_long_path_and_are_taken_back(hosts):
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGINT, 130), (signal.SIGKILL, -9)], ids=["interrupted", "killed"])
-def test_a_tuning_that_ends_in_a_trial_leaves_the_hosts_as_they_were(hosts, tmp_path, how, code):
+def test_a_tuning_killed_in_a_trial_leaves_hosts_as_they_were(hosts, tmp_path, how, code):
     lines = [f"{each.name} ansible_connection=local ansible_python_interpreter={each.python}" for each in hosts]
     (tmp_path / "hosts.ini").write_text("\n".join(lines) + "\n")
     process = tuning_in_a_trial(tmp_path, hosts[0].name)

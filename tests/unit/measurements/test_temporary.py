@@ -159,7 +159,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_of_a_limit_in_bytes_and_its_ratio_the_one_that_counts_is_put_back(files):
+def test_of_bytes_and_ratio_the_limit_that_counts_is_restored(files):
     for name, text in {"dirty_bytes": "0", "dirty_ratio": "20"}.items():
         (files / name).write_text(text + "\n")
     assert kernel_files.current(str(files / "dirty_bytes"), "1") == {str(files / "dirty_ratio"): "20"}

@@ -187,7 +187,7 @@ def test_facts_from_before_this_version_are_not_built_upon():
     assert of_kind(built(facts, SWAPPINESS), "tuned") == []
 
 
-def test_a_frequency_module_that_tuned_loads_again_is_no_obstacle():
+def test_a_module_that_tuned_loads_again_is_no_obstacle():
     """The stock profile balanced does so."""
     sets = {**SETS, "modules": {"cpufreq_conservative": "+r", "mlx5_core": "x=1"}}
     assert sections(built(host(sets), GOVERNOR)) == {"cpu": {"governor": "performance"}}

@@ -105,7 +105,7 @@ def test_a_trial_holds_both_buffers_and_only_with_leave():
     assert hosts.items[1]["options"]["allow_settings"] is True
 
 
-def test_the_buffer_that_the_path_needs_is_found_and_no_larger_one():
+def test_the_smallest_buffer_that_the_path_needs_is_found():
     hosts = Hosts(enough=16 << 20)
     made = bench(hosts)
     outcome = study.tune(made, 3600.0)
