@@ -8,7 +8,7 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
-from nodetune.tune.model import BenchError, Choice, Parameter, Setting
+from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting
 
 SYSCTLS = "/proc/sys/"
 Files = Mapping[str, str]
@@ -32,12 +32,6 @@ def sysctl_path(name: str) -> str:
     return SYSCTLS + name.replace(".", "/")
 
 
-def allowed(knobs: Sequence[Knob], setting: Setting) -> bool:
-    """Return whether these values are all known."""
-    known = {knob.parameter.name: knob.parameter.choices for knob in knobs}
-    return all(value in known.get(name, ()) for name, value in setting)
-
-
 def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
     """Return all that is written for a setting."""
     chosen = dict(setting)
@@ -54,12 +48,31 @@ def item(name: str, options: Mapping[str, Any], files: Files) -> dict[str, Any]:
     return {"name": name, "options": {**options, **held}}
 
 
-def proposal(knobs: Sequence[Knob], setting: Setting) -> dict[str, Any]:
-    """Return a setting as a part of a site file: a check of its own for each file, and the profile's checks off."""
-    chosen = dict(setting)
-    off = sorted({each for knob in knobs if knob.parameter.name in chosen for each in knob.judged_by})
-    added = [_check(path, text) for path, text in written(knobs, setting).items()]
-    return {**({"checks": dict.fromkeys(off, False)} if off else {}), "add": added}
+class KnobBench:
+    """What the benches have in common that turn knobs of a host's kernel."""
+
+    knobs: Sequence[Knob]
+    _cases: Sequence[Case]
+
+    @property
+    def parameters(self) -> Sequence[Parameter]:
+        return tuple(knob.parameter for knob in self.knobs)
+
+    @property
+    def cases(self) -> Sequence[Case]:
+        return self._cases
+
+    def allowed(self, setting: Setting) -> bool:
+        """Return whether these values are all known."""
+        known = {knob.parameter.name: knob.parameter.choices for knob in self.knobs}
+        return all(value in known.get(name, ()) for name, value in setting)
+
+    def proposal(self, setting: Setting) -> Mapping[str, Any]:
+        """Return a setting as a part of a site file: a check of its own for each file, and the profile's checks off."""
+        chosen = dict(setting)
+        off = sorted({each for knob in self.knobs if knob.parameter.name in chosen for each in knob.judged_by})
+        added = [_check(path, text) for path, text in written(self.knobs, setting).items()]
+        return {**({"checks": dict.fromkeys(off, False)} if off else {}), "add": added}
 
 
 def _check(path: str, text: str) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 from nodetune.api.model import HostFacts
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import kernel_settings, runs
-from nodetune.tune.benches.kernel_settings import Knob
+from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting, Trial
 from nodetune.verify.model import Figure
@@ -44,7 +44,7 @@ class Wanted:
     size: int = 1 << 30
 
 
-class StorageBench:
+class StorageBench(KnobBench):
     """One folder of one host. Raise BenchError where nothing may be changed or measured."""
 
     subject = "storage"
@@ -99,18 +99,6 @@ class StorageBench:
             )
         return tuple(cases)
 
-    @property
-    def parameters(self) -> Sequence[Parameter]:
-        return tuple(knob.parameter for knob in self.knobs)
-
-    @property
-    def cases(self) -> Sequence[Case]:
-        return self._cases
-
-    def allowed(self, setting: Setting) -> bool:
-        """Return whether these values are all known."""
-        return kernel_settings.allowed(self.knobs, setting)
-
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure the folder once. The host restores what held before, also if it is killed."""
         began, came = time.monotonic(), self._measured(setting)
@@ -134,10 +122,6 @@ class StorageBench:
             "size": self.wanted.size,
             "objective": self.wanted.objective,
         }
-
-    def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return the setting as files of a site file."""
-        return kernel_settings.proposal(self.knobs, setting)
 
 
 def mount_of(points: Mapping[str, Mapping[str, Any]], folder: str) -> Mapping[str, Any]:

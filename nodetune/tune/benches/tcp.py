@@ -10,7 +10,7 @@ from typing import Any
 from nodetune.api.model import HostFacts
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import kernel_settings, runs
-from nodetune.tune.benches.kernel_settings import Knob
+from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify.model import Figure
@@ -44,7 +44,7 @@ class Wanted:
     interface: str = ""
 
 
-class TcpBench:
+class TcpBench(KnobBench):
     """Two hosts. Raise BenchError where nothing may be changed or measured."""
 
     subject = "tcp"
@@ -75,18 +75,6 @@ class TcpBench:
     def _case(self, figure: Figure) -> Case:
         return Case(_id(figure), figure.unit, objective=figure.metric == OBJECTIVES[self.wanted.objective])
 
-    @property
-    def parameters(self) -> Sequence[Parameter]:
-        return tuple(knob.parameter for knob in self.knobs)
-
-    @property
-    def cases(self) -> Sequence[Case]:
-        return self._cases
-
-    def allowed(self, setting: Setting) -> bool:
-        """Return whether these values are all known."""
-        return kernel_settings.allowed(self.knobs, setting)
-
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure both directions once. The hosts restore what held before, also if they are killed."""
         began, came = time.monotonic(), self._measured(setting)
@@ -112,10 +100,6 @@ class TcpBench:
             "ways": self._ways,
             "objective": self.wanted.objective,
         }
-
-    def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return the setting as sysctls of a site file."""
-        return kernel_settings.proposal(self.knobs, setting)
 
 
 def knobs(facts: Mapping[str, HostFacts | str]) -> tuple[Knob, ...]:
