@@ -28,6 +28,15 @@ def locks(facts: FactsView, setting: str) -> dict[str, Any]:
     return {name: known.get(uuid, {}).get(setting, NONE) for name, uuid in facts.get("gpu.uuid", {}).items()}
 
 
+def clocks_declared(facts: FactsView, setting: str, clocks: str) -> dict[str, Any]:
+    """Return GPU → {model: lock now}, where a clock above the lock tells that somebody released it."""
+    now = locks(facts, setting)
+    for name, clock in facts[clocks].items():
+        if isinstance(now.get(name), list) and clock > now[name][1]:
+            now[name] = NONE
+    return declared(facts, setting, now)
+
+
 def declared(facts: FactsView, setting: str, now: Mapping[str, Any]) -> dict[str, Any]:
     """Return GPU → {model: value now}, and with it what the next boot brings where that differs."""
     names, later = facts["gpu.names"], kept(facts, setting)

@@ -12,15 +12,11 @@ https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
 from nodetune.api import GPU, Check, FactsView, gpu
-from nodetune.checks.gpu._declared import LOCK_NEEDS, NEEDS, NONE, declared, locks
+from nodetune.checks.gpu._declared import LOCK_NEEDS, NEEDS, clocks_declared
 
 
 def observe(facts: FactsView) -> dict[str, dict[str, object]]:
-    now = locks(facts, "locked_clocks")
-    for name, clock in facts["gpu.clock_info.sm"].items():
-        if isinstance(now.get(name), list) and clock > now[name][1]:
-            now[name] = NONE  # somebody released it
-    return declared(facts, "locked_clocks", now)
+    return clocks_declared(facts, "locked_clocks", "gpu.clock_info.sm")
 
 
 CHECK = Check(
