@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nodetune.api.model import Ref
@@ -182,8 +182,7 @@ class ByModel:
         return later and all(Equals(_range(self.wanted[name])).test(_range(value[name])) for name in models)
 
     def describe(self, show: Show = str) -> str:
-        wishes = [f"{name} {'left alone' if each is None else show(each)}" for name, each in self.wanted.items()]
-        return ", ".join(wishes)
+        return ", ".join(f"{name} {'left alone' if each is None else show(each)}" for name, each in self.wanted.items())
 
 
 def _range(value: Any) -> Any:
@@ -200,10 +199,8 @@ KEY_OF = {kind: key for key, kind in BY_KEY.items()}
 
 def wants_number(accept: Any) -> bool:
     """Return whether nothing but a number meets this."""
-    predicate = as_predicate(accept)
-    return isinstance(predicate, AtLeast | AtMost | Within) or (
-        isinstance(predicate, Equals) and _number(predicate.wanted)
-    )
+    found = as_predicate(accept)
+    return isinstance(found, AtLeast | AtMost | Within) or (isinstance(found, Equals) and _number(found.wanted))
 
 
 def as_predicate(accept: Any) -> Predicate:
@@ -286,11 +283,8 @@ def refs(data: Any) -> set[str]:
         return {data.fact}
     if type(data) in KEY_OF:
         return refs(data.wanted)
-    if isinstance(data, dict):
-        return set().union(*(refs(each) for each in data.values()), set())
-    if isinstance(data, list | tuple):
-        return set().union(*(refs(each) for each in data), set())
-    return set()
+    parts = data.values() if isinstance(data, dict) else data if isinstance(data, list | tuple) else ()
+    return {name for each in parts for name in refs(each)}
 
 
 def resolve(data: Any, lookup: Callable[[str], Any]) -> Any:
@@ -298,8 +292,7 @@ def resolve(data: Any, lookup: Callable[[str], Any]) -> Any:
     if isinstance(data, Ref):
         return lookup(data.fact)
     if type(data) in KEY_OF:
-        (only,) = fields(data)
-        return replace(data, **{only.name: resolve(data.wanted, lookup)})
+        return type(data)(resolve(data.wanted, lookup))
     if isinstance(data, dict):
         return {key: resolve(each, lookup) for key, each in data.items()}
     if isinstance(data, list | tuple):

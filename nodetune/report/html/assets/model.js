@@ -171,3 +171,14 @@ function matchingChecks(query) {
   const values = (check) => [...new Set(check.failing.map(([, found]) => found))].flatMap((found) => [found.observed, found.reason, found.fix]);
   return failing.filter((check) => match(check.id, check.title, check.area, SEVERITIES[check.level - 1], ...values(check)));
 }
+
+// [finding, its hosts] of each kind, the most hosts first.
+function grouped(pairs, keyOf) {
+  const groups = new Map();
+  for (const pair of pairs) {
+    const key = keyOf(pair[1]);
+    if (!groups.has(key)) groups.set(key, [pair[1], []]);
+    groups.get(key)[1].push(pair[0]);
+  }
+  return [...groups.values()].sort((a, b) => b[1].length - a[1].length);
+}

@@ -233,16 +233,6 @@ const appliesTo = (options) => !/(^| )(--facts |--transport slurm)/.test(options
 // By default, apply does nothing that disrupts running work.
 const allowed = (cost) => (["none", "new-sessions"].includes(cost) ? "" : `--max-disruption ${cost}`);
 
-function grouped(pairs, keyOf) {
-  const groups = new Map();
-  for (const pair of pairs) {
-    const key = keyOf(pair[1]);
-    if (!groups.has(key)) groups.set(key, [pair[1], []]);
-    groups.get(key)[1].push(pair[0]);
-  }
-  return [...groups.values()].sort((a, b) => b[1].length - a[1].length);
-}
-
 function variants(pairs) {
   const some = grouped(pairs, (found) => JSON.stringify([found.observed, found.wanted, found.reason]));
   return table("What was seen", [["Observed"], ["Wanted"], ["Hosts"]], some, ([found, on]) => h("tr", {},
