@@ -9,6 +9,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterable
+from functools import cache
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -38,6 +39,7 @@ ELSEWHERE = {
 """Files of the repository outside of docs/ → pages of the site."""
 
 CONSOLE = re.compile(r"(?<=^```console\n)\$ nodetune (\S.*?)\s+#.*?(?=^```$)", re.DOTALL | re.MULTILINE)
+COUNTS = re.compile(r"^1 host audited:.*?^(?=all fixes)", re.DOTALL | re.MULTILINE)
 FINDING = re.compile(r"(?:critical|high|medium|low|info) +\S+$", re.MULTILINE)
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")
@@ -65,6 +67,7 @@ def pages() -> dict[str, str]:
         "figures.md": figures.page(),
         "measurements.md": measurements.page(),
         "verdicts.md": verdicts.page(),
+        "tutorial.md": tutorial(),
         "../README.md": readme(),
     }
 
@@ -72,13 +75,20 @@ def pages() -> dict[str, str]:
 def readme() -> str:
     """Return the README with its console sample as printed today, cut to the findings that it shows."""
     text = (HERE.parent / "README.md").read_text("utf-8")
-    return CONSOLE.sub(lambda sample: cut(sample[0], printed(sample[1].split())), text)
+    return CONSOLE.sub(lambda sample: cut(sample[0], printed(sample[1])), text)
 
 
-def printed(words: list[str]) -> str:
+def tutorial() -> str:
+    """Return the tutorial with today's counts of findings: each new check changes them."""
+    counts = COUNTS.search(printed("audit --facts h200-x4"))
+    return COUNTS.sub(counts[0] if counts else "", (HERE / "tutorial.md").read_text("utf-8"))
+
+
+@cache
+def printed(words: str) -> str:
     """Return what nodetune prints on a terminal of 80 columns."""
     environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-    command = [sys.executable, "-m", "nodetune", *words]
+    command = [sys.executable, "-m", "nodetune", *words.split()]
     return subprocess.run(command, check=False, env=environment, cwd=HERE.parent, capture_output=True, text=True).stdout
 
 
