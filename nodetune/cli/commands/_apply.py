@@ -19,6 +19,7 @@ from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
+from nodetune.foundation import UserError
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
@@ -204,13 +205,13 @@ def print_data(stream: TextIO, work: Work, told: ApplyReport, output_format: str
 
 
 def need_terminal(yes: bool) -> None:
-    """Raise click.UsageError where nobody can be asked."""
+    """Raise UserError where nobody can be asked."""
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("confirmation needs a terminal: use --yes (after --dry-run)")
+        raise UserError("confirmation needs a terminal: use --yes (after --dry-run)")
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal; elsewhere --yes is required. A no ends the command with 0. Raise click.UsageError."""
+    """Ask on a terminal; elsewhere --yes is required. A no ends the command with 0. Raise UserError."""
     need_terminal(yes)
     if not yes and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)

@@ -39,7 +39,7 @@ def command(ids: tuple[str, ...], **options: Any) -> None:
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
     from nodetune.report.text import catalogue
 
-    for number, check in enumerate(_meant(ids, known)):
+    for number, check in enumerate(_meant(ids, known, choice.site is not None)):
         if number:
             click.echo()
         catalogue.print_check(check, check.id in resolved.gates, _said(check.id, choice))
@@ -59,7 +59,7 @@ def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
     return rows
 
 
-def _meant(ids: Sequence[str], known: Mapping[str, Check]) -> list[Check]:
+def _meant(ids: Sequence[str], known: Mapping[str, Check], has_site: bool) -> list[Check]:
     """Return the checks that ids, areas and patterns mean, each once. Raise click.UsageError for one that means none."""
     found: dict[str, Check] = {}
     for given in ids:
@@ -67,6 +67,7 @@ def _meant(ids: Sequence[str], known: Mapping[str, Check]) -> list[Check]:
         if not matching:
             near = text.near(given, known)
             hint = f"did you mean {' or '.join(near)}?" if near else "search them with: nodetune checks WORD"
-            raise click.UsageError(f"no check is called {given!r}: {hint}")
+            own = "" if has_site else " (a check of your own needs --site FILE)"
+            raise click.UsageError(f"no check is called {given!r}: {hint}{own}")
         found |= matching
     return list(found.values())

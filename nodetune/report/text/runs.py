@@ -62,7 +62,9 @@ def print_runs(stream: TextIO, found: Sequence[Run], last: int, folder: Path) ->
         out.line((run.id, "bold"), f"  {_when(about.get('started')):<16}  {what:<8}  ", _ended(about), f"  {where}")
     if len(found) > last:
         out.line((f"{len(found) - last} older: nodetune runs -n {len(found)}", "dim"))
-    out.whole((f"{len(found)} runs in {folder}" if found else f"No run is recorded in {folder}.", ""))
+    out.whole(
+        (f"{plain_text.count(len(found), 'run')} in {folder}" if found else f"No run is recorded in {folder}.", "")
+    )
     if found:
         out.whole(("show one: ", "dim"), (f"nodetune runs show {found[0].id}", "green"))
 

@@ -110,7 +110,7 @@ class Printer:
     def _disturbed(self, proof: HostVerification) -> None:
         """Print what others did meanwhile, and how to measure again what is below target."""
         for name, why in proof.disturbed[:MOST_SHORT]:
-            self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}")
+            self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
         below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
         if below:
             told = f"{', '.join(below)}: below target, but others were at work: no part is to blame"
@@ -125,9 +125,9 @@ class Printer:
             name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
             reasons.setdefault((each.status, each.reason), []).append(name)
         for (status, reason), names in reasons.items():
-            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}")
+            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}", hang=GUTTER)
         for note in proof.notes:
-            self._lines.line((f"{'note':<9}", STYLE["note"]), note)
+            self._lines.line((f"{'note':<9}", STYLE["note"]), note, hang=GUTTER)
 
     def _unreached(self) -> None:
         lost = [each for each in self._proofs if each.state != "ok" and not each.verdicts]
@@ -148,7 +148,7 @@ class Printer:
         counts += [f"{disturbed} disturbed"] if disturbed else []
         measured = sum(bool(each.verdicts) for each in self._proofs)
         hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
-        self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
+        self._lines.line((hosts, "bold"), f": {', '.join(counts)}" if counts else "")
         unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
