@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,26 +24,34 @@ from nodetune.foundation import text
 @click.command("explain")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.check_id)
 @cli_options.judging
-def command(ids: tuple[str, ...], **options: Any) -> None:
+@cli_options.saved_facts
+def command(ids: tuple[str, ...], facts_path: Path | None, **options: Any) -> None:
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value.
+    which file sets a value. Shows the value of this host, or of the hosts in --facts.
 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
+    nodetune explain dirty-limit-high --facts h200-x4
     """
     choice = cli_options.choice(**options)
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet_comparisons.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
+    from nodetune.cli.commands import _explain
     from nodetune.report.text import catalogue
 
-    for number, check in enumerate(_meant(ids, known, choice.site is not None)):
+    meant = _meant(ids, known, choice.site is not None)
+    found = _explain.observed(
+        (check for check in meant if not fleet_comparisons.is_fleet(check.id)), choice, facts_path
+    )
+    for number, check in enumerate(meant):
         if number:
             click.echo()
-        catalogue.print_check(check, check.id in resolved.gates, _said(check.id, choice))
+        seen = _explain.rows(found.get(check.id, []), saved=facts_path is not None)
+        catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
 
 
 def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """What a new user stumbled over in five tasks: lines that break where they are copied, counts of nothing, missing hints."""
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -145,3 +146,35 @@ def test_one_run_is_no_plural(tmp_path, monkeypatch):
     stream = io.StringIO()
     runs.print_runs(stream, listing(), 20, tmp_path)
     assert f"\n1 run in {tmp_path}\n" in stream.getvalue()
+
+
+# explain
+
+
+def heads(output, head):
+    return [line for line in output.splitlines() if line.startswith(head)]
+
+
+def test_explain_shows_the_value_of_this_host():
+    value = Path("/proc/sys/vm/max_map_count").read_text().strip()
+    (line,) = heads(nodetune("explain", "max-map-count-low").stdout, "On this host: ")
+    assert line.startswith(f"On this host: {value}, ") or "not applicable" in line
+
+
+def test_explain_shows_the_value_of_saved_hosts():
+    done = nodetune("explain", "dirty-limit-high", "swap-large", "--facts", "h200-x4")
+    assert heads(done.stdout, "On h200-x4: ") == [
+        "On h200-x4: 101 GiB, not as wanted",
+        "On h200-x4: 0 bytes, as wanted",
+    ]
+    assert heads(done.stdout, "On this host: ") == []
+
+
+def test_explain_reads_no_host_for_comparisons_between_hosts():
+    assert heads(nodetune("explain", "fleet-bios-differs", "--facts", "h200-x4").stdout, "On ") == []
+
+
+def test_explain_says_what_is_wrong_with_saved_facts(tmp_path):
+    (tmp_path / "bad.json").write_text("{")
+    done = nodetune("explain", "swap-large", "--facts", tmp_path / "bad.json")
+    assert (done.returncode, done.stderr.count("\n"), "not JSON" in done.stderr) == (2, 1, True)
