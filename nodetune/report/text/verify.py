@@ -73,7 +73,7 @@ class Printer:
         for each in group:
             name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
-        self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER)
+        self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER, hang=" " * 9)
         self._lines.whole(
             ("next     ", "dim"), (diagnosis.command(figure, self._asked, self._wanted), "green"), indent=GUTTER
         )
@@ -82,9 +82,9 @@ class Printer:
         for found in proof.findings:
             self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
             if found.subjects:
-                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
+                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER, hang=" " * 9)
             if found.next:
-                self._lines.line(("next     ", "dim"), found.next, indent=GUTTER)
+                self._lines.line(("next     ", "dim"), found.next, indent=GUTTER, hang=" " * 9)
         if proof.short or proof.findings:
             self._lines.line("")
 

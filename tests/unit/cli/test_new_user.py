@@ -178,3 +178,16 @@ def test_explain_says_what_is_wrong_with_saved_facts(tmp_path):
     (tmp_path / "bad.json").write_text("{")
     done = nodetune("explain", "swap-large", "--facts", tmp_path / "bad.json")
     assert (done.returncode, done.stderr.count("\n"), "not JSON" in done.stderr) == (2, 1, True)
+
+
+@pytest.mark.parametrize(("width", "columns"), [("80", 1), ("140", 2)])
+def test_runs_stand_in_columns_where_these_fit(tmp_path, monkeypatch, width, columns):
+    monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", width)
+    Run.create("guard uninstall", {}, ["gpu1"]).finish(0)
+    Run.create("apply", {}, [f"gpu{number}" for number in range(1, 20, 2)]).finish(4)
+    stream = io.StringIO()
+    runs.print_runs(stream, listing(), 20, tmp_path)
+    rows = [line for line in stream.getvalue().splitlines() if " done" in line]
+    assert len({line.index("done") for line in rows}) == 1
+    assert len({line.find("gpu") for line in rows}) == 3 - columns, stream.getvalue()
