@@ -14,9 +14,10 @@ from nodetune.foundation import UserError
 from nodetune.guard.deploy import cluster
 from nodetune.guard.node.scontrol import ScontrolError
 from nodetune.hosts.target import ConnectionOptions
+from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.runs import Run, listing
 from nodetune.report import markdown
-from nodetune.report.text import audit, runs
+from nodetune.report.text import apply, audit, runs
 from nodetune.report.text.lines import Lines
 from tests.support.commandline import nodetune
 from tests.support.reporting import finding, result
@@ -191,3 +192,26 @@ def test_runs_stand_in_columns_where_these_fit(tmp_path, monkeypatch, width, col
     rows = [line for line in stream.getvalue().splitlines() if " done" in line]
     assert len({line.index("done") for line in rows}) == 1
     assert len({line.find("gpu") for line in rows}) == 3 - columns, stream.getvalue()
+
+
+def file_diff(name, lines):
+    return "\n".join([f"--- {name} (before: no file)", f"+++ {name} (after: mode 0755)", *lines])
+
+
+@pytest.mark.parametrize(("count", "times"), [(9, 2), (10, 1)])
+def test_many_equal_lines_of_two_files_are_shown_once(count, times):
+    lines = [f"+{number}" for number in range(count)]
+    diffs = {"gpu1": [file_diff("/a/prolog", lines), file_diff("/a/epilog", lines), file_diff("/a/other", ["+x"])]}
+    stream = io.StringIO()
+    apply.print_diffs(stream, diffs, single=True)
+    text = stream.getvalue()
+    assert (text.count("+0\n"), "+++ /a/epilog (after" in text, "+x" in text) == (times, True, True)
+    assert (f"the same {count} lines as /a/prolog" in text) == (times == 1)
+
+
+@pytest.mark.parametrize(("made", "said"), [((), "would be undone: /etc/a"), (("run",), "undone: /etc/a")])
+def test_a_rollback_that_asks_says_what_it_would_undo(made, said):
+    done = {"done": [{"label": "/etc/a", "changed": True}]}
+    stream = io.StringIO()
+    apply.print_rollback(stream, {"gpu1": Outcome("gpu1", results=(Event("ok", "gpu1", result=done),))}, made)
+    assert stream.getvalue().startswith(f"{said}\n")
