@@ -13,7 +13,7 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
@@ -155,6 +155,9 @@ def carry_out(
         print_text(stream, work, told)
     else:
         print_data(stream, work, told, output_format)
+    if stream is not sys.stdout:
+        way_back = f"nodetune rollback {run.id} {as_typed.runs_folder()}".rstrip()
+        verbosity.note(f"{text_apply.counts(done)}; to undo it: {way_back}")
     return code
 
 

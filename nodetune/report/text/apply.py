@@ -21,8 +21,12 @@ def print_outcomes(stream: TextIO, done: Sequence[StepOutcome], single: bool) ->
     out = Lines(console(stream))
     print_left(stream, [each for each in done if each.outcome != FIXED or each.reason], single)
     hosts = len({each.host for each in done})
-    counts = ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
-    out.line((counts, "bold"), "" if single else f"  on {hosts} hosts")
+    out.line((counts(done), "bold"), "" if single else f"  on {hosts} hosts")
+
+
+def counts(done: Sequence[StepOutcome]) -> str:
+    """Return how many steps came to what."""
+    return ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
 
 
 def print_left(stream: TextIO, left: Iterable[StepOutcome], single: bool) -> None:

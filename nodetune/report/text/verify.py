@@ -134,21 +134,8 @@ class Printer:
         unreached(self._lines, [(each.state, each.host, each.message) for each in lost], self._again)
 
     def _summary(self) -> None:
-        every = [status for proof in self._proofs for status in proof.statuses]
-        names = {
-            PASS: "as expected",
-            SHORT: "short",
-            UNKNOWN: "without a reference",
-            FAILED: "failed",
-            SKIP: "skipped",
-        }
-        disturbed = sum(bool(each.disturbed) for proof in self._proofs for each in proof.verdicts)
-        numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
-        counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
-        counts += [f"{disturbed} disturbed"] if disturbed else []
-        measured = sum(bool(each.verdicts) for each in self._proofs)
-        hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
-        self._lines.line((hosts, "bold"), f": {', '.join(counts)}" if counts else "")
+        hosts, counts = totals(self._proofs)
+        self._lines.line((hosts, "bold"), counts)
         unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
@@ -170,6 +157,24 @@ class Printer:
     def _again(self) -> str:
         """The command that was run."""
         return shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words])
+
+
+def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
+    """Return how many hosts were measured, and what their figures came to."""
+    every = [status for proof in proofs for status in proof.statuses]
+    names = {
+        PASS: "as expected",
+        SHORT: "below target",
+        UNKNOWN: "without a reference",
+        FAILED: "failed",
+        SKIP: "skipped",
+    }
+    disturbed = sum(bool(each.disturbed) for proof in proofs for each in proof.verdicts)
+    numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
+    counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
+    counts += [f"{disturbed} disturbed"] if disturbed else []
+    measured = sum(bool(each.verdicts) for each in proofs)
+    return f"{text.count(measured, 'host')} measured", f": {', '.join(counts)}" if counts else ""
 
 
 def keepable(proofs: Sequence[HostVerification]) -> bool:
