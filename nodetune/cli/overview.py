@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import SEVERITIES
+from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
 from nodetune.cli import latest
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
@@ -20,6 +21,13 @@ from nodetune.report.text.runs import described
 
 CHANGES = ("apply", "rollback", "provision")
 DAY = 86400
+ENDED = {
+    INCOMPLETE: "incomplete",
+    NOT_REACHED: "end state not reached",
+    TOO_SLOW: "a figure is below target or became worse",
+}
+"""What an exit code of a run means."""
+
 LONGEST = 160
 
 Known = dict[str, Any]
@@ -64,19 +72,26 @@ def _lost(about: Known) -> str:
     return f", {lost} not reached" if lost else ""
 
 
+def _none_reached(about: Known) -> bool:
+    return 0 < _number(about, "hosts") <= _number(about, "lost")
+
+
 def _audit(about: Known) -> str:
     failing = about.get("failing")
     counts = failing if isinstance(failing, dict) else {}
     found = [f"{counts[each]} {each}" for each in reversed(SEVERITIES) if counts.get(each)]
     worst = f"; worst: {about['worst']} on {about.get('worst_host')}" if found and about.get("worst") else ""
     findings = f"{', '.join(found)} findings" if found else "no findings"
-    return f"{text.count(_number(about, 'hosts'), 'host')}{_lost(about)}: {findings}{worst}"
+    hosts = f"{text.count(_number(about, 'hosts'), 'host')}{_lost(about)}"
+    return hosts if _none_reached(about) else f"{hosts}: {findings}{worst}"
 
 
 def _verify(about: Known) -> str:
     short = _number(about, "short")
     hosts = text.count(_number(about, "hosts"), "host")
-    return f"{hosts}{_lost(about)}, {f'{short} below target' if short else 'none below target'}"
+    if _none_reached(about):
+        return f"{hosts}{_lost(about)}"
+    return f"{hosts}{_lost(about)}, {short or 'none'} below target"
 
 
 def _guard(about: Known) -> str:
@@ -90,7 +105,7 @@ def _guard(about: Known) -> str:
 def _run(run: Run, now: float) -> tuple[str, str]:
     about = described(run)
     ended = about.get("exit")
-    state = f"exit code {ended}" if about["state"] == DONE and ended else str(about["state"])
+    state = ENDED.get(ended, f"exit code {ended}") if about["state"] == DONE and ended else str(about["state"])
     where = text.plain(nodeset.fold(about.get("hosts") or []), 40)
     counts = ", ".join(f"{number} {outcome}" for outcome, number in _outcomes(run).items())
     told = (

@@ -99,7 +99,7 @@ def announce() -> None:
     ctx = click.get_current_context()
     for param in ctx.command.params:
         if isinstance(param, Setting) and param.key in ("inventory", "site") and is_implicit(ctx, str(param.name)):
-            click.echo(f"{param.key}: {text.plain(ctx.params[str(param.name)])} ({origin(ctx, param)})", err=True)
+            click.echo(f"{param.key}: {shown_value(ctx.params[str(param.name)])} ({origin(ctx, param)})", err=True)
 
 
 def explain(used: Mapping[str, Any]) -> None:

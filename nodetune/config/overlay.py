@@ -130,6 +130,12 @@ def _predicate(file: LocatedYaml, data: Any, *path: Any) -> predicates.Predicate
     return found
 
 
+NAMES_FAULTS = (
+    "names what is wrong and accepts nothing else: no number can be wanted of it; "
+    "switch it off, waive it, or add a check of your own"
+)
+
+
 def _counts_in(path: tuple[Any, ...], data: Any) -> str:
     """Return what a check counts in, if the predicate is for one, and if that helps."""
     from nodetune.config import quantities
@@ -137,9 +143,11 @@ def _counts_in(path: tuple[Any, ...], data: Any) -> str:
     check_id = path[path.index("checks") + 1] if "checks" in path else ""
     if check_id not in checks.catalogue():
         return ""
-    unit = checks.load(check_id).unit
-    if unit:
-        return f"; {check_id} counts in {unit}"
+    check = checks.load(check_id)
+    if check.unit:
+        return f"; {check_id} counts in {check.unit}"
+    if isinstance(check.accept, predicates.Empty):
+        return f"; {check_id} {NAMES_FAULTS}"
     return f"; {check_id} takes numbers without a unit" if quantities.has_quantity(data) else ""
 
 
@@ -147,11 +155,7 @@ def _refuse_number(file: LocatedYaml, check_id: str, accept: predicates.Predicat
     """Raise FileError for a number that a check is to accept which names faults: it would fail on every host."""
     number = predicates.wants_number(accept)
     if number and check_id in checks.catalogue() and isinstance(checks.load(check_id).accept, predicates.Empty):
-        file.fail(
-            f"{check_id} names what is wrong and accepts nothing else: no number can be wanted of it; "
-            "switch it off, waive it, or add a check of your own",
-            *at,
-        )
+        file.fail(f"{check_id} {NAMES_FAULTS}", *at)
 
 
 def known_fact(file: LocatedYaml, name: str, *path: Any) -> None:

@@ -17,6 +17,9 @@ from nodetune.foundation import text, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 from nodetune.hosts import nodeset
 
+NUMBERS = ("sysctl", "limit", "lustre_param", "nfs_option", "block_queue", "cpufreq")
+"""Remedies that write a number as a check of it reads it."""
+
 Ranks = Mapping[str, tuple[Rank, ...] | None]
 """The hosts of an inventory, and the groups of each."""
 
@@ -133,12 +136,22 @@ def contradiction(check: Check) -> str:
         return _told(check.set, state) if check.set not in (None, state) else ""
     refers = predicates.refs(check.accept) or predicates.refs(check.set)
     nccl = check.remedy.kind == "nccl_conf" and check.area == "site"
-    if not (check.fact or nccl) or check.set is None or check.accept is None or refers:
+    if not (check.fact or nccl or _same_number(check)) or check.set is None or check.accept is None or refers:
         return ""
     accept = predicates.as_predicate(check.accept)
     value = str(check.set) if check.remedy.kind == "kernel_arg" else check.set
     value = site_checks.as_numbers(value) if nccl else value
-    return "" if accept.test(value) else _told(check.set, accept.describe(lambda each: text.value(each, check.unit)))
+    return (
+        ""
+        if accept.test(value)
+        else _told(text.setting(check.set, check.unit), accept.describe(lambda each: text.value(each, check.unit)))
+    )
+
+
+def _same_number(check: Check) -> bool:
+    """Return whether what is observed is the number that a fix writes, though the check computes it."""
+    number = isinstance(check.set, (int, float)) and not isinstance(check.set, bool)
+    return check.remedy.kind in NUMBERS and number and predicates.wants_number(check.accept)
 
 
 def _told(value: object, wanted: str) -> str:

@@ -71,7 +71,6 @@ KEPT = {
     "nodetune/guard/node/metrics.py": {"blind"},
     "nodetune/guard/node/policy.py": {"stray|strays"},
     "nodetune/guard/node/records.py": {"blind"},
-    "nodetune/report/html/assets/figures.js": {"sibling|siblings"},
     "nodetune/verify/model.py": {"sibling|siblings"},
     "templates/guard-entry.sh.j2": {"blind"},
     "playbooks/README.md": {"hook|hooks", "owed"},

@@ -13,12 +13,13 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
-from nodetune.cli import as_typed
+from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.documents import apply as documents_apply
 from nodetune.documents import audit
+from nodetune.foundation import UserError
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
@@ -154,6 +155,9 @@ def carry_out(
         print_text(stream, work, told)
     else:
         print_data(stream, work, told, output_format)
+    if stream is not sys.stdout:
+        way_back = f"nodetune rollback {run.id} {as_typed.runs_folder()}".rstrip()
+        verbosity.note(f"{text_apply.counts(done)}; to undo it: {way_back}")
     return code
 
 
@@ -204,13 +208,13 @@ def print_data(stream: TextIO, work: Work, told: ApplyReport, output_format: str
 
 
 def need_terminal(yes: bool) -> None:
-    """Raise click.UsageError where nobody can be asked."""
+    """Raise UserError where nobody can be asked."""
     if not yes and not sys.stdin.isatty():
-        raise click.UsageError("confirmation needs a terminal: use --yes (after --dry-run)")
+        raise UserError("confirmation needs a terminal: use --yes (after --dry-run)")
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal; elsewhere --yes is required. A no ends the command with 0. Raise click.UsageError."""
+    """Ask on a terminal; elsewhere --yes is required. A no ends the command with 0. Raise UserError."""
     need_terminal(yes)
     if not yes and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)

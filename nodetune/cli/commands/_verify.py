@@ -16,7 +16,7 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed, latest
+from nodetune.cli import as_typed, latest, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
@@ -59,6 +59,8 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
         else:
             propose = not (own or options["save_baseline"])
             verify.print_verify(stream, proofs, wanted, asked, propose)
+        if output:
+            verbosity.note("".join(verify.totals(proofs)))
     if not (wanted.only or wanted.gpus or any(each.state == "interrupted" for each in proofs)):
         lost = sum(each.state != "ok" for each in proofs)
         short = sum(bool(each.short) for each in proofs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from pathlib import Path
 from typing import Any
 
 import click
@@ -23,26 +24,34 @@ from nodetune.foundation import text
 @click.command("explain")
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.check_id)
 @cli_options.judging
-def command(ids: tuple[str, ...], **options: Any) -> None:
+@cli_options.saved_facts
+def command(ids: tuple[str, ...], facts_path: Path | None, **options: Any) -> None:
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
-    which file sets a value.
+    which file sets a value. Shows the value of this host, or of the hosts in --facts.
 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
+    nodetune explain dirty-limit-high --facts h200-x4
     """
     choice = cli_options.choice(**options)
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet_comparisons.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}
+    from nodetune.cli.commands import _explain
     from nodetune.report.text import catalogue
 
-    for number, check in enumerate(_meant(ids, known)):
+    meant = _meant(ids, known, choice.site is not None)
+    found = _explain.observed(
+        (check for check in meant if not fleet_comparisons.is_fleet(check.id)), choice, facts_path
+    )
+    for number, check in enumerate(meant):
         if number:
             click.echo()
-        catalogue.print_check(check, check.id in resolved.gates, _said(check.id, choice))
+        seen = _explain.rows(found.get(check.id, []), saved=facts_path is not None)
+        catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
 
 
 def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
@@ -59,7 +68,7 @@ def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
     return rows
 
 
-def _meant(ids: Sequence[str], known: Mapping[str, Check]) -> list[Check]:
+def _meant(ids: Sequence[str], known: Mapping[str, Check], has_site: bool) -> list[Check]:
     """Return the checks that ids, areas and patterns mean, each once. Raise click.UsageError for one that means none."""
     found: dict[str, Check] = {}
     for given in ids:
@@ -67,6 +76,7 @@ def _meant(ids: Sequence[str], known: Mapping[str, Check]) -> list[Check]:
         if not matching:
             near = text.near(given, known)
             hint = f"did you mean {' or '.join(near)}?" if near else "search them with: nodetune checks WORD"
-            raise click.UsageError(f"no check is called {given!r}: {hint}")
+            own = "" if has_site else " (a check of your own needs --site FILE)"
+            raise click.UsageError(f"no check is called {given!r}: {hint}{own}")
         found |= matching
     return list(found.values())

@@ -18,7 +18,7 @@ from nodetune.report.text import verify_table
 from nodetune.verify import catalogue, figures
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.machine import Machine
-from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure
+from nodetune.verify.model import FAILED, PASS, PEERS, SHORT, SKIP, UNKNOWN, Figure
 
 LARGEST = 1 << 30
 STATUSES = (PASS, SHORT, UNKNOWN)
@@ -161,6 +161,12 @@ def _described(figure: Figure) -> tuple[About, str, int]:
     return About(verify_table.kind(alike), *names), figure.subject, size
 
 
+def _kind(expected: Mapping[str, Any]) -> str:
+    """Return what a figure is compared with, in the words of the reports."""
+    kind = _text(expected, "kind", 20)
+    return "peers" if kind == PEERS else kind
+
+
 def _text(found: Mapping[str, Any], key: str, longest: int = 400) -> str:
     text = found.get(key)
     return plain_text.plain(text, longest) if isinstance(text, str) else ""
@@ -177,7 +183,7 @@ def _held(found: Mapping[str, Any]) -> tuple[tuple[str, float] | None, tuple[str
     bound = number(expected.get("bound")) if isinstance(expected, dict) else None
     most = number(limit.get("value")) if isinstance(limit, dict) else None
     return (
-        (_text(expected, "kind", 20), bound) if isinstance(expected, dict) and bound is not None else None,
+        (_kind(expected), bound) if isinstance(expected, dict) and bound is not None else None,
         (_text(limit, "what", 80), most) if isinstance(limit, dict) and most else None,
     )
 

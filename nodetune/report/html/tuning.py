@@ -12,8 +12,8 @@ from nodetune.documents.tuning import chance, in_words
 from nodetune.foundation import text
 
 ASSETS = Path(__file__).parent / "assets"
-ROW, LEFT, WIDTH = 34, 190, 380
-"""Pixels of the picture: the height of a case, where its bar begins, and how wide the bars are."""
+ROW, HEAD, REACH = 44, 24, 47
+"""Of the picture: pixels of a case and above the first, and per cent from the middle to where the longest bar ends."""
 
 LEAST_SPAN = 0.02
 """Fraction that the picture shows to each side, at least: differences below are noise."""
@@ -40,17 +40,16 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
 
 
 def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return where each case and its interval are drawn: no gain is in the middle, better to the right."""
+    """Return where each case and its interval are drawn, for any width: no gain is in the middle, better to the right."""
     reach = max([LEAST_SPAN, *(abs(end) for case in cases for end in (*case["interval"], case["gain"]))])
-    middle = LEFT + WIDTH / 2
 
-    def place(fraction: float) -> float:
-        return round(float(middle + fraction / reach * WIDTH / 2), 1)
+    def place(fraction: float) -> str:
+        return f"{50 + fraction / reach * REACH:.1f}%"
 
     rows = [
         {
             "name": case["id"],
-            "y": 24 + ROW * number,
+            "y": HEAD + ROW * number,
             "low": place(case["interval"][0]),
             "high": place(case["interval"][1]),
             "at": place(case["gain"]),
@@ -59,4 +58,4 @@ def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         }
         for number, case in enumerate(cases)
     ]
-    return {"rows": rows, "height": 24 + ROW * len(rows), "middle": middle, "width": LEFT + WIDTH + 70, "left": LEFT}
+    return {"rows": rows, "height": HEAD + ROW * len(rows)}

@@ -21,8 +21,12 @@ def print_outcomes(stream: TextIO, done: Sequence[StepOutcome], single: bool) ->
     out = Lines(console(stream))
     print_left(stream, [each for each in done if each.outcome != FIXED or each.reason], single)
     hosts = len({each.host for each in done})
-    counts = ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
-    out.line((counts, "bold"), "" if single else f"  on {hosts} hosts")
+    out.line((counts(done), "bold"), "" if single else f"  on {hosts} hosts")
+
+
+def counts(done: Sequence[StepOutcome]) -> str:
+    """Return how many steps came to what."""
+    return ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
 
 
 def print_left(stream: TextIO, left: Iterable[StepOutcome], single: bool) -> None:
@@ -56,6 +60,10 @@ def failures_of(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
     return {host: outcome.message for host, outcome in outcomes.items() if outcome.state != "ok"}
 
 
+MANY = 10
+"""So many lines of a diff are not printed twice."""
+
+
 def print_problems(
     stream: TextIO, problems: Mapping[str, Sequence[Mapping[str, Any]]], failed: Mapping[str, str], single: bool
 ) -> None:
@@ -68,7 +76,9 @@ def print_problems(
     for host, message in failed.items():
         same.setdefault(message, []).append(host)
     for text, on in same.items():
-        out.line(("problem  ", "bold red"), "" if single else f"{nodeset.fold(on)}  ", plain_text.plain(text))
+        out.line(
+            ("problem  ", "bold red"), "" if single else f"{nodeset.fold(on)}  ", plain_text.plain(text), hang=" " * 9
+        )
 
 
 def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, Any]]], single: bool) -> None:
@@ -123,7 +133,7 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
     `made` are the rollbacks that were recorded; none in a dry run.
     """
     out = Lines(console(stream))
-    single = len(outcomes) == 1
+    single, undone = len(outcomes) == 1, "undone" if made else "would be undone"
     back = {
         host: [done["label"] for done in each.gathered("done") if done.get("changed")]
         for host, each in outcomes.items()
@@ -133,7 +143,8 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
         alike.setdefault(tuple(labels), []).append(host)
     for names, hosts in alike.items():
         if names:
-            out.line(("" if single else f"{nodeset.fold(hosts)}  ", "bold"), f"undone: {plain_text.names(list(names))}")
+            where = "" if single else f"{nodeset.fold(hosts)}  "
+            out.line((where, "bold"), f"{undone}: {plain_text.names(list(names))}", hang=" " * 4)
     for host, each in outcomes.items():
         for refused in each.gathered("refused"):
             where = "" if single else f"{host}  "
@@ -145,7 +156,7 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
     count = sum(len(labels) for labels in back.values())
     left = sum(len(each.gathered("refused")) for each in outcomes.values())
     more = f", {left} not undone (--force undoes them too)" if left else ""
-    out.line((f"{plain_text.count(count, 'change')} {'undone' if made else 'would be undone'}{more}", "bold"))
+    out.line((f"{plain_text.count(count, 'change')} {undone}{more}", "bold"))
     for run in made:
         out.line("this rollback is run ", (run, "bold"), "; it can be rolled back, too")
 
@@ -157,11 +168,22 @@ def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool
     for host, texts in diffs.items():
         for text in texts:
             same.setdefault(text, []).append(host)
+    shown: dict[str, str] = {}
     for text, hosts in same.items():
         if not single:
             out.line((nodeset.fold(hosts), "bold"))
-        _diff(out, text)
+        _diff(out, _short(text, shown))
         out.line("")
+
+
+def _short(text: str, shown: dict[str, str]) -> str:
+    """Return a diff; of one whose many lines were shown for another file, only the file and where they are."""
+    head, body = text.splitlines()[:2], text.splitlines()[2:]
+    name = head[-1].removeprefix("+++ ").partition(" (")[0] if head else ""
+    first = shown.setdefault("\n".join(body), name)
+    if first == name or len(body) < MANY:
+        return text
+    return "\n".join([*head, f"the same {len(body)} lines as {first}"])
 
 
 def _diff(out: Lines, text: str) -> None:

@@ -183,7 +183,7 @@ class Printer:
                 room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
                 self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
         if few:
-            told = "too few similar hosts to find outliers: compare with one host (--reference) or change the groups (--cohort)"
+            told = "too few similar hosts to find outliers: compare with one host (--reference) or choose other cohorts (--cohort)"
             self._line((f"{text.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
         self._line("")
 
@@ -242,7 +242,7 @@ class Printer:
     def _waived(self) -> None:
         for group in grouped(self._results, "waived"):
             why = f"  {named(group.hosts)}: {group.members[0][1].reason}"
-            self._line(("waived  ", "dim"), "  ", (group.check, "bold"), why)
+            self._line(("waived  ", "dim"), "  ", (group.check, "bold"), why, hang=GUTTER)
 
     def _unknown(self) -> None:
         reasons: dict[str, tuple[set[str], set[str]]] = {}
@@ -273,17 +273,11 @@ class Printer:
 
     def _summary(self) -> None:
         summary = summarise(self._results)
-        self._line("")
+        self._out.gap()
         self._line(*totals(summary, 0 if self._single else sum(map(compliant, self._results))))
         if any(not is_fleet(found.check) for result in self._results for found in result.failing()):
-            self._line(
-                ("all fixes: ", "dim"),
-                (self._command("plan", self._selected), "green"),
-                ("   why: ", "dim"),
-                (self._explain("ID"), "green"),
-            )
+            self._out.commands(("all fixes:", self._command("plan", self._selected)), ("why:", self._explain("ID")))
         if told := table_age(self._results, self._today()):
             self._line((told, "dim"))
         if self._cut:
-            whole = (self._command("audit", "-s ID"), "green")
-            self._line(("details: ", "dim"), whole, ("   all: ", "dim"), ("--format json", "green"))
+            self._out.commands(("details:", self._command("audit", "-s ID")), ("all:", "--format json"))

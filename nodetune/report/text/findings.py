@@ -96,6 +96,8 @@ def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:
     parts: list[tuple[str, str] | str] = [(f"{text.count(summary.reached, 'host')} audited", "bold")]
     if summary.reached < summary.hosts:
         parts.append((f", {summary.hosts - summary.reached} not reached", "bold magenta"))
+    if not summary.reached:
+        return parts
     if summary.hosts > 1:
         parts.append(f", {compliant} compliant")
     parts.append(": ")

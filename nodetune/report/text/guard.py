@@ -37,7 +37,7 @@ def print_policies(stream: TextIO, made: Mapping[str, Mapping[str, Any]]) -> Non
     told = ((host, _described(policy)) for host, policy in made.items())
     for text, hosts in _together(told):
         first, _, rest = text.partition("\n")
-        out.line(("policy    ", "cyan"), (nodeset.fold(hosts), "bold"), f"  {first}")
+        out.line(("policy    ", "cyan"), (nodeset.fold(hosts), "bold"), f"  {first}", hang=INDENT)
         out.line(rest, indent=INDENT)
 
 
@@ -53,7 +53,7 @@ def print_differences(stream: TextIO, found: Mapping[str, PolicyDiff]) -> None:
     told = ((host, line) for host, difference in found.items() for line in _lines(difference))
     for text, hosts in _together(told):
         word, _, rest = text.partition("\n")
-        out.line((f"{word}  ", "yellow"), (nodeset.fold(hosts), "bold"), f"  {rest}")
+        out.line((f"{word}  ", "yellow"), (nodeset.fold(hosts), "bold"), f"  {rest}", hang=INDENT)
 
 
 def _lines(found: PolicyDiff) -> Iterable[str]:
@@ -75,7 +75,10 @@ def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
         for found in node.failing():
             where = plain_text.folded(found.subjects) if found.subjects else found.observed
             out.line(
-                ("fails now ", "bold red"), (node.name, "bold"), f"  {found.check}: {plain_text.plain(where, 200)}"
+                ("fails now ", "bold red"),
+                (node.name, "bold"),
+                f"  {found.check}: {plain_text.plain(where, 200)}",
+                hang=INDENT,
             )
 
 
@@ -88,12 +91,13 @@ def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], rel
             out.line(
                 (what, "yellow"),
                 f" needs these lines on {nodeset.fold(hosts)} (the same on every host of the cluster):",
+                hang=INDENT,
             )
             for line in text.splitlines():
                 out.whole((line, ""), indent=INDENT)
             out.line("then run scontrol reconfigure (--write-slurm-conf adds the lines)")
         elif reload:
-            out.line(("Slurm     ", "green"), f"calls the guard on {nodeset.fold(hosts)}")
+            out.line(("Slurm     ", "green"), f"calls the guard on {nodeset.fold(hosts)}", hang=INDENT)
 
 
 def _lacking(settings: Mapping[str, str]) -> str:
@@ -117,7 +121,7 @@ def print_hurried(
     told = ((host, (name, its, needed[host])) for host in made for name, its in _hurried(settings, host, needed[host]))
     for (name, its, most), hosts in _together(told):
         text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"
-        out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}")
+        out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}", hang=INDENT)
 
 
 def _hurried(settings: Mapping[str, Mapping[str, str] | None], host: str, seconds: float) -> Iterable[tuple[str, int]]:
@@ -130,7 +134,11 @@ def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     for text, hosts in _together((node.name, gres.lacking(node.facts)) for node in nodes):
         if text:
             names = nodeset.fold(hosts)
-            out.line(("gres.conf ", "yellow"), f" lists no GPUs for {names}; according to their facts it should be:")
+            out.line(
+                ("gres.conf ", "yellow"),
+                f" lists no GPUs for {names}; according to their facts it should be:",
+                hang=INDENT,
+            )
             for line in text:
                 out.whole((f"NodeName={names} {line}", ""), indent=INDENT)
             out.line("(or AutoDetect=nvml alone, where slurmd was built with NVML)", indent=INDENT)
@@ -143,14 +151,16 @@ def print_running(
     asked = {node.name: there.get(node.name, NodeAnswer()).slurm for node in nodes if node.slurm}
     waiting = [host for host, found in asked.items() if written and found is not None and _lacking(found)]
     if waiting:
-        told = f" does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines, now run scontrol reconfigure"
-        Lines(console(stream)).line(("Slurm     ", "yellow"), told)
+        told = f"does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines, now run scontrol reconfigure"
+        Lines(console(stream)).line(("Slurm     ", "yellow"), told, hang=INDENT)
         asked = {host: found for host, found in asked.items() if host not in waiting}
     print_lacking(stream, {host: found for host, found in asked.items() if found is not None}, reload=True)
     silent = [host for host, found in asked.items() if found is None]
     if silent:
         out = Lines(console(stream))
-        out.line(("Slurm     ", "yellow"), f"did not answer on {nodeset.fold(silent)}: scontrol show config")
+        out.line(
+            ("Slurm     ", "yellow"), f"did not answer on {nodeset.fold(silent)}: scontrol show config", hang=INDENT
+        )
 
 
 def print_not_reached(stream: TextIO, lost: Iterable[HostResult], asked: str) -> None:

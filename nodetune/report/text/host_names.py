@@ -102,7 +102,7 @@ def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
             profiles.setdefault((result.profile, result.profile_reason), []).append(result.host)
     for (name, reason), hosts in profiles.items():
         because = f" ({plain_text.plain(reason)})" if reason else ""
-        out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}")
+        out.line((named(hosts, out.room() // 2), "bold"), f"  profile {name}{because}", hang=" " * 10)
     for message, hosts in list(aged(results).items())[:MOST_REASONS]:
         out.line((message, "yellow"), "" if len(results) == 1 else f": {named(hosts)}")
     out.line("")

@@ -13,7 +13,9 @@ from rich.text import Text
 from nodetune.api.model import NOT_COLLECTED
 
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
-_WORD = re.compile(r"\s*\S+\s*")
+_WORD = re.compile(r"\s*(?:\d+ )?\S+\s*")
+"""A word; a number stays with what it counts."""
+
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
 _PATH = re.compile(r"/[\w./@*+-]{1,120},?")
 """A path, which nobody can copy from two lines: it stays whole where it is longer than a line."""
@@ -23,7 +25,7 @@ class Lines:
     """Writes lines of styled parts, each wrapped under its own indent."""
 
     def __init__(self, console: Console) -> None:
-        self._console = console
+        self._console, self._last = console, "not empty"
 
     def room(self, indent: str = "") -> int:
         """Return how wide a line may be under an indent."""
@@ -42,26 +44,50 @@ class Lines:
         line.expand_tabs(8)
         margin = indent
         for row in line.split("\n", allow_blank=True):
-            for wrapped in row.divide(_breaks(row.plain, self.room(indent + hang))):
+            for wrapped in row.divide(_breaks(row.plain, self.room(margin), self.room(indent + hang))):
                 wrapped.rstrip()
-                self._console.print(Text(margin).append_text(wrapped), soft_wrap=True)
+                self._print(Text(margin).append_text(wrapped))
                 margin = indent + hang
+
+    def gap(self) -> None:
+        """Print an empty line, unless there is one already."""
+        if self._last.strip():
+            self.line("")
+
+    def commands(self, *proposed: tuple[str, str]) -> None:
+        """Print commands, each after its label: on one line if they fit, else a line each; none is ever broken."""
+        between = "   "
+        if self.fits(between.join(f"{label} {command}" for label, command in proposed)):
+            parts = [
+                part for label, command in proposed for part in ((f"{between}{label} ", "dim"), (command, "green"))
+            ]
+            self.whole((parts[0][0].lstrip(), "dim"), *parts[1:])
+            return
+        for label, command in proposed:
+            self.whole((f"{label} ", "dim"), (command, "green"))
 
     def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
         """Print one line that is never broken."""
         line = Text(indent)
         for text, style in parts:
             line.append(text, style)
+        self._print(line)
+
+    def _print(self, line: Text) -> None:
+        self._last = line.plain
         self._console.print(line, soft_wrap=True)
 
 
-def _breaks(text: str, width: int) -> Iterator[int]:
-    """Yield where a text breaks: before words; words longer than a line after commas, else where it is full."""
-    used = at = 0
+def _breaks(text: str, first: int, width: int) -> Iterator[int]:
+    """Yield where a text breaks: before words; words longer than a line after commas, else where it is full.
+
+    `first` is the room of the first line.
+    """
+    used, at, room = 0, 0, first
     for piece in _pieces(text, width):
-        if used and used + cell_len(piece.rstrip()) > width:
+        if used and used + cell_len(piece.rstrip()) > room:
             yield at
-            used = 0
+            used, room = 0, width
         used += cell_len(piece)
         at += len(piece)
 

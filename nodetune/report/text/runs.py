@@ -15,6 +15,9 @@ from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.provision import print_stages
 
 STYLE = {RUNNING: "bold", DONE: "green", INTERRUPTED: "yellow", UNREADABLE: "red"}
+BEFORE = len("20260101-000000-abcd  2026-01-01 00:00  " + "  " * 2)
+"""How wide a run is in a list, without what it was, how it ended, and its hosts."""
+
 OUTCOME_STYLE = {"fixed": "green", "pending reboot": "cyan", "skipped": "dim"}
 
 
@@ -54,17 +57,28 @@ def whole(run: Run) -> dict[str, Any]:
 def print_runs(stream: TextIO, found: Sequence[Run], last: int, folder: Path) -> None:
     """Print one line for each run, newest first."""
     out = Lines(console(stream))
-    for run in found[:last]:
-        about = described(run)
-        hosts = about.get("hosts", [])
-        where = nodeset.fold(hosts) if hosts else ""
-        what = plain_text.plain(about.get("command") or about.get("message", ""))
-        out.line((run.id, "bold"), f"  {_when(about.get('started')):<16}  {what:<8}  ", _ended(about), f"  {where}")
+    rows = [_row(described(run)) for run in found[:last]]
+    named = max((len(what) for _, what, *_ in rows), default=0)
+    ended = max((len(state) for *_, (state, _), _ in rows), default=0)
+    if any(len(where) + named + ended > out.room(" " * BEFORE) for *_, where in rows):
+        ended = 0  # no room for a column
+    for run, (began, what, (state, style), where) in zip(found, rows, strict=False):
+        columns = f"  {began:<16}  {what:<{named}}  ", (f"{state:<{ended}}", style), f"  {where}"
+        out.line((run.id, "bold"), *columns, hang=" " * 4)
     if len(found) > last:
         out.line((f"{len(found) - last} older: nodetune runs -n {len(found)}", "dim"))
-    out.whole((f"{len(found)} runs in {folder}" if found else f"No run is recorded in {folder}.", ""))
+    out.whole(
+        (f"{plain_text.count(len(found), 'run')} in {folder}" if found else f"No run is recorded in {folder}.", "")
+    )
     if found:
         out.whole(("show one: ", "dim"), (f"nodetune runs show {found[0].id}", "green"))
+
+
+def _row(about: Mapping[str, Any]) -> tuple[str, str, tuple[str, str], str]:
+    """Return when a run began, what it was, how it ended with its style, and its hosts."""
+    hosts = about.get("hosts", [])
+    what = plain_text.plain(about.get("command") or about.get("message", ""))
+    return _when(about.get("started")), what, _ended(about), nodeset.fold(hosts) if hosts else ""
 
 
 def _ended(about: Mapping[str, Any]) -> tuple[str, str]:

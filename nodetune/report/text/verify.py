@@ -73,7 +73,7 @@ class Printer:
         for each in group:
             name = verify_table.title(each.figure).removeprefix(figure.measurement).strip() or each.figure.metric
             self._lines.line((f"{name}: ", "bold"), _shortfall(each), indent=GUTTER)
-        self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER)
+        self._lines.line(("suspect  ", "dim"), group[0].suspect, indent=GUTTER, hang=" " * 9)
         self._lines.whole(
             ("next     ", "dim"), (diagnosis.command(figure, self._asked, self._wanted), "green"), indent=GUTTER
         )
@@ -82,9 +82,9 @@ class Printer:
         for found in proof.findings:
             self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
             if found.subjects:
-                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER)
+                self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER, hang=" " * 9)
             if found.next:
-                self._lines.line(("next     ", "dim"), found.next, indent=GUTTER)
+                self._lines.line(("next     ", "dim"), found.next, indent=GUTTER, hang=" " * 9)
         if proof.short or proof.findings:
             self._lines.line("")
 
@@ -110,7 +110,7 @@ class Printer:
     def _disturbed(self, proof: HostVerification) -> None:
         """Print what others did meanwhile, and how to measure again what is below target."""
         for name, why in proof.disturbed[:MOST_SHORT]:
-            self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}")
+            self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
         below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
         if below:
             told = f"{', '.join(below)}: below target, but others were at work: no part is to blame"
@@ -125,30 +125,17 @@ class Printer:
             name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
             reasons.setdefault((each.status, each.reason), []).append(name)
         for (status, reason), names in reasons.items():
-            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}")
+            self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}", hang=GUTTER)
         for note in proof.notes:
-            self._lines.line((f"{'note':<9}", STYLE["note"]), note)
+            self._lines.line((f"{'note':<9}", STYLE["note"]), note, hang=GUTTER)
 
     def _unreached(self) -> None:
         lost = [each for each in self._proofs if each.state != "ok" and not each.verdicts]
         unreached(self._lines, [(each.state, each.host, each.message) for each in lost], self._again)
 
     def _summary(self) -> None:
-        every = [status for proof in self._proofs for status in proof.statuses]
-        names = {
-            PASS: "as expected",
-            SHORT: "short",
-            UNKNOWN: "without a reference",
-            FAILED: "failed",
-            SKIP: "skipped",
-        }
-        disturbed = sum(bool(each.disturbed) for proof in self._proofs for each in proof.verdicts)
-        numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
-        counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
-        counts += [f"{disturbed} disturbed"] if disturbed else []
-        measured = sum(bool(each.verdicts) for each in self._proofs)
-        hosts = f"{measured} host{'' if measured == 1 else 's'} measured"
-        self._lines.line((hosts, "bold"), f": {', '.join(counts) or 'nothing'}")
+        hosts, counts = totals(self._proofs)
+        self._lines.line((hosts, "bold"), counts)
         unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
@@ -170,6 +157,24 @@ class Printer:
     def _again(self) -> str:
         """The command that was run."""
         return shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words])
+
+
+def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
+    """Return how many hosts were measured, and what their figures came to."""
+    every = [status for proof in proofs for status in proof.statuses]
+    names = {
+        PASS: "as expected",
+        SHORT: "below target",
+        UNKNOWN: "without a reference",
+        FAILED: "failed",
+        SKIP: "skipped",
+    }
+    disturbed = sum(bool(each.disturbed) for proof in proofs for each in proof.verdicts)
+    numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
+    counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
+    counts += [f"{disturbed} disturbed"] if disturbed else []
+    measured = sum(bool(each.verdicts) for each in proofs)
+    return f"{text.count(measured, 'host')} measured", f": {', '.join(counts)}" if counts else ""
 
 
 def keepable(proofs: Sequence[HostVerification]) -> bool:

@@ -249,6 +249,13 @@ def test_commands_that_change_hosts_name_the_set_inventory(here, words):
     )
 
 
+def test_site_files_of_settings_are_named_as_they_are_written(here):
+    for name in ("site.yml", "more.yml"):
+        (here / name).write_text("checks: {}\n")
+    (here / "nodetune.toml").write_text('inventory = "prod"\nsite = ["site.yml", "more.yml"]\n')
+    assert "site: site.yml, more.yml (nodetune.toml:2)\n" in nodetune("apply", "--timeout", 60).stderr
+
+
 def test_a_rollback_uses_hosts_and_login_of_its_run(here):
     run = here / "runs" / "20260101-000000-abcd"
     run.mkdir(parents=True)

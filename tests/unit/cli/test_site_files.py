@@ -176,6 +176,24 @@ def test_validate_compares_groups_and_hosts_with_an_inventory(cli, site, machine
     assert "line 19: the inventory has no h200-x3" in done.output
 
 
+@pytest.mark.parametrize(
+    ("override", "said"),
+    [
+        (
+            "dirty-limit-high: {accept: {at_most: 8GiB}, set: 9GiB}",
+            "would set 9 GiB, which accept refuses (at most 8 GiB)",
+        ),
+        ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 1GiB}", ""),
+        ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 128MiB}", "would set 128 MiB"),
+        ("shm-small: {accept: {at_least: 64GiB}}", "shm-small names what is wrong and accepts nothing else"),
+        ("shm-small: {accept: {at_least: 64}}", "shm-small names what is wrong and accepts nothing else"),
+    ],
+)
+def test_validate_compares_what_a_check_computes_with_what_a_fix_sets(cli, site, override, said):
+    done = cli("profile", "validate", site(f"checks:\n  {override}\n"))
+    assert (done.exit_code, said in done.output) == (2 if said else 0, True), done.output
+
+
 def test_a_file_with_warnings_only_is_valid(cli, site):
     text = "waivers:\n  - {id: swap-in-use, hosts: a, reason: r, owner: o, until: 2020-01-01}\n"
     done = cli("profile", "validate", site(text))

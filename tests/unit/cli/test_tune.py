@@ -16,6 +16,7 @@ from benchmarks.tune_truth import Simulated, gains, is_best
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
+from nodetune.report.html import tuning
 from tests.support.commandline import nodetune
 
 SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").read_text())
@@ -144,6 +145,19 @@ def test_an_accepted_result_is_shown_as_text_page_and_json():
     assert "<script" not in drawn
     data = json.loads(nodetune("tune", "show", "tuning-nccl.json", "--format", "json").stdout)
     jsonschema.validate(data, SCHEMA)
+
+
+@pytest.mark.parametrize("gain", [0.001, 0.05, -0.4])
+def test_the_picture_fits_a_page_of_any_width(gain):
+    """Places are shares of the width: on a phone, an interval in pixels was beyond the edge."""
+    cases = [
+        {"id": "a", "gain": gain, "interval": (gain - 0.002, gain + 0.01)},
+        {"id": "b", "gain": 0, "interval": (-1e-3, 1e-3)},
+    ]
+    for row in tuning.picture(cases)["rows"]:
+        low, at, high = (float(row[name].removesuffix("%")) for name in ("low", "at", "high"))
+        assert 2 < low < at < high < 98
+    assert tuning.picture(cases)["rows"][1]["at"] == "50.0%"
 
 
 def test_what_a_host_says_is_no_markup_on_the_page():

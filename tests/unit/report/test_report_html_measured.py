@@ -14,7 +14,7 @@ from nodetune.report.html import measured_reader
 from nodetune.report.html import page as html_page
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import again, judge
-from nodetune.verify.model import FAILED, SKIP, Figure, Unmeasured, VerifyFinding
+from nodetune.verify.model import FAILED, PEERS, SKIP, Figure, Unmeasured, VerifyFinding
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import Wanted
 from tests.support import verify_records as records
@@ -144,7 +144,8 @@ def test_all_that_was_measured_is_in_the_page(tmp_path):
         value, status, bound, limit, command = found[key]
         assert value == pytest.approx(each["value"], rel=1e-4)
         assert (status, command) == (each["status"], each["reproduce"])
-        assert (bound and bound[0]) == (each["expected"] and each["expected"]["kind"])
+        kind = each["expected"] and each["expected"]["kind"]
+        assert (bound and bound[0]) == ("peers" if kind == PEERS else kind)
         assert not bound or bound[1] == pytest.approx(each["expected"]["bound"], rel=1e-3)
         assert (limit is None) == (each["limit"] is None)
 
@@ -407,6 +408,16 @@ class TestInABrowser:
         assert "520 figures on 65 hosts, median 54" in near
         assert ", expected at least 50.4 (shipped), expected at least 51" in near
         assert near.endswith("1 below target, the worst gpu017 GPU2 with 26.4 GB/s.")
+
+    def test_peers_are_called_peers(self, page, sixty_four):
+        self.open(page, sixty_four, "#/measurements?of=gpu_copy")
+        shown = page.text()
+        assert (" peers\n" in shown, "sibling" in shown) == (True, False), shown
+
+    def test_the_name_of_a_host_is_in_one_line_on_a_phone(self, page, sixty_four):
+        self.open(page, sixty_four, width=390)
+        code = "const link = document.querySelector('main tbody td a'); return [link.innerText, link.getClientRects().length]"
+        assert page.run(code) == ["gpu017", 1]
 
     def test_a_short_figure_is_a_triangle_below_the_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=gpu_copy")

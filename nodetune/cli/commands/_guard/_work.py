@@ -16,11 +16,12 @@ from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.foundation import text
+from nodetune.guard.deploy import cluster, policy_diff
 from nodetune.guard.deploy import nodes as deploy_nodes
-from nodetune.guard.deploy import policy_diff
 from nodetune.guard.deploy.nodes import GuardedNode, Guarding, Installed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.node.scontrol import Node, Slurm
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import runs
@@ -64,6 +65,17 @@ def prepare(options: dict[str, Any], judge: bool) -> Work:
         nodes.remove(node)
         lost.append(HostResult(node.name, "not root", "this takes root: log in as root, or use --become (-b)"))
     return Work(reach, targets, choice, nodes, lost)
+
+
+def nodes_of(there: Slurm, wanted: Iterable[str]) -> list[Node]:
+    """Return these nodes, or all, as Slurm knows them. Raise ClusterError, which says where Slurm can be asked."""
+    try:
+        return cluster.nodes(there, wanted)
+    except cluster.ClusterError as problem:
+        where = (
+            ": run this on a machine of the cluster, or set SLURM_CONF" if str(problem).startswith("scontrol") else ""
+        )
+        raise cluster.ClusterError(f"{problem}{where}") from None
 
 
 def policies(work: Work, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:

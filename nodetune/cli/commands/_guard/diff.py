@@ -51,8 +51,8 @@ def _print(work: Work, found: Mapping[str, PolicyDiff], stream: TextIO) -> None:
     guard.print_not_reached(stream, work.lost, work.asked)
     bare = [node.name for node in work.nodes if not node.policy]
     if bare:
-        Lines(console(stream)).line(("installed ", "cyan"), f"no guard on {nodeset.fold(bare)}")
+        Lines(console(stream)).line(("no guard on ", "cyan"), (nodeset.fold(bare), "bold"))
     guard.print_differences(stream, found)
     guard.print_failing(stream, work.nodes)
-    if not _differs(work, found):
+    if work.nodes and not _differs(work, found):
         Lines(console(stream)).line("an install would change no gating check")

@@ -16,6 +16,7 @@ from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
+from nodetune.cli.commands._guard import _work
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
 from nodetune.guard.deploy import resume as decisions
@@ -55,7 +56,7 @@ def command(
     settings.announce()
     reach, there = cli_options.reach(options), cluster.here()
     choice = cli_options.choice(profiles, site)
-    drained = {node.name: node for node in cluster.nodes(there, nodes) if drain.claimed(node)}
+    drained = {node.name: node for node in _work.nodes_of(there, nodes) if drain.claimed(node)}
     found = []
     for looked, fate in _judged(drained, reach, choice):
         if isinstance(looked, Drained) and fate.state == MAY and not dry_run:

@@ -13,6 +13,7 @@ from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
+from nodetune.cli.commands._guard import _work
 from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy import status as known
@@ -35,7 +36,7 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     Exit code: 0 done, 2 usage, 3 a node was not reached.
     """
     reach, there = cli_options.reach(options), cluster.here()
-    of_slurm = {node.name: node for node in cluster.nodes(there, nodes)}
+    of_slurm = {node.name: node for node in _work.nodes_of(there, nodes)}
     targets = cluster.targets(reach, of_slurm)
     results = {each.host: each for each in run.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
     found = [known.of(node, results.get(name)) for name, node in sorted(of_slurm.items())]

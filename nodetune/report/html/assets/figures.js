@@ -34,7 +34,7 @@ function legend(kind, singles) {
   const start = kind.bins ? domain(kind).start : 0;
   const one = kind.higher ? "least" : "most";
   return [
-    bounds.length ? swatch("bound", `the ${one} that passes, by ${bounds.map((name) => ({baseline: "this site's baseline", siblings: "peers", shipped: "shipped figures"})[name] || name).join(" and ")}`) : null,
+    bounds.length ? swatch("bound", `the ${one} that passes, by ${bounds.map((name) => ({baseline: "this site's baseline", shipped: "shipped figures"})[name] || name).join(" and ")}`) : null,
     ...limit,
     kind.bins && singles.length < kind.all ? h("span", {class: "named"}, `The tallest bar is ${plural(Math.max(...kind.bins[2]), "figure")}.`) : null,
     !kind.bins && kind.hosts[0] > MOST_LINES ? [swatch("median", "median of all"), swatch("band", "range of what is not below target")] : null,

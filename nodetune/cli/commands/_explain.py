@@ -1,0 +1,67 @@
+"""What this host, or saved ones, say to checks: for `nodetune explain`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from nodetune.api.model import Check, Finding, HostResult
+from nodetune.audit.selection import Selection
+from nodetune.foundation import UserError, text
+
+SECONDS = 10.0
+"""An explanation waits no longer for this host."""
+
+MOST_HOSTS = 8
+WORDS = {
+    "pass": "as wanted",
+    "fail": "not as wanted",
+    "waived": "waived",
+    "unknown": "unknown",
+    "skip": "not applicable",
+}
+
+
+def observed(
+    checks: Iterable[Check], choice: Selection, facts_path: Path | None
+) -> dict[str, list[tuple[str, Finding]]]:
+    """Return check → hosts with what was found there. An unreadable host has nothing; saved facts raise FileError."""
+    wanted = replace(choice, select=tuple(check.id for check in checks))
+    if not wanted.select:
+        return {}
+    found: dict[str, list[tuple[str, Finding]]] = {}
+    for result in _saved(facts_path, wanted) if facts_path else _here(wanted):
+        for finding in result.findings if result.state == "ok" else ():
+            found.setdefault(finding.check, []).append((result.host, finding))
+    return found
+
+
+def _saved(path: Path, choice: Selection) -> list[HostResult]:
+    from nodetune.audit import auditor
+    from nodetune.facts.saved import Saved
+
+    return auditor.by_name(auditor.audit_files(Saved(path), choice))
+
+
+def _here(choice: Selection) -> list[HostResult]:
+    """Return this host's result; none where it cannot be read, as on a laptop that is no Linux machine."""
+    from nodetune.audit import run
+    from nodetune.hosts import inventory
+    from nodetune.hosts.target import ConnectionOptions, SessionOptions
+
+    reach = ConnectionOptions(transport="local", options=SessionOptions(seconds=SECONDS))
+    try:
+        return list(run.audit_keeping_facts([inventory.this_host()], choice, reach))
+    except (UserError, OSError):
+        return []
+
+
+def rows(found: list[tuple[str, Finding]], saved: bool) -> Iterator[tuple[str, str]]:
+    """Yield a head and a text for each host: what was seen there, and whether that is as wanted."""
+    for host, finding in found[:MOST_HOSTS]:
+        told = ", ".join(part for part in (finding.observed, WORDS.get(finding.status, finding.status)) if part)
+        why = f": {finding.reason}" if finding.reason else ""
+        yield f"On {text.plain(host)}" if saved else "On this host", f"{told}{why}"
+    if len(found) > MOST_HOSTS:
+        yield f"On {len(found) - MOST_HOSTS} more", "nodetune audit -s ID lists all"
