@@ -21,14 +21,15 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initi
 import re
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, RECOVERY_ACTION_CHANGED, answering, standing
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import NEEDS, RECOVERY_ACTION_CHANGED, answering, require_gpu, standing
 from nodetune.checks.gpu._xids import HARDWARE, by_gpu
 
 RESET_OR_REBOOT = re.compile(r" to 0x[12] ")
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
+    require_gpu(facts, "xid.events", "xid.fallen_off_bus")
     events = standing(facts)
     contained = {each["bdf"] for each in events if each["xid"] == 94}
     contained -= {each["bdf"] for each in events if each["xid"] == 95}
@@ -36,7 +37,7 @@ def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
     found = by_gpu(
         [each for each in counted if each["xid"] != RECOVERY_ACTION_CHANGED or each in _asked(events)], HARDWARE
     )
-    for event in (each for each in facts["xid.fallen_off_bus"] if each["bdf"] not in answering(facts)):
+    for event in (each for each in facts.readable("xid.fallen_off_bus", ()) if each["bdf"] not in answering(facts)):
         found.setdefault(event["bdf"], ["has fallen off the bus"])
     return found or []
 
@@ -51,7 +52,6 @@ CHECK = Check(
     needs=("xid.events", "xid.fallen_off_bus", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
-    applies=(GPU_ON_PCI,),
     remedy=manual(
         "Drain the node and look the Xid up in NVIDIA's catalogue, which names the action for each generation: "
         "usually a GPU reset (nvidia-smi -r), for 79 a power cycle. If the fault comes back, open a case with the "
