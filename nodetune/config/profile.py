@@ -14,8 +14,8 @@ from typing import Any
 
 from nodetune import checks
 from nodetune.api import predicates
-from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
-from nodetune.api.model import Check, HostFacts, Waiver, When
+from nodetune.api.facts_view import FactsView
+from nodetune.api.model import Check, Each, Fact, HostFacts, Value, Waiver, When
 from nodetune.config import overlay
 from nodetune.config.overlay import FOLDER, PROBE, Overlay, Rank
 from nodetune.foundation import yaml_lines
@@ -92,14 +92,16 @@ def _met(conditions: tuple[When, ...], facts: HostFacts) -> str:
     """Return why all conditions are met; empty if one is not met or is unknown."""
     view = FactsView(facts, [when.fact for when in conditions])
     for when in conditions:
-        try:
-            seen = view[when.fact]
-        except (FactAbsentError, FactUnreadError):
-            return ""
-        values = list(seen.values()) if isinstance(seen, dict) else [seen]
+        values = _known(view.fact(when.fact))
         if not values or not all(predicates.as_predicate(when.accept).test(each) for each in values):
             return ""
     return ", ".join(when.otherwise or when.fact for when in conditions)
+
+
+def _known(fact: Fact) -> list[Any]:
+    """Return the values of a fact: one that is about several GPUs has those of the GPUs that answer."""
+    parts = fact.of.values() if isinstance(fact, Each) else (fact,)
+    return [each.value for each in parts if isinstance(each, Value)]
 
 
 def named(names: Iterable[str]) -> tuple[str, ...]:

@@ -2,17 +2,25 @@
 
 Why it matters: containerd has neither a runtime called nvidia nor a CDI specification of the GPUs. The device plugin
 itself then finds no GPU. Pods that request a GPU never start.
-Healthy exception: Pods that get their GPUs through CDI need no runtime called nvidia.
+Healthy exception: Pods that get their GPUs through CDI need no runtime called nvidia. Nor do those whose device plugin mounts
+the driver itself (GKE): where GPUs are registered with the kubelet, the plugin has found them.
 Confirm manually: containerd config dump | grep -A3 -i nvidia; ls /etc/cdi /run/cdi
 Side effects of the fix: containerd restarts. Running containers continue.
 Sources: https://docs.nvidia.com/datacenter/cloud-native/container-toolkit/latest/install-guide.html
 """
 
-from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactsView, OneOf, manual
+from nodetune.api import GPU_ON_PCI, KUBELET, Check, FactAbsentError, FactsView, OneOf, manual
 
 
 def observe(facts: FactsView) -> str:
     """Return how pods get GPUs. CDI counts unless it is disabled (containerd 2 enables it by default)."""
+    if any(
+        name.startswith("nvidia.com/") and count for name, count in facts.readable("kubernetes.devices", {}).items()
+    ):
+        raise FactAbsentError("a device plugin has found GPUs: pods get them in its way")
+    endpoint = facts.readable("kubernetes.kubelet", {}).get("settings", {}).get("containerRuntimeEndpoint", "")
+    if endpoint and "containerd" not in endpoint:
+        raise FactAbsentError(f"the kubelet uses another engine: {endpoint}")
     containerd = facts["containers.containerd"]
     if containerd["nvidia_runtime"]:
         return "runtime"
@@ -20,7 +28,7 @@ def observe(facts: FactsView) -> str:
 
 
 CHECK = Check(
-    needs=("containers.containerd", "containers.cdi"),
+    needs=("containers.containerd", "containers.cdi", "kubernetes.devices", "kubernetes.kubelet"),
     observe=observe,
     accept=OneOf(["runtime", "CDI"]),
     applies=(KUBELET, GPU_ON_PCI),

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from nodetune.api import FactsView
+from nodetune.api import FactAbsentError, FactsView
 
 NEEDS = (
+    "pci.gpus",
     "gpu.bdf",
     "gpu.access",
     "gpu.recovery_action",
@@ -21,6 +22,12 @@ LOST = 79
 RECOVERY_ACTION_CHANGED = 154
 OF_MEMORY = (48, 95)
 """Xids that count as uncorrected errors until the GPU is reset."""
+
+
+def require_gpu(facts: FactsView, *events: str) -> None:
+    """Raise FactAbsentError on a host without a GPU, unless its log tells of one: that GPU has left the bus."""
+    if facts.readable("pci.gpus") == [] and not any(facts.readable(name) for name in events):
+        raise FactAbsentError("no NVIDIA GPU on the PCI bus")
 
 
 def _now(facts: FactsView, name: str) -> dict[str, Any]:

@@ -17,6 +17,7 @@ HARDWARE = {
     136: "NVLink training failed",
     140: "unrecovered ECC error",
     143: "GPU did not initialise",
+    154: "the driver asks for a reset or a reboot",
     158: "GPU fatal timeout",
     167: "PCIe fatal timeout",
 }

@@ -2,7 +2,7 @@
 
 Why it matters: NVIDIA ends the support of a branch on a published date. Vulnerabilities and bugs found later are not
 fixed. A version with the fixes of a bulletin that came later passes, and so does a branch newer than all in the table,
-which carries its date.
+which carries its date. The driver of Windows, which WSL uses, has versions of its own and is not judged.
 Confirm manually: nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u
 Side effects of the fix: A new branch can need other CUDA, DCGM and Fabric Manager packages: try it on one node first.
 Sources: https://docs.nvidia.com/datacenter/tesla/drivers/615/supported-drivers-and-cuda-toolkit-versions.html
@@ -13,9 +13,11 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.checks.gpu import _windows
 
 
 def observe(facts: FactsView) -> str:
+    _windows.only_linux(facts)
     table = data.drivers()
     ends, today = table["branches"]["end_of_life"], str(table["as_of"])
     driver = data.version(facts["gpu.driver_version"])
@@ -34,7 +36,7 @@ def _later_fixes(table: Mapping[str, Any], branch: int) -> list[Mapping[str, Any
 
 
 CHECK = Check(
-    needs=("gpu.driver_version",),
+    needs=("gpu.driver_version", _windows.KERNEL),
     observe=observe,
     accept=Empty("a supported branch"),
     applies=(GPU,),

@@ -14,7 +14,8 @@ https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 1
 import re
 from typing import Any
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import require_gpu
 from nodetune.checks.kernel._logged import UPTIME
 
 REASONS = {
@@ -28,6 +29,7 @@ DAY = 86400
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
+    require_gpu(facts, "xid.reset_required")
     found: dict[str, set[str]] = {}
     for event in _standing(facts):
         reason = next((words for pattern, words in REASONS.items() if re.search(pattern, event["text"])), "")
@@ -39,7 +41,7 @@ def _standing(facts: FactsView) -> list[dict[str, Any]]:
     """Leave out GPUs that need no recovery action; a line that names no GPU counts while any other may need one."""
     places, actions = facts.readable("gpu.bdf", {}), facts.readable("gpu.recovery_action", {})
     sound = {places.get(gpu) for gpu, action in actions.items() if action == "none"}
-    all_sound = bool(places) and sound >= set(places.values()) and len(places) >= len(facts["pci.gpus"])
+    all_sound = bool(places) and sound >= set(places.values()) and len(places) >= len(facts.readable("pci.gpus", ()))
     since = facts[UPTIME] - DAY
     events = [each for each in facts["xid.reset_required"] if each["time"] > since]
     return [each for each in events if not (each["bdf"] in sound or (not each["bdf"] and all_sound))]
@@ -49,7 +51,6 @@ CHECK = Check(
     needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.bdf", "pci.gpus"),
     observe=observe,
     accept=Empty("no work refused since the last reset"),
-    applies=(GPU_ON_PCI,),
     remedy=manual(
         "Drain the node, save the output of nvidia-bug-report.sh, and reset the GPU (nvidia-smi -r -i INDEX) or "
         "reboot. If it comes back, update the driver, then open a case with the vendor."

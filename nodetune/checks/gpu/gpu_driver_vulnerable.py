@@ -3,7 +3,7 @@
 Why it matters: NVIDIA's security bulletins list, for each branch, the first version with the fixes. Several of the
 vulnerabilities let any local user become root; on a shared GPU node, that is every user. The table used for the
 comparison carries its date. Branches between those of the table get no fixes at all; GeForce and RTX cards are not judged
-by that, because they have release lines of their own.
+by that, because they have release lines of their own, and neither is the driver of Windows that WSL uses.
 Confirm manually: nvidia-smi --query-gpu=driver_version --format=csv,noheader | sort -u
 Side effects of the fix: A new driver requires all GPU programs to end, and usually a reboot. Fabric Manager must move
 to the same version.
@@ -14,11 +14,13 @@ import re
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.checks.gpu import _windows
 
 OTHER_LINES = re.compile(r"RTX|GeForce|Quadro|TITAN")
 
 
 def observe(facts: FactsView) -> str:
+    _windows.only_linux(facts)
     driver, fixes = facts["gpu.driver_version"], data.drivers()["security"]
     branch = data.version(driver)[0]
     for fix in fixes:
@@ -33,7 +35,7 @@ def observe(facts: FactsView) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.driver_version", "gpu.names"),
+    needs=("gpu.driver_version", "gpu.names", _windows.KERNEL),
     observe=observe,
     accept=Empty("a version with the fixes of the newest bulletin"),
     applies=(GPU,),

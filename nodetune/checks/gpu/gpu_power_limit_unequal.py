@@ -1,7 +1,9 @@
 """GPUs of the same model have different power limits.
 
 Why it matters: A collective runs at the pace of the slowest GPU, so one GPU with a lower limit slows all of them. A
-deliberate policy would give all GPUs the same limit.
+deliberate policy would give all GPUs the same limit. Cards of several makers have default limits of their own: only GPUs
+with one default limit are compared.
+Healthy exception: Cards of one model from several makers differ in their default limits.
 Confirm manually: nvidia-smi --query-gpu=index,name,power.limit --format=csv
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
@@ -16,12 +18,18 @@ def observe(facts: FactsView) -> dict[str, str]:
     limits = facts["gpu.power_management_limit"]
     return {
         name: "" if common is None else f"{text.value(limits[name], 'mW')}, its peers {text.value(common, 'mW')}"
-        for name, common in outliers(limits, facts["gpu.names"]).items()
+        for name, common in outliers(limits, _kinds(facts)).items()
     }
 
 
+def _kinds(facts: FactsView) -> dict[str, str]:
+    """Return GPU → its model and its default limit."""
+    defaults = facts.readable("gpu.power_management_default_limit", {})
+    return {name: f"{model} {defaults.get(name)}" for name, model in facts["gpu.names"].items()}
+
+
 CHECK = Check(
-    needs=("gpu.power_management_limit", "gpu.names"),
+    needs=("gpu.power_management_limit", "gpu.power_management_default_limit", "gpu.names"),
     observe=observe,
     accept=Empty("the limit of its peers"),
     applies=(GPU,),

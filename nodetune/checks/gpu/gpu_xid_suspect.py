@@ -7,12 +7,13 @@ Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, standing
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import NEEDS, require_gpu, standing
 from nodetune.checks.gpu._xids import SUSPECT, by_gpu
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
+    require_gpu(facts, "xid.events")
     return by_gpu(standing(facts), SUSPECT) or []
 
 
@@ -20,7 +21,6 @@ CHECK = Check(
     needs=("xid.events", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
-    applies=(GPU_ON_PCI,),
     remedy=manual(
         "Look the Xid up in NVIDIA's catalogue. For NVLink errors, compare nvidia-smi nvlink -e on both ends. If they "
         "return on one GPU, drain the node, reset the GPU and run the vendor's diagnostic."

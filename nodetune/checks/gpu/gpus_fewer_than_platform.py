@@ -2,8 +2,9 @@
 
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. Some platforms tell how many
 there should be: boards with NVSwitches and HGX B200 and B300 have eight, GB200 and GB300 trays four, and some clouds
-name the machine type. A virtual machine may have a part of a board: there only a whole set of switches counts.
-Healthy exception: A virtual machine may have a part of a board.
+name the machine type. A virtual machine may have a part of a board: there only a whole set of switches counts,
+and none that has no GPU: it manages the switches for others.
+Healthy exception: A virtual machine may have a part of a board, or only the switches.
 Does not gate: The GPUs that are left work, and a site may use them until the repair. Slurm itself takes out of service
 a node with fewer GPUs than gres.conf lists.
 Confirm manually: lspci -d 10de: -nn; cat /sys/class/dmi/id/product_name
@@ -40,7 +41,7 @@ def observe(facts: FactsView) -> str:
 def _of_board(facts: FactsView, devices: dict[str, Any], have: int) -> int:
     switches = [each for each in devices.values() if each["vendor"] == "10de" and each["class"] == "0680"]
     if facts["host.virtual"]:
-        return WHOLE_SETS.get((switches[0].get("device"), len(switches)), 0) if switches else 0
+        return WHOLE_SETS.get((switches[0].get("device"), len(switches)), 0) if switches and have else 0
     if switches:
         return BOARD * -(-len(switches) // MOST_SWITCHES)
     return _of_model(facts, have)

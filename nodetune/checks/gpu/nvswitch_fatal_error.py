@@ -10,10 +10,12 @@ Side effects of the fix: Resetting GPUs and NVSwitches ends every GPU program on
 Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
-from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.checks.gpu._recovered import require_gpu
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
+    require_gpu(facts, "xid.nvswitch")
     return {
         event["bdf"]: f"SXid {event['xid']} {event['text']}"
         for event in facts["xid.nvswitch"]
@@ -22,10 +24,9 @@ def observe(facts: FactsView) -> dict[str, str] | list[str]:
 
 
 CHECK = Check(
-    needs=("xid.nvswitch",),
+    needs=("xid.nvswitch", "pci.gpus"),
     observe=observe,
     accept=Empty("no fatal SXid since the driver was loaded"),
-    applies=(GPU_ON_PCI,),
     remedy=manual(
         "Drain the node, stop Fabric Manager, reset all GPUs and switches (nvidia-smi -r) and start it again, or "
         "reboot. If the same switch fails again, open a case with the vendor."

@@ -2,7 +2,8 @@
 
 Why it matters: Pods that request nvidia.com/gpu stay pending, or the node runs at reduced capacity. Either the device
 plugin is not running, or it found a GPU unhealthy.
-Healthy exception: With MIG, the plugin may offer slices under the name of whole GPUs.
+Healthy exception: With MIG, the plugin may offer slices under the name of whole GPUs. Other plugins offer shares of GPUs
+(HAMi), or GPUs under names of their own (such as volcano.sh/vgpu-number).
 Confirm manually: kubectl get node NODE -o jsonpath='{.status.allocatable}'; ls /var/lib/kubelet/device-plugins
 Side effects of the fix: Restarting the device plugin does not affect running pods.
 Sources: https://github.com/NVIDIA/k8s-device-plugin ;
@@ -10,6 +11,8 @@ https://kubernetes.io/docs/concepts/extend-kubernetes/compute-storage-net/device
 """
 
 from nodetune.api import GPU, KUBELET, Check, Equals, FactAbsentError, FactsView, Ref, manual
+
+WHOLE = {"nvidia.com/gpu", "nvidia.com/gpu.shared"}
 
 
 def observe(facts: FactsView) -> int:
@@ -23,11 +26,14 @@ def observe(facts: FactsView) -> int:
         raise FactAbsentError("the GPUs are offered as MIG devices")
     if any("gpu.nvidia.com" in name for name in facts["kubernetes.plugins"]):
         raise FactAbsentError("a DRA driver allocates the GPUs")
-    return int(devices.get("nvidia.com/gpu", 0) + devices.get("nvidia.com/gpu.shared", 0))
+    whole = int(sum(devices.get(name, 0) for name in WHOLE))
+    if whole > facts["gpu.count"] or any("gpu" in name for name in set(devices) - WHOLE):
+        raise FactAbsentError("another plugin offers the GPUs, in shares or under a name of its own")
+    return whole
 
 
 CHECK = Check(
-    needs=("kubernetes.kubelet", "kubernetes.devices", "kubernetes.plugins", "gpu.mig_mode"),
+    needs=("kubernetes.kubelet", "kubernetes.devices", "kubernetes.plugins", "gpu.mig_mode", "gpu.count"),
     observe=observe,
     accept=Equals(Ref("gpu.count")),
     applies=(KUBELET, GPU),

@@ -14,11 +14,9 @@ from nodetune.api import GPU, Check, FactsView, OneOf, gpu
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    divided = facts.readable("gpu.mig_devices", {})
-    return {
-        name: "divided" if mode == "enabled" and divided.get(name) else mode
-        for name, mode in facts["gpu.mig_mode"].items()
-    }
+    modes = facts["gpu.mig_mode"]
+    divided = facts["gpu.mig_devices"] if "enabled" in modes.values() else {}
+    return {name: "divided" if mode == "enabled" and divided.get(name) else mode for name, mode in modes.items()}
 
 
 CHECK = Check(
@@ -29,4 +27,5 @@ CHECK = Check(
     applies=(GPU,),
     remedy=gpu("mig_mode", "idle GPU"),
     severity="high",
+    part_of="mig-without-instances",
 )

@@ -18,7 +18,8 @@ from nodetune.checks.services._units import running
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
-    if not any(re.search(r"\bGB[23]00\b", name) for name in facts["gpu.names"].values()):
+    names = facts["gpu.names"].values()
+    if len(names) < 2 or not any(re.search(r"\bGB[23]00\b", name) for name in names):
         raise FactAbsentError("no GPU of a multi-node NVLink system")
     scheduled = facts["kubernetes.present"] or facts["slurm.present"]
     unit = facts.get("services.nvidia-imex") or {}

@@ -3,16 +3,17 @@
 Why it matters: Where the hypervisor shows every device directly on the root bus, NCCL sees no PCIe switches. It pairs
 GPUs and NICs at random and leaves GPUDirect RDMA off between them. Providers ship a topology file for each machine size
 (Azure: /opt/microsoft/*/topo.xml). A file for another size is worse than none: it silently halves the bandwidth.
+On AWS the plugin for EFA sets the file of the machine type by itself, where the type needs one.
 Confirm manually: lspci -t; grep -r NCCL_TOPO_FILE /etc/nccl.conf /etc/environment; ls /var/run/nvidia-topologyd
 Side effects of the fix: None, if the file belongs to this machine size.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html (NCCL_TOPO_FILE) ;
-https://github.com/Azure/azhpc-images ; https://github.com/aws/aws-ofi-nccl
+https://github.com/Azure/azhpc-images ; https://github.com/aws/aws-ofi-nccl (platform-aws.cpp)
 """
 
 from nodetune.api import RDMA, VIRTUAL, Absent, Check, Equals, FactsView, Matches, When, manual
 
 FROM_DRIVER = "file./var/run/nvidia-topologyd/virtualTopology.xml"
-PROVIDERS = "^(Microsoft|Amazon|Google)"
+PROVIDERS = "^(Microsoft|Google)"
 GIVEN, NOT_GIVEN = "a topology file", "no topology file"
 
 

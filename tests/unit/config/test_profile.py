@@ -258,6 +258,12 @@ def test_facts_that_cannot_be_read_choose_nothing():
     assert profile.matching(facts(host__virtual={"unread": "no"}))[0] == ("base", "training")
 
 
+def test_a_lost_gpu_leaves_the_profile_of_the_others():
+    lost = {"GPU0": {"unread": "NVML: GPU is lost"}, "GPU1": {"value": "NVIDIA GeForce RTX 4090"}}
+    assert "workstation" in profile.matching(facts(gpu__names={"each": lost}))[0]
+    assert "workstation" not in profile.matching(facts(gpu__names={"each": {"GPU0": lost["GPU0"]}}))[0]
+
+
 def failing(check="a"):
     return Finding(check, "fail", "high")
 

@@ -107,10 +107,10 @@ def test_the_quick_suite_proves_a_sound_all_reduce(model, size):
 
 
 def test_a_loose_floor_finds_a_fault_and_proves_nothing():
-    b200 = replace(H200, model="NVIDIA B200")
-    below, above = (verdict(collective(value, nvls=True), b200) for value in (300.0, 500.0))
-    assert (below.status, below.expected.bound) == (SHORT, 440)
-    assert (above.status, above.expected.bound) == (UNKNOWN, 440)
+    b300 = replace(H200, model="NVIDIA B300 SXM6 AC")
+    below, above = (verdict(collective(value, nvls=False), b300) for value in (100.0, 500.0))
+    assert (below.status, below.expected.bound) == (SHORT, 150)
+    assert (above.status, above.expected.bound) == (UNKNOWN, 150)
     assert "proves nothing" in above.reason
 
 

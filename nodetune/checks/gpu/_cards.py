@@ -1,0 +1,9 @@
+"""What the name of a GPU tells of its card."""
+
+import re
+
+FOR_DESKS = re.compile(r"^(?!.*Server Edition).*(RTX|GeForce|Quadro|TITAN)")
+"""Cards for workstations and desktops, which have fans of their own. The profile `workstation` has the same pattern."""
+
+GRACE = re.compile(r"\bG[BH][0-9]{3}\b")
+"""Superchips with a Grace CPU. GB10 is none: its CPU comes from another maker, and so do its settings."""
