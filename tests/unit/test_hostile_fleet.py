@@ -3,10 +3,7 @@
 import json
 import random
 import re
-import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -24,93 +21,12 @@ from nodetune.provision import lock as locks
 from nodetune.provision.facts import HostRefusedError
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.verify import evaluate, figures, machine
+from tests.support.hostile import EVIL, MACHINE, Done, hostile, wrong
 from tests.support.provisioning import lock, site
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-DATA = Path(__file__).parents[1] / "data/synthetic"
-MACHINE = json.loads((DATA / "hgx-h200-untuned.json").read_text())
-NAMES = sorted(MACHINE["facts"])
 HOSTS = 500
-MOST_KIB = 500_000
-SCRIPT = "<script>planted()</script>"
-EVIL = (
-    "\x1b]0;planted\x07\x1b[2J",
-    SCRIPT,
-    "'><img src=x onerror=planted()>",
-    "$(touch planted)`touch planted`; touch planted #",
-    "{{ lookup('pipe', 'touch planted') }}",
-    'x"} 1\nplanted 1\n# ',
-    "]]></failure><planted/>",
-    "| a | [x](javascript:planted()) |\n# planted",
-    "\u202edetnalp\u202c\u200b\ufeff",
-    "\ud800",
-    "../../planted",
-    "=cmd|' /C planted'!A0",
-)
-OWN = ("/etc/sysctl.d/zz-nodetune.conf", "/etc/default/grub.d/zz-nodetune.cfg", "/etc/nodetune/gpu.conf")
-
-
-def deep(depth):
-    return json.loads("[" * depth + "]" * depth)
-
-
-def wrong(rng):
-    """One of everything: types, sizes, depths, texts."""
-    evil = rng.choice(EVIL)
-    kinds = (
-        lambda: rng.choice((None, True, -1, 1 << 70, 1.5, 10**400, [], {}, "", 0)),
-        lambda: evil,
-        lambda: {evil: evil},
-        lambda: [evil] * rng.choice((1, 50, 20_000)),
-        lambda: evil * rng.choice((1, 5_000)),
-        lambda: deep(rng.choice((3, 90, 150, 300))),
-        lambda: {f"{evil}{number}": {evil: number} for number in range(rng.choice((3, 2_000)))},
-    )
-    return rng.choice(kinds)()
-
-
-def planted(value, rng):
-    """The value with one part of it replaced: it still passes for what it is."""
-    if isinstance(value, dict) and value:
-        name = rng.choice(sorted(value))
-        return {**value, name: planted(value[name], rng)}
-    if isinstance(value, list) and value:
-        return [planted(value[0], rng), *value[1:]]
-    return rng.choice(EVIL) if isinstance(value, str) else wrong(rng)
-
-
-def hostile(number):
-    """A fact document as bytes, different for each number."""
-    rng = random.Random(number)
-    facts = dict(MACHINE["facts"])
-    for name in rng.sample(NAMES, rng.choice((1, 5, 40))):
-        ((kind, content),) = facts[name].items()
-        ways = (
-            {kind: planted(content, rng)},
-            {"value": wrong(rng)},
-            {"each": {rng.choice(EVIL): {"value": wrong(rng)}}},
-        )
-        facts[name] = rng.choice((*ways, {"absent": rng.choice(EVIL)}, {"unread": rng.choice(EVIL)}))
-    settings = {rng.choice(EVIL): rng.choice(EVIL), "vm.swappiness": wrong(rng)}
-    facts["own.files"] = {"value": {rng.choice(OWN): f"# settings: {json.dumps(settings)}\n", "/x": rng.choice(EVIL)}}
-    data = json.dumps({**MACHINE, "host": f"bad{number}", "facts": facts}).encode("ascii")
-    match number % 20:
-        case 1:
-            return data[: len(data) // 2]
-        case 2:
-            return data.decode().encode("utf-16")
-        case 3:
-            return b"\xff\xfe\x00" + data
-        case 4:
-            return b"[" * 200_000
-        case 5:
-            return json.dumps(
-                {**MACHINE, "host": f"bad{number}", "facts": {**facts, rng.choice(NAMES): wrong(rng)}}
-            ).encode("ascii")
-        case 6:
-            return json.dumps({**MACHINE, "host": rng.choice(EVIL), "facts": wrong(rng)}).encode("ascii")
-    return data
 
 
 @pytest.fixture(scope="module")
@@ -123,37 +39,10 @@ def fleet(tmp_path_factory):
     return folder
 
 
-MEASURED = """
-import os, subprocess, sys
-started = subprocess.Popen(sys.argv[2:])
-_, how, used = os.wait4(started.pid, 0)
-open(sys.argv[1], "w").write(f"{os.waitstatus_to_exitcode(how)} {used.ru_maxrss}")
-"""
-"""Starts a command from a small process: Linux counts the memory of the one that starts it until it has begun (vfork)."""
-
-
-class Done:
-    def __init__(self, folder, words):
-        self.out, self.errors, used = folder / "out", folder / "errors", folder / "used"
-        with self.out.open("wb") as out, self.errors.open("wb") as errors:
-            measured = [sys.executable, "-I", "-S", "-c", MEASURED, str(used)]
-            command = [*measured, sys.executable, "-m", "nodetune", *map(str, words)]
-            subprocess.run(command, stdout=out, stderr=errors, cwd=folder, check=True)
-        self.code, self.kib = map(int, used.read_text().split())
-        self.text, self.told = self.out.read_bytes().decode(), self.errors.read_bytes().decode()
-
-
 @pytest.fixture
 def command(tmp_path):
     def run(*words):
-        done = Done(tmp_path, words)
-        assert "Traceback" not in done.told, done.told[-3000:]
-        assert done.code in (0, 1, 3), (done.code, done.told[-500:])
-        assert done.kib < MOST_KIB
-        for text in (done.text, done.told):
-            assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u200b\ufeff]", text)
-        assert list(tmp_path.rglob("planted")) == []
-        return done
+        return Done(tmp_path, words).harmless(0, 1, 3)
 
     return run
 
