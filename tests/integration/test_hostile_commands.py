@@ -14,7 +14,7 @@ from nodetune.facts import document
 from nodetune.provision import lock as locks
 from tests.support import provisioning
 from tests.support import verify_records as records
-from tests.support.hostile import EVIL, MACHINE, Done, hostile, planted, wrong
+from tests.support.hostile import EVIL, MACHINE, Done, hostile, planted, result, wrong
 
 pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("hostile")]
 
@@ -28,33 +28,14 @@ HOST = {**MACHINE, "facts": {**MACHINE["facts"], **INSTALLED}}
 
 MADE_UP = Path(__file__).with_name("made_up.py")
 BAD, GOOD = range(20), ("good0", "good1")
-MEMBERS = (
-    "msg",
-    "diff",
-    "problems",
-    "done",
-    "entries",
-    "waits",
-    "interrupted",
-    "busy",
-    "driver",
-    "versions",
-    "changed",
-)
 SCONTROL = """case "$*" in
 *node*) for name in %s; do printf 'NodeName=%%s State=DOWN+DRAIN Reason=nodetune: \\033]0;planted\\007\\n' $name; done;;
 esac"""
 
 
-def result(rng):
-    """What a module returns: odd members, and at times no JSON at all."""
-    found = {name: wrong(rng) for name in rng.sample(MEMBERS, 4)}
-    found |= {rng.choice(("ansible_facts", "warnings", "deprecations", "exception", "_ansible_item_label")): wrong(rng)}
-    if rng.random() < 0.5:
-        entry = {"label": rng.choice(EVIL), "message": rng.choice(EVIL), "checks": wrong(rng), "changed": True}
-        found |= {"changed": False, rng.choice(("problems", "done", "refused", "entries")): [entry, wrong(rng)]}
-        found["diff"] = [{"before_header": rng.choice(EVIL), "before": rng.choice(EVIL), "after": rng.choice(EVIL)}]
-    text = json.dumps(found)
+def returned(rng):
+    """What a module prints: now and then cut off."""
+    text = json.dumps(result(rng))
     return text[: len(text) // 2] if rng.random() < 0.1 else text
 
 
@@ -82,7 +63,7 @@ class Fleet:
         for number in BAD:
             rng = random.Random(1000 + number)
             said = self.add(f"bad{number}", hostile(number, HOST))
-            said["results"].write_text("\n".join(result(rng) for _ in range(30)))
+            said["results"].write_text("\n".join(returned(rng) for _ in range(30)))
             ending = ['{"end": {}}'] if number % 2 else []
             said["events"].write_text("\n".join([event(rng, measured) for _ in range(40)] + ending))
         for name in GOOD:

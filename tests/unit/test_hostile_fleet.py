@@ -11,17 +11,21 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nodetune.api.model import HostFacts
+from nodetune.audit import run as audit_run
 from nodetune.facts import document
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.node.scontrol import Node
+from nodetune.hosts.target import UnreachableError
 from nodetune.provision import decide, resolve
 from nodetune.provision import lock as locks
 from nodetune.provision.facts import HostRefusedError
+from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.verify import evaluate, figures, machine
-from tests.support.hostile import EVIL, MACHINE, Done, hostile, wrong
+from tests.support.commandline import nodetune
+from tests.support.hostile import ESCAPES, EVIL, MACHINE, Done, hostile, result, wrong
 from tests.support.provisioning import lock, site
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
@@ -92,6 +96,49 @@ def test_plans_and_exports_carry_nothing_that_a_host_made_up(fleet, command, tmp
             assert not [line for line in effective if "planted" in line or "\x1b" in line], path
 
 
+def test_a_dry_run_of_apply_loses_no_good_host(fleet, tmp_path, monkeypatch):
+    """All of `apply --dry-run` but the logins and Ansible's processes: tests/integration has those."""
+    names = sorted(path.stem for path in fleet.iterdir())
+    monkeypatch.setattr(
+        audit_run, "collect", lambda targets, *_: ((each, probed(fleet, each.name), 0.1) for each in targets)
+    )
+    monkeypatch.setattr(runner, "_run", play)
+    done = nodetune("apply", "-i", ",".join(names), "--dry-run", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    told = json.loads(done.stdout)
+    worked_on, lost = by_host(done.stdout), {each["name"] for each in told["not_reached"]}
+    assert worked_on["good0"]["diffs"] == ["--- /etc/x\n+++ /etc/x\n@@ -0,0 +1 @@\n+good\n"] * 3
+    assert {f"good{number}" for number in range(5)} <= worked_on.keys()
+    assert len(worked_on) > HOSTS / 2
+    assert len(worked_on.keys() | lost) > HOSTS * 0.9
+    shown = nodetune("apply", "-i", ",".join(names), "--dry-run", cwd=tmp_path)
+    assert not ESCAPES.search(done.stdout + done.stderr + shown.stdout + shown.stderr)
+    assert list(tmp_path.rglob("planted")) == []
+
+
+def probed(fleet, name):
+    """What a session makes of an answer of this host."""
+    try:
+        return document.read((fleet / f"{name}.json").read_bytes(), "the answer", name)
+    except document.FactsError as problem:
+        return UnreachableError("bad answer", str(problem))
+
+
+def play(_place, _arguments, reader, _seconds, on_event):
+    """Let modules of all hosts return something."""
+    rng = random.Random(4)
+    for alias, name in reader._names.items():
+        for _ in range(3):
+            found = (
+                {"diff": {"before_header": "/etc/x", "after_header": "/etc/x", "before": "", "after": "good\n"}}
+                if name.startswith("good")
+                else result(rng)
+            )
+            on_event(reader.read({"event": "runner_on_ok", "event_data": {"host": alias, "task": "t", "res": found}}))
+    reader.read({"event": "playbook_on_stats", "event_data": {"processed": dict.fromkeys(reader._names, 1)}})
+    return ""
+
+
 def test_a_diff_of_hostile_facts_shows_no_escape(fleet, command):
     readable = [path for path in sorted(fleet.glob("bad*")) if Rules().read(path, path.stem).facts]
     for path in readable[::60]:
@@ -103,13 +150,13 @@ def test_no_host_keeps_guard_provision_or_verify_from_the_others(fleet, tmp_path
     rules, given = Rules(), site(tmp_path)
     read = [rules.read(path, path.stem) for path in sorted(fleet.iterdir())]
     assert sum(each.facts is not None for each in read) > HOSTS / 2
-    for result in read:
-        if result.facts:
-            assert isinstance(GuardedNode(result).policy, dict)
-            assert status.of(Node(f"NodeName={result.host} State=IDLE"), result).guard
-            machine.of(result.facts).data()
+    for each in read:
+        if each.facts:
+            assert isinstance(GuardedNode(each).policy, dict)
+            assert status.of(Node(f"NodeName={each.host} State=IDLE"), each).guard
+            machine.of(each.facts).data()
             with suppress(HostRefusedError):
-                decide.decide(result.facts, given, lock())
+                decide.decide(each.facts, given, lock())
 
 
 def test_no_record_of_a_host_ends_the_judging_of_others():
