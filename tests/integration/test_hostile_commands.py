@@ -100,11 +100,15 @@ def fleet(new_farm):
 
 
 @pytest.fixture
-def command(fleet, tmp_path):
+def environment(tmp_path):
+    own = {"NODETUNE_RUNS": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    return {**os.environ, **own, "PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+@pytest.fixture
+def command(fleet, tmp_path, environment):
     """command("plan", …, codes=(0, 3)): the command over all of them, or over the hosts given with -l."""
     fleet.forget()
-    environment = {**os.environ, "NODETUNE_RUNS": str(tmp_path / "runs"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    environment["PATH"] = f"{tmp_path}:{environment['PATH']}"
 
     def run(*words, codes=(0, 1, 3, 4)):
         return Done(tmp_path, [*words, "-i", fleet.inventory, "--timeout", "60"], environment).harmless(*codes)
@@ -130,6 +134,23 @@ def test_a_dry_run_shows_what_it_would_change_on_the_good_ones(fleet, command):
     assert alone["diffs"]
     assert len(fleet.talked_to("modules") - set(GOOD)) > len(BAD) / 3, "Ansible talked to hostile hosts, too"
     assert "Nothing was changed." in command("apply", "--dry-run", codes=(3, 4)).text
+
+
+def test_an_apply_to_hostile_hosts_is_recorded_and_taken_back(fleet, command, environment, tmp_path):
+    asked = ("apply", "--yes", "--canary", "0", "--max-failures", "99", "--format", "json", "-l", "bad*")
+    told = json.loads(command(*asked, codes=(4,)).text)
+    assert len(fleet.talked_to("modules")) > len(BAD) / 3
+    for more in ((), ("--diff",), ("--format", "json")):
+        Done(tmp_path, ["runs", "show", told["run"], *more], environment).harmless(0)
+    command("rollback", told["run"], "--dry-run", codes=(3, 4))
+    command("rollback", told["run"], "--yes", codes=(3, 4))
+
+
+def test_installing_the_guard_shows_the_policy_of_good_ones(fleet, command):
+    found = named(command("guard", "diff", "--format", "json", codes=(3,)).text)
+    assert found["good0"] == {**found["good1"], "name": "good0"}
+    assert "gpu-lost" in found["good0"]["newly_gates"]
+    assert "gpu-lost" in command("guard", "install", "--dry-run", codes=(4,)).text
 
 
 def test_verify_judges_the_good_ones_by_their_own_figures(fleet, command):
