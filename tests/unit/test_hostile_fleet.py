@@ -3,10 +3,7 @@
 import json
 import random
 import re
-import subprocess
-import sys
 from contextlib import suppress
-from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
 
@@ -14,103 +11,26 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nodetune.api.model import HostFacts
+from nodetune.audit import run as audit_run
 from nodetune.facts import document
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.node.scontrol import Node
+from nodetune.hosts.target import UnreachableError
 from nodetune.provision import decide, resolve
 from nodetune.provision import lock as locks
 from nodetune.provision.facts import HostRefusedError
+from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.verify import evaluate, figures, machine
+from tests.support.commandline import nodetune
+from tests.support.hostile import ESCAPES, EVIL, MACHINE, Done, hostile, result, wrong
 from tests.support.provisioning import lock, site
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]
 
-DATA = Path(__file__).parents[1] / "data/synthetic"
-MACHINE = json.loads((DATA / "hgx-h200-untuned.json").read_text())
-NAMES = sorted(MACHINE["facts"])
 HOSTS = 500
-MOST_KIB = 500_000
-SCRIPT = "<script>planted()</script>"
-EVIL = (
-    "\x1b]0;planted\x07\x1b[2J",
-    SCRIPT,
-    "'><img src=x onerror=planted()>",
-    "$(touch planted)`touch planted`; touch planted #",
-    "{{ lookup('pipe', 'touch planted') }}",
-    'x"} 1\nplanted 1\n# ',
-    "]]></failure><planted/>",
-    "| a | [x](javascript:planted()) |\n# planted",
-    "\u202edetnalp\u202c\u200b\ufeff",
-    "\ud800",
-    "../../planted",
-    "=cmd|' /C planted'!A0",
-)
-OWN = ("/etc/sysctl.d/zz-nodetune.conf", "/etc/default/grub.d/zz-nodetune.cfg", "/etc/nodetune/gpu.conf")
-
-
-def deep(depth):
-    return json.loads("[" * depth + "]" * depth)
-
-
-def wrong(rng):
-    """One of everything: types, sizes, depths, texts."""
-    evil = rng.choice(EVIL)
-    kinds = (
-        lambda: rng.choice((None, True, -1, 1 << 70, 1.5, 10**400, [], {}, "", 0)),
-        lambda: evil,
-        lambda: {evil: evil},
-        lambda: [evil] * rng.choice((1, 50, 20_000)),
-        lambda: evil * rng.choice((1, 5_000)),
-        lambda: deep(rng.choice((3, 90, 150, 300))),
-        lambda: {f"{evil}{number}": {evil: number} for number in range(rng.choice((3, 2_000)))},
-    )
-    return rng.choice(kinds)()
-
-
-def planted(value, rng):
-    """The value with one part of it replaced: it still passes for what it is."""
-    if isinstance(value, dict) and value:
-        name = rng.choice(sorted(value))
-        return {**value, name: planted(value[name], rng)}
-    if isinstance(value, list) and value:
-        return [planted(value[0], rng), *value[1:]]
-    return rng.choice(EVIL) if isinstance(value, str) else wrong(rng)
-
-
-def hostile(number):
-    """A fact document as bytes, different for each number."""
-    rng = random.Random(number)
-    facts = dict(MACHINE["facts"])
-    for name in rng.sample(NAMES, rng.choice((1, 5, 40))):
-        ((kind, content),) = facts[name].items()
-        ways = (
-            {kind: planted(content, rng)},
-            {"value": wrong(rng)},
-            {"each": {rng.choice(EVIL): {"value": wrong(rng)}}},
-        )
-        facts[name] = rng.choice((*ways, {"absent": rng.choice(EVIL)}, {"unread": rng.choice(EVIL)}))
-    settings = {rng.choice(EVIL): rng.choice(EVIL), "vm.swappiness": wrong(rng)}
-    facts["own.files"] = {"value": {rng.choice(OWN): f"# settings: {json.dumps(settings)}\n", "/x": rng.choice(EVIL)}}
-    data = json.dumps({**MACHINE, "host": f"bad{number}", "facts": facts}).encode("ascii")
-    match number % 20:
-        case 1:
-            return data[: len(data) // 2]
-        case 2:
-            return data.decode().encode("utf-16")
-        case 3:
-            return b"\xff\xfe\x00" + data
-        case 4:
-            return b"[" * 200_000
-        case 5:
-            return json.dumps(
-                {**MACHINE, "host": f"bad{number}", "facts": {**facts, rng.choice(NAMES): wrong(rng)}}
-            ).encode("ascii")
-        case 6:
-            return json.dumps({**MACHINE, "host": rng.choice(EVIL), "facts": wrong(rng)}).encode("ascii")
-    return data
 
 
 @pytest.fixture(scope="module")
@@ -123,37 +43,10 @@ def fleet(tmp_path_factory):
     return folder
 
 
-MEASURED = """
-import os, subprocess, sys
-started = subprocess.Popen(sys.argv[2:])
-_, how, used = os.wait4(started.pid, 0)
-open(sys.argv[1], "w").write(f"{os.waitstatus_to_exitcode(how)} {used.ru_maxrss}")
-"""
-"""Starts a command from a small process: Linux counts the memory of the one that starts it until it has begun (vfork)."""
-
-
-class Done:
-    def __init__(self, folder, words):
-        self.out, self.errors, used = folder / "out", folder / "errors", folder / "used"
-        with self.out.open("wb") as out, self.errors.open("wb") as errors:
-            measured = [sys.executable, "-I", "-S", "-c", MEASURED, str(used)]
-            command = [*measured, sys.executable, "-m", "nodetune", *map(str, words)]
-            subprocess.run(command, stdout=out, stderr=errors, cwd=folder, check=True)
-        self.code, self.kib = map(int, used.read_text().split())
-        self.text, self.told = self.out.read_bytes().decode(), self.errors.read_bytes().decode()
-
-
 @pytest.fixture
 def command(tmp_path):
     def run(*words):
-        done = Done(tmp_path, words)
-        assert "Traceback" not in done.told, done.told[-3000:]
-        assert done.code in (0, 1, 3), (done.code, done.told[-500:])
-        assert done.kib < MOST_KIB
-        for text in (done.text, done.told):
-            assert not re.search("[\x00-\x08\x0b-\x1f\x7f\u202a-\u202e\u200b\ufeff]", text)
-        assert list(tmp_path.rglob("planted")) == []
-        return done
+        return Done(tmp_path, words).harmless(0, 1, 3)
 
     return run
 
@@ -203,6 +96,49 @@ def test_plans_and_exports_carry_nothing_that_a_host_made_up(fleet, command, tmp
             assert not [line for line in effective if "planted" in line or "\x1b" in line], path
 
 
+def test_a_dry_run_of_apply_loses_no_good_host(fleet, tmp_path, monkeypatch):
+    """All of `apply --dry-run` but the logins and Ansible's processes: tests/integration has those."""
+    names = sorted(path.stem for path in fleet.iterdir())
+    monkeypatch.setattr(
+        audit_run, "collect", lambda targets, *_: ((each, probed(fleet, each.name), 0.1) for each in targets)
+    )
+    monkeypatch.setattr(runner, "_run", play)
+    done = nodetune("apply", "-i", ",".join(names), "--dry-run", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 4, done.stderr
+    told = json.loads(done.stdout)
+    worked_on, lost = by_host(done.stdout), {each["name"] for each in told["not_reached"]}
+    assert worked_on["good0"]["diffs"] == ["--- /etc/x\n+++ /etc/x\n@@ -0,0 +1 @@\n+good\n"] * 3
+    assert {f"good{number}" for number in range(5)} <= worked_on.keys()
+    assert len(worked_on) > HOSTS / 2
+    assert len(worked_on.keys() | lost) > HOSTS * 0.9
+    shown = nodetune("apply", "-i", ",".join(names), "--dry-run", cwd=tmp_path)
+    assert not ESCAPES.search(done.stdout + done.stderr + shown.stdout + shown.stderr)
+    assert list(tmp_path.rglob("planted")) == []
+
+
+def probed(fleet, name):
+    """What a session makes of an answer of this host."""
+    try:
+        return document.read((fleet / f"{name}.json").read_bytes(), "the answer", name)
+    except document.FactsError as problem:
+        return UnreachableError("bad answer", str(problem))
+
+
+def play(_place, _arguments, reader, _seconds, on_event):
+    """Let modules of all hosts return something."""
+    rng = random.Random(4)
+    for alias, name in reader._names.items():
+        for _ in range(3):
+            found = (
+                {"diff": {"before_header": "/etc/x", "after_header": "/etc/x", "before": "", "after": "good\n"}}
+                if name.startswith("good")
+                else result(rng)
+            )
+            on_event(reader.read({"event": "runner_on_ok", "event_data": {"host": alias, "task": "t", "res": found}}))
+    reader.read({"event": "playbook_on_stats", "event_data": {"processed": dict.fromkeys(reader._names, 1)}})
+    return ""
+
+
 def test_a_diff_of_hostile_facts_shows_no_escape(fleet, command):
     readable = [path for path in sorted(fleet.glob("bad*")) if Rules().read(path, path.stem).facts]
     for path in readable[::60]:
@@ -214,13 +150,13 @@ def test_no_host_keeps_guard_provision_or_verify_from_the_others(fleet, tmp_path
     rules, given = Rules(), site(tmp_path)
     read = [rules.read(path, path.stem) for path in sorted(fleet.iterdir())]
     assert sum(each.facts is not None for each in read) > HOSTS / 2
-    for result in read:
-        if result.facts:
-            assert isinstance(GuardedNode(result).policy, dict)
-            assert status.of(Node(f"NodeName={result.host} State=IDLE"), result).guard
-            machine.of(result.facts).data()
+    for each in read:
+        if each.facts:
+            assert isinstance(GuardedNode(each).policy, dict)
+            assert status.of(Node(f"NodeName={each.host} State=IDLE"), each).guard
+            machine.of(each.facts).data()
             with suppress(HostRefusedError):
-                decide.decide(result.facts, given, lock())
+                decide.decide(each.facts, given, lock())
 
 
 def test_no_record_of_a_host_ends_the_judging_of_others():

@@ -15,6 +15,7 @@ from nodetune.audit.selection import Selection
 from nodetune.cli import progress
 from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
+from nodetune.hosts import inventory as hosts_inventory
 from nodetune.hosts.target import ConnectionOptions, Target
 
 
@@ -84,4 +85,4 @@ def way(reach: ConnectionOptions) -> dict[str, Any]:
 
 def lasting(inventory: str | None) -> str | None:
     """Make the path of an inventory absolute, so that a rollback from another folder finds it."""
-    return str(Path(inventory).absolute()) if inventory and Path(inventory).exists() else inventory
+    return str(Path(inventory).absolute()) if inventory and hosts_inventory.is_there(inventory) else inventory

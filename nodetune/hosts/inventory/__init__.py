@@ -63,9 +63,8 @@ def find(spec: str) -> Path | None:
     """Return the inventory file or folder that `spec` names, or None if it names hosts."""
     if not spec.strip():
         raise InventoryError("--inventory is empty: give a name, a path or host names")
-    given = Path(spec)
-    if given.exists() and "," not in spec:
-        return given
+    if is_there(spec):
+        return Path(spec)
     if re.fullmatch(r"[\w.-]+", spec):
         for folder in _folders():
             for name in (spec, f"{spec}.yml", f"{spec}.yaml", f"{spec}.ini"):
@@ -77,6 +76,13 @@ def find(spec: str) -> Path | None:
             f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(there) if there else ''}"
         )
     return None
+
+
+def is_there(spec: str) -> bool:
+    """Tell whether it is a file or folder. Host names with commas between them are none, and may be longer than a path."""
+    with suppress(OSError):
+        return "," not in spec and Path(spec).exists()
+    return False
 
 
 def known() -> list[str]:

@@ -10,6 +10,7 @@ import argparse
 import collections
 import concurrent.futures
 import contextlib
+import itertools
 import os
 import random
 import signal
@@ -37,6 +38,9 @@ CALLS = (
     "nvmlSystemGetDriverVersion",
 )
 CODES = (*range(1, 31), 999)
+ERRORS = tuple(itertools.product(CALLS, CODES))
+"""Each in turn: 341 runs of NVML's errors, as 2000 runs have them, try every error of every call."""
+
 OF_GPU = {8, 11, 14, 15, 16}
 JUSTIFIED = {"nvmlInit": OF_GPU | {9, 18}, "nvmlDeviceGetHandleByIndex": OF_GPU}
 """The errors that only a GPU or its driver causes, by the call; of every other call only that the GPU is lost."""
@@ -113,7 +117,7 @@ class Run:
         self.during = self._send
 
     def _nvml(self):
-        call, code = self.chance.choice(CALLS), self.chance.choice(CODES)
+        call, code = next(self.place.errors)
         one = self.chance.choice(("", "@0", "@1")) if call.startswith("nvmlDeviceGet") and "Count" not in call else ""
         self.node.control(f"error{one}={call}:{code}")
         if call == "nvmlInit":
@@ -246,8 +250,11 @@ def runs(count, broken, seed, workers, timely=True):
         folder = Path(name)
         folder.chmod(0o755)
         nvml, program = install.stand_in(folder / "nvml"), install.program(folder / "program")
+        errors = itertools.cycle(chance.sample(ERRORS, len(ERRORS)))
         alone, skew = threading.Lock(), skewed_clock(folder)
         places = [Place(folder / f"n{number}", program, nvml, skew, alone, timely) for number in range(workers)]
+        for place in places:
+            place.errors = errors
         try:
             with concurrent.futures.ThreadPoolExecutor(workers) as pool:
                 parts = [(place, kinds[at::workers], seed * 1000 + at) for at, place in enumerate(places)]

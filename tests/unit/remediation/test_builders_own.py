@@ -5,9 +5,11 @@ import json
 import pytest
 
 from nodetune.api import remedies
-from nodetune.api.model import Check, Each, Finding, HostFacts, HostResult, Unread, Value
-from nodetune.remediation import builders, export, plan
-from nodetune.remediation.builders import block_queue, kernel_arg, limit, net_link, sysctl, sysfs
+from nodetune.api.model import Check, Each, HostFacts, HostResult, Unread, Value
+from nodetune.audit import gpu_users
+from nodetune.remediation import builders, export, plan, rollout
+from nodetune.remediation.builders import block_queue, kernel_arg, limit, sysctl, sysfs
+from nodetune.remediation.host_operations import ApplyOptions
 from tests.support.fixing import built, files, finding_of, refused
 
 DEBIAN = {"host.os": Value({"id": "ubuntu", "version": "22.04", "like": ["debian"], "name": "Ubuntu"})}
@@ -174,15 +176,23 @@ def test_no_export_holds_what_a_host_made_up(tmp_path):
 
 
 def test_a_builder_that_fails_costs_only_its_own_host(monkeypatch):
-    def changes(_fixes, _host):
-        raise RecursionError("too deep")
-
-    monkeypatch.setattr(sysctl, "changes", changes)
+    monkeypatch.setattr(sysctl, "changes", fails)
     assert "too deep" in refused(host(), SWAPPINESS)
 
 
-def test_a_host_that_cannot_be_planned_is_named_and_others_go_on(monkeypatch):
-    monkeypatch.setattr(net_link, "changes", lambda *_: [{"change": object}])
-    finding = Finding("a", "fail", "low", fix=RINGS.fix)
-    found = plan.plan(HostResult("gpu01", "ok", facts=host(), findings=(finding, SWAPPINESS)))
-    assert found.host == "gpu01"
+def fails(*_):
+    raise RecursionError("too deep")
+
+
+@pytest.mark.parametrize(
+    ("where", "name", "prepare"),
+    [
+        (builders, "build", plan.plan),
+        (gpu_users, "busy", lambda result: rollout.prepare(result, ApplyOptions())),
+    ],
+)
+def test_a_host_that_cannot_be_planned_is_named_and_others_go_on(where, name, prepare, monkeypatch):
+    monkeypatch.setattr(where, name, fails)
+    found = prepare(HostResult("gpu01", "ok", facts=host(), findings=(SWAPPINESS,)))
+    assert (found.host, found.result.state, found.findings, found.changes) == ("gpu01", "bad facts", (), ())
+    assert "cannot be planned for: RecursionError('too deep')" in found.result.message
