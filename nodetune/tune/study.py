@@ -84,7 +84,7 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
     _check_measured(trials)
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
-            break
+            raise BudgetError
         found = confirm.confirm(trials, setting, generator)
         if found is not None:
             confirmations.append(found)
@@ -95,4 +95,8 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
     if confirmations:
         told = "; ".join(f"{space.in_words(each.setting)}: {each.refused}" for each in confirmations)
         return NOTHING, f"nothing beats the default ({told})"
+    lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
+    if lost:
+        told = "; ".join(f"{space.in_words(each)}: {trials.dropped[each]}" for each in lost)
+        return NOTHING, f"nothing beats the default (what looked better was left out: {told})"
     return NOTHING, "nothing beats the default: no setting looked better when it was screened"

@@ -11,8 +11,11 @@ from nodetune.tune.model import DEFAULT, Bench, BenchError, Case, Setting, Trial
 MOST_DISTURBED = 3
 """Times that a trial is repeated because others used the hosts."""
 
-Keep = Callable[[Trial], None]
-"""Writes a trial down before the next one begins."""
+LEAST, MOST = 1e-9, 1e15
+"""Values that can be measured, in any unit. What a host says beyond is no measurement."""
+
+Keep = Callable[[int, Trial], None]
+"""Writes a trial down before the next one begins, after so many others. What was kept beyond them counts no more."""
 
 Tell = Callable[[str, Trial], None]
 """Hears the phase and each trial."""
@@ -59,6 +62,17 @@ class Trials:
         """Seconds of the budget that are left."""
         return self._budget - self.spent
 
+    def begin(self, block: Sequence[Setting]) -> None:
+        """Begin a block. If an earlier run was interrupted within it, all of it is measured again: its parts belong to one time."""
+        at = 0
+        for setting in block:
+            while at < len(self._left) and self._left[at].setting == setting and self._left[at].disturbed:
+                at += 1
+            if at == len(self._left) or self._left[at].setting != setting:
+                self._left.clear()
+                return
+            at += 1
+
     def run(self, phase: str, setting: Setting) -> Trial | None:
         """Measure a setting once; None for one that is dropped now. Raise DisturbedError, BudgetError or BenchError."""
         for _ in range(1 + MOST_DISTURBED):
@@ -74,12 +88,12 @@ class Trials:
 
     def _one(self, phase: str, setting: Setting) -> Trial:
         if self._left and self._left[0].setting == setting:
-            trial = self._left.pop(0)
+            trial = _sound(self._left.pop(0), self.cases)
         else:
             self._left.clear()  # it went another way then: what follows there does not belong here
             trial = _sound(self.bench.measure(setting, self.cases), self.cases)
             if self._keep:
-                self._keep(trial)
+                self._keep(len(self.made), trial)
         self.spent += trial.seconds
         self.made.append((phase, trial))
         if self._tell:
@@ -101,10 +115,10 @@ class Trials:
 
 def gain(case: Case, before: float, after: float) -> float:
     """Return the logarithm of how much better a value is: positive is better, 0.01 is one per cent."""
-    return math.log(after / before) * (1 if case.better == "higher" else -1)
+    return (math.log(after) - math.log(before)) * (1 if case.better == "higher" else -1)
 
 
 def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
     """Return the trial, failed if a value is missing or cannot be."""
-    bad = [case.id for case in cases if not 0 < trial.values.get(case.id, 0.0) < math.inf]
+    bad = [case.id for case in cases if not LEAST <= trial.values.get(case.id, 0.0) <= MOST]
     return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial
