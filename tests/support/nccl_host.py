@@ -63,12 +63,13 @@ class Host:
         return found
 
     def facts(self, targets, names, reach):
+        users = Value(self.users) if isinstance(self.users, list) else self.users
         given = {
             "xid.events": Unread(self.unread) if self.unread else Value(tuple(self.lines)),
             "xid.nvswitch": Value(()),
             "xid.fallen_off_bus": Value(()),
             "nccl.settings": Value(tuple(self.files)),
-            "gpu.compute_running_processes": Each({"GPU0": Value(self.users)}),
+            "gpu.compute_running_processes": Each({"GPU0": users}),
         }
         base = verify_records.facts(host="gpu1").facts
         return {target.name: HostFacts(target.name, {**base, **given}) for target in targets}

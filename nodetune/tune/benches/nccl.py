@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.checks.nccl._settings import effective
@@ -64,8 +65,11 @@ class NcclBench:
         found = self._collect(self._targets, FACTS, self._reach)
         for host, each in sorted(found.items()):
             if isinstance(each, str):
-                raise BenchError(f"{host}: {each}")
-            users = "" if allow_busy else gpu_users.users(each)
+                raise BenchError(runs.of_host(host, each))
+            try:
+                users = "" if allow_busy else gpu_users.users(each)
+            except FactUnreadError as problem:
+                raise BenchError(f"{host}: {problem}: mend that, or --allow-busy") from None
             if users:
                 raise BenchError(f"{host}: its GPUs are in use by {users}: end that, or --allow-busy")
         return found

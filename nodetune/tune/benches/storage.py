@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostFacts
@@ -66,7 +66,7 @@ class StorageBench:
         first = self._measured(())
         if first.failure or not first.found:
             why = first.failure or first.skipped or "nothing was measured"
-            raise BenchError(f"{target.name}: {why}: nodetune verify --disk {wanted.folder} says more")
+            raise BenchError(f"{runs.of_host(target.name, why)}: nodetune verify --disk {wanted.folder} says more")
         self._check_place(first.found)
         self._cases = self._of(first.found)
 
@@ -172,8 +172,9 @@ def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob,
     path = {name: fact.partition(".")[2] for name, fact in queue_files(mount).items()}
     knobs = []
     if isinstance(found.get("read_ahead_kb"), int):
-        judged = ("nfs-read-ahead-small",) if mount.get("type") in NFS else ("read-ahead-small",)
-        knobs.append(_file("read_ahead_kb", path, READ_AHEAD, found, (BLOCK, "KiB", judged)))
+        knob = _file("read_ahead_kb", path, READ_AHEAD, found, (BLOCK, "KiB", ("read-ahead-small",)))
+        nfs = mount.get("type") in NFS
+        knobs.append(replace(knob, judged_by=(), kept_by="nfs-read-ahead-small") if nfs else knob)
     words = str(found.get("scheduler") or "").split()
     if any(word.startswith("[") for word in words):
         now = next(word.strip("[]") for word in words if word.startswith("["))

@@ -13,6 +13,7 @@ import yaml
 from click.testing import CliRunner
 
 from benchmarks.tune_truth import Simulated, gains, is_best
+from nodetune.cli import options
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
@@ -33,7 +34,7 @@ class Nccl(Simulated):
         return {"nccl": "2.28.3", "driver": ["580.159.04"], "hosts": ["gpu001"]}
 
 
-def tune(*words, world=None, after=None):
+def tune(*words, world=None, after=None, hosts=False):
     """Run it; `after`: Ctrl-C in the trial of that number."""
     made = world or Nccl(random.Random(1), gains(0.05))
     if after:
@@ -47,9 +48,14 @@ def tune(*words, world=None, after=None):
         made.measure = stopped
 
     @click.command()
+    @options.hosts_or_nodes
     @_study.options
     def command(**given):
-        command.code = _study.run(lambda: made, "nccl", given)
+        def make():
+            _study.reach(given)
+            return made
+
+        command.code = _study.run(make if hosts else lambda: made, "nccl", given)
 
     result = CliRunner().invoke(command, words)
     return getattr(command, "code", None), result
@@ -72,6 +78,35 @@ def test_an_accepted_tuning_saves_a_site_file_and_the_next_step():
     assert {"id": "site-channels", "nccl_conf": "NCCL_CHANNELS", "accept": 24, "set": 24} in site["add"]
     assert "nodetune plan --site tuning-nccl.site.yml" in result.stderr
     assert not Path("tuning-nccl.json.trials").exists()
+
+
+@pytest.mark.parametrize("chosen", ["json", "html"])
+def test_the_site_file_is_written_whatever_is_printed(chosen):
+    code, result = tune("--format", chosen)
+    assert code == 0
+    assert "proposal: tuning-nccl.site.yml" in result.stderr
+    assert yaml.safe_load(Path("tuning-nccl.site.yml").read_text())["add"]
+
+
+def test_the_next_command_names_the_same_hosts():
+    _, result = tune("-i", "gpu001,gpu002", "-l", "gpu001", "-b", hosts=True)
+    assert "nodetune plan -i gpu001,gpu002 -l gpu001 -b --site tuning-nccl.site.yml  " in result.stderr
+
+
+def test_a_proposal_becomes_a_site_file_again_and_a_plan():
+    tune()
+    shown = nodetune("tune", "show", "tuning-nccl.json", "--format", "site", "-o", "again.yml")
+    assert shown.returncode == 0, shown.stderr
+    assert Path("again.yml").read_text() == Path("tuning-nccl.site.yml").read_text()
+    planned = nodetune("plan", "--facts", "h200-x4", "--site", "again.yml", "-s", "site-channels")
+    assert "not set → 24   persisted in /etc/nccl.conf" in planned.stdout, planned.stdout + planned.stderr
+
+
+def test_without_a_proposal_there_is_no_site_file():
+    tune(world=Nccl(random.Random(2)))
+    shown = nodetune("tune", "show", "tuning-nccl.json", "--format", "site")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr == "nodetune: nothing better: there is no proposal for a site file\n"
 
 
 def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
@@ -120,6 +155,7 @@ def test_too_little_time_is_exit_3():
         ("tuning-nccl.json.trials", (), "--resume continues it; or delete the file"),
         ("", ("--resume",), "there is nothing to resume; leave --resume out"),
         ("a.json", ("--save", "a.json"), "a.json: exists"),
+        ("a.site.yml", ("--save", "a.json"), "a.site.yml: exists: move it away"),
     ],
 )
 def test_no_result_is_ever_overwritten(there, words, told):

@@ -155,4 +155,4 @@ def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
     code, said = tune("--budget", "1d", "--plugin", "made")
     assert code == 0
     assert "nothing" in said
-    assert list((tmp_path / "made").iterdir()) == []
+    assert not (tmp_path / "made").exists()

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodetune.api.model import Unread
 from nodetune.tune import study
 from nodetune.tune.model import BenchError
 from tests.support.nccl_host import Host, noisy
@@ -71,6 +72,15 @@ def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
     bench = host.bench()
     assert bench.xids_unknown
     assert "permission denied" in bench.measure(CTAS, bench.cases).about["xids"]
+
+
+def test_gpus_whose_users_are_not_known_are_left_alone_in_one_line(host):
+    host.users = Unread("the driver hangs")
+    with pytest.raises(
+        BenchError, match=r"^gpu1: whether a process uses a GPU is not known .*: mend that, or --allow-busy$"
+    ):
+        host.bench()
+    assert host.bench(allow_busy=True).cases
 
 
 def test_a_failed_trial_says_why_and_is_not_banned(host):

@@ -16,6 +16,7 @@ from nodetune.cli.connections import selected_hosts
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
 from nodetune.documents import tuning
+from nodetune.foundation import atomic_file
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_profile, nccl_space, nccl_tuner
@@ -98,7 +99,7 @@ options = stack(
 
 def bench(given: dict[str, Any], wanted: Wanted) -> NcclBench:
     """Return the bench for the options. Raise click.UsageError and BenchError."""
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = _targets(reach, together=given["multi_node"])
     return NcclBench(targets, wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
 
@@ -185,7 +186,7 @@ def tuned(given: dict[str, Any]) -> int:
     wanted = _wanted(given)  # a mistake is told before anything else
     subject = "nccl-plugin" if wanted.plugin else "nccl"
     if given["plugin"]:
-        given["plugin"].mkdir(parents=True, exist_ok=True)
+        atomic_file.check((given["plugin"] if given["plugin"].is_dir() else given["plugin"].parent) / "plugin")
 
     def make() -> NcclBench:
         made.append(bench(given, wanted))

@@ -45,7 +45,7 @@ def command(**given: Any) -> int:
 def _bench(given: dict[str, Any], wanted: Wanted) -> TcpBench:
     if not wanted.allow_settings:
         raise click.UsageError("sysctls of both hosts change while it measures: --allow-settings allows it")
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = selected_hosts(reach)
     if len(targets) != 2:
         raise click.UsageError(f"{len(targets)} hosts: TCP is tuned between two, -l HOST,HOST names them")
