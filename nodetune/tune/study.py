@@ -52,6 +52,8 @@ def tune(
     tell: Tell | None = None,
 ) -> Outcome:
     """Tune for at most `budget` seconds. Ctrl-C ends it, and what is known stays. Raise BenchError."""
+    if not any(case.objective for case in bench.cases):
+        raise BenchError("what is to become better could not be measured: nodetune verify says why")
     trials = Trials(bench, budget, known, keep, tell)
     confirmations: list[Confirmation] = []
     try:

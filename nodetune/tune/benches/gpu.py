@@ -24,6 +24,7 @@ UNITS = {"locked_clocks": "MHz", "power_limit": "W"}
 LOWEST = 0.5
 """The lowest rung, as a part of the highest clock or of the default power limit: below, work takes more than twice as long."""
 
+MOST_MILLIWATTS = 100_000_000
 HELD_BY_LOCK = "applications_clocks_setting"
 """NVML's word for locked clocks, too."""
 
@@ -177,7 +178,7 @@ def ladder(facts: HostFacts, wanted: Wanted) -> tuple[int, ...]:
 
 
 def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
-    every = [set(each["sm"]) for each in _value(facts, CLOCKS, "the clocks that the GPUs have").values()]
+    every = [set(each.get("sm") or ()) for each in _value(facts, CLOCKS, "the clocks that the GPUs have").values()]
     known = sorted(set.intersection(*every)) if every else []
     known = [clock for clock in known if LOWEST * known[-1] <= clock]
     return _spread(known[:-1], rungs)
@@ -186,6 +187,8 @@ def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
 def _limits(facts: HostFacts, rungs: int) -> tuple[int, ...]:
     bounds = _value(facts, LIMITS, "the power limits that the GPUs allow").values()
     default = min(_value(facts, DEFAULT_LIMIT, "the default power limits").values())
+    if not 0 < default < MOST_MILLIWATTS:
+        raise BenchError(f"a default power limit of {default} mW is none: look at the GPUs with nvidia-smi -q -d POWER")
     least = max(*(low for low, _ in bounds), LOWEST * default)
     return _spread(list(range(-(-int(least) // 1000), default // 1000)), rungs)
 

@@ -82,7 +82,7 @@ class StorageBench:
         """Raise BenchError where the host says that the folder is on another file system than its path tells."""
         about = next((each.about for each in found if each.about.get("file_system")), {})
         there = (str(about.get("device")), str(about.get("file_system")))
-        if about and there != (self.mount["source"], self.mount["type"]):
+        if about and there != (self.mount.get("source"), self.mount.get("type")):
             raise BenchError(
                 f"{self.wanted.folder}: is on {there[0]} ({there[1]}), which has no settings to tune here: name a folder "
                 "on a disk or NFS, by its own path"

@@ -193,6 +193,8 @@ def tuned(given: dict[str, Any]) -> int:
         left = "; ".join(f"{name}: {why}" for name, why in made[0].left_out.items() if "has set" in why)
         if left:
             verbosity.note(f"left as they are: {left}")
+        for said in made[0].notes:
+            verbosity.note(said)
         if made[0].xids_unknown:
             verbosity.note(f"Xids are not seen: {made[0].xids_unknown}")
         return made[0]
