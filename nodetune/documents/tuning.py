@@ -147,7 +147,7 @@ def _look_through(found: Mapping[str, Any]) -> None:
     _ = found["state"] + found["reason"] + found["subject"], dict(found["setting"]), found["seconds"] + found["budget"]
     _ = (
         dict(found["provenance"]),
-        len(found["trials"]),
+        [(set(each["about"].get("unread", ())), each["setting"], each["values"]) for each in found["trials"]],
         [(dict(each["setting"]), each["reason"]) for each in found["dropped"]],
     )
     for confirmation in found["confirmations"]:

@@ -14,6 +14,12 @@ MOST_DISTURBED = 3
 LEAST, MOST = 1e-9, 1e15
 """Values that can be measured, in any unit. What a host says beyond is no measurement."""
 
+MOST_FAILED = 1
+"""Times that a trial is repeated because it failed: a connection that breaks once says nothing of a setting."""
+
+STUCK = 3
+"""A failure that took so many times as long as a usual trial is the setting's: it is not repeated."""
+
 Keep = Callable[[int, Trial], None]
 """Writes a trial down before the next one begins, after so many others. What was kept beyond them counts no more."""
 
@@ -66,25 +72,31 @@ class Trials:
         """Begin a block. If an earlier run was interrupted within it, all of it is measured again: its parts belong to one time."""
         at = 0
         for setting in block:
-            while at < len(self._left) and self._left[at].setting == setting and self._left[at].disturbed:
+            first = at
+            while at < len(self._left) and self._left[at].setting == setting:
                 at += 1
-            if at == len(self._left) or self._left[at].setting != setting:
+                if self._left[at - 1].counts or self._left[at - 1].banned:
+                    break
+            if at == first:
                 self._left.clear()
                 return
-            at += 1
 
     def run(self, phase: str, setting: Setting) -> Trial | None:
         """Measure a setting once; None for one that is dropped now. Raise DisturbedError, BudgetError or BenchError."""
-        for _ in range(1 + MOST_DISTURBED):
+        disturbed = failed = 0
+        while True:
             if self.left < self.seconds:
                 raise BudgetError
-            trial = self._one(phase, setting)
+            usual, trial = self.seconds, self._one(phase, setting)
             if trial.counts:
                 return trial
-            if not trial.disturbed:
+            disturbed, failed = disturbed + bool(trial.disturbed), failed + bool(trial.failed)
+            if disturbed > MOST_DISTURBED:
+                raise DisturbedError(trial.disturbed)
+            stuck = trial.seconds > STUCK * usual > 0
+            if trial.banned or failed > MOST_FAILED or (trial.failed and stuck and setting != DEFAULT):
                 self._drop(setting, trial)
                 return None
-        raise DisturbedError(trial.disturbed)
 
     def _one(self, phase: str, setting: Setting) -> Trial:
         if self._left and self._left[0].setting == setting:

@@ -28,6 +28,9 @@ RIVALS = ("another verify is running", "another tuning holds settings")
 UNRESTORED = ("not restored", "settings of this host: ")
 """What the host says when it could not restore settings (nodetune/measurements/temporary.py)."""
 
+AS_ROOT = "settings are changed as root only"
+"""What the host says to anybody else (nodetune/measurements/temporary.py)."""
+
 Faults = frozenset[tuple[str, ...]]
 """Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""
 
@@ -112,6 +115,8 @@ def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mappi
     """Return what one measurement of a setting says. Raise BenchError where a host could not restore what held before."""
     if came.unrestored:
         raise BenchError(f"{came.unrestored}: set it manually")
+    if AS_ROOT in came.failure:
+        raise BenchError(f"{came.failure}: -b becomes root")
     missing = [case.id for case in cases if case.id not in values]
     if came.wrong:
         return Trial(setting, banned=came.wrong, **common)

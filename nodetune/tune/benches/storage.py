@@ -75,6 +75,7 @@ class StorageBench:
         queue = facts([self._target], set(names.values()), self._reach) if names else {}
         found = {name: _known(queue, fact) for name, fact in names.items()}
         limits = [kernel_settings.common(self._facts, f"sysctl.{name}") for name in LIMITS]
+        self._defaults = {**found, **dict(zip(LIMITS, limits, strict=True))}
         made = (*_of_queue(self.mount, found), _dirty(limits))
         return tuple(knob for knob in made if knob.parameter.choices)
 
@@ -131,6 +132,7 @@ class StorageBench:
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
             "folder": self.wanted.folder,
             "mount": {name: self.mount.get(name) for name in ("source", "type", "disk", "options", "super_options")},
+            "defaults": self._defaults,
             "size": self.wanted.size,
             "objective": self.wanted.objective,
         }

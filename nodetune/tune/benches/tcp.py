@@ -108,7 +108,10 @@ class TcpBench:
         return {
             "hosts": sorted(target.name for target in self._targets),
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
-            "defaults": {name: kernel_settings.common(self._facts, f"sysctl.{name}") for name in ALWAYS},
+            "defaults": {
+                **{name: kernel_settings.common(self._facts, f"sysctl.{name}") for name in ALWAYS},
+                **{name: _optional(self._facts, name) for name in OPTIONAL},
+            },
             "ways": self._ways,
             "objective": self.wanted.objective,
         }

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -180,6 +181,18 @@ def test_an_accepted_result_is_shown_as_text_page_and_json():
     assert "<script" not in drawn
     data = json.loads(nodetune("tune", "show", "tuning-nccl.json", "--format", "json").stdout)
     jsonschema.validate(data, SCHEMA)
+
+
+def test_a_variable_that_nccl_never_read_is_told_with_the_result():
+    class Deaf(Nccl):
+        def measure(self, setting, cases):
+            unread = [name for name, _ in setting if name == "CHANNELS"]
+            return replace(super().measure(setting, cases), about={"unread": unread})
+
+    _, result = tune(world=Deaf(random.Random(1), gains(0.05)))
+    assert "unread: NCCL's log never names CHANNELS with this value" in result.stdout
+    _, result = tune("--save", "b.json", world=Nccl(random.Random(1), gains(0.05)))
+    assert "unread" not in result.stdout
 
 
 def test_what_a_host_says_is_no_markup_on_the_page():

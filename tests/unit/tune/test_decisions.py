@@ -122,6 +122,42 @@ def test_a_finalist_that_does_harm_when_it_is_confirmed_is_named():
     assert "what looked better was left out: CHANNELS=24: Xid 31" in outcome.reason
 
 
+# --- failures
+
+
+class Fails(Simulated):
+    """A bench in which the trials of a setting that `fails` names fail, as often as it says, and take so many seconds."""
+
+    def __init__(self, fails, seconds=4.0, **given):
+        super().__init__(random.Random(1), gains(0.05), parameters=PARAMETERS[1:2], **given)
+        self.fails, self.seconds_of_failure = dict(fails), seconds
+
+    def measure(self, setting, cases):
+        trial = super().measure(setting, cases)
+        if not self.fails.get(setting) or self.clock < 20:
+            return trial
+        self.fails[setting] -= 1
+        return Trial(setting, failed="connection reset by peer", seconds=self.seconds_of_failure)
+
+
+@pytest.mark.parametrize("setting", [DEFAULT, BEST], ids=["default", "setting"])
+def test_what_fails_once_is_measured_again(setting):
+    outcome = study.tune(Fails({setting: 1}), 1200)
+    assert (outcome.setting, outcome.dropped) == (BEST, {})
+    assert sum(bool(trial.failed) for _, trial in outcome.trials) == 1
+
+
+def test_a_setting_that_fails_twice_is_left_out():
+    outcome = study.tune(Fails({BEST: 2}), 1200)
+    assert outcome.dropped == {BEST: "connection reset by peer"}
+
+
+def test_a_setting_that_is_stuck_costs_its_deadline_once():
+    outcome = study.tune(Fails({BEST: 2}, seconds=180.0), 2400)
+    assert outcome.dropped == {BEST: "connection reset by peer"}
+    assert sum(bool(trial.failed) for _, trial in outcome.trials) == 1
+
+
 # --- numbers
 
 

@@ -140,7 +140,8 @@ def test_a_value_in_a_journal_is_looked_at_like_a_new_one(tmp_path):
         for _, trial in whole.trials[:6]
     ]
     outcome = study.tune(bench(), 1200, known=odd)
-    assert outcome.dropped == {(("CHANNELS", 24),): "no value for all_reduce 1 GiB"}
+    assert is_best(outcome.setting)
+    assert sum(bool(trial.failed) for _, trial in outcome.trials) == 1
 
 
 def test_a_journal_without_room_for_its_header_leaves_no_file(tmp_path, monkeypatch):

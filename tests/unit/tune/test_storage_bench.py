@@ -115,6 +115,16 @@ def test_the_number_of_an_nfs_mount_is_never_proposed_as_it_changes_with_every_b
     site.read([path])
 
 
+def test_what_holds_by_default_belongs_to_the_result():
+    assert bench().provenance()["defaults"] == {
+        "read_ahead_kb": 128,
+        "nr_requests": 1023,
+        "scheduler": "[none] mq-deadline kyber\n",
+        "vm.dirty_background_bytes": 0,
+        "vm.dirty_bytes": 0,
+    }
+
+
 def test_a_disk_without_a_scheduler_is_tuned_without_it():
     made = bench(missing=(f"file.{QUEUE}/scheduler", f"sysfs.{QUEUE}/nr_requests"))
     assert [each.name for each in made.parameters] == ["read_ahead_kb", "dirty_limits"]

@@ -178,6 +178,18 @@ def test_another_tuning_that_holds_settings_disturbs_and_drops_nothing(prefix):
     assert (trial.failed, trial.disturbed) == ("", hosts.problem)
 
 
+def test_a_login_that_may_not_change_settings_ends_it_with_what_to_add():
+    hosts = Hosts()
+    made = bench(hosts)
+    hosts.problem = "settings are changed as root only: [Errno 13] Permission denied: '/run/nodetune'"
+    with pytest.raises(BenchError, match=": -b becomes root$"):
+        made.measure((("tcp_buffers", "64MiB"),), made.cases)
+
+
+def test_what_holds_by_default_belongs_to_the_result():
+    assert bench().provenance()["defaults"]["net.core.netdev_max_backlog"] == 1000
+
+
 def test_a_host_is_named_once_in_why_it_cannot_be_reached():
     given = {"a": facts("a"), "b": "b: Name or service not known"}
     with pytest.raises(BenchError, match=r"^b: Name or service not known$"):
