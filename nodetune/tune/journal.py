@@ -43,6 +43,11 @@ class Journal:
         del self._ends[1 + place :]
         self._write(asdict(trial))
 
+    @property
+    def count(self) -> int:
+        """Return how many trials it holds."""
+        return len(self._ends) - 1
+
     def close(self) -> None:
         os.close(self._handle)
 

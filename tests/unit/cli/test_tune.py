@@ -18,6 +18,7 @@ from nodetune.cli import options
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
+from nodetune.tune.model import Trial
 from tests.support.commandline import nodetune
 
 SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").read_text())
@@ -135,12 +136,41 @@ def test_nothing_better_is_a_result_with_exit_0():
 def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
     code, result = tune(after=12)
     assert code == 130, result.output
-    assert "11 trials are kept in tuning-nccl.json.trials" in result.stderr
+    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: --resume goes on with them" in result.stderr
     assert not Path("tuning-nccl.json").exists()
     assert len(Path("tuning-nccl.json.trials").read_text().splitlines()) == 12
     with_resume = tune("--resume")
     assert with_resume[0] == 0
     assert len(json.loads(Path("tuning-nccl.json").read_text())["trials"]) > 11
+
+
+class Breaks(Nccl):
+    """A host that can no longer measure its default after some seconds."""
+
+    until = 60.0
+
+    def measure(self, setting, cases):
+        trial = super().measure(setting, cases)
+        broken = setting == () and self.clock > self.until
+        return Trial(setting, failed="gpu001: connection lost", seconds=4.0) if broken else trial
+
+
+def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
+    world = Breaks(random.Random(1), gains(0.05))
+    code, result = tune(world=world)
+    assert code == 3
+    told = result.stderr.splitlines()
+    assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
+    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume goes on with them")
+    assert tune("--resume")[0] == 0
+
+
+def test_where_nothing_can_be_improved_no_file_is_left(here):
+    world = Nccl(random.Random(1))
+    world.cases = [replace(case, objective=False) for case in world.cases]
+    code, result = tune(world=world)
+    assert (code, list(here.iterdir())) == (3, [])
+    assert result.stderr == "nodetune: what is to become better could not be measured: nodetune verify says why\n"
 
 
 def test_too_little_time_is_exit_3():

@@ -62,18 +62,21 @@ def run(make: Callable[[], Bench], subject: str, given: Mapping[str, Any]) -> in
     trials = saved.with_name(f"{saved.name}.trials")
     _refuse_to_overwrite((saved, _site(saved)), trials, resume=given["resume"])
     atomic_file.check(saved)
+    budget = float(given["budget"])
     try:
         bench = make()
         journal = Journal(trials, tuning.header(bench), resume=given["resume"])
-        try:
-            outcome = study.tune(
-                bench, float(given["budget"]), known=list(journal.known), keep=journal.append, tell=_tell
-            )
-        finally:
-            journal.close()
     except (BenchError, JournalError) as problem:
         raise UserError(str(problem)) from None
-    return _finish(tuning.document(bench, outcome, float(given["budget"])), saved, trials, given)
+    try:
+        outcome = study.tune(bench, budget, known=list(journal.known), keep=journal.append, tell=_tell)
+    except (BenchError, JournalError) as problem:
+        click.echo(f"nodetune: {problem}", err=True)
+        _say_kept(trials, journal.count)
+        return INCOMPLETE
+    finally:
+        journal.close()
+    return _finish(tuning.document(bench, outcome, budget), saved, trials, given)
 
 
 def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str, Any]) -> int:
@@ -85,10 +88,20 @@ def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str
         verbosity.note(f"written to {saved}")
     print_result(found, given["output_format"], given["output"])
     if not decided:
-        click.echo(f"no result yet: {len(found['trials'])} trials are kept in {trials}", err=True)
+        _say_kept(trials, len(found["trials"]))
     if found["state"] == study.ACCEPTED:
         _say_next(found, _site(saved), given.get("reach"))
     return OK if decided else INTERRUPTED if found["state"] == study.STOPPED else INCOMPLETE
+
+
+def _say_kept(trials: Path, count: int) -> None:
+    """Say where the trials are. A file without any is in the way of the next tuning."""
+    if count:
+        click.echo(
+            f"no result yet: {text.count(count, 'trial')} kept in {trials}: --resume goes on with them", err=True
+        )
+    else:
+        trials.unlink(missing_ok=True)
 
 
 def print_result(found: Mapping[str, Any], output_format: str, output: Path | None) -> None:
