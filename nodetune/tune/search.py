@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import stats
 from nodetune.tune import space
-from nodetune.tune.model import DEFAULT, Setting
+from nodetune.tune.model import DEFAULT, Bench, Setting
 from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
@@ -18,6 +18,9 @@ ARMS_A_CONTROL = 6
 
 FEWEST_ROUNDS = 4
 """Rounds of the last ones: what looks best by luck is found out before it costs a confirmation."""
+
+MOST_LEFT = 3
+"""Settings that are not halved any more, but measured for the rest of the rounds."""
 
 FEWEST_FOR_NOISE = 12
 """Gains of a case from which its noise is known: of fewer, one can lie far off by chance."""
@@ -30,6 +33,27 @@ MOST_SIMPLER = 3
 
 SURELY = 3.0
 """Standard errors."""
+
+
+def expected(bench: Bench) -> int:
+    """Return about how many trials the screening of all settings takes, at most."""
+    combined = 0 if space.enumerated(bench.parameters) else _rounds(2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE)
+    return _rounds(len(space.first(bench))) + combined + FEWEST_ROUNDS * _with_controls(1 + MOST_SIMPLER)
+
+
+def _rounds(arms: int) -> int:
+    """Return the trials of successive halving."""
+    made = 0
+    for number in range(1, 99):
+        made += _with_controls(arms)
+        if arms <= MOST_LEFT and number >= FEWEST_ROUNDS:
+            break
+        arms = (arms + 1) // 2 if arms > MOST_LEFT else arms
+    return made
+
+
+def _with_controls(arms: int) -> int:
+    return arms + math.ceil(arms / ARMS_A_CONTROL)
 
 
 class Screening:
@@ -102,7 +126,7 @@ class Screening:
         while arms and self._round(arms):
             rounds += 1
             arms = self._ranked(arms)
-            if len(arms) > 3:
+            if len(arms) > MOST_LEFT:
                 arms = arms[: (len(arms) + 1) // 2]
             elif rounds >= FEWEST_ROUNDS:
                 break

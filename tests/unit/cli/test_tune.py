@@ -159,7 +159,7 @@ def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
     world = Breaks(random.Random(1), gains(0.05))
     code, result = tune(world=world)
     assert code == 3
-    told = result.stderr.splitlines()
+    _, *told = result.stderr.splitlines()
     assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
     assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume goes on with them")
     assert tune("--resume")[0] == 0
@@ -170,7 +170,20 @@ def test_where_nothing_can_be_improved_no_file_is_left(here):
     world.cases = [replace(case, objective=False) for case in world.cases]
     code, result = tune(world=world)
     assert (code, list(here.iterdir())) == (3, [])
-    assert result.stderr == "nodetune: what is to become better could not be measured: nodetune verify says why\n"
+    _, told = result.stderr.splitlines()
+    assert told == "nodetune: what is to become better could not be measured: nodetune verify says why"
+
+
+def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):
+    clock = iter(float(each) for each in range(0, 10_000, 10))
+    monkeypatch.setattr(_study.time, "monotonic", lambda: next(clock))
+    _, result = tune("--budget", "2m")
+    assert (
+        "18 settings to try, up to 120 trials: at most about 20 min, longer than --budget (2 min)"
+        in result.stderr
+    )
+    _, result = tune("--budget", "1h", "--save", "b.json")
+    assert "at most about 20 min\n" in result.stderr
 
 
 def test_too_little_time_is_exit_3():

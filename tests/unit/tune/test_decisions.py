@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks.tune_truth import BEST, CASES, PARAMETERS, Simulated, gains, is_best
-from nodetune.tune import confirm, space, study
+from nodetune.tune import confirm, search, space, study
 from nodetune.tune.confirm import RUNS, judged
 from nodetune.tune.model import DEFAULT, Case, Parameter, Trial
 
@@ -25,6 +25,14 @@ def test_a_gain_among_few_settings_is_found_although_small_messages_are_noisy(ch
         for seed in range(40)
     ]
     assert found.count(BEST) >= 34
+
+
+@pytest.mark.parametrize("few", [PARAMETERS[:1], PARAMETERS[:2], PARAMETERS], ids=["few", "tens", "large"])
+def test_no_tuning_takes_more_trials_than_it_is_expected_to(few):
+    made = [Simulated(random.Random(seed), gains(0.03), parameters=few) for seed in range(8)]
+    most = max(len(study.tune(each, 1e6).trials) for each in made)
+    bound = search.expected(made[0]) + 2 * study.FINALISTS * RUNS
+    assert most <= bound <= 6 * most
 
 
 # --- values that belong together

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -17,7 +18,7 @@ from nodetune.cli import options as cli_options
 from nodetune.documents import audit, tuning
 from nodetune.foundation import UserError, atomic_file, text
 from nodetune.hosts.target import ConnectionOptions
-from nodetune.tune import space, study
+from nodetune.tune import confirm, search, space, study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 
@@ -62,9 +63,10 @@ def run(make: Callable[[], Bench], subject: str, given: Mapping[str, Any]) -> in
     trials = saved.with_name(f"{saved.name}.trials")
     _refuse_to_overwrite((saved, _site(saved)), trials, resume=given["resume"])
     atomic_file.check(saved)
-    budget = float(given["budget"])
+    budget, began = float(given["budget"]), time.monotonic()
     try:
         bench = make()
+        _say_expected(bench, time.monotonic() - began, budget)
         journal = Journal(trials, tuning.header(bench), resume=given["resume"])
     except (BenchError, JournalError) as problem:
         raise UserError(str(problem)) from None
@@ -77,6 +79,14 @@ def run(make: Callable[[], Bench], subject: str, given: Mapping[str, Any]) -> in
     finally:
         journal.close()
     return _finish(tuning.document(bench, outcome, budget), saved, trials, given)
+
+
+def _say_expected(bench: Bench, first: float, budget: float) -> None:
+    """Say how long it may take, as the first look at the hosts took so many seconds. Too little time is better known now."""
+    count = search.expected(bench) + study.FINALISTS * 2 * confirm.RUNS
+    words = f"{text.count(len(space.first(bench)), 'setting')} to try, up to {count} trials"
+    more = f", longer than --budget ({text.span(budget)})" if count * first > budget else ""
+    verbosity.note(f"{words}: at most about {text.span(count * first)}{more}")
 
 
 def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str, Any]) -> int:
