@@ -178,10 +178,7 @@ def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):
     clock = iter(float(each) for each in range(0, 10_000, 10))
     monkeypatch.setattr(_study.time, "monotonic", lambda: next(clock))
     _, result = tune("--budget", "2m")
-    assert (
-        "18 settings to try, up to 120 trials: at most about 20 min, longer than --budget (2 min)"
-        in result.stderr
-    )
+    assert "18 settings to try, up to 120 trials: at most about 20 min, longer than --budget (2 min)" in result.stderr
     _, result = tune("--budget", "1h", "--save", "b.json")
     assert "at most about 20 min\n" in result.stderr
 
