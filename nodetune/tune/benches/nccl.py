@@ -71,7 +71,7 @@ class NcclBench:
             try:
                 users = "" if allow_busy else gpu_users.users(each)
             except FactUnreadError as problem:
-                raise BenchError(f"{host}: {problem}: mend that, or --allow-busy") from None
+                raise BenchError(f"{host}: {problem}: fix that, or --allow-busy") from None
             if users:
                 raise BenchError(f"{host}: its GPUs are in use by {users}: end that, or --allow-busy")
         return found

@@ -136,7 +136,7 @@ def test_nothing_better_is_a_result_with_exit_0():
 def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
     code, result = tune(after=12)
     assert code == 130, result.output
-    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: --resume goes on with them" in result.stderr
+    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: --resume continues" in result.stderr
     assert not Path("tuning-nccl.json").exists()
     assert len(Path("tuning-nccl.json.trials").read_text().splitlines()) == 12
     with_resume = tune("--resume")
@@ -161,7 +161,7 @@ def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
     assert code == 3
     _, *told = result.stderr.splitlines()
     assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
-    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume goes on with them")
+    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume continues")
     assert tune("--resume")[0] == 0
 
 

@@ -108,7 +108,7 @@ def _say_kept(trials: Path, count: int) -> None:
     """Say where the trials are. A file without any is in the way of the next tuning."""
     if count:
         click.echo(
-            f"no result yet: {text.count(count, 'trial')} kept in {trials}: --resume goes on with them", err=True
+            f"no result yet: {text.count(count, 'trial')} kept in {trials}: --resume continues", err=True
         )
     else:
         trials.unlink(missing_ok=True)
