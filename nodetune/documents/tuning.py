@@ -83,6 +83,7 @@ def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
         "fact": fact,
         "accept": {"equals": version},
         "severity": "info",
+        "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or take both out of the site file.",
         "why": f"What nodetune tune {subject} found holds for {what} {version}: tune again.",
     }
 

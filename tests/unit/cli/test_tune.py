@@ -121,6 +121,7 @@ def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     same, other = (nodetune(*words, "--facts", each) for each in ("h200-x4", "newer.json"))
     assert (same.returncode, other.returncode) == (0, 1), (same.stdout, other.stdout)
     assert "The tuning of nccl is of another driver" in other.stdout
+    assert "manual   Tune again (nodetune tune nccl) and replace the proposal" in other.stdout
 
 
 def test_nothing_better_is_a_result_with_exit_0():

@@ -107,9 +107,7 @@ def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str
 def _say_kept(trials: Path, count: int) -> None:
     """Say where the trials are. A file without any is in the way of the next tuning."""
     if count:
-        click.echo(
-            f"no result yet: {text.count(count, 'trial')} kept in {trials}: --resume continues", err=True
-        )
+        click.echo(f"no result yet: {text.count(count, 'trial')} kept in {trials}: --resume continues", err=True)
     else:
         trials.unlink(missing_ok=True)
 
