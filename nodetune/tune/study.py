@@ -80,7 +80,8 @@ def _check_measured(trials: Trials) -> None:
 
 def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
     if not space.first(trials.bench):
-        return NOTHING, "there is no setting to try on these hosts"
+        names = ", ".join(each.name for each in trials.bench.parameters)
+        return NOTHING, "there is no setting to try on these hosts" + (f": {names} needs another one" if names else "")
     screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
     _check_measured(trials)

@@ -53,6 +53,11 @@ def test_a_value_that_needs_another_one_is_tried_with_it():
     assert space.combined(large, ranking) == [(("CHANNELS", 24), ("QPS", 2), ("SPLIT", 1))]
 
 
+def test_a_value_that_needs_another_one_which_is_not_there_is_told():
+    outcome = study.tune(Splits(random.Random(1), parameters=PARAMETERS[-1:]), 60)
+    assert outcome.reason == "there is no setting to try on these hosts: SPLIT needs another one"
+
+
 def test_two_values_that_are_good_together_only_are_found():
     def effect(setting, case):
         return 0.05 if ("SPLIT", 1) in setting else 0.0

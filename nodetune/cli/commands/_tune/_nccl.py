@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -190,7 +190,7 @@ def tuned(given: dict[str, Any]) -> int:
 
     def make() -> NcclBench:
         made.append(bench(given, wanted))
-        left = "; ".join(f"{name}: {why}" for name, why in made[0].left_out.items() if "has set" in why)
+        left = "; ".join(f"{name}: {why}" for name, why in _worth_telling(made[0].left_out, wanted))
         if left:
             verbosity.note(f"left as they are: {left}")
         for said in made[0].notes:
@@ -206,6 +206,12 @@ def tuned(given: dict[str, Any]) -> int:
         for path in plugin_written(given["plugin"], made[0], setting):
             verbosity.note(f"written: {path}")
     return code
+
+
+def _worth_telling(left_out: Mapping[str, str], wanted: Wanted) -> list[tuple[str, str]]:
+    """Return what the site keeps as it is, and what was asked for and cannot be tuned here."""
+    told = {name: "has set" in why or (wanted.only and why != nccl_space.NOT_ASKED) for name, why in left_out.items()}
+    return [(name, why) for name, why in left_out.items() if told[name]]
 
 
 def plugin_written(folder: Path, found: NcclBench, setting: Setting) -> list[Path]:
