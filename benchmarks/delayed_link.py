@@ -6,8 +6,8 @@ Each namespace gets a TUN device `eth0`. What one sends, the other receives so m
 bytes that wait, packets are dropped, as a switch does. It ends when its input does.
 """
 
-import contextlib
 import ctypes
+import errno
 import fcntl
 import heapq
 import os
@@ -57,9 +57,16 @@ class Link:
                 self.take(side)
         while self.waiting and self.waiting[0][0] <= time.monotonic():
             _, _, end, packet = heapq.heappop(self.waiting)
-            with contextlib.suppress(BlockingIOError):
-                os.write(end, packet)
+            self.give(end, packet)
         return 0 not in ready
+
+    def give(self, end, packet):
+        """Deliver a packet. What does not fit is lost, and so is what comes before the other end is up (EIO)."""
+        try:
+            os.write(end, packet)
+        except OSError as problem:
+            if problem.errno not in (errno.EAGAIN, errno.EIO):
+                raise
 
     def take(self, side):
         for _ in range(64):

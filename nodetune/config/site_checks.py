@@ -20,6 +20,9 @@ from nodetune.facts.gate import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 
 KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "fact")
+MANUAL = ("fact", "file")
+"""Kinds that are only judged: `manual` says what to do instead."""
+
 NOT_SET = "not set"
 SERVICE_STATES = {
     "enabled": Where({"active": "active", "enabled": "enabled"}),
@@ -51,7 +54,10 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
         file.fail(f"there is no fact {subject!r}: nodetune facts lists those of a host", *at, "fact")
     if kind == "fact" and "set" in given:
         file.fail("a fact is only judged: leave `set` out", *at, "set")
+    if "manual" in given and kind not in MANUAL:
+        file.fail(f"manual is for {' and '.join(MANUAL)}, which nodetune does not fix: leave it out", *at, "manual")
     source, remedy = _fact_and_remedy(kind, subject)
+    remedy = remedies.manual(str(given["manual"])) if "manual" in given else remedy
     title = str(given.get("title", f"{subject} is not as this site wants it"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
     return Check(

@@ -83,6 +83,7 @@ def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
         "fact": fact,
         "accept": {"equals": version},
         "severity": "info",
+        "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or take both out of the site file.",
         "why": f"What nodetune tune {subject} found holds for {what} {version}: tune again.",
     }
 
@@ -147,7 +148,7 @@ def _look_through(found: Mapping[str, Any]) -> None:
     _ = found["state"] + found["reason"] + found["subject"], dict(found["setting"]), found["seconds"] + found["budget"]
     _ = (
         dict(found["provenance"]),
-        len(found["trials"]),
+        [(set(each["about"].get("unread", ())), each["setting"], each["values"]) for each in found["trials"]],
         [(dict(each["setting"]), each["reason"]) for each in found["dropped"]],
     )
     for confirmation in found["confirmations"]:

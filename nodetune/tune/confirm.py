@@ -18,11 +18,14 @@ RUNS = 10
 LEVEL = 0.005
 """The chance that a setting which does nothing is accepted, for each finalist."""
 
-LEAST_GAIN, MOST_LOSS = 0.01, 0.01
-"""Fractions: what the objective must gain, and what no case may lose."""
+LEAST_GAIN = 0.01
+"""Fraction that the objective must gain. What a case may lose: `Case.most_loss`."""
 
 SEEN = 0.05
-"""A loss counts when noise makes such a one so rarely."""
+"""A loss counts when noise makes such a one so rarely …"""
+
+TOO_NOISY = -0.05
+"""… or when noise would hide one of so much (the lower end of its interval): a case that looks worse is not waved through."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +46,14 @@ class CaseResult:
 
     @property
     def lost(self) -> bool:
-        return self.ratio < -MOST_LOSS and self.p_worse < SEEN
+        most = -self.case.most_loss
+        return self.ratio < most and (self.p_worse < SEEN or self.low < most + TOO_NOISY)
+
+    @property
+    def loss(self) -> str:
+        """Return in words what is lost."""
+        found = f"{self.case.id} is {-100 * self.ratio:.1f} % worse"
+        return found if self.p_worse < SEEN else f"{found}, measured too unevenly to rule it out"
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,7 @@ def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confi
     for _ in range(RUNS):
         pair = list(sides)
         generator.shuffle(pair)
+        trials.begin(pair)
         for each in pair:
             trial = trials.run("confirmation", each)
             if trial is None:
@@ -85,7 +96,7 @@ def judged(setting: Setting, cases: Sequence[Case], before: Sequence[Trial], aft
 def _refusal(ratio: float, p: float, results: Sequence[CaseResult]) -> str:
     lost = [each for each in results if each.lost]
     if lost:
-        return "; ".join(f"{each.case.id} is {-100 * each.ratio:.1f} % worse" for each in lost)
+        return "; ".join(each.loss for each in lost)
     if p > LEVEL:
         return f"the gain of {100 * ratio:.1f} % is not more than noise (p = {p:.3f})"
     return f"its gain of {100 * ratio:.1f} % is below {100 * LEAST_GAIN:.0f} %" if ratio < LEAST_GAIN else ""

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import fcntl
 import json
+import math
 import os
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from nodetune.tune.model import Setting, Trial
+from nodetune.tune.model import Choice, Setting, Trial
 
 LONGEST = 64 << 20
 """Bytes that are read of a journal."""
@@ -26,43 +27,54 @@ class Journal:
     def __init__(self, path: Path, header: Mapping[str, Any], *, resume: bool) -> None:
         self.path = path
         self.known: list[Trial] = []
+        self._ends: list[int] = []
+        """Bytes up to the end of each line: the header's, then each trial's."""
         self._handle = _opened(path, resume=resume)
         try:
-            self._begin(json.loads(json.dumps(header)), resume=resume)
+            self._continue(json.loads(json.dumps(header))) if resume else self._write(header)
         except BaseException:
             self.close()
+            if not resume:
+                path.unlink(missing_ok=True)
             raise
 
-    def append(self, trial: Trial) -> None:
-        """Write one trial. Raise JournalError."""
+    def append(self, place: int, trial: Trial) -> None:
+        """Write the trial that follows `place` others; any beyond them are taken out. Raise JournalError."""
+        del self._ends[1 + place :]
         self._write(asdict(trial))
+
+    @property
+    def count(self) -> int:
+        """Return how many trials it holds."""
+        return len(self._ends) - 1
 
     def close(self) -> None:
         os.close(self._handle)
 
-    def _begin(self, header: Any, *, resume: bool) -> None:
-        if not resume:
-            self._write(header)
-            return
-        lines, whole = _read(self._handle)
+    def _continue(self, header: Any) -> None:
+        lines, self._ends = _read(self._handle)
         if not lines:
-            raise JournalError(f"{self.path}: holds no trial: start without --resume")
+            raise JournalError(f"{self.path}: holds no trial: delete it, and start without --resume")
         differing = sorted(key for key in {*lines[0], *header} if lines[0].get(key) != header.get(key))
         if differing:
             raise JournalError(
                 f"{self.path}: its trials are of something else ({', '.join(differing)} differ): "
-                "start without --resume, with another --journal"
+                "start without --resume, with another --save"
             )
         try:
             self.known = [_trial(line) for line in lines[1:]]
-        except (KeyError, TypeError, ValueError):
+        except (KeyError, TypeError, ValueError, AttributeError):
             raise JournalError(f"{self.path}: is no journal of trials: start without --resume") from None
-        os.ftruncate(self._handle, whole)
-        os.lseek(self._handle, whole, os.SEEK_SET)
+        while self.known and (self.known[-1].failed or self.known[-1].disturbed):
+            self.known.pop()  # what ended it is tried again
 
     def _write(self, line: Mapping[str, Any]) -> None:
         try:
             left = (json.dumps(line) + "\n").encode("utf-8")
+            start = self._ends[-1] if self._ends else 0
+            self._ends.append(start + len(left))
+            os.ftruncate(self._handle, start)
+            os.lseek(self._handle, start, os.SEEK_SET)
             while left:
                 left = left[os.write(self._handle, left) :]
             os.fsync(self._handle)
@@ -74,7 +86,7 @@ def _opened(path: Path, *, resume: bool) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | (0 if resume else os.O_CREAT | os.O_EXCL), 0o644)
     except FileExistsError:
-        raise JournalError(f"{path}: exists: continue it with --resume, or name another --journal") from None
+        raise JournalError(f"{path}: exists: continue it with --resume, or name another file with --save") from None
     except OSError as problem:
         raise JournalError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     try:
@@ -85,25 +97,36 @@ def _opened(path: Path, *, resume: bool) -> int:
     return handle
 
 
-def _read(handle: int) -> tuple[list[dict[str, Any]], int]:
-    """Return the whole lines, and how many bytes they take: a killed run may have left half a line."""
+def _read(handle: int) -> tuple[list[dict[str, Any]], list[int]]:
+    """Return the whole lines, and the bytes up to the end of each: a killed run may have left half a line."""
     with open(handle, "rb", closefd=False) as file:
         content = file.read(LONGEST)
     lines: list[dict[str, Any]] = []
-    size = 0
+    ends: list[int] = []
     for line in content.splitlines(keepends=True):
         try:
             found = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             break
         if not line.endswith(b"\n") or not isinstance(found, dict):
             break
         lines.append(found)
-        size += len(line)
-    return lines, size
+        ends.append((ends[-1] if ends else 0) + len(line))
+    return lines, ends
 
 
 def _trial(line: Mapping[str, Any]) -> Trial:
-    setting: Setting = tuple((str(name), value) for name, value in line["setting"])
+    """Return the trial of a line. Raise KeyError, TypeError, ValueError or AttributeError."""
+    setting: Setting = tuple((str(name), _choice(value)) for name, value in line["setting"])
     values = {str(name): float(value) for name, value in line["values"].items()}
-    return Trial(**{**line, "setting": setting, "values": values})
+    seconds = float(line["seconds"])
+    if not 0 <= seconds < math.inf:
+        raise ValueError
+    texts = {name: str(line[name]) for name in ("banned", "failed", "disturbed")}
+    return Trial(setting, values, about=dict(line["about"]), seconds=seconds, **texts)
+
+
+def _choice(value: Any) -> Choice:
+    if not isinstance(value, str | int | float):
+        raise TypeError
+    return value

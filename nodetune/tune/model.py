@@ -35,13 +35,14 @@ class Parameter:
 class Case:
     """One thing that a trial measures, such as all_reduce at 256 MiB. All its values are in `unit`.
 
-    `objective`: the search wants it better. Any other case must only not become worse.
+    `objective`: the search wants it better. Any other case must only not become worse, by more than the fraction `most_loss`.
     """
 
     id: str
     unit: str
     better: str = "higher"
     objective: bool = True
+    most_loss: float = 0.01
 
 
 @dataclass(frozen=True)

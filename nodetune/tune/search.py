@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from nodetune.foundation import stats
 from nodetune.tune import space
-from nodetune.tune.model import DEFAULT, Setting
+from nodetune.tune.model import DEFAULT, Bench, Setting
 from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
@@ -19,8 +19,11 @@ ARMS_A_CONTROL = 6
 FEWEST_ROUNDS = 4
 """Rounds of the last ones: what looks best by luck is found out before it costs a confirmation."""
 
-HARM = -0.01
-"""A setting that surely makes a case so much worse is not screened further: it would be refused."""
+MOST_LEFT = 3
+"""Settings that are not halved any more, but measured for the rest of the rounds."""
+
+FEWEST_FOR_NOISE = 12
+"""Gains of a case from which its noise is known: of fewer, one can lie far off by chance."""
 
 EQUAL = 0.005
 """Settings whose gains differ by less, or by less than a standard error, are as good as each other: the simplest is taken."""
@@ -32,17 +35,35 @@ SURELY = 3.0
 """Standard errors."""
 
 
+def expected(bench: Bench) -> int:
+    """Return about how many trials the screening of all settings takes, at most."""
+    combined = 0 if space.enumerated(bench.parameters) else _rounds(2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE)
+    return _rounds(len(space.first(bench))) + combined + FEWEST_ROUNDS * _with_controls(1 + MOST_SIMPLER)
+
+
+def _rounds(arms: int) -> int:
+    """Return the trials of successive halving."""
+    made = 0
+    for number in range(1, 99):
+        made += _with_controls(arms)
+        if arms <= MOST_LEFT and number >= FEWEST_ROUNDS:
+            break
+        arms = (arms + 1) // 2 if arms > MOST_LEFT else arms
+    return made
+
+
+def _with_controls(arms: int) -> int:
+    return arms + math.ceil(arms / ARMS_A_CONTROL)
+
+
 class Screening:
     """The screening of one tuning. `reserve`: trials for which time is to be left."""
 
     def __init__(self, trials: Trials, reserve: int, generator: random.Random) -> None:
         self._trials, self._reserve, self._generator = trials, reserve, generator
         self.seen: dict[Setting, list[dict[str, float]]] = {}
-
-    @property
-    def whole(self) -> bool:
-        """Return whether each setting was tried, or dropped."""
-        return all(each in self.seen or each in self._trials.dropped for each in space.first(self._trials.bench))
+        self.whole = True
+        """Whether no round was left out or cut for want of time: only then nothing beats the default."""
 
     def finalists(self) -> list[Setting]:
         """Return the settings that looked better than the default, the best first; of equal ones the simplest."""
@@ -105,7 +126,7 @@ class Screening:
         while arms and self._round(arms):
             rounds += 1
             arms = self._ranked(arms)
-            if len(arms) > 3:
+            if len(arms) > MOST_LEFT:
                 arms = arms[: (len(arms) + 1) // 2]
             elif rounds >= FEWEST_ROUNDS:
                 break
@@ -117,18 +138,20 @@ class Screening:
         self._generator.shuffle(order)
         for start in range(0, len(order), ARMS_A_CONTROL):
             block: list[Setting] = [DEFAULT, *order[start : start + ARMS_A_CONTROL]]
-            if self._trials.left < (len(block) + self._reserve) * self._trials.seconds:
-                return False
             self._generator.shuffle(block)
             try:
                 self._block(block)
             except BudgetError:
+                self.whole = False
                 return False
         return True
 
     def _block(self, block: Sequence[Setting]) -> None:
-        dropped = self._trials.dropped
-        made = {each: self._trials.run(PHASE, each) for each in block if each not in dropped}
+        if self._trials.left < (len(block) + self._reserve) * self._trials.seconds:
+            raise BudgetError
+        block = [each for each in block if each not in self._trials.dropped]
+        self._trials.begin(block)
+        made = {each: self._trials.run(PHASE, each) for each in block}
         control = made.pop(DEFAULT)
         for setting, trial in made.items():
             if trial is not None and control is not None:
@@ -140,7 +163,10 @@ class Screening:
         return sorted((each for each in kept if not self._harms(each)), key=lambda each: -self.score(each))
 
     def _harms(self, setting: Setting) -> bool:
-        return any(self._surely(case.id, setting) < HARM for case in self._trials.cases)
+        """Return whether a setting surely makes a case worse than allowed: it is not screened further, as it would be refused."""
+        if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE:
+            return False  # the confirmation says it
+        return any(self._surely(case.id, setting) < -case.most_loss for case in self._trials.cases)
 
     def _surely(self, case: str, setting: Setting) -> float:
         """Return how a case fares with a setting at best: most settings do nothing, so their spread is the noise."""

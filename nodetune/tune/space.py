@@ -22,17 +22,18 @@ def enumerated(parameters: Iterable[Parameter]) -> bool:
 
 def first(bench: Bench) -> list[Setting]:
     """Return the settings of the first screening, the default left out, in the order of the parameters."""
-    made = _all(bench.parameters) if enumerated(bench.parameters) else _single(bench.parameters)
-    return [setting for setting in made if setting != DEFAULT and bench.allowed(setting)]
+    made = _all(bench.parameters) if enumerated(bench.parameters) else _single(bench)
+    return [setting for setting in dict.fromkeys(made) if setting != DEFAULT and bench.allowed(setting)]
 
 
 def combined(bench: Bench, ranking: Iterable[Setting]) -> list[Setting]:
-    """Return combinations of the best values of different parameters; `ranking` has settings of one value, the best first."""
-    best: dict[str, Setting] = {}
+    """Return combinations of the best settings of different parameters; `ranking` has those of the first screening, the best first."""
+    best: list[Setting] = []
     for setting in ranking:
-        if len(setting) == 1 and len(best) < BEST_TO_COMBINE:
-            best.setdefault(setting[0][0], setting)
-    groups = [group for count in range(2, len(best) + 1) for group in combinations(best.values(), count)]
+        names = {name for name, _ in setting}
+        if len(best) < BEST_TO_COMBINE and names.isdisjoint(name for each in best for name, _ in each):
+            best.append(setting)
+    groups = [group for count in range(2, len(best) + 1) for group in combinations(best, count)]
     made = [tuple(sorted(pair for setting in group for pair in setting)) for group in groups]
     return [setting for setting in made if bench.allowed(setting)]
 
@@ -43,10 +44,18 @@ def _all(parameters: Iterable[Parameter]) -> Iterator[Setting]:
         yield tuple(sorted(pair for pair in chosen if pair is not None))
 
 
-def _single(parameters: Iterable[Parameter]) -> Iterator[Setting]:
-    for each in parameters:
+def _single(bench: Bench) -> Iterator[Setting]:
+    """Yield each value alone, or with the first other one that it needs."""
+    for each in bench.parameters:
         for value in each.choices:
-            yield ((each.name, value),)
+            alone = ((each.name, value),)
+            others = (_with(alone, other) for other in bench.parameters if other.name != each.name)
+            pairs = (pair for several in others for pair in several if bench.allowed(pair))
+            yield alone if bench.allowed(alone) else next(pairs, alone)
+
+
+def _with(setting: Setting, other: Parameter) -> list[Setting]:
+    return [tuple(sorted((*setting, (other.name, value)))) for value in other.choices]
 
 
 def simplicity(bench: Bench, setting: Setting) -> tuple[int, list[int]]:

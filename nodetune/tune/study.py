@@ -52,6 +52,8 @@ def tune(
     tell: Tell | None = None,
 ) -> Outcome:
     """Tune for at most `budget` seconds. Ctrl-C ends it, and what is known stays. Raise BenchError."""
+    if not any(case.objective for case in bench.cases):
+        raise BenchError("what is to become better could not be measured: nodetune verify says why")
     trials = Trials(bench, budget, known, keep, tell)
     confirmations: list[Confirmation] = []
     try:
@@ -78,13 +80,14 @@ def _check_measured(trials: Trials) -> None:
 
 def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
     if not space.first(trials.bench):
-        return NOTHING, "there is no setting to try on these hosts"
+        names = ", ".join(each.name for each in trials.bench.parameters)
+        return NOTHING, "there is no setting to try on these hosts" + (f": {names} needs another one" if names else "")
     screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
     _check_measured(trials)
     for setting in finalists[:FINALISTS]:
         if confirmations and trials.left < 2 * confirm.RUNS * trials.seconds:
-            break
+            raise BudgetError
         found = confirm.confirm(trials, setting, generator)
         if found is not None:
             confirmations.append(found)
@@ -95,4 +98,8 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
     if confirmations:
         told = "; ".join(f"{space.in_words(each.setting)}: {each.refused}" for each in confirmations)
         return NOTHING, f"nothing beats the default ({told})"
+    lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
+    if lost:
+        told = "; ".join(f"{space.in_words(each)}: {trials.dropped[each]}" for each in lost)
+        return NOTHING, f"nothing beats the default (what looked better was left out: {told})"
     return NOTHING, "nothing beats the default: no setting looked better when it was screened"

@@ -11,8 +11,17 @@ from nodetune.tune.model import DEFAULT, Bench, BenchError, Case, Setting, Trial
 MOST_DISTURBED = 3
 """Times that a trial is repeated because others used the hosts."""
 
-Keep = Callable[[Trial], None]
-"""Writes a trial down before the next one begins."""
+LEAST, MOST = 1e-9, 1e15
+"""Values that can be measured, in any unit. What a host says beyond is no measurement."""
+
+MOST_FAILED = 1
+"""Times that a trial is repeated because it failed: a connection that breaks once says nothing of a setting."""
+
+STUCK = 3
+"""A failure that took so many times as long as a usual trial is the setting's: it is not repeated."""
+
+Keep = Callable[[int, Trial], None]
+"""Writes a trial down before the next one begins, after so many others. What was kept beyond them counts no more."""
 
 Tell = Callable[[str, Trial], None]
 """Hears the phase and each trial."""
@@ -59,27 +68,44 @@ class Trials:
         """Seconds of the budget that are left."""
         return self._budget - self.spent
 
+    def begin(self, block: Sequence[Setting]) -> None:
+        """Begin a block. If an earlier run was interrupted within it, all of it is measured again: its parts belong to one time."""
+        at = 0
+        for setting in block:
+            first = at
+            while at < len(self._left) and self._left[at].setting == setting:
+                at += 1
+                if self._left[at - 1].counts or self._left[at - 1].banned:
+                    break
+            if at == first:
+                self._left.clear()
+                return
+
     def run(self, phase: str, setting: Setting) -> Trial | None:
         """Measure a setting once; None for one that is dropped now. Raise DisturbedError, BudgetError or BenchError."""
-        for _ in range(1 + MOST_DISTURBED):
+        disturbed = failed = 0
+        while True:
             if self.left < self.seconds:
                 raise BudgetError
-            trial = self._one(phase, setting)
+            usual, trial = self.seconds, self._one(phase, setting)
             if trial.counts:
                 return trial
-            if not trial.disturbed:
+            disturbed, failed = disturbed + bool(trial.disturbed), failed + bool(trial.failed)
+            if disturbed > MOST_DISTURBED:
+                raise DisturbedError(trial.disturbed)
+            stuck = trial.seconds > STUCK * usual > 0
+            if trial.banned or failed > MOST_FAILED or (trial.failed and stuck and setting != DEFAULT):
                 self._drop(setting, trial)
                 return None
-        raise DisturbedError(trial.disturbed)
 
     def _one(self, phase: str, setting: Setting) -> Trial:
         if self._left and self._left[0].setting == setting:
-            trial = self._left.pop(0)
+            trial = _sound(self._left.pop(0), self.cases)
         else:
             self._left.clear()  # it went another way then: what follows there does not belong here
             trial = _sound(self.bench.measure(setting, self.cases), self.cases)
             if self._keep:
-                self._keep(trial)
+                self._keep(len(self.made), trial)
         self.spent += trial.seconds
         self.made.append((phase, trial))
         if self._tell:
@@ -101,10 +127,10 @@ class Trials:
 
 def gain(case: Case, before: float, after: float) -> float:
     """Return the logarithm of how much better a value is: positive is better, 0.01 is one per cent."""
-    return math.log(after / before) * (1 if case.better == "higher" else -1)
+    return (math.log(after) - math.log(before)) * (1 if case.better == "higher" else -1)
 
 
 def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
     """Return the trial, failed if a value is missing or cannot be."""
-    bad = [case.id for case in cases if not 0 < trial.values.get(case.id, 0.0) < math.inf]
+    bad = [case.id for case in cases if not LEAST <= trial.values.get(case.id, 0.0) <= MOST]
     return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial

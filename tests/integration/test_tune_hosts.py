@@ -110,3 +110,16 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
     assert default.counts and more.counts, (default, more)
     assert more.values["disk_buffered read"] > 2 * default.values["disk_buffered read"]
     assert now == "128"
+
+
+def test_a_packet_for_an_end_that_is_not_up_yet_is_lost_and_ends_nothing():
+    name = f"nt{secrets.token_hex(3)}"
+    own_settings.run("ip", "netns", "add", name)
+    words = f"from benchmarks.delayed_link import Link, device; end = device({name!r}); Link([end], 1, 0).give(end, b'E' * 40)"
+    try:
+        done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
+    finally:
+        own_settings.run("ip", "netns", "del", name)
+    if "/dev/net/tun" in done.stderr:
+        pytest.skip("no TUN device on this machine")
+    assert done.returncode == 0, done.stderr

@@ -18,6 +18,7 @@ class Host:
     def __init__(self):
         self.env, self.plans, self.extra, self.others, self.ended = [], [], [], {}, ""
         self.lines, self.unread, self.users = [], "", []
+        self.notes = []
         self.set, self.files, self.about = {}, [], {}
         self.spoils = lambda env: []
         self.rate = lambda name, size, env: 100.0 * (1.05 if env.get("NCCL_MIN_CTAS") == "32" else 1.0)
@@ -31,6 +32,8 @@ class Host:
             first = target.name == min(each.name for each in targets)
             for record in self._records(item, plan["env"]) if first else ():
                 yield target, {"record": record}
+            for text in self.notes if first else ():
+                yield target, {"note": {"measurement": item["name"], "text": text}}
             yield target, {"done": {"measurement": item["name"], "others": self.others}}
             problem = type("Problem", (), {"state": "lost", "message": self.ended})() if self.ended else None
             yield target, Ended(problem, 1.0)
@@ -63,12 +66,13 @@ class Host:
         return found
 
     def facts(self, targets, names, reach):
+        users = Value(self.users) if isinstance(self.users, list) else self.users
         given = {
             "xid.events": Unread(self.unread) if self.unread else Value(tuple(self.lines)),
             "xid.nvswitch": Value(()),
             "xid.fallen_off_bus": Value(()),
             "nccl.settings": Value(tuple(self.files)),
-            "gpu.compute_running_processes": Each({"GPU0": Value(self.users)}),
+            "gpu.compute_running_processes": Each({"GPU0": users}),
         }
         base = verify_records.facts(host="gpu1").facts
         return {target.name: HostFacts(target.name, {**base, **given}) for target in targets}

@@ -27,6 +27,7 @@ def print_tuning(stream: TextIO, found: Mapping[str, Any]) -> None:
     for confirmation in found["confirmations"]:
         lines.line("")
         _print_confirmation(out, lines, confirmation)
+        _print_unread(lines, confirmation["setting"], found["trials"])
     _print_dropped(lines, found["dropped"])
     lines.line("")
     lines.line(
@@ -50,6 +51,17 @@ def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) ->
     table.add_row("objective", "", "", "", _percent(found["gain"]), _interval(found["interval"]), chance(found["p"]))
     out.print(table)
     lines.line(f"{found['runs']} fresh runs of each, in turn; p adjusted for the number of cases (Holm)")
+
+
+def _print_unread(lines: Lines, setting: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> None:
+    """Say what NCCL did not read in any trial of the setting: whatever was gained, that did not do it."""
+    told = [each["about"].get("unread", ()) for each in trials if each["setting"] == setting and each["values"]]
+    unread = sorted(set.intersection(*map(set, told)), key=str) if told else []
+    if unread:
+        lines.line(
+            ("unread", "yellow"),
+            f": NCCL's log never names {text.plain(', '.join(map(str, unread)), 200)} with this value",
+        )
 
 
 def _cells(case: Mapping[str, Any]) -> list[str]:

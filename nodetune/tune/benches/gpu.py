@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from statistics import mean, median
 from typing import Any
 
-from nodetune.api.model import HostFacts
+from nodetune.api.model import Absent, HostFacts
 from nodetune.audit import gpu_users
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import runs
@@ -24,11 +24,14 @@ UNITS = {"locked_clocks": "MHz", "power_limit": "W"}
 LOWEST = 0.5
 """The lowest rung, as a part of the highest clock or of the default power limit: below, work takes more than twice as long."""
 
+MOST_MILLIWATTS = 100_000_000
 HELD_BY_LOCK = "applications_clocks_setting"
 """NVML's word for locked clocks, too."""
 
-ENERGY = Case("energy", "J/TFLOP", better="lower")
-RATE = "bf16"
+ENERGY, RATE, SLOWEST = "energy", "bf16", "bf16 of the slowest GPU"
+NOISE = 0.02
+"""Fraction by which one trial may look slower than it is: within it, the confirmation decides."""
+
 NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html"
 SLURM = "services.processes"
 NAMES, CLOCKS = "gpu.names", "gpu.supported_clocks"
@@ -73,6 +76,19 @@ class GpuBench:
         self.model = self._model()
         self._choices = ladder(self._facts, wanted)
         self._rates: list[float] = []
+        self._gpus: frozenset[str] = frozenset()
+        self._look()
+
+    def _look(self) -> None:
+        """Measure the default once: which GPUs count their energy, and how fast they are. Raise BenchError if none does."""
+        came = self._measured(DEFAULT)
+        energy = _of(came, ENERGY)
+        if came.wrong or came.failure or not energy:
+            why = came.wrong or came.failure or came.skipped or "the energy was not measured"
+            raise BenchError(runs.of_host(self._target.name, why))
+        self._gpus = frozenset(energy)
+        if not came.disturbance:
+            self._too_slow(DEFAULT, _values(came, self._gpus))
 
     def _model(self) -> str:
         names = _value(self._facts, NAMES, "the GPUs' models")
@@ -87,36 +103,28 @@ class GpuBench:
 
     @property
     def cases(self) -> Sequence[Case]:
-        return (ENERGY,)
+        return (Case(ENERGY, "J/TFLOP", "lower"), Case(SLOWEST, "TFLOP/s", "higher", False, self.wanted.slowdown))
 
     def allowed(self, setting: Setting) -> bool:
         """Return whether the GPUs have these values."""
         return all(name == self.wanted.setting and value in self._choices for name, value in setting)
 
-    def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:  # noqa: ARG002
+    def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure one rung. The host restores what held before, also if it is killed; where it cannot, tuning ends."""
-        began = time.monotonic()
+        began, came = time.monotonic(), self._measured(setting)
+        values = _values(came, self._gpus)
+        about = {"tflops": values.get(SLOWEST), "watts": _watts(came)}
+        trial = runs.trial(setting, cases, came, values, about=about, seconds=round(time.monotonic() - began, 3))
+        too_slow = self._too_slow(setting, values) if trial.counts else ""
+        return replace(trial, values={}, banned=too_slow) if too_slow else trial
+
+    def _measured(self, setting: Setting) -> Measured:
+        """Measure. That our own lock holds the clocks down is what the rung is about, and no disturbance."""
         came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._reach)
-        if "not restored" in came.failure:
-            raise BenchError(f"{self._target.name}: {came.failure}: set it manually, then look at the GPU")
-        energy = [each.value for each in came.found if each.metric == ENERGY.id]
-        rates = [each.value for each in came.found if each.metric == RATE]
-        common: dict[str, Any] = {
-            "setting": setting,
-            "about": {"tflops": round(mean(rates), 2) if rates else None, "watts": _watts(came)},
-            "seconds": round(time.monotonic() - began, 3),
-        }
-        if came.wrong:
-            return Trial(banned=came.wrong, **common)
-        if came.rival:
-            return Trial(disturbed=came.rival, **common)
-        if came.failure or not rates or not energy or min(energy) <= 0:
-            return Trial(failed=came.failure or came.skipped or "the energy was not measured", **common)
-        disturbed = _disturbance(came, setting)
-        too_slow = "" if disturbed else self._too_slow(setting, mean(rates))
-        if too_slow:
-            return Trial(banned=too_slow, **common)
-        return Trial(values={ENERGY.id: mean(energy)}, disturbed=disturbed, **common)
+        if "locked_clocks" in dict(setting):
+            told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
+            came.found = [disturbance.marked(each, told) for each in came.found]
+        return came
 
     def _item(self, setting: Setting) -> dict[str, Any]:
         options = {
@@ -127,14 +135,14 @@ class GpuBench:
         }
         return {"name": "gpu_energy", "options": options}
 
-    def _too_slow(self, setting: Setting, rate: float) -> str:
-        """Return by how much a rung is slower than the default; empty if that is allowed, or no default is known yet."""
+    def _too_slow(self, setting: Setting, values: Mapping[str, float]) -> str:
+        """Return by how much a rung is slower than the default, if that is too much whatever noise did to one trial."""
         if setting == DEFAULT:
-            self._rates.append(rate)
+            self._rates += [values[SLOWEST]] if SLOWEST in values else []
         if not self._rates or setting == DEFAULT:
             return ""
-        lost = 1 - rate / median(self._rates)
-        if lost <= self.wanted.slowdown:
+        lost = 1 - values[SLOWEST] / median(self._rates)
+        if lost <= self.wanted.slowdown + NOISE:
             return ""
         return f"{100 * lost:.1f} % slower than the default; --max-slowdown allows {100 * self.wanted.slowdown:g} %"
 
@@ -170,7 +178,7 @@ def ladder(facts: HostFacts, wanted: Wanted) -> tuple[int, ...]:
 
 
 def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
-    every = [set(each["sm"]) for each in _value(facts, CLOCKS, "the clocks that the GPUs have").values()]
+    every = [set(each.get("sm") or ()) for each in _value(facts, CLOCKS, "the clocks that the GPUs have").values()]
     known = sorted(set.intersection(*every)) if every else []
     known = [clock for clock in known if LOWEST * known[-1] <= clock]
     return _spread(known[:-1], rungs)
@@ -179,6 +187,8 @@ def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
 def _limits(facts: HostFacts, rungs: int) -> tuple[int, ...]:
     bounds = _value(facts, LIMITS, "the power limits that the GPUs allow").values()
     default = min(_value(facts, DEFAULT_LIMIT, "the default power limits").values())
+    if not 0 < default < MOST_MILLIWATTS:
+        raise BenchError(f"a default power limit of {default} mW is none: look at the GPUs with nvidia-smi -q -d POWER")
     least = max(*(low for low, _ in bounds), LOWEST * default)
     return _spread(list(range(-(-int(least) // 1000), default // 1000)), rungs)
 
@@ -194,7 +204,9 @@ def _spread(known: Sequence[int], rungs: int) -> tuple[int, ...]:
 def _free(host: str, found: HostFacts | str, wanted: Wanted) -> HostFacts:
     """Return the facts of a host that may be changed. Raise BenchError for any other."""
     if isinstance(found, str):
-        raise BenchError(f"{host}: {found}")
+        raise BenchError(runs.of_host(host, found))
+    if isinstance(nvml := found.get(gpu_users.NVML), Absent):
+        raise BenchError(f"{host}: there is no GPU whose settings could be changed: {nvml.reason}")
     busy = gpu_users.busy(found)
     if busy:
         raise BenchError(f"{host}: {busy}: a ladder is only for GPUs that nobody uses")
@@ -215,14 +227,16 @@ def _value(facts: HostFacts, name: str, what: str) -> Any:
     return found
 
 
-def _disturbance(came: Measured, setting: Setting) -> str:
-    """Return what disturbed a trial. That our own lock holds the clocks down is what the rung is about."""
-    if "locked_clocks" not in dict(setting):
-        return came.disturbance
-    told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
-    return next(
-        (each.disturbance for each in (disturbance.marked(one, told) for one in came.found) if each.disturbance), ""
-    )
+def _of(came: Measured, metric: str) -> dict[str, float]:
+    """Return the figures of a metric, by GPU."""
+    return {each.subject: each.value for each in came.found if each.metric == metric and each.value > 0}
+
+
+def _values(came: Measured, gpus: Collection[str]) -> dict[str, float]:
+    """Return the value of each case that all these GPUs have. A job is as fast as the slowest of them."""
+    energy, rates = _of(came, ENERGY), _of(came, RATE)
+    values = {ENERGY: mean(energy.values())} if energy.keys() == set(gpus) else {}
+    return {**values, **({SLOWEST: min(rates.values())} if rates.keys() == set(gpus) else {})}
 
 
 def _without_lock(lines: Any) -> list[dict[str, Any]]:

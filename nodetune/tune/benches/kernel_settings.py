@@ -8,6 +8,7 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
+from nodetune.tune.benches import runs
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting
 
 SYSCTLS = "/proc/sys/"
@@ -19,12 +20,14 @@ Files = Mapping[str, str]
 class Knob:
     """One thing to turn: a parameter, and what is written for each choice.
 
-    `judged_by`: checks that judge the same setting: the proposal puts its own in their place.
+    `judged_by`: checks that judge the same setting: the proposal puts its own in their place. `kept_by`: the check that is to
+    want the choice instead, where a file would be another's after a reboot.
     """
 
     parameter: Parameter
     files: Callable[[Choice], Files]
     judged_by: tuple[str, ...] = ()
+    kept_by: str = ""
 
 
 def sysctl_path(name: str) -> str:
@@ -70,9 +73,11 @@ class KnobBench:
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
         """Return a setting as a part of a site file: a check of its own for each file, and the profile's checks off."""
         chosen = dict(setting)
-        off = sorted({each for knob in self.knobs if knob.parameter.name in chosen for each in knob.judged_by})
-        added = [_check(path, text) for path, text in written(self.knobs, setting).items()]
-        return {**({"checks": dict.fromkeys(off, False)} if off else {}), "add": added}
+        turned = [knob for knob in self.knobs if knob.parameter.name in chosen]
+        checks: dict[str, Any] = dict.fromkeys(sorted({each for knob in turned for each in knob.judged_by}), False)
+        checks |= {knob.kept_by: {"accept": chosen[knob.parameter.name]} for knob in turned if knob.kept_by}
+        added = [_check(path, text) for path, text in written([k for k in turned if not k.kept_by], setting).items()]
+        return {**({"checks": checks} if checks else {}), **({"add": added} if added else {})}
 
 
 def _check(path: str, text: str) -> dict[str, Any]:
@@ -101,7 +106,7 @@ def common(facts: Mapping[str, HostFacts | str], name: str) -> Any:
 
 def _known(host: str, given: HostFacts | str, name: str) -> Any:
     if isinstance(given, str):
-        raise BenchError(f"{host}: {given}")
+        raise BenchError(runs.of_host(host, given))
     try:
         return value_of(name, given.get(name))
     except (FactAbsentError, FactUnreadError) as problem:

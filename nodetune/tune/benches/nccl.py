@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.checks.nccl._settings import effective
@@ -53,6 +54,8 @@ class NcclBench:
         self._cases = tuple(dict.fromkeys(case for case, _ in pairs))
         self._work: Mapping[tuple[str, int], Step] = nccl_cases.steps(first.found)
         self._ways = {case.id: _way(figure) for case, figure in pairs}
+        self.notes = first.notes
+        """What the hosts say of the first run: sizes for which memory or time did not suffice."""
         self.left_out: dict[str, str] = {}
         if wanted.plugin:
             self._parameters = nccl_space.algorithms(self.survey, wanted.names)
@@ -64,8 +67,11 @@ class NcclBench:
         found = self._collect(self._targets, FACTS, self._reach)
         for host, each in sorted(found.items()):
             if isinstance(each, str):
-                raise BenchError(f"{host}: {each}")
-            users = "" if allow_busy else gpu_users.users(each)
+                raise BenchError(runs.of_host(host, each))
+            try:
+                users = "" if allow_busy else gpu_users.users(each)
+            except FactUnreadError as problem:
+                raise BenchError(f"{host}: {problem}: fix that, or --allow-busy") from None
             if users:
                 raise BenchError(f"{host}: its GPUs are in use by {users}: end that, or --allow-busy")
         return found
@@ -136,9 +142,19 @@ class NcclBench:
         if came.rival:
             return Trial(disturbed=came.rival, **common)
         missing = [case.id for case in cases if case.id not in chosen]
-        if came.failure or missing:
-            return Trial(failed=came.failure or f"not measured: {', '.join(missing)}", **common)
+        failed = came.failure or self._other_shape(came.found) or (missing and f"not measured: {', '.join(missing)}")
+        if failed:
+            return Trial(failed=failed, **common)
         return Trial(values=chosen, disturbed=came.disturbance, **common)
+
+    def _other_shape(self, found: Sequence[Figure]) -> str:
+        """Return how many GPUs took part, if they are others than by default: fewer are no comparison."""
+        for each in found:
+            gpus = nccl_cases.count(each.about.get("gpus"), self.survey.gpus)
+            nodes = nccl_cases.count(each.about.get("nodes"), self.survey.nodes)
+            if (gpus, nodes) != (self.survey.gpus, self.survey.nodes):
+                return f"{text.count(gpus, 'GPU')} of {text.count(nodes, 'node')} took part, which is another number than by default"
+        return ""
 
     def _new_faults(self) -> tuple[Faults, str]:
         """Return what the driver has reported since the last look, and why that is not known."""

@@ -112,6 +112,7 @@ KNOBS = (
     Knob("NCCL_NSOCKS_PERTHREAD", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "sockets"),
 )
 
+NOT_ASKED = "not asked for"
 OLD_NAMES = {"NCCL_MIN_CTAS": "NCCL_MIN_NCHANNELS", "NCCL_MAX_CTAS": "NCCL_MAX_NCHANNELS"}
 """Before 2.17; a site that has set the old name has set this."""
 
@@ -134,7 +135,7 @@ def _why_not(knob: Knob, survey: Survey, objective: str, only: tuple[str, ...]) 
     names = (knob.name, OLD_NAMES.get(knob.name, knob.name))
     known = [name for name in names if name in survey.set]
     if only and not set(names) & set(only):
-        return "not asked for"
+        return NOT_ASKED
     if not _exists(_name(knob.name, survey), survey.version):
         return f"NCCL {survey.version} does not have it"
     if known and not (only and knob.name != "NCCL_NVLS_ENABLE"):

@@ -6,6 +6,7 @@ is not used: nodetune/data/tuner/nodetune_tuner.c leaves to NCCL what no row nam
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +21,9 @@ FOLDER = "/etc/nodetune"
 
 FIRST = "2.22"
 """The release since which a tuner gets the cost table of NCCL (tuner API 3)."""
+
+NEAR = 4
+"""Measured sizes so many times apart are one range of a row. Between others, nothing is known: NCCL decides there."""
 
 HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
 STEPS = """NCCL {version}, measured on {nodes} of {gpus} GPUs. On every host of a job, the same files:
@@ -42,12 +46,21 @@ def rows(setting: Setting, wanted: Wanted, survey: Survey) -> list[str]:
     named = {FUNCTIONS[name] for name in wanted.names if name in FUNCTIONS}
     chosen = [value for name, value in setting if name == "NCCL_ALGO"]
     pairs = [str(each).partition(":")[::2] for each in chosen]
-    low, high = min(wanted.aims), max(wanted.aims)
     return [
         f"{collective},{low},{high},{algorithm},-1,{survey.nodes},{survey.gpus}"
         for collective, algorithm in pairs
         if collective in named
+        for low, high in _spans(wanted.aims)
     ]
+
+
+def _spans(sizes: Sequence[int]) -> list[tuple[int, int]]:
+    """Return the sizes as ranges, each as far as the next measured size is near, and half a power of two beyond the ends."""
+    found: list[tuple[int, int]] = []
+    for size in sorted(sizes):
+        near = found and size <= NEAR * found[-1][1]
+        found.append((found.pop()[0] if near else size, size))
+    return [(math.ceil(low / math.sqrt(2)), math.floor(high * math.sqrt(2))) for low, high in found]
 
 
 def write(folder: Path, lines: Sequence[str], survey: Survey) -> list[Path]:

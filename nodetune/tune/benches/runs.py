@@ -22,8 +22,14 @@ from nodetune.verify.run import Measure
 XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
 """Facts of the kernel log."""
 
-RIVAL = "another verify is running"
-"""How the reason begins (nodetune/measurements/main.py)."""
+RIVALS = ("another verify is running", "another tuning holds settings")
+"""What the host says of one (nodetune/measurements/main.py, temporary.py)."""
+
+UNRESTORED = ("not restored", "settings of this host: ")
+"""What the host says when it could not restore settings (nodetune/measurements/temporary.py)."""
+
+AS_ROOT = "settings are changed as root only"
+"""What the host says to anybody else (nodetune/measurements/temporary.py)."""
 
 Faults = frozenset[tuple[str, ...]]
 """Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""
@@ -42,7 +48,7 @@ class Measured:
     @property
     def wrong(self) -> str:
         """What came back wrong."""
-        return next((each.reason for each in self.missing if any(words in each.reason for words in WRONG)), "")
+        return self._reason(WRONG)
 
     @property
     def failure(self) -> str:
@@ -52,7 +58,16 @@ class Measured:
     @property
     def rival(self) -> str:
         """Who measures on a host already: that one has to end, and nothing is wrong with the setting."""
-        return next((each.reason for each in self.missing if each.reason.startswith(RIVAL)), "")
+        return self._reason(RIVALS)
+
+    @property
+    def unrestored(self) -> str:
+        """What the host could not restore. Where somebody else restores meanwhile, that is a rival."""
+        return self._reason(UNRESTORED, but=RIVALS)
+
+    def _reason(self, words: Sequence[str], but: Sequence[str] = ()) -> str:
+        reasons = (each.reason for each in self.missing if not any(word in each.reason for word in but))
+        return next((reason for reason in reasons if any(word in reason for word in words)), "")
 
     @property
     def skipped(self) -> str:
@@ -86,7 +101,7 @@ def measured(
 def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
     if isinstance(event, Ended):
         if event.problem:
-            came.problem = came.problem or f"{host}: {event.problem.message}"
+            came.problem = came.problem or of_host(host, event.problem.message)
     elif "record" in event:
         found = figures.of(host, event["record"])
         (came.found if isinstance(found, Figure) else came.missing).append(found)  # type: ignore[arg-type]
@@ -98,8 +113,10 @@ def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
 
 def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float], **common: Any) -> Trial:
     """Return what one measurement of a setting says. Raise BenchError where a host could not restore what held before."""
-    if "not restored" in came.failure:
-        raise BenchError(f"{came.failure}: set it manually")
+    if came.unrestored:
+        raise BenchError(f"{came.unrestored}: set it manually")
+    if AS_ROOT in came.failure:
+        raise BenchError(f"{came.failure}: -b becomes root")
     missing = [case.id for case in cases if case.id not in values]
     if came.wrong:
         return Trial(setting, banned=came.wrong, **common)
@@ -126,7 +143,7 @@ def faults(of: Mapping[str, HostFacts | str]) -> tuple[Faults, str]:
         for name in XIDS:
             events = value(given, name)
             if isinstance(events, str):
-                unknown = unknown or f"{host}: {events}"
+                unknown = unknown or of_host(host, events)
             else:
                 found |= {(host, *(str(each.get(key)) for key in ("bdf", "xid", "time", "text"))) for each in events}
     return frozenset(found), unknown
@@ -142,6 +159,11 @@ def value(given: HostFacts | str, name: str) -> Any:
         return []
     except FactUnreadError as problem:
         return str(problem)
+
+
+def of_host(host: str, why: str) -> str:
+    """Return `host: why`, also where the reason names the host already."""
+    return why if why.startswith(f"{host}: ") else f"{host}: {why}"
 
 
 def in_words(new: Faults) -> str:

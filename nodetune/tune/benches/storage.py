@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostFacts
@@ -66,7 +66,7 @@ class StorageBench(KnobBench):
         first = self._measured(())
         if first.failure or not first.found:
             why = first.failure or first.skipped or "nothing was measured"
-            raise BenchError(f"{target.name}: {why}: nodetune verify --disk {wanted.folder} says more")
+            raise BenchError(f"{runs.of_host(target.name, why)}: nodetune verify --disk {wanted.folder} says more")
         self._check_place(first.found)
         self._cases = self._of(first.found)
 
@@ -75,6 +75,7 @@ class StorageBench(KnobBench):
         queue = facts([self._target], set(names.values()), self._reach) if names else {}
         found = {name: _known(queue, fact) for name, fact in names.items()}
         limits = [kernel_settings.common(self._facts, f"sysctl.{name}") for name in LIMITS]
+        self._defaults = {**found, **dict(zip(LIMITS, limits, strict=True))}
         made = (*_of_queue(self.mount, found), _dirty(limits))
         return tuple(knob for knob in made if knob.parameter.choices)
 
@@ -82,7 +83,7 @@ class StorageBench(KnobBench):
         """Raise BenchError where the host says that the folder is on another file system than its path tells."""
         about = next((each.about for each in found if each.about.get("file_system")), {})
         there = (str(about.get("device")), str(about.get("file_system")))
-        if about and there != (self.mount["source"], self.mount["type"]):
+        if about and there != (self.mount.get("source"), self.mount.get("type")):
             raise BenchError(
                 f"{self.wanted.folder}: is on {there[0]} ({there[1]}), which has no settings to tune here: name a folder "
                 "on a disk or NFS, by its own path"
@@ -119,6 +120,7 @@ class StorageBench(KnobBench):
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
             "folder": self.wanted.folder,
             "mount": {name: self.mount.get(name) for name in ("source", "type", "disk", "options", "super_options")},
+            "defaults": self._defaults,
             "size": self.wanted.size,
             "objective": self.wanted.objective,
         }
@@ -156,8 +158,9 @@ def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob,
     path = {name: fact.partition(".")[2] for name, fact in queue_files(mount).items()}
     knobs = []
     if isinstance(found.get("read_ahead_kb"), int):
-        judged = ("nfs-read-ahead-small",) if mount.get("type") in NFS else ("read-ahead-small",)
-        knobs.append(_file("read_ahead_kb", path, READ_AHEAD, found, (BLOCK, "KiB", judged)))
+        knob = _file("read_ahead_kb", path, READ_AHEAD, found, (BLOCK, "KiB", ("read-ahead-small",)))
+        nfs = mount.get("type") in NFS
+        knobs.append(replace(knob, judged_by=(), kept_by="nfs-read-ahead-small") if nfs else knob)
     words = str(found.get("scheduler") or "").split()
     if any(word.startswith("[") for word in words):
         now = next(word.strip("[]") for word in words if word.startswith("["))

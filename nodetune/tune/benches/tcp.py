@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.api.model import HostFacts
+from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
@@ -60,7 +61,7 @@ class TcpBench(KnobBench):
         if not wanted.allow_settings:
             raise BenchError("sysctls of both hosts change while it measures: --allow-settings allows it")
         if len(targets) != 2:
-            raise BenchError(f"{len(targets)} hosts: TCP is tuned between two, -l HOST,HOST names them")
+            raise BenchError(f"{text.count(len(targets), 'host')}: TCP is tuned between two, -l HOST,HOST names them")
         self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
         self._facts = facts(self._targets, FACTS, reach)
         self.knobs = knobs(self._facts)
@@ -96,7 +97,10 @@ class TcpBench(KnobBench):
         return {
             "hosts": sorted(target.name for target in self._targets),
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
-            "defaults": {name: kernel_settings.common(self._facts, f"sysctl.{name}") for name in ALWAYS},
+            "defaults": {
+                **{name: kernel_settings.common(self._facts, f"sysctl.{name}") for name in ALWAYS},
+                **{name: _optional(self._facts, name) for name in OPTIONAL},
+            },
             "ways": self._ways,
             "objective": self.wanted.objective,
         }

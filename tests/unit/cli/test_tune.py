@@ -4,6 +4,7 @@ import json
 import os
 import random
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -13,10 +14,12 @@ import yaml
 from click.testing import CliRunner
 
 from benchmarks.tune_truth import Simulated, gains, is_best
+from nodetune.cli import options
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
 from nodetune.report.html import tuning
+from nodetune.tune.model import Trial
 from tests.support.commandline import nodetune
 
 SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").read_text())
@@ -34,7 +37,7 @@ class Nccl(Simulated):
         return {"nccl": "2.28.3", "driver": ["580.159.04"], "hosts": ["gpu001"]}
 
 
-def tune(*words, world=None, after=None):
+def tune(*words, world=None, after=None, hosts=False):
     """Run it; `after`: Ctrl-C in the trial of that number."""
     made = world or Nccl(random.Random(1), gains(0.05))
     if after:
@@ -48,9 +51,14 @@ def tune(*words, world=None, after=None):
         made.measure = stopped
 
     @click.command()
+    @options.hosts_or_nodes
     @_study.options
     def command(**given):
-        command.code = _study.run(lambda: made, "nccl", given)
+        def make():
+            _study.reach(given)
+            return made
+
+        command.code = _study.run(make if hosts else lambda: made, "nccl", given)
 
     result = CliRunner().invoke(command, words)
     return getattr(command, "code", None), result
@@ -75,6 +83,35 @@ def test_an_accepted_tuning_saves_a_site_file_and_the_next_step():
     assert not Path("tuning-nccl.json.trials").exists()
 
 
+@pytest.mark.parametrize("chosen", ["json", "html"])
+def test_the_site_file_is_written_whatever_is_printed(chosen):
+    code, result = tune("--format", chosen)
+    assert code == 0
+    assert "proposal: tuning-nccl.site.yml" in result.stderr
+    assert yaml.safe_load(Path("tuning-nccl.site.yml").read_text())["add"]
+
+
+def test_the_next_command_names_the_same_hosts():
+    _, result = tune("-i", "gpu001,gpu002", "-l", "gpu001", "-b", hosts=True)
+    assert "nodetune plan -i gpu001,gpu002 -l gpu001 -b --site tuning-nccl.site.yml  " in result.stderr
+
+
+def test_a_proposal_becomes_a_site_file_again_and_a_plan():
+    tune()
+    shown = nodetune("tune", "show", "tuning-nccl.json", "--format", "site", "-o", "again.yml")
+    assert shown.returncode == 0, shown.stderr
+    assert Path("again.yml").read_text() == Path("tuning-nccl.site.yml").read_text()
+    planned = nodetune("plan", "--facts", "h200-x4", "--site", "again.yml", "-s", "site-channels")
+    assert "not set → 24   persisted in /etc/nccl.conf" in planned.stdout, planned.stdout + planned.stderr
+
+
+def test_without_a_proposal_there_is_no_site_file():
+    tune(world=Nccl(random.Random(2)))
+    shown = nodetune("tune", "show", "tuning-nccl.json", "--format", "site")
+    assert (shown.returncode, shown.stdout) == (2, "")
+    assert shown.stderr == "nodetune: nothing better: there is no proposal for a site file\n"
+
+
 def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     tune()
     recorded = paths.bundled("facts/recorded") / "h200-x4.json"
@@ -85,6 +122,7 @@ def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     same, other = (nodetune(*words, "--facts", each) for each in ("h200-x4", "newer.json"))
     assert (same.returncode, other.returncode) == (0, 1), (same.stdout, other.stdout)
     assert "The tuning of nccl is of another driver" in other.stdout
+    assert "manual   Tune again (nodetune tune nccl) and replace the proposal" in other.stdout
 
 
 def test_nothing_better_is_a_result_with_exit_0():
@@ -100,12 +138,51 @@ def test_nothing_better_is_a_result_with_exit_0():
 def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
     code, result = tune(after=12)
     assert code == 130, result.output
-    assert "11 trials are kept in tuning-nccl.json.trials" in result.stderr
+    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: --resume continues" in result.stderr
     assert not Path("tuning-nccl.json").exists()
     assert len(Path("tuning-nccl.json.trials").read_text().splitlines()) == 12
     with_resume = tune("--resume")
     assert with_resume[0] == 0
     assert len(json.loads(Path("tuning-nccl.json").read_text())["trials"]) > 11
+
+
+class Breaks(Nccl):
+    """A host that can no longer measure its default after some seconds."""
+
+    until = 60.0
+
+    def measure(self, setting, cases):
+        trial = super().measure(setting, cases)
+        broken = setting == () and self.clock > self.until
+        return Trial(setting, failed="gpu001: connection lost", seconds=4.0) if broken else trial
+
+
+def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
+    world = Breaks(random.Random(1), gains(0.05))
+    code, result = tune(world=world)
+    assert code == 3
+    _, *told = result.stderr.splitlines()
+    assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
+    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume continues")
+    assert tune("--resume")[0] == 0
+
+
+def test_where_nothing_can_be_improved_no_file_is_left(here):
+    world = Nccl(random.Random(1))
+    world.cases = [replace(case, objective=False) for case in world.cases]
+    code, result = tune(world=world)
+    assert (code, list(here.iterdir())) == (3, [])
+    _, told = result.stderr.splitlines()
+    assert told == "nodetune: what is to become better could not be measured: nodetune verify says why"
+
+
+def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):
+    clock = iter(float(each) for each in range(0, 10_000, 10))
+    monkeypatch.setattr(_study.time, "monotonic", lambda: next(clock))
+    _, result = tune("--budget", "2m")
+    assert "18 settings to try, up to 120 trials: at most about 20 min, longer than --budget (2 min)" in result.stderr
+    _, result = tune("--budget", "1h", "--save", "b.json")
+    assert "at most about 20 min\n" in result.stderr
 
 
 def test_too_little_time_is_exit_3():
@@ -121,6 +198,7 @@ def test_too_little_time_is_exit_3():
         ("tuning-nccl.json.trials", (), "--resume continues it; or delete the file"),
         ("", ("--resume",), "there is nothing to resume; leave --resume out"),
         ("a.json", ("--save", "a.json"), "a.json: exists"),
+        ("a.site.yml", ("--save", "a.json"), "a.site.yml: exists: move it away"),
     ],
 )
 def test_no_result_is_ever_overwritten(there, words, told):
@@ -158,6 +236,18 @@ def test_the_picture_fits_a_page_of_any_width(gain):
         low, at, high = (float(row[name].removesuffix("%")) for name in ("low", "at", "high"))
         assert 2 < low < at < high < 98
     assert tuning.picture(cases)["rows"][1]["at"] == "50.0%"
+
+
+def test_a_variable_that_nccl_never_read_is_told_with_the_result():
+    class Deaf(Nccl):
+        def measure(self, setting, cases):
+            unread = [name for name, _ in setting if name == "CHANNELS"]
+            return replace(super().measure(setting, cases), about={"unread": unread})
+
+    _, result = tune(world=Deaf(random.Random(1), gains(0.05)))
+    assert "unread: NCCL's log never names CHANNELS with this value" in result.stdout
+    _, result = tune("--save", "b.json", world=Nccl(random.Random(1), gains(0.05)))
+    assert "unread" not in result.stdout
 
 
 def test_what_a_host_says_is_no_markup_on_the_page():

@@ -9,6 +9,7 @@ import yaml
 from click.testing import CliRunner
 
 from nodetune.cli.commands._tune import _nccl as _tune_nccl
+from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_space import Survey
 from tests.support.nccl_host import Host, noisy
@@ -144,10 +145,32 @@ def test_a_better_algorithm_becomes_rows_of_the_plugin(host, tmp_path):
     code, said = tune("--budget", "1d", "--plugin", "made", "--sizes", "256MiB,1GiB")
     assert code == 0, said
     rows = (tmp_path / "made" / "nccl_tuner.csv").read_text().splitlines()
-    assert rows[1:] == ["allreduce,268435456,1073741824,tree,-1,1,2"]
+    assert rows[1:] == ["allreduce,189812532,1518500249,tree,-1,1,2"]
     assert not (tmp_path / "tuning-nccl-plugin.site.yml").exists()
     sizes = {tuple(plan["measurements"][0]["options"]["sizes"]) for plan in host.plans}
     assert sizes == {(256 << 20, 1 << 30)}, "a row holds for its own sizes only"
+
+
+def test_a_row_leaves_out_sizes_that_nobody_measured():
+    class Bench:
+        wanted, survey = _tune_nccl.Wanted(plugin=True, sizes=(64 << 10, 128 << 10, 1 << 30)), Survey("2.28.9", gpus=8)
+
+    rows = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), Bench.wanted, Bench.survey)
+    assert rows == ["allreduce,46341,185363,tree,-1,1,8", "allreduce,759250125,1518500249,tree,-1,1,8"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (("NCCL_PXN_DISABLE",), "NCCL_PXN_DISABLE: only for: several nodes over RDMA"),
+        (("NCCL_MIN_CTAS", "--objective", "latency"), "NCCL_MIN_CTAS: only for: everywhere, but for latency"),
+    ],
+)
+def test_a_parameter_that_cannot_be_tuned_here_is_told(host, words, told):
+    code, said = tune("--parameter", *words)
+    assert (code, "there is no setting to try on these hosts" in said) == (0, True)
+    assert f"left as they are: {told}" in said
+    assert "not asked for" not in said
 
 
 def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
@@ -155,4 +178,4 @@ def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):
     code, said = tune("--budget", "1d", "--plugin", "made")
     assert code == 0
     assert "nothing" in said
-    assert list((tmp_path / "made").iterdir()) == []
+    assert not (tmp_path / "made").exists()

@@ -9,7 +9,7 @@ from tests.support.commandline import nodetune
     ("words", "said"),
     [
         ("tcp -i localhost", "sysctls of both hosts change while it measures: --allow-settings allows it"),
-        ("tcp -i localhost --allow-settings", "1 hosts: TCP is tuned between two, -l HOST,HOST names them"),
+        ("tcp -i localhost --allow-settings", "1 host: TCP is tuned between two, -l HOST,HOST names them"),
         ("tcp -i a,b,c --allow-settings", "3 hosts: TCP is tuned between two"),
         ("storage --disk /tmp", "settings of the host change while it measures: --allow-settings allows it"),
         ("storage --allow-settings", "Missing option '--disk'"),

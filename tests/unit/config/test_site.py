@@ -196,6 +196,10 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "add:\n  - {id: site-a, fact: gpu.count, accept: 8, set: 8}\n",
             "line 2: a fact is only judged: leave `set` out",
         ),
+        (
+            "add:\n  - {id: site-a, sysctl: vm.swappiness, accept: 1, set: 1, manual: Pray.}\n",
+            "line 2: manual is for fact and file, which nodetune does not fix: leave it out",
+        ),
         ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
         ("add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
         ("add:\n  - {id: site-a, kernel_arg: a=1, accept: 1}\n", "line 2: kernel_arg wants the name of a kernel arg"),

@@ -34,7 +34,8 @@ def facts(**more):
 class Host:
     """A host whose GPUs take `joules(clock)` for 1e12 operations and make `rate(clock)` of them a second."""
 
-    def __init__(self, joules, rate, noise=0.003, problem=None):
+    def __init__(self, joules, rate, noise=0.003, problem=None, gpus=("GPU0",)):
+        self.gpus, self.slow = gpus, ("", 1.0)
         self.joules, self.rate, self.noise, self.problem = joules, rate, noise, problem
         self.dice, self.items = random.Random(7), []
         self.held, self.users = "", ""
@@ -43,13 +44,15 @@ class Host:
         (item,) = plan_for(targets[0])["measurements"]
         self.items.append(item)
         held = item["options"]["set"].get("locked_clocks", [1980])[0]
-        for metric, unit, better, value in (
-            ("energy", "J/TFLOP", "lower", self.joules(held)),
-            ("bf16", "TFLOP/s", "higher", self.rate(held)),
-        ):
-            samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
-            record = {"measurement": "gpu_energy", "metric": metric, "subject": "GPU0", "samples": samples}
-            yield targets[0], {"record": record | {"unit": unit, "better": better, "about": {}}}
+        for subject in self.gpus:
+            rate = self.rate(held) * (self.slow[1] if self.slow[0] == subject else 1)
+            for metric, unit, better, value in (
+                ("energy", "J/TFLOP", "lower", self.joules(held)),
+                ("bf16", "TFLOP/s", "higher", rate),
+            ):
+                samples = [value * (1 + self.dice.gauss(0, self.noise)) for _ in range(2)]
+                record = {"measurement": "gpu_energy", "metric": metric, "subject": subject, "samples": samples}
+                yield targets[0], {"record": record | {"unit": unit, "better": better, "about": {}}}
         if self.held:
             others = {"gpus": [{"gpu": "GPU0", "users": self.users, "held": self.held}]}
             yield targets[0], {"done": {"measurement": "gpu_energy", "others": others}}
@@ -75,9 +78,10 @@ def bench(host=None, wanted=ALLOWED, found=None):
             "python3 (71): a ladder is only for GPUs that nobody uses",
         ),
         (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "of several models"),
+        (ALLOWED, facts(**{"gpu.nvml": Absent("no NVML library")}), "gpu01: there is no GPU whose settings could be changed"),
         (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs have could not be read"),
     ],
-    ids=["not-allowed", "unreachable", "slurm", "busy", "mixed", "no-clocks"],
+    ids=["not-allowed", "unreachable", "slurm", "busy", "mixed", "no-gpu", "no-clocks"],
 )  # fmt: skip
 def test_what_may_not_be_changed_is_refused_in_one_line(wanted, found, why):
     with pytest.raises(BenchError) as refused:
@@ -104,7 +108,7 @@ def test_each_value_goes_to_the_host_as_nvml_takes_it():
     host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
     made = bench(host)
     assert made.measure((), made.cases).counts and made.measure((("locked_clocks", 1575),), made.cases).counts
-    assert [item["options"]["set"] for item in host.items] == [{}, {"locked_clocks": [1575, 1575]}]
+    assert [item["options"]["set"] for item in host.items] == [{}, {}, {"locked_clocks": [1575, 1575]}]
     assert all(item["options"]["allow_gpu_settings"] is True for item in host.items)
 
 
@@ -117,14 +121,58 @@ def test_a_rung_that_slows_work_too_much_is_never_tried_again():
 
 
 def test_settings_that_the_host_could_not_restore_end_the_tuning():
-    made = bench(Host(lambda _c: 1.0, lambda _c: 700.0, problem="settings of GPUs: not restored: GPU-a: Unknown Error"))
+    host = Host(lambda _c: 1.0, lambda _c: 700.0)
+    made = bench(host)
+    host.problem = "settings of GPUs: not restored: GPU-a: Unknown Error"
     with pytest.raises(BenchError, match="not restored"):
         made.measure((), made.cases)
 
 
 def test_a_counter_that_does_not_count_is_no_gain():
-    made = bench(Host(lambda _clock: 0.0, lambda _clock: 700.0))
-    assert made.measure((), made.cases).failed == "the energy was not measured"
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0)
+    made = bench(host)
+    host.joules = lambda _clock: 0.0
+    assert made.measure((), made.cases).failed == "not measured: energy"
+    with pytest.raises(BenchError, match="gpu01: the energy was not measured"):
+        bench(host)
+
+
+def test_a_gpu_that_is_missing_from_a_trial_fails_it():
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0, gpus=("GPU0", "GPU1"))
+    made = bench(host)
+    assert made.measure((), made.cases).counts
+    host.gpus = ("GPU0",)
+    assert made.measure((), made.cases).failed == "not measured: energy, bf16 of the slowest GPU"
+
+
+def test_a_rung_is_as_slow_as_its_slowest_gpu():
+    host = Host(lambda _clock: 1.0, lambda _clock: 700.0, noise=0, gpus=tuple(f"GPU{n}" for n in range(8)))
+    made = bench(host)
+    host.slow = ("GPU5", 0.9)
+    trial = made.measure((("locked_clocks", 1575),), made.cases)
+    assert trial.banned == "10.0 % slower than the default; --max-slowdown allows 3 %"
+
+
+def test_a_rung_that_is_measured_before_any_default_is_not_kept_if_it_is_too_slow():
+    made = bench(Host(lambda clock: clock / 1980, lambda clock: 700 * clock / 1980, noise=0))
+    assert made.measure((("locked_clocks", 990),), made.cases).banned.startswith("50.0 % slower")
+
+
+def test_the_speed_is_told_with_the_energy():
+    made = bench(Host(lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1600)))
+    (found,) = [each for each in study.tune(made, 36000.0).confirmations if not each.refused]
+    assert {each.case.id: round(100 * each.ratio) for each in found.cases} == {
+        "energy": 28,
+        "bf16 of the slowest GPU": -2,
+    }
+
+
+def test_a_rung_that_is_a_little_too_slow_is_not_judged_by_one_trial():
+    made = bench(Host(lambda clock: 0.4 + 0.6 * (clock / 1980) ** 2, lambda clock: 700 * min(1.0, clock / 1640)))
+    assert made.measure((("locked_clocks", 1575),), made.cases).counts
+    found = study.tune(made, 36000.0)
+    assert (("locked_clocks", 1575),) not in found.dropped
+    assert found.setting == (("locked_clocks", 1770),)
 
 
 def test_a_tuning_finds_the_least_energy_within_the_slowdown():

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nodetune.api.model import Unread
 from nodetune.tune import study
 from nodetune.tune.model import BenchError
 from tests.support.nccl_host import Host, noisy
@@ -73,6 +74,15 @@ def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
     assert "permission denied" in bench.measure(CTAS, bench.cases).about["xids"]
 
 
+def test_gpus_whose_users_are_not_known_are_left_alone_in_one_line(host):
+    host.users = Unread("the driver hangs")
+    with pytest.raises(
+        BenchError, match=r"^gpu1: whether a process uses a GPU is not known .*: fix that, or --allow-busy$"
+    ):
+        host.bench()
+    assert host.bench(allow_busy=True).cases
+
+
 def test_a_failed_trial_says_why_and_is_not_banned(host):
     bench = host.bench()
     host.extra = [{"measurement": "nccl", "failed": "ncclCommInitRank: invalid usage"}]
@@ -81,6 +91,23 @@ def test_a_failed_trial_says_why_and_is_not_banned(host):
     host.extra = []
     host.rate = lambda name, size, env: None if size == 1 << 30 else 100.0
     assert bench.measure(CTAS, bench.cases).failed == "not measured: all_reduce 1 GiB, all_gather 1 GiB"
+
+
+def test_a_trial_of_fewer_gpus_is_no_comparison(host):
+    bench = host.bench()
+    host.about = {"gpus": 1}
+    assert (
+        bench.measure(CTAS, bench.cases).failed == "1 GPU of 1 node took part, which is another number than by default"
+    )
+
+
+def test_sizes_that_do_not_fit_are_told_and_nothing_to_improve_is_one_line(host):
+    host.rate = lambda name, size, env: None if size == 16 << 30 else 100.0
+    host.notes = ["16 GiB left out: 2 buffers of that size do not fit into 14 GiB of free memory"]
+    bench = host.bench(sizes=(16 << 30,))
+    assert bench.notes == host.notes
+    with pytest.raises(BenchError, match="what is to become better could not be measured"):
+        study.tune(bench, 60)
 
 
 def test_a_lost_host_is_a_failed_trial(host):

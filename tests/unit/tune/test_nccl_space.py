@@ -3,6 +3,7 @@
 import pytest
 
 from nodetune.checks.nccl._table import table, variables
+from nodetune.tune import space
 from nodetune.tune.benches import nccl_space
 from nodetune.tune.benches.nccl_space import KNOBS, Survey
 
@@ -123,3 +124,19 @@ def test_algorithms_are_for_the_plugin_one_collective_at_a_time():
     assert "allgather:pat" in nccl_space.algorithms(FABRIC, ("all_gather",))[0].choices
     assert not nccl_space.algorithms(Survey("2.23.4"), ("all_reduce",))
     assert not nccl_space.algorithms(Survey(NEW, set={"NCCL_ALGO": "Ring"}), ("all_reduce",))
+
+
+@pytest.mark.parametrize("survey", [NVLINK, PCIE, FABRIC, TCP], ids=["nvlink", "pcie", "fabric", "tcp"])
+@pytest.mark.parametrize("objective", nccl_space.OBJECTIVES)
+def test_every_choice_of_a_host_is_tried(survey, objective):
+    parameters, _ = nccl_space.parameters(survey, objective)
+
+    class Bench:
+        def __init__(self):
+            self.parameters = parameters
+
+        def allowed(self, setting):
+            return nccl_space.allowed(setting, survey)
+
+    tried = {pair for setting in space.first(Bench()) for pair in setting}
+    assert tried == {(each.name, choice) for each in parameters for choice in each.choices}

@@ -211,11 +211,11 @@ def test_what_is_written_is_what_the_plugin_reads(library, tmp_path, monkeypatch
     wanted = Wanted(sizes=(1 << 28, 1 << 30))
     survey = Survey("2.28.9", nodes=1, gpus=8)
     lines = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), wanted, survey)
-    assert lines == ["allreduce,268435456,1073741824,tree,-1,1,8"]
+    assert lines == ["allreduce,189812532,1518500249,tree,-1,1,8"]
     written = {path.name: path for path in nccl_tuner.write(tmp_path / "new", lines, survey)}
     assert written["nodetune_tuner.c"].read_bytes() == SOURCE.read_bytes()
     monkeypatch.setenv("NODETUNE_TUNER_FILE", str(written["nccl_tuner.csv"]))
     tuner = Tuner(library, 4)
     assert tuner.ask(ALL_REDUCE, 1 << 29)[0][RING * PROTOCOLS] == -1.0
-    assert tuner.ask(ALL_REDUCE, (1 << 30) + 1) == (untouched(), 0)
+    assert tuner.ask(ALL_REDUCE, 1 << 31) == (untouched(), 0)
     assert left_alone(Tuner(library, 4, ranks=16, nodes=2))

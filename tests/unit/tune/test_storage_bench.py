@@ -9,6 +9,7 @@ from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.config import site
 from nodetune.hosts.target import Target
 from nodetune.tune import study
+from nodetune.tune.benches import kernel_settings
 from nodetune.tune.benches.storage import StorageBench, Wanted, mount_of
 from nodetune.tune.model import BenchError
 
@@ -102,8 +103,26 @@ def test_choices_are_what_the_disk_has_and_is_not_set():
 def test_of_an_nfs_share_the_mount_has_its_own_read_ahead():
     made = bench(Host(mount=SHARE), folder="/data/share")
     assert [each.name for each in made.parameters] == ["read_ahead_kb", "dirty_limits"]
-    (added,) = made.proposal((("read_ahead_kb", 2048),))["add"]
-    assert added["sysfs"] == "/sys/class/bdi/0:51/read_ahead_kb"
+    held = kernel_settings.written(made.knobs, (("read_ahead_kb", 2048),))
+    assert held == {"/sys/class/bdi/0:51/read_ahead_kb": "2048"}
+
+
+def test_the_number_of_an_nfs_mount_is_never_proposed_as_it_changes_with_every_boot(tmp_path):
+    found = bench(Host(mount=SHARE), folder="/data/share").proposal((("read_ahead_kb", 2048),))
+    assert found == {"checks": {"nfs-read-ahead-small": {"accept": 2048}}}
+    path = tmp_path / "site.yml"
+    path.write_text(yaml.safe_dump(found))
+    site.read([path])
+
+
+def test_what_holds_by_default_belongs_to_the_result():
+    assert bench().provenance()["defaults"] == {
+        "read_ahead_kb": 128,
+        "nr_requests": 1023,
+        "scheduler": "[none] mq-deadline kyber\n",
+        "vm.dirty_background_bytes": 0,
+        "vm.dirty_bytes": 0,
+    }
 
 
 def test_a_disk_without_a_scheduler_is_tuned_without_it():

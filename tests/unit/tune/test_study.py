@@ -189,19 +189,22 @@ def test_a_resumed_tuning_goes_on_where_it_was_and_ends_alike(tmp_path):
 
     path, kept = tmp_path / "t.trials", []
     journal = Journal(path, header, resume=False)
-    for _, trial in whole.trials[:30]:
-        journal.append(trial)
+    for place, (_, trial) in enumerate(whole.trials[:28]):
+        journal.append(place, trial)
     journal.close()
     path.write_text(path.read_text() + '{"setting": [["CHAN')  # the power failed here
 
     again = Journal(path, header, resume=True)
-    assert len(again.known) == 30
-    outcome = study.tune(
-        bench(8, effect=gains(0.05)), 1200, known=again.known, keep=lambda each: (kept.append(each), again.append(each))
-    )
+    assert len(again.known) == 28
+
+    def keep(place, trial):
+        kept.append(trial)
+        again.append(place, trial)
+
+    outcome = study.tune(bench(8, effect=gains(0.05)), 1200, known=again.known, keep=keep)
     again.close()
-    assert [trial for _, trial in outcome.trials[:30]] == [trial for _, trial in whole.trials[:30]]
-    assert len(kept) == len(outcome.trials) - 30
+    assert [trial for _, trial in outcome.trials[:28]] == [trial for _, trial in whole.trials[:28]]
+    assert len(kept) == len(outcome.trials) - 28
     assert is_best(outcome.setting)
     last = Journal(path, header, resume=True)
     assert len(last.known) == len(outcome.trials)
@@ -238,4 +241,4 @@ def test_a_full_disk_under_the_journal_is_one_line(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(JournalError, match=r"/t: no space left on device$"):
-        journal.append(Trial((("A", 1),), {"x": 1.0}))
+        journal.append(0, Trial((("A", 1),), {"x": 1.0}))

@@ -50,8 +50,8 @@ class Hosts:
                 yield targets[0], {"record": record | {"unit": "Gb/s", "better": "higher", "about": about}}
         if self.others:
             yield targets[0], {"done": {"measurement": "tcp", "others": self.others}}
-        if self.problem:
-            yield targets[0], {"record": {"measurement": "tcp", "failed": self.problem}}
+        for problem in [self.problem] if isinstance(self.problem, str) else self.problem or ():
+            yield targets[0], {"record": {"measurement": "tcp", "failed": problem}}
 
 
 def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
@@ -63,7 +63,7 @@ def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
     ("given", "why"),
     [
         ({"wanted": Wanted()}, "--allow-settings allows it"),
-        ({"names": ("a",)}, "1 hosts: TCP is tuned between two, -l HOST,HOST names them"),
+        ({"names": ("a",)}, "1 host: TCP is tuned between two, -l HOST,HOST names them"),
         (
             {"b": {"sysctl.net.ipv4.tcp_rmem": [4096, 87380, 6291456]}},
             "a and b differ in sysctl.net.ipv4.tcp_rmem ([4096, 131072, 6291456] and [4096, 87380, 6291456]): make them alike",
@@ -147,6 +147,53 @@ def test_another_verify_on_a_host_disturbs_and_drops_nothing():
     hosts.problem = "another verify is running on this host (process 7): wait for it, or end it"
     trial = made.measure((), made.cases)
     assert (trial.failed, trial.disturbed) == ("", hosts.problem)
+
+
+@pytest.mark.parametrize(
+    "problems",
+    [
+        ["iperf3 gave no figures", "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only"],
+        ["settings of this host: /run/nodetune/trial.json: Expecting value: look at it, and remove it"],
+        ["settings are not restored: no answer within 60 s"],
+        [
+            "another tuning holds settings of this host: wait for its end",
+            "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only",
+        ],
+    ],
+)
+def test_whatever_says_that_settings_are_left_ends_the_tuning(problems):
+    hosts = Hosts()
+    made = bench(hosts)
+    hosts.problem = problems
+    with pytest.raises(BenchError, match=": set it manually"):
+        made.measure((("tcp_buffers", "64MiB"),), made.cases)
+
+
+@pytest.mark.parametrize("prefix", ["", "settings of this host: "])
+def test_another_tuning_that_holds_settings_disturbs_and_drops_nothing(prefix):
+    hosts = Hosts()
+    made = bench(hosts)
+    hosts.problem = f"{prefix}another tuning holds settings of this host: wait for its end"
+    trial = made.measure((("tcp_buffers", "64MiB"),), made.cases)
+    assert (trial.failed, trial.disturbed) == ("", hosts.problem)
+
+
+def test_a_login_that_may_not_change_settings_ends_it_with_what_to_add():
+    hosts = Hosts()
+    made = bench(hosts)
+    hosts.problem = "settings are changed as root only: [Errno 13] Permission denied: '/run/nodetune'"
+    with pytest.raises(BenchError, match=": -b becomes root$"):
+        made.measure((("tcp_buffers", "64MiB"),), made.cases)
+
+
+def test_what_holds_by_default_belongs_to_the_result():
+    assert bench().provenance()["defaults"]["net.core.netdev_max_backlog"] == 1000
+
+
+def test_a_host_is_named_once_in_why_it_cannot_be_reached():
+    given = {"a": facts("a"), "b": "b: Name or service not known"}
+    with pytest.raises(BenchError, match=r"^b: Name or service not known$"):
+        TcpBench([Target("a"), Target("b")], ALLOWED, None, Hosts().how, lambda *_: given)
 
 
 def test_the_proposal_is_a_site_file_that_replaces_the_checks(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,6 +16,7 @@ from nodetune.cli.connections import selected_hosts
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
 from nodetune.documents import tuning
+from nodetune.foundation import atomic_file
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_profile, nccl_space, nccl_tuner
@@ -98,7 +99,7 @@ options = stack(
 
 def bench(given: dict[str, Any], wanted: Wanted) -> NcclBench:
     """Return the bench for the options. Raise click.UsageError and BenchError."""
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = _targets(reach, together=given["multi_node"])
     return NcclBench(targets, wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
 
@@ -185,13 +186,15 @@ def tuned(given: dict[str, Any]) -> int:
     wanted = _wanted(given)  # a mistake is told before anything else
     subject = "nccl-plugin" if wanted.plugin else "nccl"
     if given["plugin"]:
-        given["plugin"].mkdir(parents=True, exist_ok=True)
+        atomic_file.check((given["plugin"] if given["plugin"].is_dir() else given["plugin"].parent) / "plugin")
 
     def make() -> NcclBench:
         made.append(bench(given, wanted))
-        left = "; ".join(f"{name}: {why}" for name, why in made[0].left_out.items() if "has set" in why)
+        left = "; ".join(f"{name}: {why}" for name, why in _worth_telling(made[0].left_out, wanted))
         if left:
             verbosity.note(f"left as they are: {left}")
+        for said in made[0].notes:
+            verbosity.note(said)
         if made[0].xids_unknown:
             verbosity.note(f"Xids are not seen: {made[0].xids_unknown}")
         return made[0]
@@ -203,6 +206,12 @@ def tuned(given: dict[str, Any]) -> int:
         for path in plugin_written(given["plugin"], made[0], setting):
             verbosity.note(f"written: {path}")
     return code
+
+
+def _worth_telling(left_out: Mapping[str, str], wanted: Wanted) -> list[tuple[str, str]]:
+    """Return what the site keeps as it is, and what was asked for and cannot be tuned here."""
+    told = {name: "has set" in why or (wanted.only and why != nccl_space.NOT_ASKED) for name, why in left_out.items()}
+    return [(name, why) for name, why in left_out.items() if told[name]]
 
 
 def plugin_written(folder: Path, found: NcclBench, setting: Setting) -> list[Path]:

@@ -74,7 +74,7 @@ def command(**given: Any) -> int:
 def _bench(given: dict[str, Any], wanted: Wanted) -> GpuBench:
     if not wanted.allow_gpu_settings:
         raise click.UsageError("a ladder changes settings of GPUs while it runs: --allow-gpu-settings allows it")
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = selected_hosts(reach)
     if len(targets) != 1:
         raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time, -l HOST names it")

@@ -11,7 +11,7 @@ from nodetune.cli import options
 
 @click.command("show")
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@options.format_option(["text", "html", "json"])
+@options.format_option(["text", "html", "json", "site"])
 @options.output
 def command(file: Path, output_format: str, output: Path | None) -> int:
     """Show the result of a tuning.
@@ -19,6 +19,7 @@ def command(file: Path, output_format: str, output: Path | None) -> int:
     \b
     nodetune tune show tuning-nccl.json
     nodetune tune show tuning-nccl.json -o tuning.html     with a picture of every case
+    nodetune tune show tuning-nccl.json --format site      the proposal, for a site file
 
     Exit code: 0 shown, 2 usage.
     """

@@ -66,7 +66,7 @@ def command(**given: Any) -> int:
 def _bench(given: dict[str, Any], wanted: Wanted) -> StorageBench:
     if not wanted.allow_settings:
         raise click.UsageError("settings of the host change while it measures: --allow-settings allows it")
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = selected_hosts(reach)
     if len(targets) != 1:
         raise click.UsageError(f"{len(targets)} hosts: storage is tuned on one host at a time, -l HOST names it")

@@ -9,6 +9,7 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.connections import selected_hosts
+from nodetune.foundation import text
 from nodetune.tune.benches.tcp import OBJECTIVES, TcpBench, Wanted
 from nodetune.verify import remote, slurm
 
@@ -45,8 +46,8 @@ def command(**given: Any) -> int:
 def _bench(given: dict[str, Any], wanted: Wanted) -> TcpBench:
     if not wanted.allow_settings:
         raise click.UsageError("sysctls of both hosts change while it measures: --allow-settings allows it")
-    reach = cli_options.reach(given)
+    reach = _study.reach(given)
     targets = selected_hosts(reach)
     if len(targets) != 2:
-        raise click.UsageError(f"{len(targets)} hosts: TCP is tuned between two, -l HOST,HOST names them")
+        raise click.UsageError(f"{text.count(len(targets), 'host')}: TCP is tuned between two, -l HOST,HOST names them")
     return TcpBench(targets, wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
