@@ -40,7 +40,12 @@ def observe(facts: FactsView) -> dict[str, str] | list[str]:
 
 
 CHECK = Check(
-    needs=("host.os", "updates.apt", "updates.dnf", *(f"services.{name}" for timers in TIMERS.values() for name in timers)),
+    needs=(
+        "host.os",
+        "updates.apt",
+        "updates.dnf",
+        *(f"services.{name}" for timers in TIMERS.values() for name in timers),
+    ),
     observe=observe,
     accept=Empty("held, or excluded from automatic updates"),
     remedy=manual(

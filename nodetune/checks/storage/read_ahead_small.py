@@ -4,9 +4,12 @@ Why it matters: Training reads large files from start to end. With the default o
 small requests; a few MiB keep it busy. The tuned profiles for throughput and HPC set 4096 KiB.
 Confirm manually: findmnt -no SOURCE /data; cat /sys/block/DISK/queue/read_ahead_kb
 Side effects of the fix: Random reads of small records (memory-mapped embeddings, key-value stores) fetch more than they use.
+A profile of tuned with a fixed readahead sets its own again at the next boot: change it there.
 Sources: https://github.com/redhat-performance/tuned (profiles throughput-performance, hpc-compute) ;
 https://docs.kernel.org/admin-guide/abi-stable.html (read_ahead_kb)
 """
+
+from typing import Any
 
 from nodetune.api import AtLeast, Check, FactsView, block_queue
 from nodetune.checks.storage._places import data
@@ -23,10 +26,31 @@ def observe(facts: FactsView) -> dict[str, int]:
     return {disk: current[disk] for disk in sorted(disks & set(current))}
 
 
+def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
+    """Name the udev rule that sets it, and the profile of tuned that sets it again after each boot."""
+    return "; ".join(filter(None, (set_by_udev("block.read_ahead_rule")(facts, subjects), _set_by_tuned(facts))))
+
+
+def _set_by_tuned(facts: FactsView) -> str:
+    active = (facts.readable("services.tuned") or {}).get("active") == "active"
+    profile: dict[str, Any] = (facts.readable("services.tuned_profile") or {}) if active else {}
+    for name, section in profile.get("settings", {}).items():
+        told = str(section.get("readahead", {}).get("value", ""))
+        if section.get("type", {}).get("value", name) == "disk" and told[:1].isdigit():  # `>4096` lowers nothing
+            return f"tuned's profile {profile.get('name')} sets readahead={told} again at each boot: set it there"
+    return ""
+
+
 CHECK = Check(
-    needs=("mounts.points", "mounts.read_ahead_kb", "block.read_ahead_rule"),
+    needs=(
+        "mounts.points",
+        "mounts.read_ahead_kb",
+        "block.read_ahead_rule",
+        "services.tuned",
+        "services.tuned_profile",
+    ),
     observe=observe,
-    cause=set_by_udev("block.read_ahead_rule"),
+    cause=cause,
     accept=AtLeast(4096),
     set=4096,
     unit="KiB",
