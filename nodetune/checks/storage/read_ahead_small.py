@@ -9,12 +9,11 @@ Sources: https://github.com/redhat-performance/tuned (profiles throughput-perfor
 https://docs.kernel.org/admin-guide/abi-stable.html (read_ahead_kb)
 """
 
-from typing import Any
-
 from nodetune.api import AtLeast, Check, FactsView, block_queue
 from nodetune.checks.storage._places import data
 from nodetune.checks.storage._udev import set_by_udev
 
+TUNED = "derived.tuned_settings"
 OWN_READ_AHEAD = ("btrfs",)
 """File systems over several disks, which do not follow the disk's setting."""
 
@@ -32,13 +31,10 @@ def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
 
 
 def _set_by_tuned(facts: FactsView) -> str:
-    active = (facts.readable("services.tuned") or {}).get("active") == "active"
-    profile: dict[str, Any] = (facts.readable("services.tuned_profile") or {}) if active else {}
-    for name, section in profile.get("settings", {}).items():
-        told = str(section.get("readahead", {}).get("value", ""))
-        if section.get("type", {}).get("value", name) == "disk" and told[:1].isdigit():  # `>4096` lowers nothing
-            return f"tuned's profile {profile.get('name')} sets readahead={told} again at each boot: set it there"
-    return ""
+    told = facts.readable(TUNED, {}).get("disk", {}).get("readahead", "")
+    if not told[:1].isdigit():  # `>4096` lowers nothing
+        return ""
+    return f"tuned's profile {facts['services.tuned_profile']['name']} sets readahead={told} again at each boot: set it there"
 
 
 CHECK = Check(
@@ -46,8 +42,8 @@ CHECK = Check(
         "mounts.points",
         "mounts.read_ahead_kb",
         "block.read_ahead_rule",
-        "services.tuned",
         "services.tuned_profile",
+        TUNED,
     ),
     observe=observe,
     cause=cause,
