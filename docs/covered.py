@@ -99,8 +99,8 @@ def gaps(row: Mapping[str, Any], members: Sequence[Check]) -> Iterator[str]:
     without = [check.id for check in members if check.remedy.kind == "manual"]
     for idle in (each for each in row.get("reasons", ()) if not any(fnmatchcase(one, each) for one in without)):
         yield f"{name}: `reasons` has {idle}, and no check without a fix fits it"
-    for unproven in (check.id for check in members if check.remedy.kind != "manual" and not proofs(check.id)):
-        yield f"{name}: no virtual machine proves the fix of {unproven}, and `fixes` names no test"
+    for unproven in (check.id for check in members if check.remedy.kind != "manual" and not _proof(check)):
+        yield f"{name}: no virtual machine proves the fix of {unproven} or one of its kind, and `fixes` names no test"
 
 
 def lost_tests(said: Mapping[str, Any]) -> Iterator[str]:
@@ -158,7 +158,7 @@ def _proof(check: Check) -> str:
     found = ", ".join(_test(each) for each in proofs(check.id))
     machines = any("/machines/" in each for each in proofs(check.id))
     alike = "" if machines else _kinds().get(check.remedy.kind, "")
-    return f"{found}, kind: `{alike}`" if alike else found
+    return ", ".join(filter(None, (found, alike and f"kind: `{alike}`")))
 
 
 def _test(name: str) -> str:
