@@ -14,12 +14,13 @@ import os
 import statistics
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.own_settings import UnavailableError, loop_disk, pair, run, slow_disk, two_hosts
+from benchmarks.own_settings import UnavailableError, distant_hosts, loop_disk, pair, run, slow_disk, two_hosts
 from nodetune.verify import compare
 from nodetune.verify.model import Figure
 
@@ -27,6 +28,9 @@ SIZE = 128 << 20
 FIRST = ("nice", "-n", "-20")
 """Before whatever else works on this machine, which would hide the difference."""
 SYSTEM = Path("/sys/devices/system")
+WITHOUT = "import ctypes, os, sys; ctypes.CDLL(None).prctl(41, 1, 0, 0, 0); os.execv(sys.argv[1], sys.argv[1:])"
+WITHOUT_HUGE_PAGES = (sys.executable, "-c", WITHOUT)
+"""Before a program that gets no huge pages (PR_SET_THP_DISABLE), as if `enabled` were never, for it alone."""
 
 
 def measured(name, prefix=(), **options):
@@ -86,6 +90,20 @@ def windows(folder):
         yield "tcp_rmem max 16 KiB → 16 MiB", 16 << 10, 16 << 20, act, ["one_stream", "tcp"]
 
 
+def far_away(folder):
+    with distant_hosts(folder, 300, 50) as targets:
+
+        def act(value):
+            for target in targets:
+                for name, first, last in (("rmem", 131072, value[0]), ("wmem", 65536, value[1])):
+                    setting = f"net.ipv4.tcp_{name}=4096 {first} {last}"
+                    run("ip", "netns", "exec", target.name, "sysctl", "-qw", setting)
+            return pair(targets, seconds=5)
+
+        kernel, wanted = (6 << 20, 4 << 20), (64 << 20, 64 << 20)
+        yield "tcp_rmem, tcp_wmem of the kernel → 64 MiB, 300 Mb/s, 100 ms", kernel, wanted, act, ["one_stream"]
+
+
 def loss(folder):
     with two_hosts(folder) as targets:
 
@@ -96,6 +114,22 @@ def loss(folder):
 
         short, long = "tbf rate 500mbit burst 16kb limit 20kb", "tbf rate 500mbit burst 64kb limit 2mb"
         yield "queue of the link 20 kB → 2 MB", short, long, act, ["one_stream", "tcp"]
+
+
+def scheduler(folder):
+    with loop_disk(folder) as (place, settings):
+        chosen = Path("/sys/dev/block") / settings.name / "queue/scheduler"
+
+        def act(value):
+            chosen.write_text(value)
+            return measured("disk", dir=str(place), size=SIZE, repeats=1, seconds=2, metrics=["random_read"])
+
+        yield "I/O scheduler bfq → none", "bfq", "none", act, ["random_read"]
+
+
+def huge_pages(_folder):
+    for name in ("memory_latency", "memory"):
+        yield "huge pages never → madvise", WITHOUT_HUGE_PAGES, (), partial(measured, name, repeats=1), ["local"]
 
 
 def isolation(_folder):
@@ -157,7 +191,10 @@ def governor(_folder):
             switch.write_text(text)
 
 
-CASES = (read_ahead, dirty_limit, synchronous, windows, loss, isolation, idle_states, far_memory, governor)
+CASES = (
+    *(read_ahead, dirty_limit, synchronous, scheduler, windows, far_away, loss),
+    *(huge_pages, isolation, idle_states, far_memory, governor),
+)
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",
     "rdma, rdma_gpu": "needs two RDMA adapters; with GPUs for the latter",

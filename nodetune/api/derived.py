@@ -98,6 +98,18 @@ def pid_max(facts: FactsView) -> int:
     return max(32_768, 1024 * int(facts["cpu.count"]))
 
 
+@needs("services.tuned", "services.tuned_profile")
+def tuned_settings(facts: FactsView) -> dict[str, dict[str, str]]:
+    """Return what tuned's active profile sets again at each boot: plugin of tuned → key → text; nothing unless it starts then."""
+    unit = facts.get("services.tuned") or {}
+    starts = unit.get("active") == "active" and unit.get("enabled") == "enabled"
+    found: dict[str, dict[str, str]] = {}
+    for name, section in (facts["services.tuned_profile"]["settings"] if starts else {}).items():
+        texts = {key: str(each["value"]).strip("\"'") for key, each in section.items() if key != "type"}
+        found.setdefault(section.get("type", {}).get("value", name), {}).update(texts)
+    return found
+
+
 def function(name: str) -> Function:
     """Return the function of `derived.NAME`. Raise KeyError for an unknown derived fact."""
     if not exists(name):

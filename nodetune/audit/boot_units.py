@@ -1,4 +1,4 @@
-"""Why a value is not what nodetune would set: its unit at boot failed, or the kernel lacks the parameter. Pure."""
+"""What sets a value at boot, nodetune's unit or tuned, and why it is not set: the unit failed, or the kernel lacks the parameter."""
 
 from __future__ import annotations
 
@@ -14,8 +14,24 @@ FAULTS = {
     "activating": "is still starting: systemctl status {}.service",
 }
 
+TUNED = "derived.tuned_settings"
+
 
 def needs(check: Check) -> tuple[str, ...]:
+    """Return the facts about what sets the value again at boot: nodetune's unit, and tuned."""
+    return (*_unit(check), *([TUNED] if _by_sysctl(check) else []))
+
+
+def _by_sysctl(check: Check) -> bool:
+    return check.remedy.kind == "sysctl" and check.remedy.boot_default is not None
+
+
+def kept_by_tuned(check: Check, view: FactsView) -> bool:
+    """Return whether tuned sets the check's kernel parameter at the next boot, as it did at this one."""
+    return _by_sysctl(check) and check.remedy.target in view.readable(TUNED, {}).get("sysctl", {})
+
+
+def _unit(check: Check) -> tuple[str, ...]:
     """Return the facts about nodetune's unit that sets it again at boot: its state, and what it sets (nodetune-irq: all)."""
     found = UNIT.fullmatch(check.remedy.file)
     if found is None or check.set is None:
@@ -25,7 +41,7 @@ def needs(check: Check) -> tuple[str, ...]:
 
 def why_not_set(check: Check, view: FactsView) -> str:
     """Return that the unit did not do its work; empty if it did, if there is none, or if that is not known."""
-    state, *settings = needs(check) or ("",)
+    state, *settings = _unit(check) or ("",)
     unit = view.readable(state) if state else None
     fault = FAULTS.get(str(unit.get("active")), "") if isinstance(unit, dict) else ""
     if not fault or not all(check.remedy.target in text.own_settings(str(view.readable(name))) for name in settings):

@@ -222,7 +222,7 @@ class Prepared:
         if persisted is not None:
             kept = accept.test(persisted["value"])
             return "" if kept else f"the next boot sets {self._show(persisted['value'])}: {_place(persisted)}"
-        if default is None or accept.test(default):
+        if default is None or accept.test(default) or boot_units.kept_by_tuned(self.check, view):
             return ""
         return f"no file keeps it: the next boot starts from {self._show(default)}"
 

@@ -4,7 +4,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import yaml
 
 from nodetune import checks
 
@@ -13,11 +12,12 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "docs"))
 import covered
 
 ROW = {"row": "Swap", "checks": ["memory/swap*"], "manual": "because", "unmeasured": "because"}
+HERE = "tests/unit/test_coverage_page.py::test_every_check_is_in_one_row"
 SWAP = [checks.load("swap-in-use"), checks.load("swappiness-high")]
 
 
 def test_every_check_is_in_one_row():
-    rows = yaml.safe_load(covered.ROWS.read_text())
+    rows = covered.stated()["rows"]
     members = covered.by_row(rows, checks.load_all())
     listed = [check.id for row in rows for check in members[row["row"]]]
     assert sorted(listed) == sorted(checks.catalogue())
@@ -36,6 +36,10 @@ def test_a_check_that_fits_no_row_is_named():
         ({"unmeasured": ""}, "needs `measurement`, or `unmeasured` with the reason"),
         ({"measurement": ["disk"]}, "needs `measurement`, or `unmeasured` with the reason"),
         ({"unmeasured": "", "measurement": ["discs"]}, "there is no measurement discs"),
+        (
+            {"reasons": {"swappiness-high": "because"}},
+            "`reasons` has swappiness-high, and no check without a fix fits it",
+        ),
     ],
 )
 def test_a_row_without_a_reason_is_named(change, gap):
@@ -46,12 +50,49 @@ def test_a_row_that_no_check_fits_is_named():
     assert list(covered.gaps(ROW, [])) == ["coverage.yml: Swap: no check fits its patterns"]
 
 
-def test_a_fix_that_no_test_names_is_named(monkeypatch):
-    monkeypatch.setattr(covered, "proofs", lambda _: [])
-    monkeypatch.setattr(covered, "_kinds", frozenset)
-    monkeypatch.setattr(covered, "_texts", dict)
+def test_a_fix_that_no_test_proves_is_named(monkeypatch):
+    monkeypatch.setattr(covered, "fixed", frozenset)
+    assert list(covered.gaps(ROW, SWAP)) == [], "one of its kind is proven"
+    monkeypatch.setattr(covered, "_kinds", dict)
     (gap,) = covered.gaps(ROW, SWAP)
-    assert gap.startswith("coverage.yml: Swap: no test names the fix of swappiness-high")
+    assert gap.startswith("coverage.yml: Swap: no virtual machine proves the fix of swappiness-high or one of its kind")
+
+
+def test_every_test_that_the_page_names_is_there():
+    assert list(covered.lost_tests(covered.stated())) == []
+
+
+@pytest.mark.parametrize(
+    ("fixes", "gap"),
+    [
+        (
+            {"boost-off": "tests/unit/test_words.py::test_no_such"},
+            "there is no test tests/unit/test_words.py::test_no_such",
+        ),
+        ({"boost-off": "tests/unit/no_such.py::test_x"}, "there is no test tests/unit/no_such.py::test_x"),
+        ({"gpu-lost": HERE}, "fixes: gpu-lost has no fix"),
+        ({"swappiness-high": HERE}, "fixes: swappiness-high is proven on machines"),
+    ],
+)
+def test_a_test_or_fix_that_is_not_there_is_named(fixes, gap):
+    assert list(covered.lost_tests({"fixes": fixes, "measurements": {}})) == [f"coverage.yml: {gap}"]
+
+
+def test_every_measurement_has_a_test_and_a_setting_or_a_reason():
+    assert list(covered.unmeasured(covered.stated())) == []
+
+
+def test_a_measurement_without_a_test_or_a_reason_is_named(monkeypatch):
+    monkeypatch.setattr(covered.catalogue, "measurements", lambda: {"disk": None})
+    moved = [{"row": "Disks", "moved": [{"figure": "disk read"}]}]
+    lacks = [
+        "coverage.yml: measurements: no test is named for disk",
+        "coverage.yml: measurements: disk needs `unmoved` with the reason, or a row where a setting moved it",
+    ]
+    assert list(covered.unmeasured({"rows": [], "measurements": {}})) == lacks
+    assert list(covered.unmeasured({"rows": moved, "measurements": {"disk": {"tests": [HERE]}}})) == []
+    both = {"rows": moved, "measurements": {"disk": {"tests": [HERE], "unmoved": "no disk"}}}
+    assert list(covered.unmeasured(both)) == lacks[1:]
 
 
 def test_what_machines_are_said_to_fix_are_checks_with_a_fix():

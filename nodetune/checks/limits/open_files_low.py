@@ -3,9 +3,11 @@
 Why it matters: Every connection between ranks, every shard of a data set and every worker uses descriptors. One process
 of a 144-rank NCCL job can need more than 32,000. Beyond the limit it fails with "Too many open files".
 Confirm manually: ulimit -n; grep 'open files' /proc/$(pidof slurmd)/limits
-Side effects of the fix: Programs that use select() break only if they open more than 1024 files themselves.
+Side effects of the fix: Programs that use select() break only if they open more than 1024 files themselves. Old programs
+that close every possible descriptor when they start another one (Python 2) take longer to do so.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
-https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
+https://github.com/Azure/azhpc-images (components/hpc-tuning.sh) ;
+https://0pointer.net/blog/file-descriptor-limits.html (why the soft limit is 1024)
 """
 
 from typing import Any

@@ -18,6 +18,7 @@ from nodetune.api import Absent, Check, Equals, FactsView, sysctl
 SETTING = "sysctl.kernel.numa_balancing"
 PERSISTED = f"persisted.{SETTING}"
 ARGUMENT = "cmdline.running.numa_balancing"
+TUNED = "derived.tuned_settings"
 
 
 def now_or_next_boot(facts: FactsView) -> Any:
@@ -27,12 +28,14 @@ def now_or_next_boot(facts: FactsView) -> Any:
         return now
     if facts.get(ARGUMENT) == "disable" or facts.get("numa.node_count", 1) < 2:
         return now
+    if "kernel.numa_balancing" in facts.readable(TUNED, {}).get("sysctl", {}):
+        return now
     return {"the next boot": 1}
 
 
 CHECK = Check(
     observe=now_or_next_boot,
-    needs=(SETTING, PERSISTED, ARGUMENT, "numa.node_count"),
+    needs=(SETTING, PERSISTED, ARGUMENT, "numa.node_count", TUNED),
     accept=Equals(0),
     set=0,
     absent="pass",

@@ -10,6 +10,7 @@ Side effects of the fix: Devices below the switch are no longer isolated from on
 passes devices to virtual machines (the check does not apply there). IOMMU groups become larger at the next boot.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html ;
 https://docs.kernel.org/admin-guide/kernel-parameters.html (pci=disable_acs_redir) ;
+https://www.gnu.org/software/grub/manual/grub/grub.html#Quoting ;
 https://docs.nvidia.com/gpudirect-storage/best-practices-guide/index.html
 """
 
@@ -39,8 +40,8 @@ CHECK = Check(
     applies=(BARE_METAL, GPU_ON_PCI, When("host.arch", Equals("x86_64"), "left as the firmware sets it on this CPU")),
     remedy=manual(
         "With the GPUs idle, for each port named: setpci -s BDF ECAP_ACS+0x6.w=0000. This is lost at the next boot. "
-        "To make it permanent, add pci=disable_acs_redir=BDF;BDF;... with these ports to the kernel command line, or "
-        "switch ACS off in the firmware setup."
+        'To make it permanent, add pci=disable_acs_redir="BDF;BDF;..." with these ports to the kernel command line, with '
+        "the double quotes: GRUB drops what follows a bare semicolon. Or switch ACS off in the firmware setup."
     ),
     severity="high",
 )

@@ -1,14 +1,15 @@
 """The IOMMU translates DMA instead of passing it through.
 
 Why it matters: In translating mode (DMA, DMA-FQ), each mapping of a GPU, NIC or NVMe drive costs page-table updates
-and invalidations. The platform may refuse or detour peer-to-peer traffic between GPU and NIC, and GPUDirect Storage is
-not guaranteed to work. Pass-through (identity) avoids that cost and keeps the IOMMU on, which interrupts of more than
-255 CPUs need.
+and invalidations. CUDA does not support copies between GPUs over PCIe there. The platform may refuse or detour traffic
+between GPU and NIC, and GPUDirect Storage is not guaranteed to work. Pass-through (identity) avoids that cost and keeps
+the IOMMU on, which interrupts of more than 255 CPUs need.
 Healthy exception: A device of a virtual machine has a translated domain of its own.
 Confirm manually: cat /sys/kernel/iommu_groups/*/type | sort | uniq -c
 Side effects of the fix: Drivers' devices are no longer confined to their own buffers; devices passed to virtual
 machines still are. Needs a reboot.
 Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-kernel-iommu_groups ;
+https://docs.nvidia.com/cuda/cuda-c-programming-guide/index.html#iommu-on-linux ;
 https://docs.nvidia.com/gpudirect-storage/troubleshooting-guide/index.html ;
 https://rocm.docs.amd.com/en/latest/how-to/system-optimization/mi300x.html
 """

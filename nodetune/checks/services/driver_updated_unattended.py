@@ -2,7 +2,8 @@
 
 Why it matters: An update changes the libraries at once, but the loaded kernel module only at the next boot. Until
 then, every new CUDA program fails with a driver/library version mismatch, on each node at the hour of its update.
-Fabric Manager must have the driver's version and breaks the same way.
+Fabric Manager must have the driver's version and breaks the same way. On Ubuntu, unattended-upgrades takes packages of
+Ubuntu only, whose names tell the branch (nvidia-driver-580-open); cuda-drivers and others of NVIDIA's repository stay.
 Confirm manually: apt-config dump | grep Package-Blacklist; apt-mark showhold (RHEL: cat /etc/dnf/automatic.conf)
 Side effects of the fix: Driver fixes then arrive only when you install them. Keep security updates of everything else
 on.
@@ -10,6 +11,7 @@ Sources: https://documentation.ubuntu.com/server/how-to/software/automatic-updat
 https://dnf.readthedocs.io/en/latest/automatic.html
 """
 
+import re
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
@@ -20,20 +22,30 @@ TIMERS = {
     "dnf": ("dnf-automatic.timer", "dnf-automatic-install.timer", "dnf5-automatic.timer"),
 }
 
+OF_UBUNTU = re.compile(r"(?!cuda-).*-\d{3}(-|$)")
+"""Driver packages that Ubuntu has. Those of NVIDIA's repository with the same names give way to newer ones of Ubuntu."""
+
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:
     """Find driver packages without a hold, where updates are on and a timer runs them."""
     found = {}
+    ubuntu = facts.get("host.os", {}).get("id") == "ubuntu"
     for manager, timers in TIMERS.items():
         updates: dict[str, Any] = facts.get(f"updates.{manager}", {})
         active = running(facts, timers)
         if active and (updates.get("enabled") or "dnf-automatic-install.timer" in active):
-            found.update({name: f"by {active[0]}" for name, held in updates["driver_packages"].items() if not held})
+            open_to = [name for name, held in updates["driver_packages"].items() if not held]
+            found.update({name: f"by {active[0]}" for name in open_to if not ubuntu or OF_UBUNTU.match(name)})
     return found or []
 
 
 CHECK = Check(
-    needs=("updates.apt", "updates.dnf", *(f"services.{name}" for timers in TIMERS.values() for name in timers)),
+    needs=(
+        "host.os",
+        "updates.apt",
+        "updates.dnf",
+        *(f"services.{name}" for timers in TIMERS.values() for name in timers),
+    ),
     observe=observe,
     accept=Empty("held, or excluded from automatic updates"),
     remedy=manual(

@@ -4,6 +4,7 @@ Why it matters: Training reads large files from start to end. With the default o
 small requests; a few MiB keep it busy. The tuned profiles for throughput and HPC set 4096 KiB.
 Confirm manually: findmnt -no SOURCE /data; cat /sys/block/DISK/queue/read_ahead_kb
 Side effects of the fix: Random reads of small records (memory-mapped embeddings, key-value stores) fetch more than they use.
+A profile of tuned with a fixed readahead sets its own again at the next boot: change it there.
 Sources: https://github.com/redhat-performance/tuned (profiles throughput-performance, hpc-compute) ;
 https://docs.kernel.org/admin-guide/abi-stable.html (read_ahead_kb)
 """
@@ -12,6 +13,7 @@ from nodetune.api import AtLeast, Check, FactsView, block_queue
 from nodetune.checks.storage._places import data
 from nodetune.checks.storage._udev import set_by_udev
 
+TUNED = "derived.tuned_settings"
 OWN_READ_AHEAD = ("btrfs",)
 """File systems over several disks, which do not follow the disk's setting."""
 
@@ -23,10 +25,28 @@ def observe(facts: FactsView) -> dict[str, int]:
     return {disk: current[disk] for disk in sorted(disks & set(current))}
 
 
+def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
+    """Name the udev rule that sets it, and the profile of tuned that sets it again after each boot."""
+    return "; ".join(filter(None, (set_by_udev("block.read_ahead_rule")(facts, subjects), _set_by_tuned(facts))))
+
+
+def _set_by_tuned(facts: FactsView) -> str:
+    told = facts.readable(TUNED, {}).get("disk", {}).get("readahead", "")
+    if not told[:1].isdigit():  # `>4096` lowers nothing
+        return ""
+    return f"tuned's profile {facts['services.tuned_profile']['name']} sets readahead={told} again at each boot: set it there"
+
+
 CHECK = Check(
-    needs=("mounts.points", "mounts.read_ahead_kb", "block.read_ahead_rule"),
+    needs=(
+        "mounts.points",
+        "mounts.read_ahead_kb",
+        "block.read_ahead_rule",
+        "services.tuned_profile",
+        TUNED,
+    ),
     observe=observe,
-    cause=set_by_udev("block.read_ahead_rule"),
+    cause=cause,
     accept=AtLeast(4096),
     set=4096,
     unit="KiB",

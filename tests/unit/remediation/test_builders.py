@@ -288,10 +288,11 @@ def test_a_stack_comes_down_and_may_be_raised_by_its_user():
     assert "LimitSTACK=8388608:infinity" in written["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
 
 
-def test_a_realtime_priority_comes_down_on_both_sides():
-    facts = limits("rtprio", (SESSIONS,), {"soft": 99, "hard": 99, "source": "/etc/security/limits.conf line 2"})
-    (text,) = files(built(facts, step(remedies.limit("rtprio"), 0, (SESSIONS,)))).values()
-    assert {"* hard rtprio 0", "* soft rtprio 0"} <= set(lines(text))
+@pytest.mark.parametrize(("now", "wanted"), [(99, 0), (0, 50)])
+def test_a_realtime_priority_is_set_on_both_sides(now, wanted):
+    facts = limits("rtprio", (SESSIONS,), {"soft": now, "hard": now, "source": "/etc/security/limits.conf line 2"})
+    (text,) = files(built(facts, step(remedies.limit("rtprio"), wanted, (SESSIONS,)))).values()
+    assert {f"* hard rtprio {wanted}", f"* soft rtprio {wanted}"} <= set(lines(text))
 
 
 def test_a_daemon_without_a_unit_is_named_and_the_rest_is_done():
