@@ -13,11 +13,13 @@ from benchmarks import own_settings
 from benchmarks.tune_hosts import alone
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.tune.benches import storage, tcp
+from nodetune.tune.model import BenchError, Trial
 from nodetune.verify import remote
 
 REACH = ConnectionOptions(options=SessionOptions(seconds=120))
 SMALL = [4096, 65536, 262144]
 RMEM = "net.ipv4.tcp_rmem"
+RIVAL = "another verify is running"
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and loop disks need root")
 
@@ -64,14 +66,32 @@ def tuning_in_a_trial(folder, host):
             if held(host) != SMALL[2]:
                 return process
             time.sleep(0.02)
-        assert "another verify is running" in (folder / "said").read_text(), (folder / "said").read_text()
+        assert RIVAL in (folder / "said").read_text(), (folder / "said").read_text()
         time.sleep(1)
     raise AssertionError("other tests measure all the time")
 
 
+def in_turn(measure):
+    """Return what `measure` makes once no other test measures on this machine."""
+    end = time.monotonic() + 300
+    while True:
+        try:
+            made = measure()
+            if not (isinstance(made, Trial) and RIVAL in made.disturbed) or time.monotonic() > end:
+                return made
+        except BenchError as problem:
+            if RIVAL not in str(problem) or time.monotonic() > end:
+                raise
+        time.sleep(1)
+
+
+def measured(bench, setting):
+    return in_turn(lambda: bench.measure(setting, bench.cases))
+
+
 def test_larger_buffers_fill_a_long_path_and_are_taken_back(hosts):
-    bench = tcp.TcpBench(hosts, tcp.Wanted(allow_settings=True), REACH, alone)
-    default, larger = (bench.measure(setting, bench.cases) for setting in ((), (("tcp_buffers", "16MiB"),)))
+    bench = in_turn(lambda: tcp.TcpBench(hosts, tcp.Wanted(allow_settings=True), REACH, alone))
+    default, larger = (measured(bench, setting) for setting in ((), (("tcp_buffers", "16MiB"),)))
     assert default.counts and larger.counts, (default, larger)
     one = [case.id for case in bench.cases if case.objective]
     assert len(one) == 2
@@ -102,8 +122,8 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
             python.chmod(0o755)
             target = Target("this", connection="local", python=str(python))
             wanted = storage.Wanted(str(place), allow_settings=True, size=64 << 20)
-            bench = storage.StorageBench(target, wanted, REACH, alone)
-            default, more = (bench.measure(each, bench.cases) for each in ((), (("read_ahead_kb", 2048),)))
+            bench = in_turn(lambda: storage.StorageBench(target, wanted, REACH, alone))
+            default, more = (measured(bench, each) for each in ((), (("read_ahead_kb", 2048),)))
             now = (settings / "read_ahead_kb").read_text().strip()
     except own_settings.UnavailableError as problem:
         pytest.skip(str(problem))
