@@ -20,6 +20,8 @@ REACH = ConnectionOptions(options=SessionOptions(seconds=120))
 SMALL = [4096, 65536, 262144]
 RMEM = "net.ipv4.tcp_rmem"
 RIVAL = "another verify is running"
+OWN_RUN = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh")
+"""Before a program: the settings that it holds are nobody's turn in other tests."""
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and loop disks need root")
 
@@ -118,7 +120,8 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
         with own_settings.loop_disk(tmp_path) as (place, settings), own_settings.slow_disk(settings, 500) as slowed:
             (settings / "read_ahead_kb").write_text("128")
             python = tmp_path / "python"
-            python.write_text(f'#!/bin/sh\nexec {" ".join(map(repr, [*slowed, sys.executable]))} "$@"\n')
+            words = " ".join(map(repr, [*OWN_RUN, *slowed, sys.executable]))
+            python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             python.chmod(0o755)
             target = Target("this", connection="local", python=str(python))
             wanted = storage.Wanted(str(place), allow_settings=True, size=64 << 20)

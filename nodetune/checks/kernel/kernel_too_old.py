@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 
-from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
+from nodetune.api import Check, Empty, FactAbsentError, FactsView, FactUnreadError, manual
 from nodetune.checks.gpu._cards import GRACE
 
 OLDEST, OLDEST_ON_GRACE = (4, 18), (5, 14)
@@ -22,11 +22,13 @@ OLDEST, OLDEST_ON_GRACE = (4, 18), (5, 14)
 
 def too_old(facts: FactsView) -> str:
     found = re.match(r"(\d+)\.(\d+)", facts["host.kernel"])
-    release = (int(found[1]), int(found[2])) if found else (0, 0)
+    if not found:
+        raise FactUnreadError(f"a kernel release without numbers: {facts['host.kernel']}")
     if facts.readable("pci.gpus") == []:
         raise FactAbsentError("no NVIDIA GPU on the PCI bus")
     grace = any(GRACE.search(name) for name in facts.readable("gpu.names", {}).values())
     oldest = OLDEST_ON_GRACE if grace else OLDEST
+    release = int(found[1]), int(found[2])
     return "" if release >= oldest else f"{facts['host.kernel']} (oldest supported: {oldest[0]}.{oldest[1]})"
 
 
