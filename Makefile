@@ -42,7 +42,8 @@ unit: $(VENV)/ready-dev
 	$(PYTEST) -m 'not slow and not fleet'
 
 integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, chroots and a browser; the wheel on other Pythons
-	$(PYTEST) -m 'slow and not fleet'
+	$(PYTEST) -m 'slow and not fleet and not alone'
+	$(PYTEST) -n 0 -m alone
 	PYTHON=$(BIN)/python sh .ci/wheel --every-python
 
 machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what is not proven for this tree; ALL=1: all

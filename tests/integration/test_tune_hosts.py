@@ -23,7 +23,10 @@ RIVAL = "another verify is running"
 OWN_RUN = ("unshare", "-m", "sh", "-c", 'mount -t tmpfs none /run && exec "$@"', "sh")
 """Before a program: the settings that it holds are nobody's turn in other tests."""
 
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and loop disks need root")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(os.geteuid() != 0, reason="namespaces and loop disks need root"),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -62,6 +65,7 @@ def tuning_in_a_trial(folder, host):
     words = [sys.executable, "-m", "nodetune", "tune", "tcp", "-i", "hosts.ini", "--allow-settings", "--budget", "5m"]
     end = time.monotonic() + 300
     while time.monotonic() < end:
+        (folder / "tuning-tcp.json.trials").unlink(missing_ok=True)
         with (folder / "said").open("w") as said:
             process = subprocess.Popen(words, cwd=folder, stdout=said, stderr=said, start_new_session=True)
         while process.poll() is None:
