@@ -198,7 +198,8 @@ class Buffer:
     """Memory of its own, touched by the thread that makes it."""
 
     def __init__(self, libc, size, byte):
-        self._map = mmap.mmap(-1, size + PAGE)
+        private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # by default it is shared memory, which gets no huge pages
+        self._map = mmap.mmap(-1, size + PAGE, flags=private)
         self._first = ctypes.c_char.from_buffer(self._map)
         self.size = size
         self.address = -(-ctypes.addressof(self._first) // PAGE) * PAGE

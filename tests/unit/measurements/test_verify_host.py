@@ -1,11 +1,13 @@
 """What a host's memory, cores and disks do, measured for real on this one; and the arithmetic of it."""
 
+import ctypes
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -41,6 +43,26 @@ def test_remote_memory_is_measured_and_all_pairs_on_demand():
     assert memory.far_pairs([0, 1], "ring") == [(0, 1), (1, 0)]
     assert memory.far_pairs([0], "ring") == memory.far_pairs([], "ring") == memory.far_pairs([0, 1], "none") == []
     assert len(memory.far_pairs([0, 1, 2, 3], "all")) == 12
+
+
+def test_a_buffer_is_memory_to_which_the_kernel_gives_huge_pages():
+    with memory.Buffer(memory_library(), 8 << 20, 0) as buffer:
+        (kind,) = (rights for first, last, rights in mappings() if first <= buffer.address < last)
+    assert kind == "rw-p", "shared memory has a switch of its own (shmem_enabled), which is off"
+
+
+def memory_library():
+    library = ctypes.CDLL(None)
+    library.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
+    library.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
+    return library
+
+
+def mappings():
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        addresses, rights = line.split()[:2]
+        first, _, last = addresses.partition("-")
+        yield int(first, 16), int(last, 16), rights
 
 
 def test_buffers_exceed_the_caches_and_fit_into_free_memory():
