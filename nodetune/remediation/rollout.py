@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from nodetune.api.model import Check, HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import run as audit_run
+from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import ansible
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -93,7 +94,7 @@ class Rollout:
     def _too_many(self, failed: set[str]) -> str:
         if len(failed) <= self._options.max_failures:
             return ""
-        return f"not begun: {len(failed)} hosts had failed (--max-failures {self._options.max_failures})"
+        return f"not begun: {text.count(len(failed), 'host')} had failed (--max-failures {self._options.max_failures})"
 
     def after(self) -> list[HostResult]:
         """Return the last audit of each host that was changed."""

@@ -26,6 +26,7 @@ RECORD = HERE / "passed.json"
 FILES = tuple(sorted(HERE.glob("test_*.py")))
 SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
+MEASURING = (PROVISIONING, SHORT, HERE / "test_verify_machines.py")
 LONG = (PROVISIONING, HERE / "test_boots.py", HERE / "test_power_cuts.py")
 """Only ALL=1 runs them."""
 
@@ -104,7 +105,8 @@ def read_record(path: Path = RECORD) -> dict[str, Any]:
 
 def parts_of(file: str) -> tuple[str, ...]:
     """What a file of tests depends on: parts of dependencies.yml, and itself."""
-    return ("machines", "provisioning", file) if file == PROVISIONING.stem else ("machines", file)
+    more = {"measuring": MEASURING, "provisioning": (PROVISIONING,)}
+    return ("machines", *(part for part, files in more.items() if file in {each.stem for each in files}), file)
 
 
 def unproven(file: str, now: Hashes, record: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from tests.machines.place import FleetError
 
 NOW = {
     "machines": {"playbooks": "a1", "templates": "b2"},
+    "measuring": {"nodetune/measurements": "e5"},
     "provisioning": {"nodetune/provision": "c3"},
     **{file.stem: {f"tests/machines/{file.name}": "d4"} for file in suite.FILES},
 }
@@ -55,6 +56,12 @@ def test_a_change_of_provisioning_is_named_and_not_run():
     assert "Left out: test_provision (changed since it passed: nodetune/provision)" in choice.reason
 
 
+def test_a_change_of_measurements_runs_only_the_tests_that_measure():
+    choice = suite.choose(with_hash("measuring", "nodetune/measurements", "other"), RECORD)
+    assert {file.stem for file in choice.files} == {"test_short_story", "test_verify_machines"}
+    assert "Left out: test_provision (changed since it passed: nodetune/measurements)" in choice.reason
+
+
 @pytest.mark.parametrize("text", [None, "", "<<<<<<< HEAD", "[]"])
 def test_without_a_readable_record_all_but_long_ones_run(tmp_path, text):
     path = tmp_path / "record.json"
@@ -68,7 +75,7 @@ def test_everything_runs_when_asked_for_whatever_is_recorded():
 
 
 def test_test_files_that_are_named_exist():
-    assert {suite.SHORT, *suite.LONG} < set(suite.FILES)
+    assert {suite.SHORT, *suite.LONG, *suite.MEASURING} < set(suite.FILES)
 
 
 # Hashes
@@ -123,7 +130,7 @@ def test_a_line_that_matches_nothing_is_refused_by_name(tree):
 
 def test_the_list_of_dependencies_fits_this_tree():
     found = suite.hashes()
-    assert set(found) == {"machines", "provisioning", *(file.stem for file in suite.FILES)}
+    assert set(found) == {"machines", "measuring", "provisioning", *(file.stem for file in suite.FILES)}
     assert "tests/machines" in found["machines"]
 
 
@@ -163,7 +170,7 @@ def test_a_cut_short_run_proves_nothing_of_files_it_left_out():
 
 def test_provisioning_is_recorded_with_all_that_it_needs():
     found = suite.proven(NOW, report(("test_provision", "test_it", "")), {"test_provision": 1}, 0)
-    assert set(found["test_provision"]["hashes"]) == {"machines", "provisioning", "test_provision"}
+    assert set(found["test_provision"]["hashes"]) == {"machines", "measuring", "provisioning", "test_provision"}
 
 
 def test_the_record_and_test_selection_are_no_changes():

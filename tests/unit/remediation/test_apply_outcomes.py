@@ -181,7 +181,7 @@ def worked(tmp_path, failing, **how):
 def test_a_canary_that_fails_ends_it_there(tmp_path):
     begun, outcomes = worked(tmp_path, {"gpu1"})
     assert begun == [["gpu1"]]
-    assert outcomes["gpu2"] == done(NOT_APPLIED, "not begun: 1 hosts had failed (--max-failures 0)", "gpu2")
+    assert outcomes["gpu2"] == done(NOT_APPLIED, "not begun: 1 host had failed (--max-failures 0)", "gpu2")
     assert set(outcomes) == set(HOSTS)
 
 
