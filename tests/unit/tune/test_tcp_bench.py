@@ -78,6 +78,23 @@ def test_what_cannot_be_tuned_is_refused_in_one_line(given, why):
     assert why in str(refused.value) and "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize(("times", "refused"), [(1, False), (2, True)])
+def test_a_connection_that_breaks_at_the_first_look_is_tried_once_more(times, refused):
+    hosts = Hosts()
+    reasons = ["iperf3: Connection reset by peer"] * times
+
+    def how(*given):
+        hosts.problem = reasons.pop() if reasons else None
+        return Hosts.how(hosts, *given)
+
+    hosts.how = how
+    if not refused:
+        assert bench(hosts).cases
+        return
+    with pytest.raises(BenchError, match="Connection reset by peer"):
+        bench(hosts)
+
+
 def test_choices_are_what_the_hosts_have_and_is_not_set():
     found = {each.name: each.choices for each in bench().parameters}
     assert found == {
