@@ -106,22 +106,52 @@ def distant_hosts(folder, megabits, milliseconds):
 
 
 def _target(folder, name):
-    python = Path(folder) / name
     own_run = "mount -t tmpfs none /run && exec"  # each host has its own
-    python.write_text(f'#!/bin/sh\nexec ip netns exec {name} sh -c \'{own_run} {sys.executable} "$@"\' sh "$@"\n')
+    words = f"exec ip netns exec {name} sh -c '{own_run} {sys.executable} \"$@\"' sh"
+    return _with_python(folder, name, words)
+
+
+def posed_hosts(folder):
+    """Two targets on this machine that NCCL takes for two hosts, so that their ranks may share the first GPU.
+
+    Each has a /run of its own, and does not see the other's process on the GPU. The ranks go over TCP sockets of the loopback.
+    """
+    if not Path("/dev/nvidiactl").exists():
+        raise UnavailableError("no NVIDIA GPU here")
+    own = "mount -t tmpfs none /run && exec"
+    posed = "NCCL_SOCKET_IFNAME=lo NCCL_IB_DISABLE=1 NCCL_NVLS_ENABLE=0"
+    spaces = "unshare -m -p -f --kill-child --mount-proc"
+    return [
+        _with_python(
+            folder, name, f"export NCCL_HOSTID={name} {posed}\nexec {spaces} sh -c '{own} {sys.executable} \"$@\"' sh"
+        )
+        for name in ("posed0", "posed1")
+    ]
+
+
+def _with_python(folder, name, words):
+    python = Path(folder) / name
+    python.write_text(f'#!/bin/sh\n{words} "$@"\n')
     python.chmod(0o755)
     return Target(name, connection="local", python=str(python))
 
 
 def pair(targets, **options):
     """Records of tcp between two hosts, by metric; of both ways the one towards the first host."""
+    records = together(targets, "tcp", options)
+    return {each["metric"]: each for each in records if each["subject"].endswith("→" + targets[0].name)}
+
+
+def together(targets, name, options, **env):
+    """Records of one measurement in which all targets take part."""
     plan = {
-        "measurements": [{"name": "tcp", "options": options, "seconds": 120.0}],
+        "measurements": [{"name": name, "options": options, "seconds": 120.0}],
+        "env": env,
         "group": {"hosts": [target.name for target in targets]},
     }
     reach = ConnectionOptions(options=SessionOptions(seconds=120))
     events = [event for _, event in remote.measure(targets, lambda _: plan, reach)]
     records = [event["record"] for event in events if isinstance(event, dict) and "record" in event]
-    if any("samples" not in each for each in records):
-        raise UnavailableError(str(records[0]))
-    return {each["metric"]: each for each in records if each["subject"].endswith("→" + targets[0].name)}
+    if not records or any("samples" not in each for each in records):
+        raise UnavailableError(str(records[:1]))
+    return records

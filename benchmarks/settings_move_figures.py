@@ -20,7 +20,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.own_settings import UnavailableError, distant_hosts, loop_disk, pair, run, slow_disk, two_hosts
+from benchmarks.own_settings import (
+    UnavailableError,
+    distant_hosts,
+    loop_disk,
+    pair,
+    posed_hosts,
+    run,
+    slow_disk,
+    together,
+    two_hosts,
+)
 from nodetune.verify import compare
 from nodetune.verify.model import Figure
 
@@ -173,6 +183,16 @@ def far_memory(_folder):
     yield "memory of another NUMA node → of its own", "remote", "local", act, ["latency"]
 
 
+def nccl_protocol(folder):
+    targets = posed_hosts(folder)
+    asked = {"sizes": [64 << 20], "collectives": ["all_reduce"], "in_place": False, "repeats": 3, "gpus": [0]}
+
+    def act(value):
+        return {each["metric"]: each for each in together(targets, "nccl", asked, **value)}
+
+    yield "NCCL_PROTO LL → NCCL's choice, two ranks on one GPU", {"NCCL_PROTO": "LL"}, {}, act, ["all_reduce"]
+
+
 def governor(_folder):
     switches = list(SYSTEM.glob("cpu/cpu*/cpufreq/scaling_governor"))
     if not switches:
@@ -193,7 +213,7 @@ def governor(_folder):
 
 CASES = (
     *(read_ahead, dirty_limit, synchronous, scheduler, windows, far_away, loss),
-    *(huge_pages, isolation, idle_states, far_memory, governor),
+    *(huge_pages, isolation, idle_states, far_memory, governor, nccl_protocol),
 )
 ELSEWHERE = {
     "slurm_binding": "tests/integration/slurm/test_slurm_binding.py shows it on a real Slurm; bandwidth needs two NUMA nodes",

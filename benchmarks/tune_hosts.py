@@ -1,11 +1,13 @@
 """Whether `tune tcp` and `tune storage` find what is known to be right, on a path and a disk of this benchmark's own.
 
-    sudo python benchmarks/tune_hosts.py [tcp | storage | nothing] …
+    sudo python benchmarks/tune_hosts.py [tcp | storage | nothing | nccl | plugin] …
 
 tcp: two network namespaces, joined by a link of 200 Mb/s and 20 ms each way, with buffers of 256 KiB. Bandwidth times
 round-trip time is 1 MB, and the window is half of the buffer: 4 MiB or more are right, 1 MiB is not. storage: a loop disk of 2,000 reads a
 second with a read-ahead of 128 KiB, for reading: more is right. nothing: the same path with buffers of 64 MiB, where nothing
-helps. What others do on this machine is not counted: run it where nobody else works. Each prints the decision, its gain with the interval, and how long it took.
+helps. nccl: the socket threads of real NCCL between two ranks that share one GPU, posed as two hosts; plugin: its algorithms,
+as rows of the tuner plugin. Both only where there is a GPU, and only when named: how fast ranks are that take turns is of no
+use elsewhere. What others do on this machine is not counted: run it where nobody else works. Each prints the decision, its gain with the interval, and how long it took.
 """
 
 import sys
@@ -16,10 +18,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from benchmarks.own_settings import distant_hosts, loop_disk, run, slow_disk
+from benchmarks.own_settings import distant_hosts, loop_disk, posed_hosts, run, slow_disk
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.tune import space, study
-from nodetune.tune.benches import storage, tcp
+from nodetune.tune.benches import nccl, nccl_cases, storage, tcp
 from nodetune.verify import remote
 
 REACH = ConnectionOptions(options=SessionOptions(seconds=120))
@@ -64,6 +66,15 @@ def disk(folder):
         told("storage", storage.StorageBench(target, wanted, REACH, alone))
 
 
+SOCKETS = ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
+
+
+def ranks(folder, **wanted):
+    """Tune NCCL between two ranks on the first GPU of this machine."""
+    asked = nccl_cases.Wanted(sizes=(64 << 20,), collectives=("all_reduce",), gpus=(0,), **wanted)
+    told("nccl", nccl.NcclBench(posed_hosts(folder), asked, REACH, alone))
+
+
 def told(name, bench):
     began = time.monotonic()
     found = study.tune(bench, BUDGET, tell=tell)
@@ -83,6 +94,8 @@ CASES = {
     "tcp": lambda folder: path_with(folder, SMALL),
     "storage": disk,
     "nothing": lambda folder: path_with(folder, LARGE),
+    "nccl": lambda folder: ranks(folder, only=SOCKETS),
+    "plugin": lambda folder: ranks(folder, plugin=True),
 }
 
 if __name__ == "__main__":
