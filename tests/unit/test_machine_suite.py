@@ -58,7 +58,7 @@ def test_a_change_of_provisioning_is_named_and_not_run():
 
 def test_a_change_of_measurements_runs_only_the_tests_that_measure():
     choice = suite.choose(with_hash("measuring", "nodetune/measurements", "other"), RECORD)
-    assert {file.stem for file in choice.files} == {"test_short_story", "test_verify_machines"}
+    assert {file.stem for file in choice.files} == {"test_short_story", "test_tune_settings", "test_verify_machines"}
     assert "Left out: test_provision (changed since it passed: nodetune/measurements)" in choice.reason
 
 
