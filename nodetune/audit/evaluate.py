@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from nodetune.api import predicates
+from nodetune.api import GPU, predicates
 from nodetune.api.derived import lookup, raw_needs
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError, value_of
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
@@ -110,12 +110,19 @@ class Prepared:
             return "this profile leaves it untouched"
         for name, accept, refers, otherwise in self._applies:
             fact = view.fact(name)
+            if name == GPU.fact and isinstance(fact, Unread) and accept.test(self._gpus_told(view)):
+                continue
             if isinstance(fact, Absent):
                 return otherwise
             wanted = predicates.resolve(accept, view.__getitem__) if refers else accept
             if not wanted.test(value_of(name, fact)):
                 return otherwise
         return ""
+
+    def _gpus_told(self, view: FactsView) -> int:
+        """Return how many GPUs the check's own facts tell of: a recording of one tool may lack the number."""
+        facts = [view.fact(name) for name in self._declared if name.startswith("gpu.")]
+        return max((len(fact.of) for fact in facts if isinstance(fact, Each)), default=0)
 
     def _observe(self, view: FactsView) -> Fact:
         check = self.check

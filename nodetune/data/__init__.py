@@ -26,9 +26,14 @@ def _gpus() -> dict[str, Mapping[str, Any]]:
     return {device_id: model for model in table("gpus")["gpus"] for device_id in model["pci_device_ids"]}
 
 
-def gpu(pci_device_id: str) -> Mapping[str, Any]:
-    """Return what is known of the GPU model with that PCI device ID, or an empty mapping."""
-    return _gpus().get(pci_device_id, {})
+@cache
+def _gpus_by_name() -> dict[str, Mapping[str, Any]]:
+    return {model["name"]: model for model in table("gpus")["gpus"]}
+
+
+def gpu(model: str) -> Mapping[str, Any]:
+    """Return what is known of the GPU model with that PCI device ID, or that name; else an empty mapping."""
+    return _gpus().get(model) or _gpus_by_name().get(model, {})
 
 
 def gpus_of_machine(product_name: str) -> int:

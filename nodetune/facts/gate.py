@@ -25,14 +25,17 @@ from nodetune.facts.shapes import (
     Row,
     Shape,
     Text,
+    Word,
 )
 from nodetune.foundation import text as plain_text
 
 MOST_GPUS = 256
+NO_VALUE = ("n/a", "not supported", "not available")
 OF_PAIRS = ("gpu.p2p", "gpu.topology")
 TABLE = Path(__file__).with_name("shapes.txt")
 WORDS: dict[str, Shape] = {
     "text": Text(),
+    "word": Word(),
     "file": File(),
     "flag": Flag(),
     "int": Number(),
@@ -56,13 +59,29 @@ class Wanted(NamedTuple):
 
 
 def admitted(name: str, fact: Fact) -> Fact:
-    """Return the fact; Unread, with the reason, where it is not what a fact of this name may be."""
+    """Return the fact; Unread, with the reason, where it is not what a fact of this name may be.
+
+    `N/A` and `[Not Supported]` from nvidia-smi are no value of a GPU: the fact is absent.
+    """
     wanted = shape_of(name)
+    if name.startswith("gpu."):
+        fact = _said(fact)
     if isinstance(fact, Each):
         return _each(name, wanted, fact)
     if wanted and wanted.each and isinstance(fact, Value):
         return Unread("not understood: one value for each subject is expected")
     return _single(wanted.shape if wanted else ANYTHING, fact)
+
+
+def _said(fact: Fact) -> Fact:
+    if isinstance(fact, Each):
+        return Each({subject: _said_of_one(one) for subject, one in fact.of.items()})
+    return _said_of_one(fact) if isinstance(fact, Value) else fact
+
+
+def _said_of_one(fact: Single) -> Single:
+    nothing = isinstance(fact, Value) and isinstance(fact.value, str) and fact.value.strip("[]").lower() in NO_VALUE
+    return Absent("not supported by this GPU or driver") if nothing else fact
 
 
 def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:

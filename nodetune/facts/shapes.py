@@ -49,6 +49,16 @@ class Text:
 
 
 @dataclass(frozen=True)
+class Word(Text):
+    """One of the words by which a state goes here: `enabled`, where another tool says `Enabled` or `On`."""
+
+    many: ClassVar[str] = "words"
+
+    def fault(self, value: Any) -> str:
+        return super().fault(value) or ("a word in small letters is expected" if value[:1].isupper() else "")
+
+
+@dataclass(frozen=True)
 class File(Text):
     """A whole file. Data in it is not nested so deeply that reading it would fail."""
 

@@ -6,6 +6,16 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from nodetune.api import FactsView
+
+MODELS = ("gpu.pci_device_id", "gpu.names")
+
+
+def models(facts: FactsView) -> dict[str, str]:
+    """Return GPU → its PCI device ID; its name where a recording has no IDs."""
+    found: dict[str, str] = facts.readable(MODELS[0]) or facts[MODELS[1]]
+    return found
+
 
 def highest(values: Mapping[str, Any], models: Mapping[str, str]) -> dict[str, Any]:
     """Return GPU → the highest value among the GPUs of its model."""

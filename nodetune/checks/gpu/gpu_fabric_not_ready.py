@@ -30,7 +30,7 @@ def _state(fabric: dict[str, str], booting: bool) -> str | Unread:
         return Unread("the host has just booted, and the driver is registering the GPU: audit again in a few minutes")
     if fabric["state"] == "not_started":
         return Unread("the driver has not started to register the GPU: it is unclear whether this board needs a fabric")
-    return f"{fabric['state']}, {fabric['status']}"
+    return f"{fabric['state']}, {fabric['status'].lower()}"
 
 
 CHECK = Check(

@@ -14,19 +14,15 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import BARE_METAL, GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._peers import highest
+from nodetune.checks.gpu._peers import MODELS, highest, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    widths, most, models = (
-        facts["gpu.curr_pcie_link_width"],
-        facts["gpu.max_pcie_link_width"],
-        facts["gpu.pci_device_id"],
-    )
-    found, peers, slots, seen = {}, highest(widths, models), _slots(facts), _of_kernel(facts)
+    widths, most, model_of = facts["gpu.curr_pcie_link_width"], facts["gpu.max_pcie_link_width"], models(facts)
+    found, peers, slots, seen = {}, highest(widths, model_of), _slots(facts), _of_kernel(facts)
     for name, of_nvml in widths.items():
         width = min(of_nvml, seen.get(name, of_nvml))
-        model = data.gpu(models.get(name, ""))
+        model = data.gpu(model_of.get(name, ""))
         if model.get("c2c"):
             continue
         wanted = max(peers[name], most.get(name, 0) if model.get("nvlinks") else 0)
@@ -56,7 +52,7 @@ def _port(device: dict[str, Any], devices: dict[str, Any]) -> dict[str, Any]:
 
 
 CHECK = Check(
-    needs=("gpu.curr_pcie_link_width", "gpu.max_pcie_link_width", "gpu.pci_device_id", "gpu.bdf", "pci.devices"),
+    needs=("gpu.curr_pcie_link_width", "gpu.max_pcie_link_width", *MODELS, "gpu.bdf", "pci.devices"),
     observe=observe,
     accept=Empty("all lanes"),
     applies=(GPU, BARE_METAL),

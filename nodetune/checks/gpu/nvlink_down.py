@@ -19,31 +19,44 @@ https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge)
 import re
 
 from nodetune import data
-from nodetune.api import GPU, AtLeast, Check, Empty, FactsView, When, manual
-from nodetune.checks.gpu._peers import highest
+from nodetune.api import GPU, AtLeast, Check, Empty, FactsView, Unread, When, manual
+from nodetune.checks.gpu._peers import MODELS, highest, models
 
 BOARD, TRAY = 8, 4
 """GPUs of an HGX board, and of a GB200 or GB300 tray."""
 
+_UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; whether this is one is not known"
 
-def observe(facts: FactsView) -> dict[str, str]:
-    models, mig = facts["gpu.pci_device_id"], facts.get("gpu.mig_mode", {})
+
+def observe(facts: FactsView) -> dict[str, str | Unread]:
+    modes_unread = isinstance(facts.fact("gpu.mig_mode"), Unread)
+    mig = {} if modes_unread else facts.get("gpu.mig_mode", {})
     states = {name: state for name, state in facts["gpu.nvlink_state"].items() if mig.get(name) != "enabled"}
-    peers = highest({name: len(state["active"]) for name, state in states.items()}, models)
-    names = facts.readable("gpu.names", {})
+    model_of, names = models(facts), facts.readable("gpu.names", {})
+    peers = highest({name: len(state["active"]) for name, state in states.items()}, model_of)
     part = _part_of_a_board(facts, names)
-    found = {}
+    found: dict[str, str | Unread] = {}
     for name, state in states.items():
-        wired = 0 if part else data.gpu(models.get(name, "")).get("nvlinks", 0)
-        bridged = not wired and "SXM" not in names.get(name, "")
-        found[name] = "" if bridged and not state["active"] else _problem(state, max(peers[name], wired))
+        wired = 0 if part else data.gpu(model_of.get(name, "")).get("nvlinks", 0)
+        if not state["active"] and not wired and "SXM" not in names.get(name, ""):
+            found[name] = ""
+        elif not state["active"] and modes_unread:
+            found[name] = Unread("no link is up, and it is not known whether the GPU is in MIG mode")
+        elif part is None and len(state["active"]) >= peers[name]:
+            found[name] = Unread(_UNCLEAR) if _problem(state, wired) else ""
+        else:
+            found[name] = _problem(state, max(peers[name], wired))
     return found
 
 
-def _part_of_a_board(facts: FactsView, names: dict[str, str]) -> bool:
-    """Return whether this is a virtual machine with a part of a board, whose GPUs may have only a part of their links."""
+def _part_of_a_board(facts: FactsView, names: dict[str, str]) -> bool | None:
+    """Return whether this is a virtual machine with a part of a board, whose GPUs may have only a part of their links.
+
+    None: it is not known whether this is a virtual machine.
+    """
     whole = TRAY if any(re.search(r"\bGB[23]00\b", name) for name in names.values()) else BOARD
-    return bool(facts.readable("host.virtual", None)) and facts["gpu.count"] < whole
+    virtual: bool | None = facts.readable("host.virtual")
+    return virtual if facts.readable("gpu.count", 0) < whole else False
 
 
 def _problem(state: dict[str, list[int]], wanted: int) -> str:
@@ -55,7 +68,7 @@ def _problem(state: dict[str, list[int]], wanted: int) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.nvlink_state", "gpu.pci_device_id", "gpu.mig_mode", "gpu.names", "gpu.count", "host.virtual"),
+    needs=("gpu.nvlink_state", *MODELS, "gpu.mig_mode", "gpu.count", "host.virtual"),
     observe=observe,
     accept=Empty("all links up"),
     applies=(GPU, When("gpu.count", AtLeast(2), "only one GPU: nothing to link to")),

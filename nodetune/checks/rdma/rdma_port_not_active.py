@@ -2,21 +2,25 @@
 
 Why it matters: NCCL uses only ports in state ACTIVE and does not report the others. The job runs with less bandwidth
 or over TCP, or fails on the one node whose port is missing. DOWN means no signal (cable, optics, switch port). INIT
-means that the link is up but no subnet manager has configured it. An Ethernet port that is down counts only if most ports
-of its kind are up: the rest often have no cable on purpose.
-Healthy exception: A card for storage may have no cable on purpose.
+means that the link is up but no subnet manager has configured it. A port that is down counts only if most ports of its
+kind are up, or the other of two InfiniBand ports: the rest often have no cable on purpose.
+Healthy exception: A card for storage may have no cable on purpose, and so may half of the cards for GPUs.
 Does not gate: Jobs on one node need no network, NCCL uses the ports that are left, and a port may have no cable on
 purpose.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/*state
 Side effects of the fix: None on this host.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networking_troubleshooting.html ;
-https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
+https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband ;
+https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use)
 """
 
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import Ports, groups, own
+
+PAIR = 2
+"""Two InfiniBand cards alike: both are meant to be used."""
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -26,10 +30,10 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 
 def _faults(group: Ports, none: bool) -> dict[str, str]:
-    """Return faults, without ports that are down where no port of that kind is up, unless no port is active at all."""
+    """Return faults, without ports that are down where half of that kind or more are, unless no port is active at all."""
     up = [name for name, port in group.items() if port["state"] != "DOWN"]
-    ethernet = any(port["link_layer"] == "Ethernet" for port in group.values())
-    used = none or (len(up) * 2 > len(group) if ethernet else bool(up))
+    pair = len(group) == PAIR and all(port["link_layer"] == "InfiniBand" for port in group.values())
+    used = none or len(up) * 2 > len(group) or (pair and bool(up))
     return {name: _fault(port, used) for name, port in group.items()}
 
 

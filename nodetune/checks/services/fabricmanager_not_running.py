@@ -19,8 +19,11 @@ def observe(facts: FactsView) -> str:
     """Count a process outside the unit (in a driver container) too."""
     require_nvswitch(facts)
     unit = facts.get("services.nvidia-fabricmanager")
-    outside = not (unit and unit["active"] == "active") and facts["services.processes"].get("nv-fabricmanager")
-    return "running" if outside else state(unit)
+    said = state(unit)
+    if said.startswith("running"):
+        return said
+    processes = facts.readable("services.processes", {}) if said == "failed" else facts["services.processes"]
+    return "running" if processes.get("nv-fabricmanager") else said
 
 
 CHECK = Check(

@@ -322,3 +322,12 @@ def test_the_unit_that_keeps_interrupts_has_no_settings_file():
 
 def test_a_check_that_sets_nothing_asks_for_no_boot_unit():
     assert evaluate.declared(replace(GOVERNOR, set=None)) == {"a.b"}
+
+
+def test_a_fact_for_each_gpu_shows_that_there_is_one():
+    check = replace(CHECK, fact="gpu.fan", remedy=manual(""), set=None, applies=(When("gpu.count", AtLeast(2), "one"),))
+    one, two = ({"each": {f"GPU{at}": {"value": 1} for at in range(count)}} for count in (1, 2))
+    assert judge(check, gpu__fan=two).status == "fail"
+    assert judge(check, gpu__fan=one).status == "unknown"
+    assert judge(check, gpu__fan=two, gpu__count={"value": 1}).status == "skip"
+    assert judge(check).status == "unknown"

@@ -145,3 +145,18 @@ def test_equal_lines_of_many_hosts_are_judged_once(monkeypatch):
     text = json.dumps({"facts": {"cpu.model": {"value": "judged once"}}}).encode()
     assert document.read(text, "a") == document.read(text, "b")
     assert judged == ["cpu.model"]
+
+
+@pytest.mark.parametrize("word", ["N/A", "[N/A]", "[Not Supported]", "Not Supported"])
+def test_what_nvidia_smi_prints_for_no_value_is_absent(word):
+    one = {"GPU0": {"value": word}, "GPU1": {"value": "enabled"}}
+    facts = document.from_data({"facts": {"gpu.persistence_mode": {"each": one}}}).facts
+    found = facts["gpu.persistence_mode"].of
+    assert isinstance(found["GPU0"], Absent)
+    assert found["GPU1"] == Value("enabled")
+
+
+def test_a_state_in_the_words_of_another_tool_is_unread():
+    found = gate.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
+    assert found["GPU0"].reason == "not understood: a word in small letters is expected"
+    assert found["GPU1"] == Value("reset the GPU")
