@@ -11,15 +11,16 @@ https://docs.nvidia.com/grace-perf-tuning-guide/index.html
 
 from nodetune import data
 from nodetune.api import GPU, Check, Equals, FactsView, When, manual
+from nodetune.checks.gpu._peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    models = facts["gpu.pci_device_id"]
-    return {name: mode for name, mode in facts["gpu.c2c_mode"].items() if data.gpu(models.get(name, "")).get("c2c")}
+    model_of = models(facts)
+    return {name: mode for name, mode in facts["gpu.c2c_mode"].items() if data.gpu(model_of.get(name, "")).get("c2c")}
 
 
 CHECK = Check(
-    needs=("gpu.c2c_mode", "gpu.pci_device_id"),
+    needs=("gpu.c2c_mode", *MODELS),
     observe=observe,
     accept=Equals("enabled"),
     applies=(GPU, When("host.arch", Equals("aarch64"), "no Grace CPU")),

@@ -12,13 +12,12 @@ https://docs.nvidia.com/datacenter/cloud-native/gpu-operator/latest/platform-sup
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.checks.gpu._peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     driver, mig = facts["gpu.driver_version"], facts.get("gpu.mig_mode", {})
-    return {
-        gpu: _problem(driver, device, mig.get(gpu) == "enabled") for gpu, device in facts["gpu.pci_device_id"].items()
-    }
+    return {gpu: _problem(driver, device, mig.get(gpu) == "enabled") for gpu, device in models(facts).items()}
 
 
 def _problem(driver: str, device: str, mig: bool) -> str:
@@ -33,7 +32,7 @@ def _problem(driver: str, device: str, mig: bool) -> str:
 
 
 CHECK = Check(
-    needs=("gpu.pci_device_id", "gpu.driver_version", "gpu.mig_mode"),
+    needs=(*MODELS, "gpu.driver_version", "gpu.mig_mode"),
     observe=observe,
     accept=Empty("at least the version that the model needs"),
     applies=(GPU,),

@@ -1,7 +1,8 @@
 """ECC is off on a GPU whose factory default is on.
 
 Why it matters: Without ECC, a bit flip reaches results and checkpoints without a trace. The check ignores GPUs whose
-factory default is off (workstation and GeForce cards).
+factory default is off (workstation and GeForce cards). Where the default is not known, it is on if a GPU of the same
+model has ECC on.
 Healthy exception: Workstation and GeForce cards leave the factory with ECC off.
 Does not gate: Jobs run, and a site may have decided so.
 Confirm manually: nvidia-smi --query-gpu=index,ecc.mode.current,ecc.mode.pending --format=csv
@@ -12,21 +13,32 @@ https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
 from nodetune.api import GPU, Check, Equals, FactsView, gpu
+from nodetune.checks.gpu._peers import MODELS
 
 
 def observe(facts: FactsView) -> dict[str, str]:
     """Return the ECC mode of each GPU; where ECC is on, the mode after the next boot or reset."""
-    default, pending = facts["gpu.ecc_mode_default"], facts.readable("gpu.ecc_mode_pending") or {}
-    modes = facts["gpu.ecc_mode"].items()
+    modes, pending = facts["gpu.ecc_mode"], facts.readable("gpu.ecc_mode_pending") or {}
+    default = _default(facts, modes)
     return {
         name: pending.get(name, mode) if mode == "enabled" else mode
-        for name, mode in modes
+        for name, mode in modes.items()
         if default.get(name) == "enabled"
     }
 
 
+def _default(facts: FactsView, modes: dict[str, str]) -> dict[str, str]:
+    """Return the factory default of each GPU: nvidia-smi does not print it, and then the peers of its model tell."""
+    told = facts.readable("gpu.ecc_mode_default")
+    if told is not None or "enabled" not in modes.values():
+        return dict(facts["gpu.ecc_mode_default"])
+    model_of = facts.readable("gpu.pci_device_id") or facts.readable("gpu.names", {})
+    on = {model_of.get(name) for name, mode in modes.items() if mode == "enabled"}
+    return {name: "enabled" for name in modes if model_of.get(name) in on}
+
+
 CHECK = Check(
-    needs=("gpu.ecc_mode", "gpu.ecc_mode_pending", "gpu.ecc_mode_default"),
+    needs=("gpu.ecc_mode", "gpu.ecc_mode_pending", "gpu.ecc_mode_default", *MODELS),
     observe=observe,
     accept=Equals("enabled"),
     set="enabled",

@@ -11,6 +11,7 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 
 from nodetune import data
 from nodetune.api import GPU, Check, Empty, FactsView, manual
+from nodetune.checks.gpu._peers import MODELS, models
 from nodetune.foundation import text
 
 MIB = 1 << 20
@@ -18,17 +19,17 @@ TOLERANCE = 0.98
 
 
 def observe(facts: FactsView) -> dict[str, str]:
-    models, modes = facts["gpu.pci_device_id"], facts.get("gpu.virtualization_mode", {})
+    model_of, modes = models(facts), facts.get("gpu.virtualization_mode", {})
     found = {}
     for name, total in facts["gpu.memory_total"].items():
-        wanted = data.gpu(models.get(name, "")).get("memory_mib", 0) * MIB
+        wanted = data.gpu(model_of.get(name, "")).get("memory_mib", 0) * MIB
         if wanted and modes.get(name) != "vgpu":
             found[name] = f"{text.size(total)} of {text.size(wanted)}" if total < wanted * TOLERANCE else ""
     return found
 
 
 CHECK = Check(
-    needs=("gpu.memory_total", "gpu.pci_device_id", "gpu.virtualization_mode"),
+    needs=("gpu.memory_total", *MODELS, "gpu.virtualization_mode"),
     observe=observe,
     accept=Empty("the memory of its model"),
     applies=(GPU,),

@@ -12,22 +12,23 @@ https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 
 from nodetune import data
 from nodetune.api import GPU, AtLeast, Check, FactsView, Ref, manual
+from nodetune.checks.gpu._peers import MODELS, models
 
 
 def observe(facts: FactsView) -> dict[str, int]:
     states, reasons = facts["gpu.performance_state"], facts["gpu.clocks_event_reasons"]
-    models = facts["gpu.pci_device_id"]
+    model_of = models(facts)
     return {
         name: generation
         for name, generation in facts["gpu.curr_pcie_link_generation"].items()
         if states.get(name) == 0
         and "idle" not in reasons.get(name, ["idle"])
-        and not data.gpu(models.get(name, "")).get("c2c")
+        and not data.gpu(model_of.get(name, "")).get("c2c")
     }
 
 
 CHECK = Check(
-    needs=("gpu.curr_pcie_link_generation", "gpu.performance_state", "gpu.clocks_event_reasons", "gpu.pci_device_id"),
+    needs=("gpu.curr_pcie_link_generation", "gpu.performance_state", "gpu.clocks_event_reasons", *MODELS),
     observe=observe,
     accept=AtLeast(Ref("gpu.max_pcie_link_generation")),
     applies=(GPU,),

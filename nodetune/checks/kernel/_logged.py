@@ -13,14 +13,21 @@ RECENT = 7 * 86400
 
 
 def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
-    """Return the events of the last week, each with its `age` in seconds, oldest first."""
-    uptime = facts[UPTIME]
+    """Return the events of the last week, each with its `age` in seconds, oldest first.
+
+    A log alone does not tell how long ago that was: all its events count, and their age is None.
+    """
+    uptime = facts.readable(UPTIME)
+    if uptime is None:
+        return [{**event, "age": None} for event in facts[name]]
     aged = ({**event, "age": max(0.0, uptime - event["time"])} for event in facts[name])
     return [event for event in aged if event["age"] < RECENT]
 
 
-def ago(seconds: float) -> str:
+def ago(seconds: float | None) -> str:
     """Return the age of an event: `5 hours ago`."""
+    if seconds is None:
+        return "at a time that is not known"
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
         number = int(seconds // size)
         if number:

@@ -25,7 +25,9 @@ def observe(facts: FactsView) -> str:
     if not found:
         return ""
     more = f", {len(found)} in this boot" if len(found) > 1 else ""
-    return f"{found[-1]['text']}, {ago(max(0, facts[UPTIME] - found[-1]['time']))}{more}"
+    uptime = facts.readable(UPTIME)
+    age = None if uptime is None else max(0, uptime - found[-1]["time"])
+    return f"{found[-1]['text']}, {ago(age)}{more}"
 
 
 CHECK = Check(

@@ -29,8 +29,15 @@ def active(ports: Ports, link_layer: str | None = None) -> Ports:
 
 
 def for_gpus(ports: Ports, link_layer: str | None = None) -> Ports:
-    """Return the active ports that are fast enough for GPU traffic: management cards can do RoCE as well."""
-    return {name: port for name, port in active(ports, link_layer).items() if (port["rate_gbps"] or 0) >= FAST_GBPS}
+    """Return the active ports that are fast enough for GPU traffic: management cards can do RoCE as well.
+
+    Next to InfiniBand, Ethernet is for storage and management.
+    """
+    fast = {name: port for name, port in active(ports).items() if (port["rate_gbps"] or 0) >= FAST_GBPS}
+    infiniband = {name: port for name, port in fast.items() if port["link_layer"] == "InfiniBand"}
+    if link_layer == "Ethernet" and infiniband:
+        return {}
+    return infiniband if link_layer == "InfiniBand" else fast
 
 
 def groups(ports: Ports) -> Iterable[Ports]:

@@ -19,6 +19,9 @@ from typing import Any
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.rdma._ports import Ports, groups, own
 
+MOST, SURE = 0.5, 0.75
+"""Shares of the ports. Without PCI addresses, the second ports of Ethernet cards, which often have no cable, are not told apart."""
+
 PAIR = 2
 """Two InfiniBand cards alike: both are meant to be used."""
 
@@ -33,7 +36,8 @@ def _faults(group: Ports, none: bool) -> dict[str, str]:
     """Return faults, without ports that are down where half of that kind or more are, unless no port is active at all."""
     up = [name for name, port in group.items() if port["state"] != "DOWN"]
     pair = len(group) == PAIR and all(port["link_layer"] == "InfiniBand" for port in group.values())
-    used = none or len(up) * 2 > len(group) or (pair and bool(up))
+    unplaced = any(port["link_layer"] == "Ethernet" and not port["bdf"] for port in group.values())
+    used = none or len(up) > len(group) * (SURE if unplaced else MOST) or (pair and bool(up))
     return {name: _fault(port, used) for name, port in group.items()}
 
 

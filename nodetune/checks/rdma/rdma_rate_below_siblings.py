@@ -2,7 +2,7 @@
 
 Why it matters: After errors, a port may come back at half its speed or with fewer lanes, still ACTIVE and without a
 message. Collectives use all ports alike, so one slow port slows every node of the job. Several ports with one lower rate
-and all their lanes have another role, such as storage.
+and all their lanes have another role, such as storage. So may one of a model that is not known.
 Healthy exception: Several ports with one lower rate have another role, such as storage.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/rate
 Side effects of the fix: Work on the cable or the switch port takes the link down.
@@ -23,7 +23,8 @@ def observe(facts: FactsView) -> dict[str, str]:
         best = max(port["rate_gbps"] or 0 for port in group.values())
         lanes = max(port["width"] or 0 for port in group.values())
         rates = Counter(port["rate_gbps"] for port in group.values() if port["width"] == lanes)
-        roles = {rate for rate, count in rates.items() if count > 1}
+        known = all(port["model"] for port in group.values())
+        roles = {rate for rate, count in rates.items() if count > 1 or not known}
         found.update({name: _slow(port, best, lanes, roles) for name, port in group.items()})
     return found
 

@@ -3,7 +3,8 @@
 Why it matters: RoCE v2 uses UDP from one of the port's GIDs, which the kernel makes from the IP addresses of its
 network link. Without one, NCCL finds no usable GID, and connections fail or stay on one switch. The index of the GID
 differs from host to host. From 2.21 on, NCCL finds it itself, and NCCL_IB_GID_INDEX should stay unset.
-Healthy exception: With Kubernetes, the virtual functions in pods have the addresses.
+Healthy exception: With Kubernetes, the virtual functions in pods have the addresses. Next to InfiniBand, Ethernet ports
+are for storage and management.
 Confirm manually: show_gids; grep -H . /sys/class/infiniband/*/ports/1/gid_attrs/types/* 2>/dev/null
 Side effects of the fix: An address on the link may add a route; keep the data networks separate from management.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ;
@@ -13,12 +14,14 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import active
+from nodetune.checks.rdma._ports import active, for_gpus
 
 LOCAL, NONE = "only link-local RoCE v2 GIDs", "no RoCE v2 GID"
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
+    if for_gpus(facts["rdma.ports"], "InfiniBand"):
+        return Absent("the GPUs have InfiniBand")
     ports, gids = active(facts["rdma.ports"], "Ethernet"), facts["rdma.gids"]
     faults = {name: _fault(gids.get(name, [])) for name in ports}
     # a port without an IP address is at fault if peers of its rate have one; others may not be meant for RDMA
