@@ -5,6 +5,7 @@ A reset leaves no line in the log: a GPU that is initialised again logs no Xid 1
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -18,6 +19,7 @@ NEEDS = (
     "gpu.persistence_mode",
     "gpu.ecc_uncorrected_volatile",
 )
+CAUSE = re.compile(r"caused by previous Xid (\d{1,4})$")
 LOST = 79
 RECOVERY_ACTION_CHANGED = 154
 OF_MEMORY = (48, 95)
@@ -57,9 +59,16 @@ def without_errors(facts: FactsView) -> set[str]:
     return {bdf for bdf, errors in counted.items() if errors == 0 and modes.get(bdf) == "enabled"}
 
 
+def _causes(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return the Xids that only their consequences tell of, where the log has lost them: `caused by previous Xid 149`."""
+    told = {(each["bdf"], int(cause[1])) for each in events if (cause := CAUSE.search(each["text"]))}
+    known = {(each["bdf"], each["xid"]) for each in events}
+    return [{"bdf": bdf, "xid": xid, "time": 0.0, "text": ""} for bdf, xid in sorted(told - known)]
+
+
 def standing(facts: FactsView) -> list[dict[str, Any]]:
     """Return the logged Xids without those that a GPU has recovered from."""
-    events = facts["xid.events"]
+    events = [*facts["xid.events"], *_causes(facts["xid.events"])]
     reset, alive, clean = reset_since(facts, events), answering(facts), without_errors(facts)
 
     def over(event: dict[str, Any]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 HARDWARE = {
     46: "GPU stopped processing",
     48: "double-bit ECC error",
+    54: "auxiliary power is not connected",
     62: "internal micro-controller halt",
     64: "row remapping failed",
     79: "GPU has fallen off the bus",
@@ -21,7 +22,7 @@ HARDWARE = {
     158: "GPU fatal timeout",
     167: "PCIe fatal timeout",
 }
-"""Xids that require a GPU reset or a reboot according to the catalogue. No program alone can cause them."""
+"""Xids that require a GPU reset, a reboot or a look at the plugs according to the catalogue. No program alone can cause them."""
 
 SUSPECT = {
     74: "NVLink error",

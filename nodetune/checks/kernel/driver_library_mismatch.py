@@ -18,12 +18,17 @@ from nodetune.api import Check, Equals, FactsView, Ref, manual
 
 
 def library_versions(facts: FactsView) -> dict[str, str]:
-    """Return the version of each library. NVML puts CUDA's version first (13.580.65.06), which is cut off."""
-    found: dict[str, str] = dict(facts.get("kernel.nvidia_libraries", {}))
+    """Return the version of each library.
+
+    NVML puts CUDA's version first (13.580.65.06), and nvidia-smi leaves the last number out (580.65): both are the same.
+    """
     answering = facts.readable("gpu.library_version")
+    installed = facts.readable("kernel.nvidia_libraries") if answering else facts.get("kernel.nvidia_libraries")
+    found: dict[str, str] = dict(installed or {})
     if answering:
         driver = facts["kernel.nvidia_module_version"]
-        found["NVML"] = driver if answering.endswith("." + driver) else answering
+        same = f".{answering}".endswith(f".{driver}") or f"{driver}.".startswith(f"{answering}.")
+        found["NVML"] = driver if same else answering
     return found
 
 
