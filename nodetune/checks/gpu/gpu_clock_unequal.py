@@ -22,8 +22,7 @@ def observe(facts: FactsView) -> dict[str, str]:
     clocks = {
         name: clock
         for name, clock in facts["gpu.clock_info.sm"].items()
-        if "sw_power_cap" not in reasons.get(name, [])
-        and draw.get(name, 0) >= BUSY * limit.get(name, draw.get(name, 0) + 1)
+        if "sw_power_cap" not in reasons.get(name, []) and name in limit and draw.get(name, 0) >= BUSY * limit[name]
     }
     best = highest(clocks, models)
     return {

@@ -19,28 +19,27 @@ https://github.com/NVIDIA/NVSentinel/pull/1481 (cards without a bridge)
 import re
 
 from nodetune import data
-from nodetune.api import GPU, AtLeast, Check, Empty, FactsView, Unread, When, manual
+from nodetune.api import GPU, Absent, AtLeast, Check, Each, Empty, FactsView, Unread, Value, When, manual
 from nodetune.checks.gpu._peers import MODELS, highest, models
 
 BOARD, TRAY = 8, 4
 """GPUs of an HGX board, and of a GB200 or GB300 tray."""
 
+ENABLED = Value("enabled")
 _UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; whether this is one is not known"
 
 
 def observe(facts: FactsView) -> dict[str, str | Unread]:
-    modes_unread = isinstance(facts.fact("gpu.mig_mode"), Unread)
-    mig = {} if modes_unread else facts.get("gpu.mig_mode", {})
-    states = {name: state for name, state in facts["gpu.nvlink_state"].items() if mig.get(name) != "enabled"}
+    states = {name: state for name, state in facts["gpu.nvlink_state"].items() if _mode(facts, name) != ENABLED}
     model_of, names = models(facts), facts.readable("gpu.names", {})
     peers = highest({name: len(state["active"]) for name, state in states.items()}, model_of)
-    part = _part_of_a_board(facts, names)
+    part = _part_of_a_board(facts, names, len(states))
     found: dict[str, str | Unread] = {}
     for name, state in states.items():
         wired = 0 if part else data.gpu(model_of.get(name, "")).get("nvlinks", 0)
         if not state["active"] and not wired and "SXM" not in names.get(name, ""):
             found[name] = ""
-        elif not state["active"] and modes_unread:
+        elif not state["active"] and isinstance(_mode(facts, name), Unread):
             found[name] = Unread("no link is up, and it is not known whether the GPU is in MIG mode")
         elif part is None and len(state["active"]) >= peers[name]:
             found[name] = Unread(_UNCLEAR) if _problem(state, wired) else ""
@@ -49,14 +48,20 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
     return found
 
 
-def _part_of_a_board(facts: FactsView, names: dict[str, str]) -> bool | None:
+def _mode(facts: FactsView, name: str) -> Value | Absent | Unread | None:
+    """Return the MIG mode of a GPU."""
+    fact = facts.fact("gpu.mig_mode")
+    return fact.of.get(name) if isinstance(fact, Each) else fact
+
+
+def _part_of_a_board(facts: FactsView, names: dict[str, str], seen: int) -> bool | None:
     """Return whether this is a virtual machine with a part of a board, whose GPUs may have only a part of their links.
 
     None: it is not known whether this is a virtual machine.
     """
     whole = TRAY if any(re.search(r"\bGB[23]00\b", name) for name in names.values()) else BOARD
     virtual: bool | None = facts.readable("host.virtual")
-    return virtual if facts.readable("gpu.count", 0) < whole else False
+    return virtual if facts.readable("gpu.count", seen) < whole else False
 
 
 def _problem(state: dict[str, list[int]], wanted: int) -> str:

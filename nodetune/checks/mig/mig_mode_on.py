@@ -10,13 +10,19 @@ Sources: https://docs.nvidia.com/datacenter/tesla/mig-user-guide/getting-started
 https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
-from nodetune.api import GPU, Check, FactsView, OneOf, gpu
+from nodetune.api import GPU, Check, FactsView, OneOf, Unread, gpu
 
 
-def observe(facts: FactsView) -> dict[str, str]:
+def observe(facts: FactsView) -> dict[str, str | Unread]:
     modes = facts["gpu.mig_mode"]
     divided = facts["gpu.mig_devices"] if "enabled" in modes.values() else {}
-    return {name: "divided" if mode == "enabled" and divided.get(name) else mode for name, mode in modes.items()}
+    return {name: _state(mode, divided.get(name)) for name, mode in modes.items()}
+
+
+def _state(mode: str, instances: dict[str, int] | None) -> str | Unread:
+    if mode != "enabled":
+        return mode
+    return Unread("its instances are not known") if instances is None else "divided" if instances else mode
 
 
 CHECK = Check(
