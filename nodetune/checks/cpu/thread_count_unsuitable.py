@@ -16,13 +16,14 @@ import re
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
+from nodetune.checks.pcie._devices import physical_gpus
 
 MANY_CORES = 8
 
 
 def observe(facts: FactsView) -> Any:
     """Return the problem of each thread count setting."""
-    cores, gpus = facts["cpu.cores"], len(facts["pci.gpus"])
+    cores, gpus = facts["cpu.cores"], len(physical_gpus(facts))
     share = cores // gpus
     there = f"with {share} cores per GPU" if share else f"with {cores} cores for {gpus} GPUs"
     settings = facts["cpu.thread_settings"].items()
@@ -41,7 +42,7 @@ def _problem(text: str, share: int, there: str) -> Any:
 
 CHECK = Check(
     observe=observe,
-    needs=("cpu.thread_settings", "cpu.cores", "pci.gpus"),
+    needs=("cpu.thread_settings", "cpu.cores", "pci.gpus", "pci.devices"),
     applies=(GPU_ON_PCI,),
     accept=Empty("unset, or between 2 and the cores per GPU"),
     remedy=manual(

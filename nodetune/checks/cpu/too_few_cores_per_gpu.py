@@ -9,16 +9,17 @@ Sources: https://docs.nvidia.com/certification-programs/nvidia-certified-configu
 """
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, manual
+from nodetune.checks.pcie._devices import physical_gpus
 
 
 def observe(facts: FactsView) -> float:
-    share: float = facts["cpu.cores"] / len(facts["pci.gpus"])
+    share: float = facts["cpu.cores"] / len(physical_gpus(facts))
     return int(share) if share >= 1 else round(share, 2)
 
 
 CHECK = Check(
     observe=observe,
-    needs=("cpu.cores", "pci.gpus"),
+    needs=("cpu.cores", "pci.gpus", "pci.devices"),
     applies=(GPU_ON_PCI,),
     accept=AtLeast(6),
     unit="cores per GPU",

@@ -26,6 +26,7 @@ def observe(facts: FactsView) -> dict[str, int]:
         if devices[bdf]["class"] == WITHOUT_DISPLAY
         and devices[bdf]["device"] not in SMALL_BY_DESIGN
         and bdf not in desks
+        and not devices[bdf].get("virtual_function")
     }
 
 

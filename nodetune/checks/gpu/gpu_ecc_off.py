@@ -1,8 +1,8 @@
 """ECC is off on a GPU whose factory default is on.
 
 Why it matters: Without ECC, a bit flip reaches results and checkpoints without a trace. The check ignores GPUs whose
-factory default is off (workstation and GeForce cards). Where the default is not known, it is on if a GPU of the same
-model has ECC on.
+factory default is off (workstation and GeForce cards). Where the default is not known, it is on for data-centre GPUs with
+HBM, and where a GPU of the same model has ECC on.
 Healthy exception: Workstation and GeForce cards leave the factory with ECC off.
 Does not gate: Jobs run, and a site may have decided so.
 Confirm manually: nvidia-smi --query-gpu=index,ecc.mode.current,ecc.mode.pending --format=csv
@@ -12,8 +12,13 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html ;
 https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """
 
+import re
+
 from nodetune.api import GPU, Check, Equals, FactsView, gpu
 from nodetune.checks.gpu._peers import MODELS
+
+HBM = re.compile(r"\b(P100|V100S?|A30|[AH][18]00|H20|H200|GH200|G?B[23]00)\b(?!.*-\d+[ABCQ]$)")
+"""Data-centre GPUs with HBM, which leave the factory with ECC on; not their vGPUs."""
 
 
 def observe(facts: FactsView) -> dict[str, str]:
@@ -28,13 +33,13 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 
 def _default(facts: FactsView, modes: dict[str, str]) -> dict[str, str]:
-    """Return the factory default of each GPU: nvidia-smi does not print it, and then the peers of its model tell."""
-    told = facts.readable("gpu.ecc_mode_default")
-    if told is not None or "enabled" not in modes.values():
+    """Return the factory default of each GPU: nvidia-smi does not print it, and then its model tells, or its peers."""
+    if facts.readable("gpu.ecc_mode_default") is not None:
         return dict(facts["gpu.ecc_mode_default"])
-    model_of = facts.readable("gpu.pci_device_id") or facts.readable("gpu.names", {})
-    on = {model_of.get(name) for name, mode in modes.items() if mode == "enabled"}
-    return {name: "enabled" for name in modes if model_of.get(name) in on}
+    names = facts.readable("gpu.names", {})
+    model_of = facts.readable("gpu.pci_device_id") or names
+    on = {model_of.get(name) for name, mode in modes.items() if mode == "enabled" or HBM.search(names.get(name, ""))}
+    return {name: "enabled" for name in modes if model_of.get(name) in on} or dict(facts["gpu.ecc_mode_default"])
 
 
 CHECK = Check(

@@ -19,6 +19,7 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
+from nodetune.checks.pcie._devices import physical_gpus
 
 BOARD, TRAY = 8, 4
 WHOLE_SETS = {("22a3", 4): 8, ("1af1", 6): 8, ("1af1", 12): 16, ("1ac2", 6): 8, ("1ac2", 12): 16}
@@ -29,7 +30,7 @@ MOST_SWITCHES = 6
 
 def observe(facts: FactsView) -> str:
     devices, gpus = facts.readable("pci.devices", {}), facts.readable("pci.gpus")
-    have = facts["gpu.count"] if gpus is None else len(gpus)
+    have = facts["gpu.count"] if gpus is None else len(physical_gpus(facts))
     wanted = data.gpus_of_machine(facts.readable("host.dmi.product_name", "")) or _of_board(facts, devices, have)
     if not wanted:
         raise FactAbsentError(

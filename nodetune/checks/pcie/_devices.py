@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from nodetune.api import FactsView
+
 Devices = dict[str, dict[str, Any]]
 
 BRIDGE = "0604"
@@ -23,6 +25,12 @@ def mellanox_cards(devices: Devices) -> Devices:
         for bdf, each in devices.items()
         if each["vendor"] == MELLANOX and each["class"][:2] == "02" and not each.get("virtual_function")
     }
+
+
+def physical_gpus(facts: FactsView) -> list[str]:
+    """Return the GPUs on the bus without the virtual functions of a vGPU host."""
+    devices = facts.readable("pci.devices", {})
+    return [bdf for bdf in facts["pci.gpus"] if not devices.get(bdf, {}).get("virtual_function")]
 
 
 def ends_a_link(device: dict[str, Any]) -> bool:
