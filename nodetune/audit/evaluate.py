@@ -11,8 +11,8 @@ from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError,
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
 from nodetune.audit import boot_units
 from nodetune.facts.memo import FORMS, ResultCache
+from nodetune.foundation import stats
 from nodetune.foundation import text as plain_text
-from nodetune.foundation.stats import agreed
 
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
 """What the verdicts over several subjects come to: the first of these that any subject has."""
@@ -176,7 +176,7 @@ class Prepared:
         wanted = next(text for its, _, text in verdicts.values() if its == status)
         observed = plain_text.folded(chosen)
         if status == "fail":
-            odd = odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
+            odd = stats.odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
             cap = self._cap(view)
             why = self._why(view, cap, subjects=tuple(chosen))
             return self._failing(view, observed, wanted, cap, reason=why, subjects=chosen, peers=len(of), odd=odd)
@@ -293,12 +293,6 @@ class Prepared:
             return predicates.resolve(self.check.set, view.__getitem__)
         except (FactAbsentError, FactUnreadError):
             return None
-
-
-def odd_ones(seen: dict[str, str]) -> tuple[str, ...]:
-    """Return the subjects that differ from what at least three quarters of their peers (four or more) agree on."""
-    common = agreed(seen.values())
-    return () if common is None else tuple(subject for subject, value in seen.items() if value != common)
 
 
 def _place(persisted: Mapping[str, Any]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MAD_TO_SIGMA = 1.4826
@@ -27,3 +27,9 @@ def agreed(values: Iterable[Any]) -> Any:
     seen = Counter(values)
     value, count = seen.most_common(1)[0] if seen else (None, 0)
     return value if seen.total() >= 4 and count * 4 >= seen.total() * 3 else None
+
+
+def odd_ones(seen: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the subjects that differ from what at least three quarters of their peers (four or more) agree on."""
+    common = agreed(seen.values())
+    return () if common is None else tuple(subject for subject, value in seen.items() if value != common)
