@@ -15,6 +15,8 @@ FAULTS = {
 }
 
 TUNED = "derived.tuned_settings"
+LACKING = "does not exist on this host: no fix writes it. Correct the name, or load the kernel module that has it"
+"""Of a kernel parameter: what a finding says instead of a fix."""
 
 
 def needs(check: Check) -> tuple[str, ...]:
@@ -53,4 +55,4 @@ def why_not_set(check: Check, view: FactsView) -> str:
 def lacking(check: Check) -> str:
     """Return why no fix can set what is absent; empty if a fix may bring it."""
     target = check.remedy.target
-    return f"{target} does not exist on this host: no fix writes it" if check.fact == f"sysctl.{target}" else ""
+    return f"{target} {LACKING}" if check.fact == f"sysctl.{target}" else ""

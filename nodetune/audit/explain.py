@@ -8,6 +8,7 @@ from typing import Any
 
 from nodetune.api import predicates
 from nodetune.api.model import Check, disruption_name
+from nodetune.checks import fleet_comparisons
 from nodetune.foundation import text
 
 HEADINGS = (
@@ -63,7 +64,7 @@ def explain(check: Check) -> Explanation:
 def wanted(check: Check) -> str:
     """Describe what the check accepts; say how values are worked out that come from facts."""
     if check.accept is None:
-        return "left untouched"
+        return "the same on hosts that should be alike" if fleet_comparisons.is_fleet(check.id) else "left untouched"
     worded = predicates.resolve(check.accept, formula)
     return predicates.as_predicate(worded).describe(lambda value: text.value(value, check.unit))
 

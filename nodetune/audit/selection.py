@@ -149,8 +149,10 @@ def comparing(choice: Selection, by: str = fleet_comparisons.GPU, reference: str
     """
     known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
     if by not in fleet_comparisons.WAYS and not ("." in by and known):
+        near = text.near(by, choice.facts())
+        hint = f": did you mean {' or '.join(near)}?" if near else " (nodetune facts prints them all)"
         raise FileError(
-            f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: no fact is called {by!r}"
+            f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: no fact is called {by!r}{hint}"
         )
     golden = document.load(Path(reference)) if reference and Path(reference).is_file() else reference
     area = fleet_comparisons.AREA
@@ -163,7 +165,7 @@ def _known(pattern: str, names: Iterable[str]) -> None:
     if not _matches(names, [pattern]):
         near = text.near(pattern, names)
         hint = f"did you mean {' or '.join(near)}? List all with" if near else "list them with"
-        raise FileError(f"no check matches {pattern}: {hint}: nodetune checks")
+        raise FileError(f"no check matches {pattern if pattern.strip() else repr(pattern)}: {hint}: nodetune checks")
 
 
 def _matches(names: Iterable[str], patterns: Iterable[str]) -> bool:

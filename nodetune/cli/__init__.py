@@ -23,11 +23,20 @@ class Group(click.Group):
         """Find the command. Raise click.UsageError with the names that may be meant."""
         word = args[0]
         if not word.startswith("-") and word not in self.names(ctx):
-            close = get_close_matches(word, self.list_commands(ctx), 2)
+            close = get_close_matches(word, self.list_commands(ctx), 2) or self._below(ctx, word)
             hint = f"did you mean {' or '.join(close)}?" if close else f"list them with: {ctx.command_path} --help"
             of = f" of {ctx.command_path}" if ctx.parent else ""
             raise click.UsageError(f"no command{of} is called {word!r}: {hint}", ctx)
         return super().resolve_command(ctx, args)
+
+    def _below(self, ctx: click.Context, word: str) -> list[str]:
+        """Return the commands of that name which belong to a command of this group."""
+        groups = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
+        return [
+            f"{name} {word}"
+            for name, group in groups
+            if isinstance(group, click.Group) and word in group.list_commands(ctx)
+        ]
 
 
 class Folder(Group):

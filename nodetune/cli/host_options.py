@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import getpass
+import os
+import sys
+import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -141,7 +146,9 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
 
         allocation.use(options)
     ask = options.pop("ask_become_pass")
-    password = click.prompt("sudo password", hide_input=True, err=True) if ask else None
+    password = (
+        _typed("sudo password", "-K", "use sudo without a password (-b), or ansible_become_password") if ask else None
+    )
     return ConnectionOptions(
         inventory=options.pop("inventory"),
         limit=options.pop("limit"),
@@ -165,6 +172,25 @@ def reach(options: dict[str, Any]) -> ConnectionOptions:
     )
 
 
+def _typed(what: str, option: str, instead: str) -> str:
+    """Ask for a password, on the terminal or standard input. Raise click.UsageError where nobody gives one."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", getpass.GetPassWarning)
+            return str(click.prompt(what, hide_input=True, err=True))
+    except click.Abort:
+        if _has_terminal():
+            raise
+        raise click.UsageError(f"{option} asks for a password and needs a terminal: without one, {instead}") from None
+
+
+def _has_terminal() -> bool:
+    with suppress(OSError):
+        os.close(os.open("/dev/tty", os.O_RDWR))
+        return True
+    return sys.stdin.isatty()
+
+
 def _failed_of(path: Path | None) -> frozenset[str] | None:
     """Return the hosts that failed in a saved result. End the command with 0 if none did."""
     if path is None:
@@ -183,9 +209,10 @@ def _vault(ids: tuple[str, ...], file: str | None, ask: bool) -> Vault:
     labels = [(label or "default", where) for label, _, where in (each.rpartition("@") for each in ids)]
     files = [(label, where) for label, where in labels if not where.startswith("prompt")]
     asked = [label for label, where in labels if where.startswith("prompt")] + (["default"] if ask else [])
+    way = "--ask-vault-pass" if ask else "--vault-id LABEL@prompt", "use --vault-password-file or --vault-id LABEL@FILE"
     return Vault(
         tuple(files) + ((("default", file),) if file else ()),
-        tuple((label, click.prompt(f"vault password ({label})", hide_input=True, err=True)) for label in asked),
+        tuple((label, _typed(f"vault password ({label})", *way)) for label in asked),
         (
             *(word for each in ids for word in ("--vault-id", each)),
             *(("--vault-password-file", file) if file else ()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import io
 import os
@@ -87,7 +88,10 @@ def _reader_gone() -> int:
 def _text(problem: Exception) -> str:
     """Return the text of an error: file name and problem, without the error number."""
     if isinstance(problem, OSError) and problem.strerror:
-        return f"{problem.filename}: {problem.strerror}" if problem.filename else problem.strerror
+        where = problem.filename or (
+            "standard output" if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else ""
+        )
+        return f"{where}: {problem.strerror}" if where else problem.strerror
     return str(problem)
 
 

@@ -133,8 +133,8 @@ def _by_ending(context: click.Context, parameter: click.Parameter, given: str) -
     return asked
 
 
-def format_option(formats: Sequence[str]) -> Callable[[Any], Any]:
-    """Return --format with these formats; the first is the default."""
+def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any], Any]:
+    """Return --format with these formats; the first is the default. `file`: the command has -o too."""
     return click.option(
         "--format",
         "output_format",
@@ -142,7 +142,7 @@ def format_option(formats: Sequence[str]) -> Callable[[Any], Any]:
         default=formats[0],
         show_default=True,
         callback=_by_ending,
-        help="Output format. With -o, the ending of the file decides.",
+        help="Output format." + " With -o, the ending of the file decides." * file,
     )
 
 
@@ -156,6 +156,7 @@ output = click.option(
     help="Write to this file instead of standard output.",
 )
 output_format = format_option(["text", "json"])
+printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
 audit_format = format_option(list(MAKERS))
 previous = renamed.option(
@@ -195,10 +196,13 @@ def choice(
 def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
     if not paths:
         return None
-    from nodetune.config import site  # most runs have none
+    from nodetune.config import site, site_lint  # most runs have none
 
     verbosity.detail(f"site files: {', '.join(map(str, paths))}")
-    return site.read(paths)
+    found = site.read(paths)
+    for problem in site_lint.unreachable(found) if found else ():
+        click.echo(f"nodetune: {problem.text}", err=True)
+    return found
 
 
 # What commands that change hosts ask before, when, in which order, and where the record is

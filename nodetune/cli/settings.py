@@ -23,6 +23,7 @@ VARIABLE = "NODETUNE_CONFIG"
 LARGEST = 1 << 20
 NEAR = 0.8
 _STORED = "nodetune.settings"
+_NUMBERS = {"integer": "whole number", "float": "number"}
 
 F = TypeVar("F", bound=Callable[..., Any])
 Locate = Callable[[Path, str], str]
@@ -63,7 +64,9 @@ class Setting(click.Option):
         except click.BadParameter as problem:
             if not is_implicit(ctx, str(self.name)):
                 raise
-            told = problem.message.rstrip(".")
+            told = re.sub(
+                r"is not a valid (integer|float) range", lambda kind: f"is no {_NUMBERS[kind[1]]}", problem.message
+            ).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
 

@@ -106,7 +106,7 @@ def parsed(file: LocatedYaml, name: str, known: set[str]) -> Overlay:
 
 def no_profile(name: str) -> str:
     """Say that there is no such profile."""
-    return yaml_lines.unknown(name, shipped_names(), "profile") + f"; there are: {', '.join(shipped_names())}"
+    return yaml_lines.unknown(name, shipped_names(), "profile", f"; there are: {', '.join(shipped_names())}")
 
 
 def _conditions(file: LocatedYaml) -> tuple[When, ...]:

@@ -63,7 +63,7 @@ def problems(paths: Sequence[Path], today: str, ranks: Ranks | None = None) -> t
         found += [*_conditions(each), *_ended(each, today), *(_unknown(each, ranks) if ranks is not None else ())]
     whole = site.stack([replace(each.overlay, when=()) for each in files]) if files else None
     if whole:
-        found += _unreachable(whole)
+        found += unreachable(whole)
         found += _ambiguous(whole, ranks or {})
     order = {str(path): number for number, path in enumerate(paths)}
     return sorted(found, key=lambda each: (order.get(each.file, 0), each.line)), whole
@@ -112,7 +112,7 @@ def _not_there(read: Read, pattern: str, ranks: Ranks, at: Sequence[object]) -> 
             yield read.problem(f"the inventory has no {told}", *at, is_error=not some)
 
 
-def _unreachable(whole: Overlay) -> Iterator[Problem]:
+def unreachable(whole: Overlay) -> Iterator[Problem]:
     """Yield values to set that the same check does not accept: a fix would never pass its audit."""
     names = profile.named([name for name in whole.profile or ("training",) if name in profile.shipped()])
     for layer in (*whole.layers(), *whole.sections):

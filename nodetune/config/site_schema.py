@@ -40,7 +40,7 @@ def check(file: LocatedYaml) -> None:
     ]
     if not isinstance(file.data, dict):
         file.fail(found[0][0])
-    for message, *path in sorted(found, key=lambda each: (file.line(*each[1:]), -len(each), each[0])):
+    for message, *path in sorted(dict.fromkeys(found), key=lambda each: (file.line(*each[1:]), -len(each), each[0])):
         file.problems.append(file.error(message, *path))
         _take_out(file.data, path)
 

@@ -183,7 +183,20 @@ def parse(text: bytes | str, where: str) -> Any:
     except RecursionError:
         raise FactsError(f"{where}: JSON nested too deeply") from None
     except ValueError as problem:
-        raise FactsError(f"{where}: not JSON: {plain_text.plain(problem, 120)}") from None
+        raise FactsError(f"{where}: {_why_no_json(text, problem)}") from None
+
+
+def _why_no_json(given: bytes | str, problem: ValueError) -> str:
+    """Say in words why a text is no JSON."""
+    if not given.strip():
+        return "not JSON: an empty file: collect the facts again"
+    if isinstance(problem, UnicodeDecodeError):
+        return "not JSON: not UTF-8 text"
+    if isinstance(problem, json.JSONDecodeError):
+        if problem.pos >= len(problem.doc.rstrip()) or problem.msg.startswith("Unterminated string"):
+            return f"not JSON: cut off in line {problem.lineno}: collect the facts again"
+        return f"not JSON: line {problem.lineno}, column {problem.colno}: {plain_text.plain(problem.msg, 80)}"
+    return f"not JSON: {plain_text.plain(problem, 120)}"
 
 
 def _finite(text: str) -> float:

@@ -93,7 +93,8 @@ class Rules:
             )
         if age > oldest:
             wanted = f"wanted at most {text.span(oldest)}"
-            return "stale", f"collected {text.span(age)} ago, {wanted}: does nodetune-pull.timer run there?"
+            asks = "does nodetune-pull.timer run there?" if every else "collect them again (nodetune facts)"
+            return "stale", f"collected {text.span(age)} ago, {wanted}: {asks}"
         return "ok", ""
 
 

@@ -42,11 +42,22 @@ def output(path: Path | None) -> Iterator[TextIO]:
     if path is None:
         yield sys.stdout
     elif path.exists() and not path.is_file():  # a device or a pipe (/dev/stdout, /dev/null): never replaced
-        with path.open("w", encoding="utf-8", errors="backslashreplace") as there:
+        with _naming(path), path.open("w", encoding="utf-8", errors="backslashreplace") as there:
             yield there
     else:
         with stream(path) as file:
             yield file
+
+
+@contextmanager
+def _naming(path: Path) -> Iterator[None]:
+    """Name the file in an OSError that names none, as that of a full disk."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.filename is None and problem.strerror and not isinstance(problem, BrokenPipeError):
+            raise OSError(problem.errno, problem.strerror, str(path)) from None
+        raise
 
 
 def _opened(path: str, flags: int) -> int:

@@ -44,7 +44,8 @@ def unfold(text: str) -> list[str]:
     try:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))  # this machine's groups are not the fleet's
     except (NodeSetException, ValueError) as problem:
-        raise ValueError(f"{text!r} is no node set ({problem}): write it as in gpu[001-128,200]") from None
+        why = str(problem).partition(":")[0]  # after it the text is quoted again
+        raise ValueError(f"{text!r} is no node set ({why}): write it as in gpu[001-128,200]") from None
 
 
 def _length(piece: str) -> int:

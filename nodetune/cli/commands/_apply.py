@@ -96,13 +96,16 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
         outcomes = rollout.dry_run(work.plans, work.targets, work.reach, shown.heard)
     diffs, problems = text_apply.diffs_of(outcomes), text_apply.problems_of(outcomes)
     failed = text_apply.failures_of(outcomes)
+    wrong = sum(map(len, problems.values())) + len(failed)
     if output_format == "json":
         stream.write(audit.text(documents_apply.dry_run(diffs, problems, failed, work.results)))
     else:
         print_plan(stream, work)
         text_apply.print_diffs(stream, diffs, len(work.plans) == 1)
         text_apply.print_problems(stream, problems, failed, len(work.plans) == 1)
-        text_apply.print_dry_run(stream, diffs, sum(map(len, problems.values())) + len(failed))
+        text_apply.print_dry_run(stream, diffs, wrong)
+    if stream is not sys.stdout:
+        verbosity.note(text_apply.dry_run(diffs, wrong))
     if failed or any(problems.values()):
         return NOT_REACHED
     return INCOMPLETE if work.not_reached else OK

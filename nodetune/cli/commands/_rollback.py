@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import options as cli_options
+from nodetune.cli import verbosity
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
@@ -103,6 +104,8 @@ def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream:
         _list(stream, works)
         told = f"dry run: {text.count(len(works), 'run')} would be rolled back on {text.plain(spec, 100)}"
         Lines(console(stream)).line((f"{told}. Nothing was changed.", "bold"))
+        if stream is not sys.stdout:
+            verbosity.note(f"{told}. Nothing was changed.")
         return OK
     if not yes:
         _apply.need_terminal(yes)
@@ -226,4 +229,6 @@ def _shown(outcomes: Outcomes, stream: TextIO, output_format: str, made: Sequenc
         stream.write(audit.text(documents_apply.rolled_back(made, outcomes)))
     else:
         apply.print_rollback(stream, outcomes, made)
+    if stream is not sys.stdout:
+        verbosity.note(apply.rolled_back(outcomes, made))
     return _code(outcomes)

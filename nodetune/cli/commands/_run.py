@@ -15,6 +15,7 @@ from nodetune.audit.selection import Selection
 from nodetune.cli import progress
 from nodetune.cli.connections import selected_hosts
 from nodetune.facts.cache import FactCache
+from nodetune.foundation import text
 from nodetune.hosts import inventory as hosts_inventory
 from nodetune.hosts.target import ConnectionOptions, Target
 
@@ -53,7 +54,7 @@ def _taken(phase: str, running: Generator[HostResult, None, None], targets: Sequ
             for result in results:
                 kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
     except KeyboardInterrupt:
-        click.echo(f"\ninterrupted: {len(kept)} of {len(targets)} hosts are known", err=True)
+        click.echo(f"\ninterrupted: {len(kept)} of {text.count(len(targets), 'host')} answered", err=True)
         known = {result.host for result in kept}
         left = (target.name for target in targets if target.name not in known)
         kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]

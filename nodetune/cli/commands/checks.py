@@ -18,7 +18,7 @@ from nodetune.foundation import text as plain_text
 @click.command("checks")
 @click.argument("words", metavar="[WORD]...", nargs=-1)
 @cli_options.selection
-@cli_options.output_format
+@cli_options.printed_format
 def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
     """List the checks, or those about some words.
 

@@ -12,7 +12,7 @@ from nodetune.cli import options, settings
 
 
 @click.command("config")
-@options.output_format
+@options.printed_format
 @click.pass_context
 def command(context: click.Context, output_format: str) -> None:
     """Show the settings that hold, and where they come from.

@@ -10,7 +10,7 @@ import click
 
 from nodetune.api.model import HostFacts
 from nodetune.audit.summary import INCOMPLETE
-from nodetune.cli import options
+from nodetune.cli import options, verbosity
 from nodetune.diff import audits, facts
 from nodetune.diff.audits import DocumentError
 from nodetune.diff.facts import Side
@@ -54,6 +54,8 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
         _refuse_all(every)
         return _verify.report_changes(one, other, output_format, output)
     found = _compared(one, other, every)
+    from nodetune.report.text import diff
+
     with options.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
@@ -61,9 +63,9 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
 
             stream.write(audit.text(documents_diff.document(found, str(before), str(after))))
         else:
-            from nodetune.report.text import diff
-
             diff.print_diff(stream, found, text.plain(before), text.plain(after))
+        if output:
+            verbosity.note(diff.totals(found))
     return INCOMPLETE if found.bad else DIFFERENT if found else SAME
 
 

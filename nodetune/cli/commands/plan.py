@@ -60,17 +60,19 @@ def command(
         from nodetune.remediation import export as exporting
 
         verbosity.note(exporting.write(export, plans))
+    from nodetune.report.text import plan
+
     with cli_options.writing(output) as stream:
         if output_format == "json":
             from nodetune.documents import audit
 
             stream.write(audit.text(audit.plan(plans)))
         else:
-            from nodetune.report.text import plan
-
             asked = as_typed.text(reach, facts_path, choice.profiles, options["site"])
             judged = as_typed.judged(choice.profiles, options["site"])
             plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
+        if output:
+            verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")
     return OK if all(each.result.state == "ok" for each in plans) else INCOMPLETE
 
 

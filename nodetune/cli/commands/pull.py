@@ -47,7 +47,7 @@ def command() -> None:
     help="Path of Python 3.6 or newer on the nodes.",
 )
 @cli_options.judging
-@cli_options.output_format
+@cli_options.printed_format
 @click.option(
     "-o",
     "--output",

@@ -16,7 +16,7 @@ from nodetune.remediation import runs
 @click.option(
     "-n", "--last", type=click.IntRange(1), default=20, show_default=True, help="Number of runs to list, newest first."
 )
-@options.output_format
+@options.printed_format
 @click.pass_context
 def command(context: click.Context, runs_folder: Path | None, last: int, output_format: str) -> None:
     """List the runs that changed hosts, with their results."""
@@ -41,7 +41,7 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
 @click.argument("run", shell_complete=completion.run)
 @options.same_runs_folder
 @click.option("--diff", is_flag=True, help="Also show every change in files and settings.")
-@options.output_format
+@options.printed_format
 @click.pass_context
 def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: bool, output_format: str) -> None:
     """Show one run: its plan and the result of each step.

@@ -73,7 +73,7 @@ def find(spec: str) -> Path | None:
     if "/" in spec or reader.ENDING.search(spec):
         there = known()
         raise InventoryError(
-            f"no inventory {spec!r} here{': those in inventories/ are ' + ', '.join(there) if there else ''}"
+            f"no such file or folder: {spec}{' (inventories by name: ' + ', '.join(there) + ')' if there else ''}"
         )
     return None
 

@@ -9,6 +9,9 @@ from pathlib import Path
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.inventory.programs import short
 
+_TYPE = re.compile(r", got: <class '[^']*'>")
+"""A type of Python, which tells a user nothing."""
+
 
 def message(source: str, reason: str, logged: Sequence[str]) -> str:
     """Describe where and why a source could not be read: `reason`, or what Ansible logged."""
@@ -31,7 +34,7 @@ def one_line(text: str) -> str:
             f"{variable[0] if variable else 'a variable'} is encrypted with Ansible Vault, and no password that is set opens it:"
             " use --ask-vault-pass, --vault-password-file, or vault_password_file in ansible.cfg"
         )
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    lines = [line.strip() for line in _TYPE.sub("", text).splitlines() if line.strip()]
     return plain_text.plain(" ".join(lines[:3]), 300)
 
 
@@ -44,7 +47,7 @@ def _reason(logged: Sequence[str]) -> str:
     found = re.search(r"with '?(\w+)'? (?:inventory )?plugin:? (.*)", telling[-1])
     text = found[2] if found else telling[-1]
     text = re.split(r" Failed to parse inventory with| Origin: | <<< | The error appears| Syntax Error while", text)[0]
-    text = text.removeprefix("Failed to parse inventory: ")
+    text = _TYPE.sub("", text.removeprefix("Failed to parse inventory: "))
     return plain_text.plain(text, 300)
 
 

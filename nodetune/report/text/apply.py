@@ -113,10 +113,15 @@ def print_way_back(stream: TextIO, run: str, runs_words: str = "") -> None:
 
 def print_dry_run(stream: TextIO, diffs: Mapping[str, Sequence[str]], problems: int) -> None:
     """Print what a dry run came to, as its last line."""
+    Lines(console(stream)).line((dry_run(diffs, problems), "bold"))
+
+
+def dry_run(diffs: Mapping[str, Sequence[str]], problems: int) -> str:
+    """Return what a dry run came to."""
     changes, hosts = sum(map(len, diffs.values())), sum(1 for texts in diffs.values() if texts)
     told = f"{plain_text.count(changes, 'change')} on {plain_text.count(hosts, 'host')}"
     wrong = f", {plain_text.count(problems, 'problem')}" if problems else ""
-    Lines(console(stream)).line((f"dry run: {told}{wrong}. Nothing was changed.", "bold"))
+    return f"dry run: {told}{wrong}. Nothing was changed."
 
 
 def print_standing(stream: TextIO, title: str, hosts: Sequence[str], changed: Sequence[str]) -> None:
@@ -153,12 +158,19 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
             )
             _diff(out, unified(each for each in [refused.get("diff")] if isinstance(each, dict) and each))
     print_problems(stream, problems_of(outcomes), failures_of(outcomes), single)
-    count = sum(len(labels) for labels in back.values())
-    left = sum(len(each.gathered("refused")) for each in outcomes.values())
-    more = f", {left} not undone (--force undoes them too)" if left else ""
-    out.line((f"{plain_text.count(count, 'change')} {undone}{more}", "bold"))
+    out.line((rolled_back(outcomes, made), "bold"))
     for run in made:
         out.line("this rollback is run ", (run, "bold"), "; it can be rolled back, too")
+
+
+def rolled_back(outcomes: Mapping[str, Outcome], made: Sequence[str]) -> str:
+    """Return what a rollback came to: its last line, also for those whose report goes to a file."""
+    count = sum(bool(done.get("changed")) for each in outcomes.values() for done in each.gathered("done"))
+    left = sum(len(each.gathered("refused")) for each in outcomes.values())
+    more = f", {left} not undone (--force undoes them too)" if left else ""
+    failed = sum(each.state != "ok" for each in outcomes.values())
+    lost = f", {plain_text.count(failed, 'host')} failed or not reached" if failed else ""
+    return f"{plain_text.count(count, 'change')} {'undone' if made else 'would be undone'}{more}{lost}"
 
 
 def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool) -> None:

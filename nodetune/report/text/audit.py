@@ -9,6 +9,7 @@ from typing import TextIO
 from rich.console import Console
 
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
+from nodetune.audit.boot_units import LACKING
 from nodetune.audit.summary import parts_of, summarise
 from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import text
@@ -193,7 +194,7 @@ class Printer:
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
             self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
             return
-        if found.fix:
+        if found.fix and not found.reason.endswith(LACKING):
             cost = disruption_name(found.fix.disruption)
             cost = "no disruption" if cost == "none" else f"disruption: {cost}"
             values = {text.setting(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}

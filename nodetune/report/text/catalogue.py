@@ -60,7 +60,8 @@ def print_check(check: Check, gates: bool, said: Iterable[tuple[str, str]] = ())
             1, ("In a site file", f"a number of {check.unit}, or a text such as {quantities.example(check.unit)}")
         )
     for head, text in rows:
-        out.line((f"{head}: ", "bold"), text)
+        write = out.whole if head == "Confirm manually" else out.line  # a command: nobody can paste two halves
+        write((f"{head}: ", "bold"), (text, ""))
 
 
 def page(checks: Iterable[Check]) -> str:

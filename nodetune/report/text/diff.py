@@ -64,7 +64,10 @@ def _facts(lines: Lines, diff: Diff) -> None:
             _fact(lines, each, diff, width)
     if every:
         lines.line("")
-    _facts_summary(lines, diff, every)
+    lines.line((totals(diff), "bold"))
+    if diff.readings:
+        others = f"{text.count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
+        lines.line(f"{others} also differ (temperatures, counters, serial numbers …): --all")
 
 
 def _name(each: Folded) -> str:
@@ -86,16 +89,29 @@ def _fact(lines: Lines, each: Folded, diff: Diff, width: int) -> None:
         lines.line((sign, style), f" {name:<{width}}  ", (where, "bold"), told, indent="  ")
 
 
-def _facts_summary(lines: Lines, diff: Diff, every: Sequence[Folded]) -> None:
+def totals(diff: Diff) -> str:
+    """Return what the comparison came to: its last line, also for those whose report goes to a file."""
+    return _of_facts(diff) if diff.of == "facts" else _of_audits(diff)
+
+
+def _of_facts(diff: Diff) -> str:
     words = {ADDED: "added", GONE: "gone", CHANGED: "changed", UNREAD: "unknown on one side"}
+    every = folded(diff.changes)
     counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
-    told = ", ".join(counts) or "no differences"
-    over = f" on {text.count(diff.compared, 'host')}" if diff.compared != 1 else ""
+    none = "no differences" if diff.compared else "nothing to compare: no host is on both sides"
+    over = f" on {text.count(diff.compared, 'host')}" if diff.compared > 1 else ""
     left = f"; {text.count(len(diff.bad), 'host')} not compared" if diff.bad else ""
-    lines.line((f"{told}{over}{left}", "bold"))
-    if diff.readings:
-        others = f"{text.count(diff.readings, 'reading')} or {'name' if diff.readings == 1 else 'names'}"
-        lines.line(f"{others} also differ (temperatures, counters, serial numbers …): --all")
+    return f"{', '.join(counts) or none}{over}{left}"
+
+
+def _of_audits(diff: Diff) -> str:
+    counts = [
+        f"{number} {WORDS[kind]}"
+        for kind in (NEW, UNREAD, CHANGED, GONE)
+        if (number := sum(each.kind == kind for each in diff.changes))
+    ]
+    told = f"findings: {', '.join(counts)}" if counts else "no finding is new, gone or changed"
+    return f"{text.count(diff.compared, 'host')} compared; {told}"
 
 
 def _number(every: Iterable[Folded], kind: str) -> int:
@@ -110,13 +126,7 @@ def _audits(lines: Lines, diff: Diff) -> None:
                 checks.setdefault(change.what, []).append(change)
         for changes in checks.values():
             _finding(lines, kind, changes)
-    counts = [
-        f"{sum(each.kind == kind for each in diff.changes)} {WORDS[kind]}"
-        for kind in (NEW, UNREAD, CHANGED, GONE)
-        if any(each.kind == kind for each in diff.changes)
-    ]
-    told = f"findings: {', '.join(counts)}" if counts else "no finding is new, gone or changed"
-    lines.line((f"{text.count(diff.compared, 'host')} compared; {told}", "bold"))
+    lines.line((totals(diff), "bold"))
 
 
 def _finding(lines: Lines, kind: str, changes: Sequence[Change]) -> None:

@@ -23,6 +23,9 @@ CUT = " … "
 WHOLE = 1 << 20
 """Longer than any list of hosts."""
 
+_ADDRESS = re.compile(r"^[\w.:%-]+ port (\d+)")
+"""Before what became of a connection: each host has its own, so that equal failures would not fold."""
+
 Failure = tuple[str, str, str]
 """A host that was not reached: its state, its name, why."""
 
@@ -150,4 +153,5 @@ def _nameless(message: str, host: str) -> str:
     """Remove the name of the host from a message if it is a whole word or the name of a file."""
     name = re.escape(host)
     message = re.sub(rf"(?<=/){name}(?=\.json\b)", "HOST", message)
+    message = _ADDRESS.sub(r"the host's port \1", message)
     return re.sub(rf"(?<![\w./-]){name}(?![\w/-]|\.\w)", "the host", message)

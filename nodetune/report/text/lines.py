@@ -13,12 +13,12 @@ from rich.text import Text
 from nodetune.api.model import NOT_COLLECTED
 
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
-_WORD = re.compile(r"\s*(?:\d+ )?\S+\s*")
-"""A word; a number stays with what it counts."""
+_WORD = re.compile(r"\s*(?:`[^`]{1,300}`\S*|(?:\d+ )?\S+)\s*")
+"""A word; a number stays with what it counts, and a command in back quotes, which is there to be copied, is one word."""
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
-_PATH = re.compile(r"/[\w./@*+-]{1,120},?")
-"""A path, which nobody can copy from two lines: it stays whole where it is longer than a line."""
+_COPIED = re.compile(r"(?:https?:/)?/[\w./@*+?=&%#:-]{1,200}[,;:]?|`[^`]+`\S{0,3}")
+"""A path, an address or a command, which nobody can copy from two lines: it stays whole where it is longer than a line."""
 
 
 class Lines:
@@ -93,9 +93,9 @@ def _breaks(text: str, first: int, width: int) -> Iterator[int]:
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    """Yield the parts of a text that stay together; each but a path fits into a line."""
+    """Yield the parts of a text that stay together; each but what is there to be copied fits into a line."""
     for word in _WORD.findall(text):
-        if cell_len(word.rstrip()) <= width or _PATH.fullmatch(word.strip()):
+        if cell_len(word.rstrip()) <= width or _COPIED.fullmatch(word.strip()):
             yield word
             continue
         for piece in _PIECE.findall(word):

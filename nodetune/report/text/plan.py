@@ -38,6 +38,19 @@ def print_plan(
     Printer(Lines(console(stream)), plans, files=files, judged=judged, command=command).plan(ending)
 
 
+def totals(plans: Sequence[HostPlan]) -> str:
+    """Return what the plan comes to: its last line, also for those whose plan goes to a file."""
+    steps = planning.steps(plans)
+    doable = [host for host, _, why in steps if not why]
+    manual = len(planning.manual_steps([plan.result for plan in plans])) + len(
+        {found.check for _, found, why in steps if why}
+    )
+    lost = sum(plan.result.state != "ok" for plan in plans)
+    told = f"{plain_text.count(manual, 'finding')} {'needs' if manual == 1 else 'need'} manual work"
+    more = f"; {plain_text.count(lost, 'host')} not reached" if lost else ""
+    return f"{plain_text.count(len(doable), 'step')} on {plain_text.count(len(set(doable)), 'host')}; {told}{more}"
+
+
 class Printer:
     def __init__(
         self, out: Lines, plans: Sequence[HostPlan], *, files: bool = False, judged: str = "", command: str = ""
@@ -62,12 +75,7 @@ class Printer:
         self._manual(manual)
         lost = [(each.state, each.host, each.message) for each in results if each.state != "ok"]
         unreached(self._out, lost, self._command)
-        changed = len({host for host, _ in doable})
-        left = len(manual) + len({found.check for _, found, _ in cannot})
-        told = f"{plain_text.count(left, 'finding')} {'needs' if left == 1 else 'need'} manual work"
-        self._out.line(
-            f"{plain_text.count(len(doable), 'step')} on {plain_text.count(changed, 'host')}; {told}.{ending}"
-        )
+        self._out.line(f"{totals(self._plans)}.{ending}")
 
     def _disruption(self, disruption: str, steps: list[Step]) -> None:
         self._out.line((f"disruption: {disruption_name(disruption)}", "bold"))

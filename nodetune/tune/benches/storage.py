@@ -66,7 +66,8 @@ class StorageBench(KnobBench):
         first = self._measured(())
         if first.failure or not first.found:
             why = first.failure or first.skipped or "nothing was measured"
-            raise BenchError(f"{runs.of_host(target.name, why)}: nodetune verify --disk {wanted.folder} says more")
+            more = "" if "is no folder" in why else f": nodetune verify --disk {wanted.folder} says more"
+            raise BenchError(f"{runs.of_host(target.name, why)}{more}")
         self._check_place(first.found)
         self._cases = self._of(first.found)
 

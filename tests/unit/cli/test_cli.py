@@ -208,7 +208,7 @@ def test_a_full_disk_is_one_line(arguments):
         check=False,
     )
     assert done.returncode == 2
-    assert done.stderr == "nodetune: No space left on device\n"
+    assert done.stderr == "nodetune: standard output: No space left on device\n"
 
 
 @pytest.mark.parametrize("output_format", ["text", "json"])

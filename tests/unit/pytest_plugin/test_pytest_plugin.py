@@ -297,7 +297,7 @@ def test_an_unreached_host_is_one_error_whatever_is_selected(run, more):
         (["--nodetune", "--nodetune-select=nope"], "ERROR: nodetune: no check matches nope*"),
         (["--nodetune", "--nodetune-profile=nope"], "ERROR: nodetune: no profile is called 'nope'*"),
         (["--nodetune", "--nodetune-site=no.yml"], "ERROR: nodetune: no.yml: *"),
-        (["--nodetune", "--nodetune-inventory=./no.yml"], "ERROR: nodetune: no inventory './no.yml' here*"),
+        (["--nodetune", "--nodetune-inventory=./no.yml"], "ERROR: nodetune: no such file or folder: ./no.yml*"),
         (["--nodetune", "--nodetune-inventory=a,b", "--nodetune-limit=c"], "ERROR: nodetune: --limit: no host*'c'*"),
         (["--nodetune", "--hosts=docker://x"], "ERROR: nodetune: how to reach --hosts=docker://x is not understood here*"),
     ],

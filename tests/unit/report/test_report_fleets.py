@@ -70,7 +70,7 @@ def test_transport_messages_differing_by_host_are_one():
     assert "gpu" not in why
     shown = printed(refused(hosts, "{0} port 22 refused the connection"))
     assert shown.count("port 22 refused") == 1
-    assert "the host port 22 refused the connection" in shown
+    assert "the host's port 22 refused the connection" in shown
 
 
 def test_files_that_are_bad_in_one_way_are_one_reason():

@@ -24,7 +24,7 @@ from nodetune.report.text.lines import Lines, console
 @cli_options.hosts
 @cli_options.judging
 @_settings.policy
-@cli_options.output_format
+@cli_options.printed_format
 @verbosity.progress_option
 def command(output_format: str, **options: Any) -> int:
     """Compare the new policy with the installed ones.

@@ -32,7 +32,7 @@ from nodetune.report.text import guard
 @cli_options.hosts
 @cli_options.judging
 @click.option("--dry-run", is_flag=True, help="Show which nodes would be resumed; change nothing.")
-@cli_options.output_format
+@cli_options.printed_format
 @verbosity.progress_option
 def command(
     nodes: tuple[str, ...],

@@ -24,7 +24,7 @@ from nodetune.report.text import guard
 @click.command("status")
 @click.argument("nodes", nargs=-1)
 @cli_options.hosts
-@cli_options.output_format
+@cli_options.printed_format
 def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     """Show guard mode, last run and drains of nodes.
 

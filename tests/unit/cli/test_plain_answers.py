@@ -1,0 +1,243 @@
+"""Answers that were wrong, said too little, or could not be pasted: each as a stranger met it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from nodetune.cli.main import group
+from nodetune.remediation.ansible import Event, Outcome
+from nodetune.report.text import apply as text_apply
+from nodetune.report.text.host_names import causes
+from nodetune.report.text.lines import Lines, console
+from tests.support.commandline import nodetune
+
+BUNDLED = ("--facts", "h200-x4")
+
+
+def said(*words, code=2, **more):
+    done = nodetune(*words, **more)
+    assert done.returncode == code, done.stdout + done.stderr
+    return " ".join((done.stdout + done.stderr).split())
+
+
+def commands(found=group, words=()):
+    """Return every command with its words, as `nodetune WORDS --help` shows it."""
+    context = click.Context(found)
+    for name in found.list_commands(context):
+        command = found.get_command(context, name)
+        yield (*words, name), command
+        if isinstance(command, click.Group):
+            yield from commands(command, (*words, name))
+
+
+# What was typed wrong
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        ("status", "did you mean guard status?"),
+        ("validate", "did you mean profile validate?"),
+        ("audit -s ''", "no check matches '': "),
+        ("audit --cohort kernel", "did you mean host.kernel"),
+        ("profile show trainin", "called 'trainin': did you mean 'training'?"),
+        ("audit -i nope.ini", "no such file or folder: nope.ini"),
+        ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is no node set (bad range): write"),
+    ],
+)
+def test_what_was_typed_wrong_gets_a_clear_answer(words, hint):
+    import shlex
+
+    text = said(*shlex.split(words))
+    assert hint in text
+    assert "?;" not in text
+    assert "inventories/ are" not in text
+
+
+def test_a_variable_that_is_no_number_is_told_so_in_words(monkeypatch):
+    monkeypatch.setenv("NODETUNE_FORKS", "x")
+    assert "NODETUNE_FORKS: forks: 'x' is no whole number: give --forks" in said("audit")
+
+
+def test_an_inventory_that_is_a_text_names_no_type_of_python(tmp_path):
+    (tmp_path / "hosts.yml").write_text("just words\n")
+    text = said("audit", "-i", str(tmp_path / "hosts.yml"))
+    assert text.endswith("should be a dictionary")
+
+
+def test_one_mistake_in_a_waiver_is_one_error(tmp_path):
+    site = tmp_path / "site.yml"
+    site.write_text("waivers:\n  - {id: swap-large, hosts: gpu1, until: 2030-01-01}\n")
+    assert said("profile", "validate", str(site)).count("lacks reason, owner") == 1
+
+
+@pytest.mark.parametrize("command", ["audit", "plan"])
+def test_a_fix_that_its_own_check_refuses_is_named_before_it_is_planned(tmp_path, command):
+    site = tmp_path / "site.yml"
+    site.write_text("checks:\n  slow-start-after-idle-on: {accept: 0, set: 1}\n")
+    text = said(command, *BUNDLED, "-s", "slow-start-after-idle-on", "--site", str(site), code=0)
+    assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept refuses" in text
+
+
+# Files
+
+
+@pytest.mark.parametrize(
+    ("content", "why"),
+    [
+        (b"", "not JSON: an empty file: collect the facts again"),
+        (b'{"facts": {"a": {"val', "not JSON: cut off in line 1: collect the facts again"),
+        (b'{"facts":\n', "not JSON: cut off in line 2: collect the facts again"),
+        (b"\x7fELF\xff\xfe", "not JSON: not UTF-8 text"),
+        (b"hello", "not JSON: line 1, column 1: Expecting value"),
+    ],
+)
+def test_a_file_that_holds_no_facts_is_described_in_words(tmp_path, content, why):
+    file = tmp_path / "gpu1.json"
+    file.write_bytes(content)
+    text = said("audit", "--facts", str(file))
+    assert text.endswith(f"gpu1.json: {why}")
+
+
+@pytest.mark.parametrize(("every", "hint"), [(None, "(nodetune facts)"), (600, "nodetune-pull.timer")])
+def test_stale_facts_are_collected_again_by_what_collected_them(tmp_path, every, hint):
+    about = {"time": 1_700_000_000} | ({"every": every} if every else {})
+    facts = {"schema": "nodetune.facts/1", "host": "gpu1", "about": about, "facts": {}}
+    (tmp_path / "gpu1.json").write_text(json.dumps(facts))
+    assert hint in said("audit", "--facts", str(tmp_path), "--max-age", "1h", code=3)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk_is_named():
+    with Path("/dev/full").open("w") as full:
+        command = [sys.executable, "-m", "nodetune", "checks", "swap"]
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (done.returncode, done.stderr) == (2, "nodetune: standard output: No space left on device\n")
+    assert said("audit", *BUNDLED, "-o", "/dev/full").endswith("/dev/full: No space left on device")
+
+
+# -o: what came out is said on standard error
+
+
+@pytest.mark.parametrize("ending", ["txt", "json"])
+def test_a_plan_that_goes_to_a_file_says_what_it_came_to(tmp_path, ending):
+    done = nodetune("plan", *BUNDLED, "-s", "slow-start-after-idle-on", "-o", str(tmp_path / f"plan.{ending}"))
+    told, where = done.stderr.splitlines()
+    assert (done.returncode, told) == (0, "1 step on 1 host; 0 findings need manual work. Nothing was changed.")
+    assert where.startswith("written to ")
+
+
+def test_a_diff_that_goes_to_a_file_says_what_it_came_to(tmp_path):
+    for name, value in (("a", 1), ("b", 2)):
+        facts = {"sysctl.vm.swappiness": {"value": value}}
+        document = {
+            "schema": "nodetune.facts/1",
+            "host": "gpu1",
+            "about": {},
+            "failed": {},
+            "stuck": [],
+            "facts": facts,
+        }
+        (tmp_path / f"{name}.json").write_text(json.dumps(document))
+    done = nodetune("diff", str(tmp_path / "a.json"), str(tmp_path / "b.json"), "-o", str(tmp_path / "d.json"))
+    assert (done.returncode, done.stderr.splitlines()[0]) == (1, "1 changed")
+
+
+def test_hosts_that_only_one_side_has_are_not_called_equal(tmp_path):
+    for folder, names in (("before", ["gpu1"]), ("after", ["gpu2", "gpu3"])):
+        (tmp_path / folder).mkdir()
+        for name in names:
+            document = {"schema": "nodetune.facts/1", "host": name, "about": {}, "facts": {}}
+            (tmp_path / folder / f"{name}.json").write_text(json.dumps(document))
+    text = said("diff", str(tmp_path / "before"), str(tmp_path / "after"), code=1)
+    assert text.endswith("nothing to compare: no host is on both sides")
+
+
+def test_a_rollback_says_what_it_came_to():
+    done = [{"label": "/etc/a", "changed": True}, {"label": "/etc/b", "changed": False}]
+    outcomes = {
+        "gpu1": Outcome("gpu1", results=(Event("gpu1", "Revert", result={"done": done}),)),
+        "gpu2": Outcome("gpu2", "unreachable", "refused"),
+    }
+    assert text_apply.rolled_back(outcomes, ["1"]) == "1 change undone, 1 host failed or not reached"
+    assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or not reached"
+
+
+# Help
+
+
+def test_only_commands_with_a_file_say_that_its_ending_decides():
+    wrong = [
+        " ".join(words)
+        for words, command in commands()
+        for option in command.params
+        if "With -o" in (getattr(option, "help", "") or "") and not any("-o" in each.opts for each in command.params)
+    ]
+    assert wrong == []
+
+
+def test_explain_says_what_a_comparison_wants():
+    assert "Wanted: the same on hosts that should be alike" in said("explain", "fleet-driver-differs", code=0)
+
+
+def test_explain_says_that_a_site_switched_a_check_off(tmp_path):
+    (tmp_path / "site.yml").write_text("checks:\n  swap-large: off\n")
+    text = said("explain", "swap-large", "--site", str(tmp_path / "site.yml"), code=0)
+    assert f"Switched off in: {tmp_path}/site.yml line 2" in text
+
+
+def test_a_parameter_that_no_host_has_gets_no_fix(tmp_path):
+    add = "{id: site-nope, sysctl: vm.nope_nope, accept: 1, set: 1}"
+    (tmp_path / "site.yml").write_text(f"add:\n  - {add}\n")
+    text = said("audit", "--transport", "local", "--site", str(tmp_path / "site.yml"), "-s", "site-nope", code=1)
+    assert "Correct the name, or load the kernel module that has it" in text
+    assert "fix vm.nope_nope = 1" not in text
+
+
+# Commands that are there to be pasted
+
+
+@pytest.mark.parametrize("width", [40, 60, 80])
+def test_a_command_in_a_text_is_not_broken(capsys, monkeypatch, width):
+    monkeypatch.setenv("COLUMNS", str(width))
+    command = "`ssh-keyscan -p 55771 127.0.1.7 | ssh-keygen -lf -`"
+    Lines(console(sys.stdout)).line(f"the key is not in known_hosts: look at it with {command}, then accept it")
+    assert command in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("check", ["gpu-clock-unequal", "gpu-firmware-unequal", "gpu-applications-clock-low"])
+def test_explain_breaks_neither_its_command_nor_its_addresses(check):
+    lines = nodetune("explain", check, *BUNDLED).stdout.splitlines()
+    (command,) = [line for line in lines if line.startswith("Confirm manually: ")]
+    assert command in " ".join(lines)
+    assert lines[lines.index(command) + 1].startswith("Side effects of the fix: ")
+
+
+def test_refusals_fold_over_addresses():
+    told = [("refused", f"gpu{n}", f"10.0.0.{n} port 22 refused the connection") for n in range(9)]
+    ((why, hosts),) = causes(told)["refused"]
+    assert (why, len(hosts)) == ("the host's port 22 refused the connection", 9)
+
+
+# Passwords where nobody can type
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (["-K"], "-K asks for a password and needs a terminal: without one, use sudo without"),
+        (["--ask-vault-pass"], "--ask-vault-pass asks for a password and needs a terminal: without one, use --vault-"),
+        (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt asks for a password and needs a terminal"),
+    ],
+)
+def test_a_password_without_a_terminal_is_a_clear_error(words, hint):
+    command = [sys.executable, "-m", "nodetune", "audit", *words]
+    done = subprocess.run(
+        command, stdin=subprocess.DEVNULL, capture_output=True, text=True, start_new_session=True, check=False
+    )
+    assert (done.returncode, "GetPassWarning" in done.stderr) == (2, False)
+    assert hint in done.stderr
