@@ -115,7 +115,9 @@ fail_on = click.option(
 
 
 def _writable(_context: click.Context, _parameter: click.Parameter, path: Path | None) -> Path | None:
-    """Check that the file can be written before any host is contacted. Raise OSError."""
+    """Check that the file can be written before any host is contacted. Raise OSError. A dash is standard output."""
+    if path == Path("-"):
+        return None
     if path:
         atomic_file.check(path)
     return path

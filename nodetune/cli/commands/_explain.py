@@ -8,12 +8,13 @@ from pathlib import Path
 
 from nodetune.api.model import Check, Finding, HostResult
 from nodetune.audit.selection import Selection
-from nodetune.foundation import UserError, text
+from nodetune.foundation import UserError
+from nodetune.report.text import host_names
 
 SECONDS = 10.0
 """An explanation waits no longer for this host."""
 
-MOST_HOSTS = 8
+MOST = 8
 WORDS = {
     "pass": "as wanted",
     "fail": "not as wanted",
@@ -58,10 +59,13 @@ def _here(choice: Selection) -> list[HostResult]:
 
 
 def rows(found: list[tuple[str, Finding]], saved: bool) -> Iterator[tuple[str, str]]:
-    """Yield a head and a text for each host: what was seen there, and whether that is as wanted."""
-    for host, finding in found[:MOST_HOSTS]:
+    """Yield a head and a text for each answer: what was seen on which hosts, and whether that is as wanted."""
+    alike: dict[str, list[str]] = {}
+    for host, finding in found:
         told = ", ".join(part for part in (finding.observed, WORDS.get(finding.status, finding.status)) if part)
-        why = f": {finding.reason}" if finding.reason else ""
-        yield f"On {text.plain(host)}" if saved else "On this host", f"{told}{why}"
-    if len(found) > MOST_HOSTS:
-        yield f"On {len(found) - MOST_HOSTS} more", "nodetune audit -s ID lists all"
+        alike.setdefault(f"{told}: {finding.reason}" if finding.reason else told, []).append(host)
+    ordered = sorted(alike.items(), key=lambda each: -len(each[1]))
+    for told, hosts in ordered[:MOST]:
+        yield f"On {host_names.named(hosts)}" if saved else "On this host", told
+    if left := sum(len(hosts) for _, hosts in ordered[MOST:]):
+        yield f"On {left} more", "nodetune audit -s ID lists all"

@@ -167,7 +167,25 @@ def test_a_rollback_says_what_it_came_to():
     assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or not reached"
 
 
+def test_a_dash_is_standard_output(tmp_path):
+    done = nodetune("audit", *BUNDLED, "-s", "slow-start-after-idle-on", "-o", "-", cwd=tmp_path)
+    assert "slow-start-after-idle-on" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
 # Help
+
+
+def test_explain_folds_hosts_that_say_the_same(tmp_path):
+    for number in range(1, 20):
+        facts = {"sysctl.vm.max_map_count": {"value": 65530 if number < 19 else 1048576}}
+        document = {"schema": "nodetune.facts/1", "host": f"gpu{number:02}", "about": {}, "facts": facts}
+        (tmp_path / f"gpu{number:02}.json").write_text(json.dumps(document))
+    done = nodetune("explain", "max-map-count-low", "--facts", tmp_path)
+    told = [line for line in done.stdout.splitlines() if line.startswith("On ")]
+    assert told[0] == "On 18 hosts  gpu[01-18]: 65530, not as wanted"
+    assert len(told) == 2
+    assert told[1].startswith("On gpu19: 1048576, ")
 
 
 def test_only_commands_with_a_file_say_that_its_ending_decides():
