@@ -8,7 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
+from nodetune.cli.commands import _run
 from nodetune.cli.main import group
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text.host_names import causes
@@ -171,6 +173,15 @@ def test_a_dash_is_standard_output(tmp_path):
     done = nodetune("audit", *BUNDLED, "-s", "slow-start-after-idle-on", "-o", "-", cwd=tmp_path)
     assert "slow-start-after-idle-on" in done.stdout
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_counts_one_host_as_one(capsys):
+    def stopped():
+        raise KeyboardInterrupt
+        yield
+
+    (left,) = _run._taken("audit", stopped(), [Target("gpu1")])
+    assert (left.state, capsys.readouterr().err) == ("interrupted", "\ninterrupted: 0 of 1 host answered\n")
 
 
 # Help

@@ -71,15 +71,16 @@ def bench(host=None, folder="/data/x", missing=(), **wanted):
         ({"allow_settings": False}, "--allow-settings allows it"),
         ({"folder": "data"}, "data: name a folder by its whole path"),
         ({"host": Host(mount={"source": "tmpfs", "type": "tmpfs"})}, "/data/x: is on tmpfs (tmpfs), which has no settings"),
-        ({"host": Host(problem="/data/x is no folder")}, "gpu01: /data/x is no folder: nodetune verify --disk /data/x"),
+        ({"host": Host(problem="/data/x is no folder: name one")}, "gpu01: /data/x is no folder: name one."),
+        ({"host": Host(problem="fio was killed")}, "gpu01: fio was killed: nodetune verify --disk /data/x says more"),
         ({"host": Host(direct=False), "objective": "random"}, "disk random_read could not be measured"),
     ],
-    ids=["not-allowed", "relative", "tmpfs", "no-folder", "no-fio"],
+    ids=["not-allowed", "relative", "tmpfs", "no-folder", "killed", "no-fio"],
 )  # fmt: skip
 def test_what_cannot_be_tuned_is_refused_in_one_line(given, why):
     with pytest.raises(BenchError) as refused:
         bench(**given)
-    assert why in str(refused.value) and "\n" not in str(refused.value)
+    assert why in f"{refused.value}." and "\n" not in str(refused.value)
 
 
 @pytest.mark.parametrize(
