@@ -24,7 +24,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
         raise click.BadParameter(
             f"{output} would be a folder with one file per host; for one host: nodetune facts > {output}"
         )
-    return output
+    return None if output == Path("-") else output
 
 
 @click.command("facts")
