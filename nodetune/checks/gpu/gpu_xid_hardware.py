@@ -33,11 +33,11 @@ def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
     events = standing(facts)
     contained = {each["bdf"] for each in events if each["xid"] == 94}
     contained -= {each["bdf"] for each in events if each["xid"] == 95}
-    counted = [each for each in events if each["xid"] != 48 or each["bdf"] not in contained]
-    found = by_gpu(
-        [each for each in counted if each["xid"] != RECOVERY_ACTION_CHANGED or each in _asked(events)], HARDWARE
-    )
-    for event in (each for each in facts.readable("xid.fallen_off_bus", ()) if each["bdf"] not in answering(facts)):
+    others = [each for each in events if each["xid"] != RECOVERY_ACTION_CHANGED]
+    counted = [each for each in others if each["xid"] != 48 or each["bdf"] not in contained]
+    found = by_gpu([*counted, *_asked(events)], HARDWARE)
+    alive = answering(facts)
+    for event in (each for each in facts.readable("xid.fallen_off_bus", ()) if each["bdf"] not in alive):
         found.setdefault(event["bdf"], ["has fallen off the bus"])
     return found or []
 
