@@ -12,7 +12,7 @@ from nodetune.api import Absent, Check, Equals, FactsView, manual
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    mounts = [place for place, point in facts["mounts.points"].items() if point["type"] == "wekafs"]
+    mounts = {place for place, point in facts["mounts.points"].items() if point["type"] == "wekafs"}
     if not mounts:
         return Absent("no mount of WEKA")
     configured = {place: each["options"] for place, each in facts["mounts.configured"].items() if place in mounts}
