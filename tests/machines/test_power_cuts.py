@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.machines.faults import SEVERAL, at_change
+from tests.machines.faults import SEVERAL, at_change, ended
 
 CUTS = 10
 
@@ -24,5 +24,8 @@ def test_a_rollback_goes_on_after_a_power_cut(site, cycle, number):
     assert answer.code == 0, answer
     process, run = site.begin("rollback", answer.run)
     at_change(site, spread(number, 3, cycle.changes))(process, run)
-    site.cut_power(process)
+    site.machine.power_cut()
+    cut = ended(process)
+    assert (cut.code, [each["state"] for each in cut.data["hosts"]]) == (3, ["unreachable"]), cut
+    site.machine.power_on()
     cycle.take_back(answer.run)
