@@ -4,14 +4,13 @@ It shows that calls, streams and events of the measurements work with the instal
 it says nothing of links. python3 -m pytest --noconftest -c /dev/null tests/unit/measurements/test_verify_nccl_one_real.py
 """
 
-import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support import nccl_ranks
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "nodetune" / "data" / "tuner" / "nodetune_tuner.c"
@@ -21,38 +20,11 @@ pytestmark = [
     pytest.mark.xdist_group("real GPUs"),
 ]
 
-ALONE = """
-import json, sys, time
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_overlap, nccl_rank
-
-class Tell:
-    problem = None
-    def step(self, text): pass
-    def say(self, kind, content=None): pass
-    def skip(self, reason, subject=None, metric=None): self.problem = reason
-    failed = skip
-
-kind, options = json.loads(sys.argv[1])
-asked = nccl.checked(options)
-cases = list(nccl.planned(asked, 1))
-log = nccl_log.LogFile()
-job = dict(asked, rank=0, ranks=1, gpu="GPU0", cases=cases, until=time.monotonic() + 100)
-rank = {"nccl": nccl_rank.Rank, "nccl_overlap": nccl_overlap.Rank}[kind](job, nccl_api.load(), log, Tell())
-rank.prepare()
-rank.join(rank.identity())
-done = [dict(rank.case(case), size=case["size"], name=case["name"]) for case in cases]
-log._file.seek(0)
-print(json.dumps({"done": done, "log": log._file.read().decode("utf-8", "replace"), "nccl": rank.nccl.version}))
-"""
-
 
 def alone(kind, options, **env):
     """What one rank tells of each case, in a process of its own."""
-    command = [sys.executable, "-c", ALONE, json.dumps([kind, options])]
-    given = {**os.environ, "NCCL_NVLS_ENABLE": "0", **env}
-    done = subprocess.run(command, cwd=ROOT, env=given, capture_output=True, text=True, timeout=110, check=False)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    (found,) = nccl_ranks.told(kind, options, [env])
+    return found
 
 
 def test_small_messages_take_microseconds_with_the_right_data():

@@ -4,14 +4,13 @@ It shows what NCCL chooses, with and without the tuner plugin, and that data com
 gives each rank its time in turn. python3 -m pytest --noconftest -c /dev/null tests/unit/measurements/test_verify_nccl_shared_real.py
 """
 
-import json
-import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests.support import nccl_ranks
 
 ROOT = Path(__file__).parents[3]
 PLUGIN = ROOT / "nodetune" / "data" / "tuner" / "nodetune_tuner.c"
@@ -22,54 +21,11 @@ pytestmark = [
     pytest.mark.xdist_group("real GPUs"),
 ]
 
-RANK = """
-import json, sys, time
-from nodetune.measurements import nccl, nccl_api, nccl_log, nccl_overlap, nccl_rank
-
-class Tell:
-    problem = None
-    def step(self, text): pass
-    def say(self, kind, content=None): pass
-    def skip(self, reason, subject=None, metric=None): self.problem = reason
-    failed = skip
-
-kind, options, number = json.loads(sys.argv[1])
-asked = nccl.checked(options)
-cases = list(nccl.planned(asked, 2))
-log = nccl_log.LogFile()
-job = dict(asked, rank=number, ranks=2, gpu="GPU0", cases=cases, until=time.monotonic() + 200)
-rank = {"nccl": nccl_rank.Rank, "nccl_overlap": nccl_overlap.Rank}[kind](job, nccl_api.load(), log, Tell())
-rank.prepare()
-if number == 0:
-    print(rank.identity().hex(), flush=True)
-rank.join(bytes.fromhex(sys.stdin.readline().strip()))
-done = [dict(rank.case(case), size=case["size"], name=case["name"]) for case in cases]
-rank.together()
-log._file.seek(0)
-print(json.dumps({"done": done, "log": log._file.read().decode("utf-8", "replace")}))
-"""
-
 
 def both(kind, options, **env):
     """What rank 0 tells of each case: NCCL logs its choices there only. Both have checked the data."""
-    ranks = []
-    for number in (0, 1):
-        posed = {"NCCL_HOSTID": f"posed-{number}", "NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1"}
-        command = [sys.executable, "-c", RANK, json.dumps([kind, options, number])]
-        given = {**os.environ, "NCCL_NVLS_ENABLE": "0", **posed, **env}
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        ranks.append(subprocess.Popen(command, cwd=ROOT, env=given, text=True, **pipes))
-    try:
-        identity = ranks[0].stdout.readline()
-        for rank in ranks:
-            rank.stdin.write(identity)
-            rank.stdin.flush()
-        told = [rank.communicate(timeout=200) for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-    assert [rank.returncode for rank in ranks] == [0, 0], [said[1][-1500:] for said in told]
-    first, second = (json.loads(said[0].splitlines()[-1]) for said in told)
+    posed = {"NCCL_SOCKET_IFNAME": "lo", "NCCL_IB_DISABLE": "1", **env}
+    first, second = nccl_ranks.told(kind, options, [{"NCCL_HOSTID": f"posed-{number}", **posed} for number in (0, 1)])
     assert [case["wrong"] for case in (*first["done"], *second["done"])] == [0] * 2 * len(first["done"])
     return first
 
