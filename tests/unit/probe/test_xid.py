@@ -36,6 +36,15 @@ def test_an_xid_is_told_with_its_gpu_and_time(events):
     ]
 
 
+@pytest.mark.parametrize("instance", [" GPU-I:05", " GPU-I:05 GPU-CI:00"])
+def test_an_xid_of_a_mig_instance_is_its_gpus(events, instance):
+    facts = events(
+        f"NVRM: Xid (PCI:0000:3b:00{instance}): 94, pid=7194, Contained: CE User Channel (0x9). RST: No, D-RST: No"
+    )
+    assert [(each["bdf"], each["xid"]) for each in facts["xid.events"]["value"]] == [("0000:3b:00.0", 94)]
+    assert facts["xid.events"]["value"][0]["text"].startswith("pid=7194, Contained")
+
+
 def test_a_healthy_log_has_no_events(events):
     facts = events(
         "NVRM: loading NVIDIA UNIX Open Kernel Module for x86_64  580.159.04  Release Build",
