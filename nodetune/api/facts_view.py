@@ -89,7 +89,7 @@ def value_of(name: str, fact: Fact) -> Any:
             raise FactUnreadError(f"{name}: {reason}")
         case Each(of):
             return {
-                subject: value_of(f"{name} of {subject}", each)
+                subject: each.value if isinstance(each, Value) else value_of(f"{name} of {subject}", each)
                 for subject, each in of.items()
                 if not isinstance(each, Absent)
             }

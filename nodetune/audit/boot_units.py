@@ -1,11 +1,13 @@
-"""What sets a value at boot, nodetune's unit or tuned, and why it is not set: the unit failed, or the kernel lacks the parameter."""
+"""What sets a value now and at the next boot (a file, nodetune's unit, tuned), and why it is not set: the unit failed, the kernel lacks it."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
+from typing import Any
 
 from nodetune.api.facts_view import FactsView
-from nodetune.api.model import Check
+from nodetune.api.model import Check, Unread, Value
 from nodetune.foundation import text
 
 UNIT = re.compile(r"/etc/systemd/system/(nodetune-(\w+))\.service")
@@ -15,8 +17,10 @@ FAULTS = {
 }
 
 TUNED = "derived.tuned_settings"
-LACKING = "does not exist on this host: no fix writes it. Correct the name, or load the kernel module that has it"
-"""Of a kernel parameter: what a finding says instead of a fix."""
+LOADED = ("sysctl", "sysfs")
+"""Remedies whose files a command may load at any time, as anybody may write another value."""
+
+Show = Callable[[Any], str]
 
 
 def needs(check: Check) -> tuple[str, ...]:
@@ -53,6 +57,47 @@ def why_not_set(check: Check, view: FactsView) -> str:
 
 
 def lacking(check: Check) -> str:
-    """Return why no fix can set what is absent; empty if a fix may bring it."""
+    """Return what to do about a kernel parameter that the kernel lacks, which no fix can set; empty for anything else."""
     target = check.remedy.target
-    return f"{target} {LACKING}" if check.fact == f"sysctl.{target}" else ""
+    if check.fact != f"sysctl.{target}":
+        return ""
+    return f"{target} does not exist on this host: no fix writes it. Correct the name, or load the kernel module that has it."
+
+
+def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], show: Show) -> str:
+    """Return why a correct value is lost at the next boot; empty if it is not, or if that is unknown."""
+    persisted, default = _persisted(check, view), check.remedy.boot_default
+    if isinstance(persisted, Unread):
+        return ""
+    if persisted is not None:
+        kept = accepts(persisted["value"])
+        return "" if kept else f"the next boot sets {show(persisted['value'])}: {place(persisted)}"
+    if default is None or accepts(default) or kept_by_tuned(check, view):
+        return ""
+    return f"no file keeps it: the next boot starts from {show(default)}"
+
+
+def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
+    """Return which file sets the value now. A file with another value does not: the next boot sets that one."""
+    persisted = _persisted(check, view)
+    if value is None or persisted is None or isinstance(persisted, Unread):
+        return ""
+    shown = show(persisted["value"])
+    if persisted["value"] == value:
+        return f"set by {place(persisted)} ({shown})"
+    why = "; changed at run time, or that file is not loaded yet" if check.remedy.kind in LOADED else ""
+    return f"the next boot sets {shown}: {place(persisted)}{why}"
+
+
+def _persisted(check: Check, view: FactsView) -> Any:
+    """Return what the next boot sets ({value, file, line}); None if no file sets it, Unread if not known."""
+    name = check.remedy.persisted
+    if name is None or check.set is None:
+        return None
+    fact = view.fact(name)
+    return fact.value if isinstance(fact, Value) else fact if isinstance(fact, Unread) else None
+
+
+def place(persisted: Mapping[str, Any]) -> str:
+    line = persisted.get("line")
+    return f"{persisted['file']} line {line}" if line else str(persisted["file"])

@@ -10,7 +10,7 @@ from nodetune.api.derived import lookup, raw_needs
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError, value_of
 from nodetune.api.model import Absent, Check, Each, Fact, Finding, Fix, HostFacts, Unread, Value
 from nodetune.audit import boot_units
-from nodetune.facts.memo import FORMS, ResultCache
+from nodetune.facts.memo import FORMS, ResultCache, identities
 from nodetune.foundation import stats
 from nodetune.foundation import text as plain_text
 
@@ -20,8 +20,8 @@ ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
 """What a fact of an unexpected shape may raise."""
 
-LOADED = ("sysctl", "sysfs")
-"""Remedies whose files a command may load at any time, as anybody may write another value."""
+SIMPLE = (str, int, float)
+"""Values of which equal ones are judged once for all subjects and hosts: most of a fleet are equal."""
 
 LONGEST = 4000
 """Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
@@ -48,7 +48,8 @@ def raw(names: Iterable[str]) -> set[str]:
 
 def audit(checks: Iterable[Prepared], host: HostFacts) -> tuple[Finding, ...]:
     """Return one finding for each check."""
-    return tuple(check.judge(host) for check in checks)
+    known_as = identities(host)
+    return tuple(check.judge(host, known_as) for check in checks)
 
 
 def judge(check: Check, host: HostFacts) -> Finding:
@@ -65,6 +66,7 @@ class Prepared:
         self._declared = frozenset(declared(check))
         self._verdicts = ResultCache(raw(self._declared))
         self._said: dict[tuple[str, ...], Finding] = {}
+        self._of_values: dict[tuple[type, Any], tuple[str, str, str]] = {}
         self._accept = None if check.accept is None else predicates.as_predicate(check.accept)
         self._refers = bool(predicates.refs(check.accept))
         self._sets_ref = bool(predicates.refs(check.set))
@@ -75,9 +77,9 @@ class Prepared:
             for when in check.applies
         ]
 
-    def judge(self, host: HostFacts) -> Finding:
-        """Return the finding on one host. Hosts with the same facts get the same object."""
-        return self._verdicts.of(host, self._judge_once)
+    def judge(self, host: HostFacts, known_as: Mapping[str, int] | None = None) -> Finding:
+        """Return the finding on one host (`known_as`: its `identities`). Hosts with the same facts get the same object."""
+        return self._verdicts.of(host, known_as or identities(host), self._judge_once)
 
     def _judge_once(self, host: HostFacts) -> Finding:
         """Judge, and turn equal findings into one object: different facts mostly lead to a few findings."""
@@ -154,7 +156,10 @@ class Prepared:
 
     def _absent(self, view: FactsView, reason: str) -> Finding:
         if self.check.absent == "fail":
-            return self._failing(view, reason, self._wanted, reason=boot_units.lacking(self.check))
+            lacking = boot_units.lacking(self.check)
+            if lacking:
+                return self._finding("fail", observed=reason, wanted=self._wanted, manual=lacking)
+            return self._failing(view, reason, self._wanted)
         return self._finding(self.check.absent, reason=reason)
 
     def _judge_value(self, view: FactsView, value: Any) -> Finding:
@@ -162,7 +167,7 @@ class Prepared:
         if not accept.test(value):
             cap = self._cap(view)
             return self._failing(view, self._show(value), wanted, cap, reason=self._why(view, cap, value))
-        lost = self._lost_at_boot(view, accept)
+        lost = boot_units.lost_at_boot(self.check, view, accept.test, self._show)
         if lost:
             return self._failing(view, f"{self._show(value)} now", wanted, reason=lost)
         return self._finding("pass", observed=self._show(value), wanted=wanted)
@@ -188,13 +193,24 @@ class Prepared:
         """Return (status, observed value or reason, wanted value) of one subject."""
         if not isinstance(fact, Value):
             return "skip" if isinstance(fact, Absent) else "unknown", fact.reason, ""
+        if not self._refers and isinstance(fact.value, SIMPLE):
+            key = type(fact.value), fact.value  # 1, 1.0 and True are equal
+            known = self._of_values.get(key)
+            if known is None:
+                known = self._judge_one(view, subject, fact.value)
+                if len(self._of_values) < FORMS:
+                    self._of_values[key] = known
+            return known
+        return self._judge_one(view, subject, fact.value)
+
+    def _judge_one(self, view: FactsView, subject: str, value: Any) -> tuple[str, str, str]:
         try:
             accept, wanted = self._accept_for(view, subject)
         except FactAbsentError as absent:
             return "skip", str(absent), ""
         except FactUnreadError as unread:
             return "unknown", str(unread), ""
-        return "pass" if accept.test(fact.value) else "fail", self._show(fact.value), wanted
+        return "pass" if accept.test(value) else "fail", self._show(value), wanted
 
     def _accept_for(self, view: FactsView, subject: str | None = None) -> tuple[predicates.Predicate, str]:
         """Return the predicate with every reference resolved (for a subject: by its own value), and its description."""
@@ -213,29 +229,13 @@ class Prepared:
         accept: predicates.Predicate = predicates.resolve(self._accept, for_subject)
         return accept, accept.describe(self._show)
 
-    def _persisted(self, view: FactsView) -> Any:
-        """Return what the next boot sets ({value, file, line}); None if no file sets it, Unread if not known."""
-        name = self.check.remedy.persisted
-        if name is None or self.check.set is None:
-            return None
-        fact = view.fact(name)
-        return fact.value if isinstance(fact, Value) else fact if isinstance(fact, Unread) else None
-
-    def _lost_at_boot(self, view: FactsView, accept: predicates.Predicate) -> str:
-        """Return why a correct value is lost at the next boot; empty if it is not, or if that is unknown."""
-        persisted, default = self._persisted(view), self.check.remedy.boot_default
-        if isinstance(persisted, Unread):
-            return ""
-        if persisted is not None:
-            kept = accept.test(persisted["value"])
-            return "" if kept else f"the next boot sets {self._show(persisted['value'])}: {_place(persisted)}"
-        if default is None or accept.test(default) or boot_units.kept_by_tuned(self.check, view):
-            return ""
-        return f"no file keeps it: the next boot starts from {self._show(default)}"
-
     def _why(self, view: FactsView, cap: str, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
         """Return what made the value what it is, as far as that is known."""
-        return "; ".join(filter(None, (self._who_decides(view, value), self._cause(view, subjects), cap)))
+        return "; ".join(
+            filter(
+                None, (boot_units.who_decides(self.check, view, value, self._show), self._cause(view, subjects), cap)
+            )
+        )
 
     def _cause(self, view: FactsView, subjects: tuple[str, ...]) -> str:
         """Return the cause that the check knows. A fact that it cannot make sense of costs the cause, not the verdict."""
@@ -251,18 +251,9 @@ class Prepared:
             return ""
         name = self.check.ceiling.removeprefix("sysctl.")
         placed = view.readable(f"persisted.{self.check.ceiling}") or {}
-        return f"{name} = {value} caps it" + (f", set by {_place(placed)}" if placed.get("value") == value else "")
-
-    def _who_decides(self, view: FactsView, value: Any) -> str:
-        """Return which file sets the value now. A file with another value does not: the next boot sets that one."""
-        persisted = self._persisted(view)
-        if value is None or persisted is None or isinstance(persisted, Unread):
-            return ""
-        shown = self._show(persisted["value"])
-        if persisted["value"] == value:
-            return f"set by {_place(persisted)} ({shown})"
-        why = "; changed at run time, or that file is not loaded yet" if self.check.remedy.kind in LOADED else ""
-        return f"the next boot sets {shown}: {_place(persisted)}{why}"
+        return f"{name} = {value} caps it" + (
+            f", set by {boot_units.place(placed)}" if placed.get("value") == value else ""
+        )
 
     def _show(self, value: Any) -> str:
         return plain_text.value(value, self.check.unit)
@@ -293,8 +284,3 @@ class Prepared:
             return predicates.resolve(self.check.set, view.__getitem__)
         except (FactAbsentError, FactUnreadError):
             return None
-
-
-def _place(persisted: Mapping[str, Any]) -> str:
-    line = persisted.get("line")
-    return f"{persisted['file']} line {line}" if line else str(persisted["file"])

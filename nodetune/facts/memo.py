@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from nodetune.api.model import Fact, HostFacts
@@ -44,22 +44,28 @@ class InternPool:
         self._size += len(content)
 
 
+def identities(host: HostFacts) -> dict[str, int]:
+    """Return which object each fact of a host is: equal facts of several hosts are one object."""
+    return {name: id(fact) for name, fact in host.facts.items()}
+
+
 class ResultCache:
     """What was worked out from facts of these names. It must depend on nothing else of the host."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(sorted(names))
-        self._known: dict[tuple[int, ...], tuple[list[Fact | None], Any]] = {}
+        self._known: dict[tuple[int | None, ...], tuple[list[Fact | None], Any]] = {}
 
-    def of(self, host: HostFacts, work: Callable[[HostFacts], Result]) -> Result:
-        """Return `work(host)`, from memory if a host with the very same facts was done before."""
-        facts = [*map(host.facts.get, self._names)]
-        key = tuple(map(id, facts))
+    def of(self, host: HostFacts, known_as: Mapping[str, int], work: Callable[[HostFacts], Result]) -> Result:
+        """Return `work(host)`, from memory if a host with the very same facts was done before. `known_as`: its `identities`."""
+        key = tuple(map(known_as.get, self._names))
+        if None in key and host.about.get("failed"):  # it says why facts are missing, which the key does not tell
+            return work(host)
         known = self._known.get(key)
         if known is not None:
             said: Result = known[1]
             return said
         said = work(host)
-        if len(self._known) < FORMS and all(fact is not None for fact in facts):
-            self._known[key] = facts, said  # the facts are kept, so that no other object ever gets their identity
+        if len(self._known) < FORMS:  # the facts are kept, so that no other object ever gets their identity
+            self._known[key] = [*map(host.facts.get, self._names)], said
         return said

@@ -207,11 +207,8 @@ def _object(value: Any, most: int) -> str:
         return "an object is expected"
     if len(value) > most:
         return f"an object of at most {most} values is expected"
-    return (
-        f"names of at most {LONGEST_NAME} characters are expected"
-        if any(len(name) > LONGEST_NAME for name in value)
-        else ""
-    )
+    too_long = max(map(len, value), default=0) > LONGEST_NAME
+    return f"names of at most {LONGEST_NAME} characters are expected" if too_long else ""
 
 
 Shape = Number | Text | Flag | OneOf | Missing | ListOf | Row | MapOf | Record | Anything

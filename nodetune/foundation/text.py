@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any
 
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
@@ -117,8 +118,13 @@ def folded(seen: Mapping[str, str]) -> str:
     return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
 
 
-def names(subjects: list[str]) -> str:
+def names(subjects: Iterable[str]) -> str:
     """Fold runs of numbers in names: GPU0, GPU1, GPU2 → GPU0-2. Keep the order; fold numbers at the end only."""
+    return _names(tuple(subjects))
+
+
+@lru_cache(maxsize=64)  # many checks find the same of the same GPUs
+def _names(subjects: tuple[str, ...]) -> str:
     out: list[tuple[str, int | None, int | None]] = []
     for subject in map(plain, subjects):
         found = re.fullmatch(r"(.*?)(0|[1-9]\d{0,8})", subject)

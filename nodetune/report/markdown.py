@@ -16,7 +16,7 @@ from nodetune.audit.summary import Summary, parts_of, summarise
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.report.text import host_names
-from nodetune.report.text.findings import Group, grouped
+from nodetune.report.text.finding_groups import Group, grouped
 
 MOST_VARIANTS = 6
 LONGEST = 300

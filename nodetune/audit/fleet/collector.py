@@ -13,7 +13,7 @@ from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Each, HostFacts, Value
 from nodetune.audit.fleet.observations import Entry, entry_of, numbers_of
 from nodetune.checks.fleet_comparisons import ALL, GPU, INVENTORY, Comparison, every
-from nodetune.facts.memo import ResultCache
+from nodetune.facts.memo import ResultCache, identities
 from nodetune.foundation import UserError, text
 
 BY_GPU = ("gpu.names", "gpu.pci_device_id", "pci.gpus", "pci.devices", "host.virtual")
@@ -151,7 +151,8 @@ class Collector:
 
     def row(self, host: HostFacts) -> Row:
         """Return what is compared, from the facts of one host."""
-        entries = (self._verdicts[each.id].of(host, partial(entry_of, each)) for each in self.same)
+        known_as = identities(host)
+        entries = (self._verdicts[each.id].of(host, known_as, partial(entry_of, each)) for each in self.same)
         measured = (numbers_of(each, host) for each in self.outlier)
         return Row(self.grouping.key(host, self.inventory.get(host.host, ())), tuple(entries), tuple(measured))
 

@@ -208,7 +208,7 @@ def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostRes
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:
     """Return the last line of a report, for those whose report goes to a file."""
-    from nodetune.report.text import findings
+    from nodetune.report.text import finding_groups
 
-    parts = findings.totals(summary, sum(map(findings.compliant, results)))
+    parts = finding_groups.totals(summary, sum(map(finding_groups.compliant, results)))
     return "".join(part if isinstance(part, str) else part[0] for part in parts)

@@ -9,11 +9,19 @@ from typing import TextIO
 from rich.console import Console
 
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
-from nodetune.audit.boot_units import LACKING
 from nodetune.audit.summary import parts_of, summarise
 from nodetune.checks.fleet_comparisons import every, is_fleet
 from nodetune.foundation import text
-from nodetune.report.text.findings import Group, compliant, fleet_groups, grouped, seen, skipped, table_age, totals
+from nodetune.report.text.finding_groups import (
+    Group,
+    compliant,
+    fleet_groups,
+    grouped,
+    seen,
+    skipped,
+    table_age,
+    totals,
+)
 from nodetune.report.text.host_names import CUT, FEW, MOST_REASONS, WHOLE, fold, judged_by, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
 
@@ -194,7 +202,7 @@ class Printer:
             self._line(("manual   ", "dim"), found.manual, indent=GUTTER)
             self._whole(("confirm  ", "dim"), (every()[group.check].confirm, "green"), indent=GUTTER)
             return
-        if found.fix and not found.reason.endswith(LACKING):
+        if found.fix:
             cost = disruption_name(found.fix.disruption)
             cost = "no disruption" if cost == "none" else f"disruption: {cost}"
             values = {text.setting(each.fix.value, each.fix.unit) for _, each in group.members if each.fix}

@@ -9,7 +9,7 @@ from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
-from nodetune.report.text.findings import grouped
+from nodetune.report.text.finding_groups import grouped
 
 SYNTHETIC = Path(__file__).parents[2] / "data" / "synthetic"
 HEALTHY = ("gpu", "rdma", "pci", "nccl", "bmc", "xid", "block", "numa", "net", "slurm", "kubernetes")

@@ -2,6 +2,7 @@
 
 import copy
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -11,7 +12,7 @@ from nodetune.audit import auditor, evaluate
 from nodetune.audit.selection import Selection
 from nodetune.facts import document as facts_document
 from nodetune.facts import memo
-from nodetune.facts.memo import InternPool, ResultCache
+from nodetune.facts.memo import InternPool, ResultCache, identities
 from nodetune.foundation import paths
 from nodetune.probe import layout
 
@@ -104,16 +105,25 @@ def test_equal_facts_are_judged_once_and_others_again():
 
     shared, verdicts = Value(1), ResultCache(["a.b"])
     hosts = [HostFacts("n1", {"a.b": shared}), HostFacts("n2", {"a.b": shared}), HostFacts("n3", {"a.b": Value(2)})]
-    assert [verdicts.of(each, work) for each in hosts] == [1, 1, 2]
+    assert [verdicts.of(each, identities(each), work) for each in hosts] == [1, 1, 2]
     assert worked == ["n1", "n3"]
 
 
 def test_a_missing_fact_is_never_taken_for_another_hosts():
     check = next(check for check in checks.load_all() if check.id == "open-files-total-low")
     ready = evaluate.Prepared(check)
-    reasons = [f"reader {number} failed" for number in range(3)]
-    told = [ready.judge(HostFacts("n", {}, {"failed": {"sysctl": why}})).reason for why in reasons]
+    reasons = ["not collected", *(f"reader {number} failed" for number in range(3)), "not collected"]
+    failed = [{"sysctl": why} if "failed" in why else {} for why in reasons]
+    told = [ready.judge(HostFacts("n", {}, {"failed": each})).reason for each in failed]
     assert all(why in text for why, text in zip(reasons, told, strict=True))
+    assert "failed" not in told[0] + told[-1]
+
+
+def test_equal_values_of_different_types_are_judged_apart():
+    seen = {"number": 1, "fraction": 1.0, "flag": True}
+    check = next(check for check in checks.load_all() if check.id == "gpu-pcie-replays-frequent")
+    ready = evaluate.Prepared(replace(check, observe=lambda _: seen, applies=(), needs=()))
+    assert ready.judge(HostFacts("n", {})).observed == "flag: yes"  # the only one that is no number
 
 
 def test_many_hosts_are_judged_as_each_alone():
