@@ -54,27 +54,22 @@ def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
         data = _of_this_version(_JSON.decode(f'{head} "facts": 0}}'))
         facts: dict[str, Fact] = {}
         for line in lines[: -len(layout.END)].split(layout.BETWEEN):
-            name, content = _parts(line)
+            name, fact = FORMS.of(line, _fact_of_line)
             if name in facts:
                 return None
-            facts[name] = FORMS.of(name, content, _fact_of_line)
+            facts[name] = fact
     except (ValueError, RecursionError):
         return None
     return data, facts
 
 
-def _parts(line: str) -> tuple[str, str]:
-    """Split a line `  "name": fact` into the name and the fact. Raise ValueError."""
+def _fact_of_line(line: str) -> tuple[str, Fact]:
+    """Read a line `  "name": fact`. Raise ValueError."""
     before, _, content = line.partition('": ')
-    if not before.startswith('  "'):
+    name = before[3:]
+    if not before.startswith('  "') or not _is_usual(name):
         raise ValueError(line)
-    return before[3:], content
-
-
-def _fact_of_line(name: str, content: str) -> Fact:
-    if not _is_usual(name):
-        raise ValueError(name)
-    return _fact(name, _JSON.decode(content))
+    return name, _fact(name, _JSON.decode(content))
 
 
 def _is_usual(name: str) -> bool:
@@ -101,7 +96,7 @@ def _known(name: str, data: Any) -> Fact:
     if not _is_usual(name):
         return _fact(name, data)
     try:
-        return FORMS.of(name, json.dumps(data), _fact_of_line)
+        return FORMS.of(f'  "{name}": {json.dumps(data)}', _fact_of_line)[1]
     except FactsError:
         raise
     except (ValueError, RecursionError) as problem:

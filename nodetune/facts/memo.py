@@ -11,7 +11,7 @@ FORMS = 64
 """So many forms of one thing are kept; what differs on every host (serial numbers, temperatures) stops being kept there."""
 
 NAMES, LONGEST, MOST = 4096, 64 << 10, 64 << 20
-"""So many names are known, contents of so many signs, and all of them together: some ten times what real fleets have.
+"""So many names are known, lines of so many signs, and all of them together: some ten times what real fleets have.
 
 A hostile host may send any number: where there would be more, all is forgotten, and comes again with the next hosts.
 """
@@ -20,28 +20,30 @@ Result = TypeVar("Result")
 
 
 class InternPool:
-    """Things by name and content: equal ones are made once."""
+    """Things by name and content, each as one line of a document: equal ones are made once."""
 
     def __init__(self) -> None:
-        self._known: dict[str, dict[str, Any]] = {}
+        self._known: dict[str, tuple[str, Any]] = {}
+        self._forms: dict[str, int] = {}
         self._size = 0
 
-    def of(self, name: str, content: str, make: Callable[[str, str], Result]) -> Result:
-        """Return `make(name, content)`, from memory if the same content was made before."""
-        forms = self._known.get(name)
-        known: Result | None = forms.get(content) if forms else None
+    def of(self, line: str, make: Callable[[str], tuple[str, Result]]) -> tuple[str, Result]:
+        """Return `make(line)`, a name and a thing, from memory if the same line was read before."""
+        known: tuple[str, Result] | None = self._known.get(line)
         if known is None:
-            known = make(name, content)
-            if len(content) <= LONGEST and (not forms or len(forms) < FORMS):
-                self._keep(name, content, known)
+            known = make(line)
+            if len(line) <= LONGEST and self._forms.get(known[0], 0) < FORMS:
+                self._keep(line, known)
         return known
 
-    def _keep(self, name: str, content: str, made: Any) -> None:
-        if len(self._known) >= NAMES or self._size + len(content) > MOST:
+    def _keep(self, line: str, made: tuple[str, Any]) -> None:
+        if len(self._forms) >= NAMES or self._size + len(line) > MOST:
             self._known.clear()
+            self._forms.clear()
             self._size = 0
-        self._known.setdefault(name, {})[content] = made
-        self._size += len(content)
+        self._known[line] = made
+        self._forms[made[0]] = self._forms.get(made[0], 0) + 1
+        self._size += len(line)
 
 
 def identities(host: HostFacts) -> dict[str, int]:

@@ -54,20 +54,25 @@ def test_what_python_calls_equal_but_json_does_not_stays_apart(one, other):
 def test_a_fact_that_differs_on_every_host_stops_being_kept():
     forms = InternPool()
     for number in range(3 * memo.FORMS):
-        assert forms.of("serial", str(number), lambda _name, text: Value(int(text))).value == number
-    assert len(forms._known["serial"]) == memo.FORMS
+        assert forms.of(f"serial {number}", lambda line: ("serial", Value(line))) == (
+            "serial",
+            Value(f"serial {number}"),
+        )
+    assert len(forms._known) == memo.FORMS
 
 
 def test_a_hostile_host_cannot_fill_memory_with_what_is_kept():
     forms = InternPool()
     for number in range(3 * memo.NAMES):
-        assert forms.of(f"name{number}", "1", lambda _name, text: Value(text)) == Value("1")
+        assert forms.of(f"name{number}", lambda line: (line, Value(1))) == (f"name{number}", Value(1))
+        assert len(forms._forms) <= memo.NAMES
         assert len(forms._known) <= memo.NAMES
     for number in range(3 * memo.MOST // memo.LONGEST):
-        forms.of(f"name{number % 100}", f"{number:064}" * (memo.LONGEST // 64), lambda _name, text: Value(0))
-        assert sum(len(content) for known in forms._known.values() for content in known) <= memo.MOST
-    forms.of("long", "x" * (memo.LONGEST + 1), lambda _name, text: Value(text))
-    assert "long" not in forms._known
+        line = f"{number:064}" * (memo.LONGEST // 64)
+        forms.of(line, lambda _, name=f"name{number % 100}": (name, Value(0)))
+        assert sum(map(len, forms._known)) <= memo.MOST
+    forms.of("x" * (memo.LONGEST + 1), lambda _: ("long", Value(0)))
+    assert "long" not in forms._forms
 
 
 POISON = {
