@@ -36,6 +36,18 @@ def test_exit_codes_are_on_one_page_that_others_link_to():
     assert len(linking) > 8
 
 
+def test_the_way_of_one_setting_is_at_most_forty_files_that_exist():
+    section = (
+        (DOCS / "architecture.md").read_text("utf-8").split("## One setting through the code")[1].split("\n## ")[0]
+    )
+    files = []
+    for name in re.findall(r"`([\w/]+\.[\w.]+)`", section.split("| --- | --- |")[1]):
+        files.append(ROOT / name if "/" in name else files[-1].parent / name)
+    assert [str(file) for file in files if not file.is_file()] == []
+    assert len(set(files)) == len(files)
+    assert 30 <= len(files) <= 40
+
+
 def samples():
     """Each command of a sample with output, and the lines that it shows."""
     fence = re.compile(r"^```console\n(.*?)^```", re.DOTALL | re.MULTILINE)
