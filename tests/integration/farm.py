@@ -25,10 +25,11 @@ def keygen(path, *more):
     return Path(f"{path}.pub").read_text().strip()
 
 
-def free_port(host="127.0.0.1"):
-    with socket.socket() as sock:
-        sock.bind((host, 0))
-        return sock.getsockname()[1]
+def held_port():
+    """A socket on a port that is nobody else's until it is closed. The sshds listen on it at other addresses."""
+    held = socket.socket()
+    held.bind(("127.0.0.1", 0))
+    return held
 
 
 class Farm:
@@ -36,7 +37,8 @@ class Farm:
 
     def __init__(self, folder):
         self.folder = folder
-        self.port = free_port()
+        self._held = held_port()
+        self.port = self._held.getsockname()[1]
         self.user = getpass.getuser()
         self.key = folder / "login"
         self.host_key = keygen(folder / "host")
@@ -131,3 +133,4 @@ class Farm:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(server.pid, signal.SIGKILL)
             server.wait()
+        self._held.close()
