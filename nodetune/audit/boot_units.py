@@ -1,4 +1,4 @@
-"""What sets a value now and at the next boot (a file, nodetune's unit, tuned), and why it is not set: the unit failed, the kernel lacks it."""
+"""What sets a value now and at the next boot: a file, nodetune's unit or tuned. And why it is not set."""
 
 from __future__ import annotations
 

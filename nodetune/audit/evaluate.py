@@ -231,11 +231,8 @@ class Prepared:
 
     def _why(self, view: FactsView, cap: str, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
         """Return what made the value what it is, as far as that is known."""
-        return "; ".join(
-            filter(
-                None, (boot_units.who_decides(self.check, view, value, self._show), self._cause(view, subjects), cap)
-            )
-        )
+        decides = boot_units.who_decides(self.check, view, value, self._show)
+        return "; ".join(filter(None, (decides, self._cause(view, subjects), cap)))
 
     def _cause(self, view: FactsView, subjects: tuple[str, ...]) -> str:
         """Return the cause that the check knows. A fact that it cannot make sense of costs the cause, not the verdict."""
@@ -251,9 +248,8 @@ class Prepared:
             return ""
         name = self.check.ceiling.removeprefix("sysctl.")
         placed = view.readable(f"persisted.{self.check.ceiling}") or {}
-        return f"{name} = {value} caps it" + (
-            f", set by {boot_units.place(placed)}" if placed.get("value") == value else ""
-        )
+        by = f", set by {boot_units.place(placed)}" if placed.get("value") == value else ""
+        return f"{name} = {value} caps it{by}"
 
     def _show(self, value: Any) -> str:
         return plain_text.value(value, self.check.unit)

@@ -43,7 +43,7 @@ def site(tmp_path):
     return write
 
 
-def test_a_plan_here_refuses_a_parameter_that_does_not_exist(cli, site):
+def test_a_parameter_that_does_not_exist_is_manual_work_in_a_plan(cli, site):
     given = site("""
     add:
       - {id: site-lacks, sysctl: net.foo.bar, accept: 1, set: 1}
