@@ -22,7 +22,7 @@ test: $(VENV)/ready-dev apt lint types docs site  ## what a newcomer runs: minut
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/onhost nodetune/probe nodetune/measurements nodetune/pull/deposit.py nodetune/remote/slurm/relay.py
+	$(BIN)/vermin --target=3.6- --no-tips --violations --eval-annotations nodetune/onhost nodetune/probe nodetune/measurements nodetune/remote/pull/deposit.py nodetune/remote/slurm/relay.py
 	$(BIN)/vermin --target=3.7- --no-tips --violations --eval-annotations playbooks
 
 types: $(VENV)/ready-dev

@@ -48,7 +48,7 @@ def _require_host(target: Target) -> None:
 
 def _is_configured(target: Target) -> bool:
     """Return whether OpenSSH reaches the name in a way of its own: by another name, or from another machine."""
-    from nodetune.remote import ssh_config
+    from nodetune.remote.login import ssh_config
 
     try:
         settings = ssh_config.Resolver().resolve(target)

@@ -195,7 +195,7 @@ def _failed_of(path: Path | None) -> frozenset[str] | None:
     """Return the hosts that failed in a saved result. End the command with 0 if none did."""
     if path is None:
         return None
-    from nodetune.documents import failed
+    from nodetune.cli import failed_hosts as failed
 
     found = failed.hosts(path)
     if not found:

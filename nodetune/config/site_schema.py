@@ -26,7 +26,7 @@ ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
 
 def schema() -> str:
     """Return the schema as it is published."""
-    return paths.bundled("documents/schemas").joinpath("site.json").read_text("utf-8")
+    return paths.bundled("data/schemas").joinpath("site.json").read_text("utf-8")
 
 
 def check(file: LocatedYaml) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from nodetune.audit.summary import NOT_REACHED, OK, TOO_SLOW
-from nodetune.documents.audit import head
 from nodetune.foundation import text
+from nodetune.foundation.json_document import head
 from nodetune.provision.resume_command import OLDER, ResumeCommand
 from nodetune.remediation.runs import Run
 

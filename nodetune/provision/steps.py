@@ -9,12 +9,10 @@ from typing import Any
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import HostFacts
 from nodetune.audit import auditor
+from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.audit.summary import INCOMPLETE
-from nodetune.documents import apply
-from nodetune.documents import audit as documents_audit
-from nodetune.documents import verify as documents_verify
-from nodetune.foundation import atomic_file
+from nodetune.foundation import atomic_file, json_document
 from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
@@ -24,11 +22,13 @@ from nodetune.provision import results as provision_results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight, PreflightOptions
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
+from nodetune.remediation import document as apply
 from nodetune.remediation import rollout, runs
 from nodetune.remediation.ansible import OnEvent
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.runs import Run
 from nodetune.verify import baseline as baselines
+from nodetune.verify import document as verify_document
 from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.run import HostVerification, Measure, VerifyRun
 from nodetune.verify.run import Tell as Hear
@@ -158,20 +158,20 @@ class Steps:
         given = self.given
         results = list(audit_run.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
         plans = [rollout.prepare(each, given.options, given.choice.added) for each in auditor.by_name(results)]
-        self._run.save("before", documents_audit.audit(replace(each, facts=None) for each in results))
+        self._run.save("before", audit_document.audit(replace(each, facts=None) for each in results))
         rolling = rollout.Rollout(
             given.targets, given.choice, given.reach, given.options, self._run, self._tools.on_event
         )
         done = rolling.apply(plans)
         self.operations.stopped = self.operations.stopped or rolling.stopped
-        self._run.save("after", documents_audit.audit(rolling.after()))
+        self._run.save("after", audit_document.audit(rolling.after()))
         self._run.save("outcomes", apply.outcomes(done))
         return {each.host: provision_results.tuned(each.result, done) for each in plans}
 
     def audit(self, hosts: Sequence[str], *, gating_only: bool = False) -> Results:
         """Audit again: nothing fixable may be left (unless `gating_only`), and nothing that keeps jobs away."""
         results = list(audit_run.audit_hosts(self._targets(hosts), self.given.choice, self.given.reach))
-        self._run.save("audit", documents_audit.audit(auditor.by_name(results)))
+        self._run.save("audit", audit_document.audit(auditor.by_name(results)))
         return {each.host: provision_results.audited(each, gating_only=gating_only) for each in results}
 
     # verify, baseline
@@ -197,7 +197,7 @@ class Steps:
             proofs = [self._proofs[host] for host in sorted(self._proofs)]
             if any(each.state == "interrupted" for each in proofs):
                 self.operations.stopped = self.stopped or STOPPED
-            self._run.save("verify", documents_verify.document(proofs, wanted, self.given.asked))
+            self._run.save("verify", verify_document.document(proofs, wanted, self.given.asked))
         return self._proofs
 
     def measured(self, runs_of: int = 1) -> Wanted:
@@ -217,7 +217,7 @@ class Steps:
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
         proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
-        document = documents_verify.kept(proofs, unproven=False)
+        document = verify_document.kept(proofs, unproven=False)
         if not any(each.verdicts for each in proofs):
             return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
         if not document["figures"] and any(each.disturbed for each in proofs):
@@ -228,7 +228,7 @@ class Steps:
             why = f"{path} is not written, because no figure has a reference; {good}"
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, why))
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_file.write(path, documents_audit.text(document))
+        atomic_file.write(path, json_document.text(document))
         left = "; figures without a reference are not in it" if provision_results.unproven(proofs) else ""
         return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}{left}"))
 

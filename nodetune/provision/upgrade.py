@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 from nodetune.api.model import HostFacts
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
-from nodetune.documents import verify
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import upstream
 from nodetune.provision.package_data import Needed, moves_with_driver
@@ -20,6 +19,7 @@ from nodetune.provision.stages import Say, step
 from nodetune.provision.steps import Steps
 from nodetune.remediation.batches import batches, check
 from nodetune.remediation.runs import Run
+from nodetune.verify import document as verify
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.model import Figure

@@ -14,11 +14,12 @@ from typing import Any, TypeVar
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
-from nodetune.remote import local, openssh
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.paramiko.host_keys import HostKeys
-from nodetune.remote.session import Session
-from nodetune.remote.ssh_config import Resolver, Settings
+from nodetune.remote import local
+from nodetune.remote.login import openssh
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.host_keys import HostKeys
+from nodetune.remote.login.session import Session
+from nodetune.remote.login.ssh_config import Resolver, Settings
 
 RETRY_SECONDS = 1.0
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
 from nodetune.remote.connect import Connector
-from nodetune.remote.deadline import Deadline
 from nodetune.remote.live_session import LiveSession, Mailbox
+from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.pool import Pool, Say, ScriptFor
 
 

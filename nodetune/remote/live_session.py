@@ -12,7 +12,7 @@ from typing import Any
 from nodetune.foundation import text
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote.session import Session
+from nodetune.remote.login.session import Session
 
 STARTER = """-c 'import os; f = os.fdopen(0, "rb", 0); exec(f.readline())'"""
 """What Python is to do: read one line, not a byte more, and run it. That line reads the rest (bundle.by_length)."""

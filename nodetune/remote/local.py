@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.remote import pipes
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.session import Session
+from nodetune.remote.login import pipes
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.session import Session
 
 
 def facts(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> Any:

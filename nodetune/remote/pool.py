@@ -14,8 +14,8 @@ from nodetune.facts import document
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
 from nodetune.remote import local
 from nodetune.remote.connect import Connector
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.session import Session
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.session import Session
 
 CUT_SECONDS = 0.5
 """So long after its deadline a host's connection is cut: whoever works for it knows better what was being waited for."""

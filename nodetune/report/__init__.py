@@ -41,7 +41,7 @@ def _text(about: About) -> Write:
 
 
 def _json(_about: About) -> Write:
-    from nodetune.documents import audit
+    from nodetune.audit import document as audit
 
     return audit.write_audit
 

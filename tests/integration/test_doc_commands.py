@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.tune_truth import Simulated, gains
-from nodetune.documents import tuning
+from nodetune.tune import document as tuning
 from nodetune.tune import study
 
 ROOT = Path(__file__).parents[2]

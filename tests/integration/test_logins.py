@@ -11,7 +11,8 @@ from test_hostile_hosts import ASKED, children_of_ours
 
 from nodetune.api.model import HostFacts
 from nodetune.hosts.target import SessionOptions
-from nodetune.remote import payload, pool, ssh_config
+from nodetune.remote import payload, pool
+from nodetune.remote.login import ssh_config
 
 OPTIONS = SessionOptions(seconds=20.0, connect_seconds=3)
 BOTH = pytest.mark.parametrize("transport", ["paramiko", "openssh"])

@@ -10,7 +10,7 @@ from nodetune.foundation import paths
 def valid(name, text):
     """The document, once it has passed its schema."""
     told = json.loads(text)
-    jsonschema.validate(told, json.loads(paths.bundled("documents/schemas").joinpath(f"{name}.json").read_text()))
+    jsonschema.validate(told, json.loads(paths.bundled("data/schemas").joinpath(f"{name}.json").read_text()))
     return told
 
 

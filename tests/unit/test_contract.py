@@ -27,13 +27,11 @@ LAYERS = [
     {"cli"},
     {"report"},
     {"provision"},
-    {"documents"},
     {"tune"},
     {"guard"},
     {"remediation"},
     {"verify"},
     {"audit"},
-    {"diff", "pull"},
     {"config"},
     {"checks"},
     {"remote"},
@@ -274,7 +272,7 @@ def test_every_public_document_has_a_schema():
     sources = "".join(path.read_text() for path in PACKAGE.rglob("*.py"))
     made = set(re.findall(r'"nodetune\.([a-z-]+)/\d+"', sources)) - NOT_FOR_OTHERS
     assert {"audit", "facts", "plan"} <= made
-    assert made <= {path.stem for path in (PACKAGE / "documents" / "schemas").glob("*.json")}
+    assert made <= {path.stem for path in (PACKAGE / "data" / "schemas").glob("*.json")}
 
 
 def test_the_guards_program_holds_every_module_it_imports():

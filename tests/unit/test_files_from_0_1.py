@@ -12,11 +12,10 @@ from click.testing import CliRunner
 from nodetune.api import remedies
 from nodetune.api.model import HostResult, Value
 from nodetune.cli.main import group
-from nodetune.documents import guard as guard_document
-from nodetune.documents import verify as verify_document
 from nodetune.facts import document, saved
 from nodetune.facts.cache import FactCache
 from nodetune.foundation.text import own_settings
+from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy import node_state
 from nodetune.guard.deploy import policy as policy_writer
 from nodetune.guard.deploy import status as guard_status
@@ -25,6 +24,7 @@ from nodetune.hosts.target import Target
 from nodetune.remediation import runs
 from nodetune.remediation.runs import standing
 from nodetune.verify import baseline
+from nodetune.verify import document as verify_document
 from tests.support.documents import valid
 from tests.support.fixing import built, files, finding_of
 

@@ -11,18 +11,18 @@ from typing import Any, TextIO
 import click
 
 from nodetune.api.model import HostResult
+from nodetune.audit import document as audit
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
-from nodetune.documents import apply as documents_apply
-from nodetune.documents import audit
-from nodetune.foundation import UserError
+from nodetune.foundation import UserError, json_document
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import document as apply_document
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation import rollout, runs
+from nodetune.remediation import plan_document, rollout, runs
 from nodetune.remediation.ansible import Event
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
@@ -98,7 +98,7 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     failed = text_apply.failures_of(outcomes)
     wrong = sum(map(len, problems.values())) + len(failed)
     if output_format == "json":
-        stream.write(audit.text(documents_apply.dry_run(diffs, problems, failed, work.results)))
+        stream.write(json_document.text(apply_document.dry_run(diffs, problems, failed, work.results)))
     else:
         print_plan(stream, work)
         text_apply.print_diffs(stream, diffs, len(work.plans) == 1)
@@ -147,7 +147,7 @@ def carry_out(
             )
             done = rolling.apply(work.plans)
         run.save("after", audit.audit(rolling.after()))
-        run.save("outcomes", documents_apply.outcomes(done))
+        run.save("outcomes", apply_document.outcomes(done))
         verified = before_after.result() if before_after else None
         code = NOT_REACHED if rolling.left_drained else exit_code(work, done)
         code = max(code, verified.code if verified else OK)
@@ -191,7 +191,7 @@ def _record_before(run: runs.Run, work: Work) -> None:
         if each.result.facts:
             run.save_facts(each.result.facts)
     run.save("before", audit.audit(replace(each.result, facts=None) for each in work.busy))
-    run.save("plan", audit.plan([each for each in work.doing if each.findings]))
+    run.save("plan", plan_document.plan([each for each in work.doing if each.findings]))
 
 
 def exit_code(work: Work, done: Sequence[StepOutcome]) -> int:
@@ -206,8 +206,8 @@ def print_data(stream: TextIO, work: Work, told: ApplyReport, output_format: str
     if output_format in rows.FORMATS:
         rows.write(stream, output_format, apply_rows.HEAD, apply_rows.rows(told.done, work.not_reached))
         return
-    document = documents_apply.applied(told.run, told.done, work.results, told.dead, told.drained, told.verified)
-    stream.write(audit.text(document))
+    document = apply_document.applied(told.run, told.done, work.results, told.dead, told.drained, told.verified)
+    stream.write(json_document.text(document))
 
 
 def need_terminal(yes: bool) -> None:

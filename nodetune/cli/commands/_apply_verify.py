@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 from nodetune.cli import as_typed, progress, verbosity
 from nodetune.cli.commands._apply import Work
-from nodetune.documents import verify
 from nodetune.remediation.batches import batches
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.runs import Run
 from nodetune.verify import before_after as verify_before_after
+from nodetune.verify import document as verify
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.run import HostVerification

@@ -20,8 +20,7 @@ from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.config import site as site_files
 from nodetune.config.site_provision import Provision
-from nodetune.documents import apply as documents_apply
-from nodetune.documents import audit
+from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts import nodeset
@@ -33,6 +32,7 @@ from nodetune.provision.record import FAILED, Record
 from nodetune.provision.resume_command import ResumeCommand
 from nodetune.provision.steps import Steps, Tools
 from nodetune.remediation import ansible, batches, runs
+from nodetune.remediation import document as apply_document
 from nodetune.remediation.ansible import PlayOptions
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.plan import PlanSelection
@@ -110,7 +110,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     finally:
         run.finish(code)
     if output_format == "json":
-        stream.write(audit.text(record.document()))
+        stream.write(json_document.text(record.document()))
     else:
         text_provision.print_record(stream, record.document())
         text_apply.print_drained(stream, drained)
@@ -235,7 +235,7 @@ def _dry_run(
             HostResult(host, FAILED, each.message) for host, each in looked.came.items() if each.code == INCOMPLETE
         ]
         told = {**{host: [] for host in refused}, **diffs}
-        stream.write(audit.text(documents_apply.dry_run(told, {}, {**refused, **failed}, unknown)))
+        stream.write(json_document.text(apply_document.dry_run(told, {}, {**refused, **failed}, unknown)))
     else:
         text_apply.print_diffs(stream, diffs, len(given.targets) == 1)
         text_apply.print_problems(stream, {}, failed, len(given.targets) == 1)

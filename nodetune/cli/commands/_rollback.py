@@ -17,11 +17,10 @@ from nodetune.cli import verbosity
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
-from nodetune.documents import apply as documents_apply
-from nodetune.documents import audit
-from nodetune.foundation import text
+from nodetune.foundation import json_document, text
 from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.remediation import document as apply_document
 from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
@@ -226,7 +225,7 @@ def _code(outcomes: Outcomes) -> int:
 def _shown(outcomes: Outcomes, stream: TextIO, output_format: str, made: Sequence[str]) -> int:
     """Print what was undone, what was refused and what failed. Return the exit code."""
     if output_format == "json":
-        stream.write(audit.text(documents_apply.rolled_back(made, outcomes)))
+        stream.write(json_document.text(apply_document.rolled_back(made, outcomes)))
     else:
         apply.print_rollback(stream, outcomes, made)
     if stream is not sys.stdout:

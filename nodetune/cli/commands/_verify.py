@@ -20,8 +20,7 @@ from nodetune.cli import as_typed, latest, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.progress import Progress
-from nodetune.documents import audit
-from nodetune.documents import verify as documents_verify
+from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
@@ -29,6 +28,7 @@ from nodetune.report import rows, verify_rows
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import compare as comparing
+from nodetune.verify import document as verify_document
 from nodetune.verify.catalogue import of_scope
 from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.model import Figure
@@ -53,7 +53,7 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
     saved = _save(options["save_baseline"], proofs) if options["save_baseline"] else True
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(audit.text(documents_verify.document(proofs, wanted, asked)))
+            stream.write(json_document.text(verify_document.document(proofs, wanted, asked)))
         elif output_format in rows.FORMATS:
             rows.write(stream, output_format, verify_rows.HEAD, verify_rows.rows(proofs))
         else:
@@ -135,7 +135,7 @@ def _save(path: Path, proofs: Sequence[HostVerification]) -> bool:
     """
     known = [each for each in proofs if each.machine != UNKNOWN]
     disturbed = [each for each in known if each.disturbed]
-    document = documents_verify.kept(known)
+    document = verify_document.kept(known)
     if disturbed:
         what = (
             f"written without {nodeset.fold([each.host for each in disturbed])}"
@@ -161,7 +161,7 @@ def _write(path: Path, document: dict[str, Any]) -> None:
 
 def compared(before: Path, after: Path, output_format: str, output: Path | None) -> int:
     """Compare two results. Return 5 if something became worse, 3 if nothing could be compared."""
-    return report_changes(documents_verify.read(before), documents_verify.read(after), output_format, output)
+    return report_changes(verify_document.read(before), verify_document.read(after), output_format, output)
 
 
 def report_changes(before: list[Figure], after: list[Figure], output_format: str, output: Path | None) -> int:
@@ -169,7 +169,7 @@ def report_changes(before: list[Figure], after: list[Figure], output_format: str
     changes = comparing.compare(before, after)
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(audit.text(documents_verify.compared(changes)))
+            stream.write(json_document.text(verify_document.compared(changes)))
         else:
             verify_changes.print_changes(stream, changes)
     if any(each.status == comparing.WORSE for each in changes):

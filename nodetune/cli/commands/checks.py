@@ -49,9 +49,9 @@ def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
         for check in _about(words, [check for check in resolved.checks if choice.wants(check)])
     ]
     if output_format == "json":
-        from nodetune.documents import audit
+        from nodetune.foundation import json_document
 
-        click.echo(audit.text({"schema": "nodetune.checks/1", "checks": rows}), nl=False)
+        click.echo(json_document.text({"schema": "nodetune.checks/1", "checks": rows}), nl=False)
         return
     from nodetune.report.text import catalogue
 

@@ -9,15 +9,16 @@ from typing import Any
 import click
 
 from nodetune.api.model import HostFacts
+from nodetune.audit import compare as audits
+from nodetune.audit import document_reader as audit_reader
+from nodetune.audit.compare import DocumentError
+from nodetune.audit.document import AUDIT_SCHEMA
 from nodetune.audit.summary import INCOMPLETE
 from nodetune.cli import options, verbosity
-from nodetune.diff import audits, facts
-from nodetune.diff.audits import DocumentError
-from nodetune.diff.facts import Side
-from nodetune.diff.result import Diff
-from nodetune.documents import audit_reader
-from nodetune.documents.audit import AUDIT_SCHEMA
+from nodetune.facts import compare as facts
 from nodetune.facts import document
+from nodetune.facts.compare import Side
+from nodetune.facts.diff import Diff
 from nodetune.foundation import bounded_file, text
 
 SAME, DIFFERENT = 0, 1
@@ -58,10 +59,10 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
 
     with options.writing(output) as stream:
         if output_format == "json":
-            from nodetune.documents import audit
-            from nodetune.documents import diff as documents_diff
+            from nodetune.facts import diff_document
+            from nodetune.foundation import json_document
 
-            stream.write(audit.text(documents_diff.document(found, str(before), str(after))))
+            stream.write(json_document.text(diff_document.document(found, str(before), str(after))))
         else:
             diff.print_diff(stream, found, text.plain(before), text.plain(after))
         if output:
@@ -107,7 +108,7 @@ def _read(path: Path, findings: audit_reader.Known) -> Any:
 
 def _verify_result(path: Path, data: dict[str, Any]) -> Any:
     """Return its figures. Raise DocumentError for any other document with hosts."""
-    from nodetune.documents import verify
+    from nodetune.verify import document as verify
 
     if not verify.is_result(data):
         known = f"{AUDIT_SCHEMA!r} or {verify.VERIFY_SCHEMA!r}"

@@ -64,9 +64,10 @@ def command(
 
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            from nodetune.documents import audit
+            from nodetune.foundation import json_document
+            from nodetune.remediation import plan_document
 
-            stream.write(audit.text(audit.plan(plans)))
+            stream.write(json_document.text(plan_document.plan(plans)))
         else:
             asked = as_typed.text(reach, facts_path, choice.profiles, options["site"])
             judged = as_typed.judged(choice.profiles, options["site"])
@@ -78,7 +79,7 @@ def command(
 
 def _propose(probed: list[HostResult], file: Path) -> None:
     """Write the diff for the scheduler's files, which belong to a cluster and not to a host."""
-    from nodetune.report import scheduler_diff
+    from nodetune.remediation import scheduler_diff
 
     with cli_options.writing(file) as stream:
         count = scheduler_diff.write(probed, stream)

@@ -12,7 +12,7 @@ import click
 from nodetune.cli import Group
 from nodetune.cli import options as cli_options
 from nodetune.foundation import atomic_file
-from nodetune.pull import collector
+from nodetune.remote.pull import collector
 
 SCHEMA = "nodetune.pull-bundle/1"
 

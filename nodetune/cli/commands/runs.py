@@ -23,14 +23,16 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
     context.obj = runs_folder
     if context.invoked_subcommand:
         return
-    from nodetune.documents import audit
+    from nodetune.foundation import json_document
     from nodetune.report.text import runs as text_runs
 
     found = runs.listing(runs_folder)
     if output_format == "json":
         described = [text_runs.described(run) for run in found[:last]]
         click.echo(
-            audit.text({"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}),
+            json_document.text(
+                {"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}
+            ),
             nl=False,
         )
         return
@@ -48,11 +50,11 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
 
     RUN is an id, the beginning of an id, or `last`.
     """
-    from nodetune.documents import audit
+    from nodetune.foundation import json_document
     from nodetune.report.text import runs as text_runs
 
     found = runs.find(run, runs_folder or context.obj)
     if output_format == "json":
-        click.echo(audit.text(text_runs.whole(found)), nl=False)
+        click.echo(json_document.text(text_runs.whole(found)), nl=False)
         return
     text_runs.print_run(sys.stdout, found, diff)

@@ -15,8 +15,9 @@ import yaml
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
-from nodetune.remote import connect, local, openssh
-from nodetune.remote.ssh_config import Resolver
+from nodetune.remote import connect, local
+from nodetune.remote.login import openssh
+from nodetune.remote.login.ssh_config import Resolver
 
 _KEEP = ("-o", "ControlMaster=auto", "-o", "ControlPersist=60s", "-o", "ServerAliveInterval=15")
 """One connection for all tasks; a host that dies is noticed after three unanswered questions. The user's own come first."""

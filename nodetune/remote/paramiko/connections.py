@@ -13,15 +13,15 @@ from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
-from nodetune.remote import openssh
-from nodetune.remote.deadline import Deadline
+from nodetune.remote.login import openssh
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.host_keys import HostKeys
+from nodetune.remote.login.session import Session
+from nodetune.remote.login.ssh_config import Resolver, Settings, config_files
 from nodetune.remote.paramiko import jump, login, sockets
-from nodetune.remote.paramiko.host_keys import HostKeys
 from nodetune.remote.paramiko.jump import JumpHostError
 from nodetune.remote.paramiko.keys import Keys
 from nodetune.remote.paramiko.sockets import Socket
-from nodetune.remote.session import Session
-from nodetune.remote.ssh_config import Resolver, Settings, config_files
 
 HANDSHAKE_SECONDS = 20.0
 HANDSHAKE_BYTES = 256 << 10

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import paramiko
 
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.ssh_config import config_files
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.ssh_config import config_files
 
 
 class JumpHostError(Exception):

@@ -14,7 +14,7 @@ import paramiko
 from paramiko.agent import AgentSSH
 
 from nodetune.foundation import text as plain_text
-from nodetune.remote.ssh_config import Settings, home
+from nodetune.remote.login.ssh_config import Settings, home
 
 AGENT_SECONDS = 10.0
 DEFAULT_NAMES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_sk", "id_xmss", "id_dsa")

@@ -11,10 +11,10 @@ from paramiko.ssh_exception import BadAuthenticationType
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.remote import openssh
-from nodetune.remote.deadline import Deadline
+from nodetune.remote.login import openssh
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.ssh_config import Settings
 from nodetune.remote.paramiko.keys import Offer
-from nodetune.remote.ssh_config import Settings
 
 SECONDS = 30.0
 

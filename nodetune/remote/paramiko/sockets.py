@@ -10,9 +10,9 @@ from typing import Any
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import Target, UnreachableError
-from nodetune.remote import openssh, pipes
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.ssh_config import Settings
+from nodetune.remote.login import openssh, pipes
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.ssh_config import Settings
 
 
 class Socket:

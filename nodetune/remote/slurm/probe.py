@@ -19,7 +19,7 @@ from nodetune.api.model import HostFacts
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
 from nodetune.remote import payload
-from nodetune.remote.session import Session
+from nodetune.remote.login.session import Session
 from nodetune.remote.slurm import sinfo, srun
 from nodetune.remote.slurm.relay import PLACE
 from nodetune.remote.slurm.sinfo import Node, allocated, check

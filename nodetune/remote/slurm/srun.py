@@ -16,7 +16,7 @@ from typing import IO, Any
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import pipes, session
+from nodetune.remote.login import pipes, session
 
 LEAVING_SECONDS = 15.0
 """A step whose input has ended is over as soon as everything that it worked with is gone."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import HostResult
-from nodetune.documents import audit_reader
+from nodetune.audit import document_reader as audit_reader
 from nodetune.facts import document
 from nodetune.foundation import text
 from nodetune.foundation.yaml_lines import FileError

@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
-from nodetune.documents.tuning import chance, in_words
 from nodetune.foundation import text
+from nodetune.tune.document import chance, in_words
 
 ASSETS = Path(__file__).parent / "assets"
 ROW, HEAD, REACH = 44, 24, 47
@@ -20,7 +20,7 @@ LEAST_SPAN = 0.02
 
 
 def write(stream: TextIO, found: Mapping[str, Any]) -> None:
-    """Write the page of a tuning (nodetune/documents/tuning.py)."""
+    """Write the page of a tuning (nodetune/tune/document.py)."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(loader=FileSystemLoader(ASSETS), autoescape=True, undefined=StrictUndefined)

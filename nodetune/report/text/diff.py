@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TextIO
 
-from nodetune.diff.result import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
+from nodetune.facts.diff import ADDED, CHANGED, GONE, NEW, UNREAD, Change, Diff, folded
 from nodetune.foundation import text
 from nodetune.report.text.host_names import fold, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console

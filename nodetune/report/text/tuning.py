@@ -8,16 +8,16 @@ from typing import Any, TextIO
 from rich.console import Console
 from rich.table import Table
 
-from nodetune.documents.tuning import chance, in_words
 from nodetune.foundation import text
 from nodetune.report.text.lines import Lines, console
+from nodetune.tune.document import chance, in_words
 
 MOST_DROPPED = 8
 STYLES = {"accepted": "bold green", "nothing better": "bold"}
 
 
 def print_tuning(stream: TextIO, found: Mapping[str, Any]) -> None:
-    """Print the document of a tuning (nodetune/documents/tuning.py)."""
+    """Print the document of a tuning (nodetune/tune/document.py)."""
     out = console(stream)
     lines = Lines(out)
     lines.line(

@@ -31,7 +31,7 @@ def in_process(*arguments, env=None):
 
 
 def schema(name):
-    return json.loads(paths.bundled("documents/schemas").joinpath(f"{name}.json").read_text())
+    return json.loads(paths.bundled("data/schemas").joinpath(f"{name}.json").read_text())
 
 
 @pytest.mark.parametrize("command", main.group.list_commands(None))

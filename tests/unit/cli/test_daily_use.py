@@ -148,7 +148,7 @@ def test_the_settings_as_data_keep_their_schema(tmp_path):
     (tmp_path / "nodetune.toml").write_text('site = ["a.yml", "b.yml"]\nforks = 7\n')
     done = nodetune("config", "--format", "json", cwd=tmp_path, env={"NODETUNE_BECOME": "1"})
     document = json.loads(done.stdout)
-    jsonschema.validate(document, json.loads(paths.bundled("documents/schemas").joinpath("config.json").read_text()))
+    jsonschema.validate(document, json.loads(paths.bundled("data/schemas").joinpath("config.json").read_text()))
     found = document["settings"]
     assert found["site"] == {"value": ["a.yml", "b.yml"], "from": "nodetune.toml:1"}
     assert found["forks"] == {"value": 7, "from": "nodetune.toml:2"}

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from nodetune.documents import failed
-from nodetune.documents.failed import FailedError
+from nodetune.cli import failed_hosts as failed
+from nodetune.cli.failed_hosts import FailedError
 from nodetune.foundation import paths
 from nodetune.hosts import inventory
 from nodetune.hosts.inventory import InventoryError

@@ -22,7 +22,7 @@ from nodetune.report.html import tuning
 from nodetune.tune.model import Trial
 from tests.support.commandline import nodetune
 
-SCHEMA = json.loads(paths.bundled("documents/schemas").joinpath("tuning.json").read_text())
+SCHEMA = json.loads(paths.bundled("data/schemas").joinpath("tuning.json").read_text())
 
 
 class Nccl(Simulated):

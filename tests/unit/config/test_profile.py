@@ -316,7 +316,7 @@ def test_an_ended_waiver_says_that_it_ended():
 
 
 def test_the_shipped_profiles_and_the_published_schema_agree():
-    schema = json.loads(paths.bundled("documents/schemas").joinpath("site.json").read_text())
+    schema = json.loads(paths.bundled("data/schemas").joinpath("site.json").read_text())
     files = {path.stem: path for path in profile.FOLDER.glob("*.yml")}
     assert {"base", "training"} <= files.keys()
     for path in files.values():

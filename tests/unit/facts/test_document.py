@@ -28,7 +28,7 @@ def test_a_document_survives_being_written_and_read():
 
 
 def test_a_written_document_keeps_to_the_published_schema():
-    schema = json.loads(paths.bundled("documents/schemas").joinpath("facts.json").read_text())
+    schema = json.loads(paths.bundled("data/schemas").joinpath("facts.json").read_text())
     jsonschema.validate(json.loads(document.dump(FACTS)), schema)
 
 

@@ -21,7 +21,7 @@ from nodetune.guard.node import policy
 from nodetune.guard.node.main import InconclusiveError
 from nodetune.hosts.target import ConnectionOptions
 
-SCHEMA = json.loads(paths.bundled("documents/schemas/guard-policy.json").read_text())
+SCHEMA = json.loads(paths.bundled("data/schemas/guard-policy.json").read_text())
 
 
 def made(given="", **settings):

@@ -1,8 +1,8 @@
 """What a provision makes of figures that were compared with nothing."""
 
-from nodetune.documents import verify
 from nodetune.provision import results
 from nodetune.provision.record import DONE, StageResult
+from nodetune.verify import document as verify
 from nodetune.verify.model import PASS, UNKNOWN, Verdict
 from nodetune.verify.run import HostVerification
 from tests.support import verify_records as records

@@ -17,8 +17,9 @@ from nodetune.audit import run as audit_run
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
 from nodetune.cli.commands import _apply
 from nodetune.cli.main import group
-from nodetune.documents import apply, audit
+from nodetune.foundation import json_document
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
+from nodetune.remediation import document as apply
 from nodetune.remediation import rollout, runs
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.builders import PlannedChange
@@ -394,10 +395,10 @@ def test_what_is_short_is_told_with_the_command_that_tells_more(seen, monkeypatc
 def test_the_document_keeps_its_schema(seen):
     seen["gpu2"] = records.facts(host="gpu2")
     found = measured(before_after(gpu1=times(records.whole(), SLOW), gpu2=[records.whole()]), "gpu1", "gpu2")
-    told = valid("apply", audit.text(apply.applied("r1", [], [], {}, {}, found)))["verified"]
+    told = valid("apply", json_document.text(apply.applied("r1", [], [], {}, {}, found)))["verified"]
     assert [each["status"] for each in told["changes"] if each["subject"] == "node0"].count(WORSE) == 1
     assert [each["state"] for each in told["not_measured"]] == ["busy"]
-    assert valid("apply", audit.text(apply.applied(None, [], [], {}, {}, None)))["verified"] is None
+    assert valid("apply", json_document.text(apply.applied(None, [], [], {}, {}, None)))["verified"] is None
 
 
 def test_how_long_it_takes_is_told_for_each_batch():

@@ -10,9 +10,8 @@ import pytest
 from nodetune.api import remedies
 from nodetune.api.model import Absent, Each, Finding, Fix, HostFacts, HostResult, Unread, Value
 from nodetune.audit import gpu_users
-from nodetune.documents import audit
 from nodetune.foundation import paths
-from nodetune.remediation import plan
+from nodetune.remediation import plan, plan_document
 from nodetune.report.text import plan as text_plan
 
 SYSCTL = "persisted.sysctl.vm.swappiness"
@@ -168,8 +167,8 @@ def test_a_host_cannot_move_the_cursor_through_a_plan():
 
 
 def test_a_plan_document_is_valid_and_has_equal_changes_once():
-    made = audit.plan(plans("gpu01", "gpu02"))
-    jsonschema.validate(made, json.loads(paths.bundled("documents/schemas").joinpath("plan.json").read_text()))
+    made = plan_document.plan(plans("gpu01", "gpu02"))
+    jsonschema.validate(made, json.loads(paths.bundled("data/schemas").joinpath("plan.json").read_text()))
     (work,) = made["work"]
     assert work["hosts"] == ["gpu01", "gpu02"]
     assert [group["group"] for group in work["groups"]] == ["sysctl", "docker_daemon"]
@@ -177,7 +176,7 @@ def test_a_plan_document_is_valid_and_has_equal_changes_once():
 
 
 def test_a_step_that_cannot_be_done_says_so_as_data():
-    steps = {step["check"]: step["unfixable"] for step in audit.plan(without_docker())["steps"]}
+    steps = {step["check"]: step["unfixable"] for step in plan_document.plan(without_docker())["steps"]}
     assert steps["swappiness-high"] == ""
     assert steps["shm-small"]
 
@@ -253,8 +252,8 @@ def test_a_limit_names_the_files_of_its_own_subjects():
 
 def test_a_plan_document_names_the_files_that_are_written():
     given = of_limit("nofile", 1048576, "containerd"), of_limit("nproc", "unlimited", "login sessions")
-    made = audit.plan([plan.plan(result("a", *given, **LIMITS))])
-    jsonschema.validate(made, json.loads(paths.bundled("documents/schemas").joinpath("plan.json").read_text()))
+    made = plan_document.plan([plan.plan(result("a", *given, **LIMITS))])
+    jsonschema.validate(made, json.loads(paths.bundled("data/schemas").joinpath("plan.json").read_text()))
     assert {step["check"]: (step["file"], step["files"]) for step in made["steps"]} == {
         "nofile": (CONTAINERD_FILE, [CONTAINERD_FILE]),
         "nproc": (LIMIT_FILE, [LIMIT_FILE]),

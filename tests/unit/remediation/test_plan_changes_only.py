@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from nodetune.api import remedies
 from nodetune.api.model import Absent, Finding, Fix, HostFacts, HostResult, Value
-from nodetune.documents import audit as documents_audit
-from nodetune.remediation import plan
+from nodetune.remediation import plan, plan_document
 from nodetune.remediation.builders import cpufreq
 from nodetune.report.text import plan as text_plan
 
@@ -89,9 +88,9 @@ def test_a_right_value_that_a_boot_loses_is_no_change_of_it():
 
 
 def test_a_plan_for_programs_lists_no_change_that_stands():
-    made = documents_audit.plan([planned(GOVERNOR, applied(GOVERNOR))])
+    made = plan_document.plan([planned(GOVERNOR, applied(GOVERNOR))])
     assert [step["check"] for step in made["steps"]] == ["a-check"]
     changes = [change for work in made["work"] for group in work["groups"] for change in group["changes"]]
     assert not [change for change in changes if change["change"] in ("file", "unit")]
-    fresh = documents_audit.plan([planned(GOVERNOR, {})])["work"][0]["groups"][0]["changes"]
+    fresh = plan_document.plan([planned(GOVERNOR, {})])["work"][0]["groups"][0]["changes"]
     assert {"file", "unit"} <= {change["change"] for change in fresh}

@@ -13,7 +13,8 @@ from nodetune import checks
 from nodetune.audit import evaluate
 from nodetune.hosts.target import UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import payload, session
+from nodetune.remote import payload
+from nodetune.remote.login import session
 
 OTHERS = sorted(glob.glob(os.path.expanduser("~/.pyenv/versions/*/bin/python3")) + glob.glob("/usr/bin/python3"))
 

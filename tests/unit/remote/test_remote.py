@@ -14,13 +14,14 @@ import pytest
 from nodetune.api.model import HostFacts
 from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import local, payload, pool, sudo
+from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.paramiko import host_keys, sockets
-from nodetune.remote.session import KEPT_ERRORS, Session
+from nodetune.remote.login import host_keys, sudo
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.session import KEPT_ERRORS, Session
+from nodetune.remote.login.ssh_config import Resolver, Settings, Shape, config_files
+from nodetune.remote.paramiko import sockets
 from nodetune.remote.slurm import srun
-from nodetune.remote.ssh_config import Resolver, Settings, Shape, config_files
 
 ASKED = payload.families(["host.arch"])
 NONCE = "0123456789abcdef"

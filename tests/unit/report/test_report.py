@@ -6,9 +6,10 @@ import io
 import pytest
 
 from nodetune.api.model import Finding, Fix, HostResult
+from nodetune.audit import document as audit_document
 from nodetune.audit import summary
-from nodetune.documents import audit as documents_audit
 from nodetune.facts import document
+from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.report.text import audit
@@ -134,7 +135,7 @@ def test_the_exit_code_says_what_scripts_need(results, fail_on, code):
 
 
 def test_the_json_form_has_every_finding_of_every_host():
-    found = documents_audit.audit(
+    found = audit_document.audit(
         [result("a", finding(), finding("b", status="pass")), result("c", state="refused", message="port 22")]
     )
     assert [host["name"] for host in found["hosts"]] == ["a", "c"]
@@ -156,10 +157,10 @@ ALIKE = finding()
     ids=["none", "some", "misleading", "hostile"],
 )
 def test_written_host_by_host_the_json_form_is_the_very_same(results, monkeypatch):
-    monkeypatch.setattr(documents_audit.time, "time", lambda: 1)
+    monkeypatch.setattr(audit_document.time, "time", lambda: 1)
     stream = io.StringIO()
-    documents_audit.write_audit(results, stream)
-    assert stream.getvalue() == documents_audit.text(documents_audit.audit(results))
+    audit_document.write_audit(results, stream)
+    assert stream.getvalue() == json_document.text(audit_document.audit(results))
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,7 @@ from nodetune.api.model import Fix
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import Target
 from nodetune.remediation import plan
-from nodetune.remote import openssh
-from nodetune.remote.paramiko import host_keys
+from nodetune.remote.login import host_keys, openssh
 from nodetune.report.text import audit, host_names, lines
 from nodetune.report.text import plan as text_plan
 from tests.unit.cli.test_cli import nodetune

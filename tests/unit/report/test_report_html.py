@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from nodetune.foundation import json_document
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.html import data as page_data
 from nodetune.report.html import page as html_page
@@ -423,10 +424,10 @@ def test_all_that_an_audit_found_is_in_the_page():
 
 
 def test_an_earlier_audit_is_the_same_from_json_and_page(tmp_path):
-    from nodetune.documents import audit
+    from nodetune.audit import document as audit
 
     results = [*judged(*MACHINES), result("gone", state="refused")]
-    (tmp_path / "a.json").write_text(audit.text(audit.audit(results)))
+    (tmp_path / "a.json").write_text(json_document.text(audit.audit(results)))
     (tmp_path / "a.html").write_text(written(results))
     one, other = (previous.read(tmp_path / name) for name in ("a.json", "a.html"))
     assert one.hosts == other.hosts
@@ -444,7 +445,7 @@ def test_what_is_unknown_now_or_before_is_no_change():
 
 
 def test_the_audit_before_may_come_through_a_pipe(tmp_path):
-    from nodetune.documents import audit
+    from nodetune.audit import document as audit
 
     text = json.dumps(audit.audit([result("a", finding("swap-on"))]))  # in another layout than ours
     os.mkfifo(tmp_path / "pipe")

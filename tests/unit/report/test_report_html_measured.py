@@ -7,11 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from nodetune.documents import verify
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.report.html import measured as measured_page
 from nodetune.report.html import measured_reader
 from nodetune.report.html import page as html_page
+from nodetune.verify import document as verify
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PEERS, SKIP, Figure, Unmeasured, VerifyFinding

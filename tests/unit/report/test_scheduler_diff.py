@@ -9,7 +9,7 @@ from nodetune.api.model import Absent, Each, HostFacts, HostResult, Unread, Valu
 from nodetune.audit.selection import Selection
 from nodetune.facts import document
 from nodetune.hosts import nodeset
-from nodetune.report import scheduler_diff
+from nodetune.remediation import scheduler_diff
 
 DATA = Path(__file__).parents[2] / "data" / "synthetic"
 NODE = {"cpu_count": 96}

@@ -7,8 +7,8 @@ import yaml
 
 from nodetune.api.model import Absent, HostFacts, Value
 from nodetune.config import site
-from nodetune.documents import tuning
 from nodetune.hosts.target import Target
+from nodetune.tune import document as tuning
 from nodetune.tune import study
 from nodetune.tune.benches.tcp import TcpBench, Wanted
 from nodetune.tune.model import BenchError

@@ -13,10 +13,10 @@ from nodetune.api.model import Value
 from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.cli.commands import _verify
-from nodetune.documents import verify as documents_verify
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import compare, disturbance, figures, machine
+from nodetune.verify import document as verify_document
 from nodetune.verify import run as verify_run
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import judge
@@ -228,12 +228,12 @@ def test_disturbed_runs_do_not_count_where_there_are_others():
 def test_a_result_keeps_what_disturbed_each_run(prove, tmp_path):
     wanted = replace(WANTED, runs=2)
     proofs = prove(records.Player(others={"gpu1": [LOADED, {}]}, gpu1=[records.whole()]), wanted=wanted)
-    document = documents_verify.document(proofs, wanted, "")
+    document = verify_document.document(proofs, wanted, "")
     jsonschema.Draft202012Validator(schema("verify")).validate(document)
     assert document["hosts"][0]["others"] == {"memory": [LOADED, {}]}
     path = tmp_path / "a.json"
     path.write_text(json.dumps(document))
-    assert {each.disturbed for each in documents_verify.read(path)} == {(WHY, "")}
+    assert {each.disturbed for each in verify_document.read(path)} == {(WHY, "")}
 
 
 def test_a_comparison_does_not_judge_by_disturbed_runs():

@@ -10,9 +10,9 @@ import time
 import jsonschema
 import pytest
 
-from nodetune.documents import verify as documents_verify
 from nodetune.foundation import paths
 from nodetune.verify import baseline, machine
+from nodetune.verify import document as verify_document
 from tests.support.commandline import nodetune
 from tests.support.verifying import busy
 
@@ -66,7 +66,7 @@ def test_this_machines_result_keeps_its_schema(measured):
         assert re.search(r" measure again\n1 host measured: .*\nwritten to a\.json\n\Z", done.stderr)
     else:
         assert re.fullmatch(r"written to site\.json\n1 host measured: .*\nwritten to a\.json\n", done.stderr)
-    schema = json.loads(paths.bundled("documents/schemas").joinpath("verify.json").read_text())
+    schema = json.loads(paths.bundled("data/schemas").joinpath("verify.json").read_text())
     jsonschema.Draft202012Validator(schema).validate(document)
     (host,) = document["hosts"]
     local = [each for each in host["measurements"] if each["metric"] == "local"]
@@ -80,7 +80,7 @@ def better(measured):
     folder, _ = measured
     (host,) = json.loads((folder / "a.json").read_text())["hosts"]
     on = machine.Machine(**host["machine"])
-    lines = baseline.document((on, each) for each in documents_verify.read(folder / "a.json"))
+    lines = baseline.document((on, each) for each in verify_document.read(folder / "a.json"))
     faster = [{**each, "typical": 100 * each["typical"], "spread": 0.0} for each in lines]
     (folder / "better.json").write_text(json.dumps({"schema": baseline.SCHEMA, "figures": faster}))
     return folder

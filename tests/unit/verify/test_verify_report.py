@@ -9,10 +9,10 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from nodetune.documents import verify as documents_verify
 from nodetune.foundation import paths
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import baseline, compare, findings
+from nodetune.verify import document as verify_document
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.machine import UNKNOWN as UNKNOWN_MACHINE
@@ -43,7 +43,7 @@ def printed(*proofs, width=120, asked="-i prod", wanted=WANTED, **more):
 
 
 def schema(name):
-    return json.loads(paths.bundled("documents/schemas").joinpath(f"{name}.json").read_text())
+    return json.loads(paths.bundled("data/schemas").joinpath(f"{name}.json").read_text())
 
 
 def flat(text):
@@ -158,7 +158,7 @@ def test_nothing_from_a_host_reaches_the_terminal_raw():
 def test_the_document_keeps_its_schema():
     missing = [Unmeasured("gpu1", "disk", "skip", "no fio")]
     proofs = [proof_of(missing=missing, **{"gpu_copy h2d GPU2": 26.4}), HostVerification("gpu2", "refused", "no")]
-    document = documents_verify.document(proofs, WANTED, "-i prod")
+    document = verify_document.document(proofs, WANTED, "-i prod")
     jsonschema.Draft202012Validator(schema("verify")).validate(json.loads(json.dumps(document)))
     short = [each for each in document["hosts"][0]["measurements"] if each["status"] == "short"]
     assert [(each["subject"], each["expected"]["kind"]) for each in short] == [("GPU2", "siblings")] * 2
@@ -169,7 +169,7 @@ def test_the_document_keeps_its_schema():
 
 
 def test_a_saved_baseline_omits_figures_below_target(tmp_path):
-    document = documents_verify.kept([proof_of(**{"gpu_copy h2d GPU2": 26.4}), proof_of("gpu2")])
+    document = verify_document.kept([proof_of(**{"gpu_copy h2d GPU2": 26.4}), proof_of("gpu2")])
     jsonschema.Draft202012Validator(schema("baseline")).validate(json.loads(json.dumps(document)))
     (near,) = [each for each in document["figures"] if each["metric"] == "h2d" and each["conditions"]["local"]]
     assert (near["subject"], near["count"], near["hosts"]) == ("GPU", 15, 2)
@@ -182,9 +182,9 @@ def test_a_saved_baseline_omits_figures_below_target(tmp_path):
 
 def test_a_saved_result_is_read_back_as_it_was(tmp_path):
     path = tmp_path / "result.json"
-    path.write_text(json.dumps(documents_verify.document([proof_of()], WANTED, "")))
+    path.write_text(json.dumps(verify_document.document([proof_of()], WANTED, "")))
     found = {
-        (each.measurement, each.metric, each.subject, repr(each.about)): each for each in documents_verify.read(path)
+        (each.measurement, each.metric, each.subject, repr(each.about)): each for each in verify_document.read(path)
     }
     assert len(found) == len(proof_of().verdicts) > 1
     for each in proof_of().verdicts:
@@ -196,8 +196,8 @@ def test_a_saved_result_is_read_back_as_it_was(tmp_path):
 def test_a_result_that_is_none_is_told_in_one_line(text, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(text)
-    with pytest.raises(documents_verify.ResultError, match="save one with nodetune verify --format json") as told:
-        documents_verify.read(path)
+    with pytest.raises(verify_document.ResultError, match="save one with nodetune verify --format json") as told:
+        verify_document.read(path)
     assert str(path) in str(told.value)
 
 
@@ -205,7 +205,7 @@ def test_a_result_that_is_none_is_told_in_one_line(text, tmp_path):
 def test_nonsense_in_a_result_is_passed_over(hosts, tmp_path):
     path = tmp_path / "result.json"
     path.write_text(json.dumps({"schema": "nodetune.verify/1", "hosts": hosts}))
-    assert documents_verify.read(path) == []
+    assert verify_document.read(path) == []
 
 
 def changes(factor, runs=6):
@@ -253,7 +253,7 @@ def test_the_shown_change_is_that_of_the_shown_figures(monkeypatch):
     out = io.StringIO()
     verify_changes.print_changes(out, [found])
     assert re.search(r" 17\.1 +17\.4 GB/s +\+1\.8%", out.getvalue())
-    (told,) = documents_verify.compared([found])["changes"]
+    (told,) = verify_document.compared([found])["changes"]
     assert (told["change"], told["shift"], told["interval"]) == (found.change, found.shift, list(found.interval))
 
 
@@ -267,7 +267,7 @@ def test_too_few_runs_are_told_and_what_to_do():
 
 
 def test_a_comparison_is_data_too():
-    document = documents_verify.compared(changes(0.9))
+    document = verify_document.compared(changes(0.9))
     jsonschema.Draft202012Validator(schema("compare")).validate(document)
     (change,) = document["changes"]
     assert (change["status"], change["runs"]) == ("worse", [6, 6])

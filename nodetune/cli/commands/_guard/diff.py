@@ -13,7 +13,7 @@ from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
-from nodetune.documents import guard as documents_guard
+from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.hosts import nodeset
 from nodetune.report.text import guard
@@ -37,7 +37,7 @@ def command(output_format: str, **options: Any) -> int:
     made = _work.policies(work, given)
     found = _work.differences(work.nodes, made)
     if output_format == "json":
-        click.echo(documents_guard.diff(work.nodes, found, work.lost), nl=False)
+        click.echo(guard_document.diff(work.nodes, found, work.lost), nl=False)
     else:
         _print(work, found, sys.stdout)
     return max(work.code, FINDINGS if _differs(work, found) else OK)

@@ -17,8 +17,8 @@ from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.commands._guard import _work
-from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster
+from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy import resume as decisions
 from nodetune.guard.deploy.resume import BACK, MAY, STAYS, Drained, Fate
 from nodetune.guard.node import drain
@@ -66,7 +66,7 @@ def command(
         if output_format == "text":
             guard.print_fate(sys.stdout, found[-1], as_typed.judged(profiles, site))
     if output_format == "json":
-        click.echo(documents_guard.resume(found, dry_run), nl=False)
+        click.echo(guard_document.resume(found, dry_run), nl=False)
     elif not found:
         click.echo("no node is drained by the guard")
     elif dry_run:

@@ -14,8 +14,8 @@ from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _work
-from nodetune.documents import guard as documents_guard
 from nodetune.guard.deploy import cluster, node_state
+from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy import status as known
 from nodetune.guard.deploy.status import Status
 from nodetune.report.text import guard
@@ -41,7 +41,7 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     results = {each.host: each for each in run.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
     found = [known.of(node, results.get(name)) for name, node in sorted(of_slurm.items())]
     if output_format == "json":
-        click.echo(documents_guard.status(found), nl=False)
+        click.echo(guard_document.status(found), nl=False)
     else:
         guard.print_status(sys.stdout, found, as_typed.text(reach))
     if not nodes:

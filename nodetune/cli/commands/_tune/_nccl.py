@@ -15,10 +15,10 @@ from nodetune.cli.commands._tune import _study
 from nodetune.cli.connections import selected_hosts
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
-from nodetune.documents import tuning
 from nodetune.foundation import atomic_file
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.tune import document as tuning
 from nodetune.tune.benches import nccl_profile, nccl_space, nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import Wanted

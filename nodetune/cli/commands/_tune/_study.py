@@ -15,10 +15,10 @@ import click
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.documents import audit, tuning
-from nodetune.foundation import UserError, atomic_file, text
+from nodetune.foundation import UserError, atomic_file, json_document, text
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.tune import confirm, search, space, study
+from nodetune.tune import document as tuning
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 
@@ -116,7 +116,7 @@ def print_result(found: Mapping[str, Any], output_format: str, output: Path | No
     """Print the document of a tuning."""
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            stream.write(audit.text(dict(found)))
+            stream.write(json_document.text(dict(found)))
         elif output_format == "site":
             write_site(stream, found)
         elif output_format == "html":

@@ -24,7 +24,7 @@ def command(file: Path, output_format: str, output: Path | None) -> int:
     Exit code: 0 shown, 2 usage.
     """
     from nodetune.cli.commands._tune import _study
-    from nodetune.documents import tuning
+    from nodetune.tune import document as tuning
 
     _study.print_result(tuning.read(file), output_format, output)
     return 0

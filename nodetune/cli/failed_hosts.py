@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from nodetune.documents import audit_reader
+from nodetune.audit import document_reader as audit_reader
 from nodetune.facts import document
 from nodetune.foundation import UserError, bounded_file, text
 

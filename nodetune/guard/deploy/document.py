@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from nodetune.api.model import HostResult
-from nodetune.documents import audit
+from nodetune.foundation import json_document
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.guard.deploy.resume import Fate
@@ -16,7 +16,7 @@ STATUS, DIFF, RESUME = "nodetune.slurm-status/1", "nodetune.slurm-diff/1", "node
 
 
 def status(found: Iterable[Status]) -> str:
-    return audit.text({**audit.head(STATUS), "nodes": [_status(each) for each in found]})
+    return json_document.text({**json_document.head(STATUS), "nodes": [_status(each) for each in found]})
 
 
 def _status(one: Status) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def _last_run(time: int, job: str, verdict: str) -> dict[str, Any]:
 def diff(nodes: Iterable[GuardedNode], found: Mapping[str, PolicyDiff], lost: Iterable[HostResult]) -> str:
     told = [_difference(node, found[node.name]) for node in nodes]
     not_reached = [{"name": each.host, "state": each.state, "message": each.message} for each in lost]
-    return audit.text({**audit.head(DIFF), "hosts": told, "not_reached": not_reached})
+    return json_document.text({**json_document.head(DIFF), "hosts": told, "not_reached": not_reached})
 
 
 def _difference(node: GuardedNode, found: PolicyDiff) -> dict[str, Any]:
@@ -74,4 +74,4 @@ def resume(found: Iterable[Fate], dry_run: bool) -> str:
         {"name": each.name, "state": each.state, "why": each.why, "judged_by": each.judged_by, "check": each.check}
         for each in found
     ]
-    return audit.text({**audit.head(RESUME), "dry_run": dry_run, "nodes": told})
+    return json_document.text({**json_document.head(RESUME), "dry_run": dry_run, "nodes": told})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from nodetune.diff.result import Diff, folded
-from nodetune.documents.audit import head
+from nodetune.facts.diff import Diff, folded
+from nodetune.foundation.json_document import head
 
 SCHEMA = "nodetune.diff/1"
 

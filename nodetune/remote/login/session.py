@@ -11,7 +11,7 @@ from nodetune.facts import document
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
-from nodetune.remote import sudo
+from nodetune.remote.login import sudo
 
 KEPT_ERRORS = 32 << 10
 

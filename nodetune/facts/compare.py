@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
-from nodetune.diff.result import ADDED, CHANGED, GONE, UNREAD, Change, Diff
+from nodetune.facts.diff import ADDED, CHANGED, GONE, UNREAD, Change, Diff
 from nodetune.foundation import text
 
 READINGS = re.compile(

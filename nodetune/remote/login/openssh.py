@@ -13,11 +13,10 @@ import shutil
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, Target, UnreachableError
-from nodetune.remote import pipes
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.paramiko import host_keys
-from nodetune.remote.session import Session
-from nodetune.remote.ssh_config import Settings, arguments
+from nodetune.remote.login import host_keys, pipes
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.session import Session
+from nodetune.remote.login.ssh_config import Settings, arguments
 
 OWN_OPTIONS = (
     "ControlMaster=no",  # a master that is there is used; none is left behind

@@ -4,11 +4,12 @@ import json
 
 import pytest
 
-from nodetune.diff import audits, facts
-from nodetune.diff.audits import DocumentError
-from nodetune.diff.facts import Side
-from nodetune.diff.result import folded
+from nodetune.audit import compare as audits
+from nodetune.audit.compare import DocumentError
+from nodetune.facts import compare as facts
 from nodetune.facts import document
+from nodetune.facts.compare import Side
+from nodetune.facts.diff import folded
 from tests.support import documents
 from tests.support.commandline import nodetune
 

@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from nodetune.documents import audit, audit_reader
+from nodetune.audit import document as audit
+from nodetune.audit import document_reader as audit_reader
 from tests.support import reporting
 from tests.support.reporting import finding, fixable, result
 

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import IO
 
-from nodetune.remote.deadline import Deadline
-from nodetune.remote.session import Session
+from nodetune.remote.login.deadline import Deadline
+from nodetune.remote.login.session import Session
 
 CHUNK = 1 << 16
 FAREWELL_SECONDS = 15.0

@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nodetune.documents.audit import head
 from nodetune.foundation import UserError, bounded_file, text
+from nodetune.foundation.json_document import head
 from nodetune.tune import confirm
 from nodetune.tune.confirm import CaseResult, Confirmation
 from nodetune.tune.model import Bench, Case

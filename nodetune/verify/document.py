@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from nodetune.documents.audit import head
 from nodetune.foundation import UserError, text
+from nodetune.foundation.json_document import head
 from nodetune.verify import baseline, diagnosis, figures
 from nodetune.verify.compare import LEVEL, FigureChange
 from nodetune.verify.model import (

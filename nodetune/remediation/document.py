@@ -7,10 +7,12 @@ from dataclasses import asdict
 from typing import Any
 
 from nodetune.api.model import HostResult
-from nodetune.documents import verify
-from nodetune.documents.audit import head, manual, not_reached
+from nodetune.audit.document import not_reached
+from nodetune.foundation.json_document import head
 from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.outcomes import StepOutcome, tally
+from nodetune.remediation.plan_document import manual
+from nodetune.verify import document as verify
 from nodetune.verify.before_after import BeforeAfterResult
 from nodetune.verify.compare import LEVEL
 

@@ -21,7 +21,7 @@ from nodetune.audit.selection import Selection
 from nodetune.facts import document as facts_document
 from nodetune.facts import saved
 from nodetune.foundation import paths
-from nodetune.pull import collector, deposit
+from nodetune.remote.pull import collector, deposit
 from tests.support import killing
 from tests.support.commandline import nodetune
 
@@ -92,7 +92,7 @@ def test_a_node_leaves_all_facts_that_an_audit_would_ask_it_for(tmp_path):
     done = node.run()
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     document = node.left()
-    jsonschema.validate(document, json.loads((paths.bundled("documents/schemas") / "facts.json").read_text()))
+    jsonschema.validate(document, json.loads((paths.bundled("data/schemas") / "facts.json").read_text()))
     assert set(document["facts"]) == facts_of_this_machine()
     assert document["host"] == document["facts"]["host.hostname"]["value"] == "gpu001"
     assert document["about"]["every"] == EVERY
@@ -352,7 +352,7 @@ def test_installing_twice_is_installing_once_and_can_be_undone(tmp_path):
 
 def test_what_was_written_can_be_read_by_a_program(tmp_path):
     told = json.loads(bundled(tmp_path / "out", "--format", "json", "--every", "2h", "--user", "nodetune").stdout)
-    jsonschema.validate(told, json.loads((paths.bundled("documents/schemas") / "pull-bundle.json").read_text()))
+    jsonschema.validate(told, json.loads((paths.bundled("data/schemas") / "pull-bundle.json").read_text()))
     assert told["every"] == 7200
     for each in told["files"]:
         assert stat.S_IMODE(Path(each["path"]).stat().st_mode) == int(each["mode"], 8)

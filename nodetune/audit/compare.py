@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from nodetune.api.model import SEVERITIES
-from nodetune.diff.result import CHANGED, GONE, NEW, UNREAD, Change, Diff
+from nodetune.facts.diff import CHANGED, GONE, NEW, UNREAD, Change, Diff
 from nodetune.foundation import UserError, text
 
 

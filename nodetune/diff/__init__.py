@@ -1,1 +1,0 @@
-"""What is different between two sets of facts, or between two audits."""

@@ -1,1 +1,0 @@
-"""The published JSON documents: schemas, and how each is written and read."""
