@@ -64,7 +64,7 @@ KEPT = {
     "nodetune/checks/network/link_speed_below_siblings.py": {"sibling|siblings"},
     "nodetune/checks/network/pause_beside_pfc.py": {"beside"},
     "nodetune/checks/rdma/rdma_rate_below_siblings.py": {"sibling|siblings"},
-    "nodetune/audit/document.py": {"by hand"},
+    "nodetune/remediation/plan_document.py": {"by hand"},
     "nodetune/guard/deploy/document.py": {"blind"},
     "nodetune/guard/deploy/node_state.py": {"blind"},
     "nodetune/guard/deploy/policy.py": {"stray|strays"},

@@ -157,7 +157,7 @@ ALIKE = finding()
     ids=["none", "some", "misleading", "hostile"],
 )
 def test_written_host_by_host_the_json_form_is_the_very_same(results, monkeypatch):
-    monkeypatch.setattr(audit_document.time, "time", lambda: 1)
+    monkeypatch.setattr(json_document.time, "time", lambda: 1)
     stream = io.StringIO()
     audit_document.write_audit(results, stream)
     assert stream.getvalue() == json_document.text(audit_document.audit(results))
