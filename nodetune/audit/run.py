@@ -1,86 +1,119 @@
-"""Audit hosts: probe them, judge the facts, and yield each host as it completes."""
+"""Audit hosts or saved facts, and compare the hosts with each other."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Sequence
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
-from nodetune.api.model import HostFacts, HostResult
-from nodetune.audit import auditor, processes
-from nodetune.audit.selection import Selection
-from nodetune.facts.cache import FactCache
-from nodetune.foundation import parallel
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
-from nodetune.remote import payload, pool
+from nodetune.api.model import HostResult
+from nodetune.audit import auditor
+from nodetune.audit.request import CACHE_MINUTES, AuditRequest
+from nodetune.audit.selection import Selection, comparing
+from nodetune.facts.saved import Rules, Saved
+from nodetune.foundation import show as shows
+from nodetune.foundation import text
+from nodetune.foundation.show import Show
+from nodetune.hosts.target import ConnectionOptions, Target
 
-PROBE_SECONDS = 20.0
-BUSY_SHARE = 0.75
-"""The share of a host's time that its probe may take if the host is busy. The rest is for the login and the answer."""
-
-
-def collect(
-    targets: list[Target], names: set[str], reach: ConnectionOptions
-) -> Iterator[tuple[Target, HostFacts | UnreachableError, float]]:
-    """Probe hosts, each yielded as it completes."""
-    asked = payload.families(names)
-    if reach.transport == "slurm":
-        from nodetune.remote.slurm import probe as slurm_probe
-
-        return slurm_probe.collect(targets, *_script(asked, reach), reach.options)
-    return pool.collect(
-        targets, lambda _target: _script(asked, reach), reach.options, reach.forks, reach.transport, asked=asked
-    )
+# inventories, SSH and Slurm are imported where hosts are reached: saved facts need none of them
 
 
-def _script(asked: Mapping[str, list[str]], reach: ConnectionOptions) -> tuple[bytes, str]:
-    given = reach.options.seconds
-    return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given), given * BUSY_SHARE)
+def compared(request: AuditRequest) -> Selection:
+    """Return the selection of a request with what it compares between hosts."""
+    if request.no_compare:
+        return request.selection
+    return comparing(request.selection, request.cohort, request.reference)
 
 
-def probe_hosts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
-) -> Generator[HostResult, None, None]:
-    """Yield the facts of hosts, unjudged, each as it completes. Hosts with facts in the cache are not probed."""
-    names, left = choice.facts(), []
-    for target in targets:
-        known = cache.known(target, names) if cache else None
-        if known:
-            yield known
-        else:
-            left.append(target)
-    for target, facts, seconds in collect(left, names, reach) if left else ():
-        if isinstance(facts, UnreachableError):
-            yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
-            continue
-        if cache:
-            cache.keep(target, facts, names)
-        yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
+def run(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
+    """Return the results by host name. `selection`: see `compared`. After Ctrl-C: what is known so far."""
+    path = request.facts_path
+    found = _saved(path, request, selection, show) if path else _hosts(request, selection, show)
+    return auditor.compared(found, selection)
 
 
-def audit_hosts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
-) -> Generator[HostResult, None, None]:
-    """Probe and judge hosts, many of them in several processes. The results have no facts."""
-    auditor.expect(targets, choice)
-    by_name = {target.name: target for target in targets}
-    count = 1 if reach.transport == "slurm" else parallel.processes(len(targets))  # one srun is for all hosts
-    share = replace(reach, forks=max(1, reach.forks // count))
-    if len(targets) > 1:
-        _script(payload.families(choice.facts()), reach)  # packed here, so that no process and no thread has to
-    return processes.judged(
-        auditor.Auditor(choice),
-        by_name,
-        lambda part: ((each.host, each) for each in probe_hosts(part, choice, share, cache)),
-        count,
-    )
+def _saved(path: Path, request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
+    connection = request.connection
+    rules = Rules(request.max_age, named=connection.inventory is not None)
+    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    judged = (each for each in auditor.audit_files(saved, selection, rules) if connection.wants(each.host))
+    if not saved.is_folder:
+        return auditor.by_name(judged)
+    return auditor.by_name(shows.counted(show, "audit", judged, sum(map(len, saved.files()))))
 
 
-def audit_keeping_facts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions
-) -> Generator[HostResult, None, None]:
-    """Probe and judge hosts in this process. The results have their facts."""
-    auditor.expect(targets, choice)
-    judge = auditor.Auditor(choice)
-    for probed in probe_hosts(targets, choice, reach):
-        result = judge.audit(probed)
-        yield replace(result, facts=probed.facts) if result.state == "ok" else result
+def _hosts(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
+    from nodetune.audit import hosts
+    from nodetune.facts.cache import FactCache
+    from nodetune.remote.selected_hosts import selected_hosts
+
+    connection, cache = request.connection, None
+    if request.cache:
+        request.cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        oldest = request.max_age or CACHE_MINUTES * 60
+        cache = FactCache(request.cache, oldest, "slurm" if connection.transport == "slurm" else "ssh")
+    targets = selected_hosts(connection, show.detail)
+    found = _taken("audit", hosts.audit_hosts(targets, selection, connection, cache), targets, show)
+    _tell_cached([each for each in found if each.state == "ok" and each.message], len(found), show)
+    return found
+
+
+def probed(
+    connection: ConnectionOptions, selection: Selection, each: Callable[[HostResult], HostResult], show: Show
+) -> list[HostResult]:
+    """Return what `each` makes of the facts of every host, in the order of their names."""
+    from nodetune.audit import hosts
+    from nodetune.remote.selected_hosts import selected_hosts
+
+    targets = selected_hosts(connection, show.detail)
+    with closing(hosts.probe_hosts(targets, selection, connection)) as running:
+        return _taken("facts", (each(result) for result in running), targets, show)
+
+
+def with_facts(
+    targets: list[Target], selection: Selection, connection: ConnectionOptions, show: Show
+) -> list[HostResult]:
+    """Audit hosts; each result holds the facts that it was judged by."""
+    from nodetune.audit import hosts
+
+    return _taken("audit", hosts.audit_keeping_facts(targets, selection, connection), targets, show)
+
+
+def saved_with_facts(path: Path, selection: Selection, connection: ConnectionOptions) -> list[HostResult]:
+    """Judge saved facts; each result holds them."""
+    selection.facts()  # a selection that names nothing must not read as a plan with nothing to do
+    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    auditor.expect_saved(saved, selection)
+    judge = auditor.Auditor(selection)
+    known = [each for each in auditor.saved_facts(saved) if connection.wants(each.host)]
+    return [_with_facts(judge.judged(each)[0], each) for each in known]
+
+
+def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:
+    return replace(judged, facts=saved.facts) if judged.state == "ok" else judged
+
+
+def _taken(
+    phase: str, running: Generator[HostResult, None, None], targets: Sequence[Target], show: Show
+) -> list[HostResult]:
+    """Take results as they come. Ctrl-C ends the run: hosts without a result are named as such."""
+    kept: list[HostResult] = []
+    try:
+        with closing(running):
+            for result in shows.counted(show, phase, running, len(targets)):
+                kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
+    except KeyboardInterrupt:
+        show.warn(f"\ninterrupted: {len(kept)} of {text.count(len(targets), 'host')} answered")
+        known = {result.host for result in kept}
+        left = (target.name for target in targets if target.name not in known)
+        kept += [HostResult(name, "interrupted", "the run was stopped before this host answered") for name in left]
+    return auditor.by_name(kept)
+
+
+def _tell_cached(cached: Sequence[HostResult], of: int, show: Show) -> None:
+    """Say that some hosts were not probed again, so that recent fixes do not show."""
+    if cached:
+        who = f"{cached[0].host} was" if of == 1 else f"{len(cached)} of {of} hosts were"
+        show.warn(f"{who} not probed again: {cached[0].message} (from --cache; limit the age with --max-age)")

@@ -47,6 +47,14 @@ class Selection:
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     between: Between | None = None
+    files: tuple[Path, ...] = ()
+    """The site files, for proposed commands."""
+
+    @property
+    def words(self) -> list[str]:
+        """The options that select profiles and site files, for proposed commands."""
+        chosen = [word for name in self.profiles for word in ("-p", name)]
+        return [*chosen, *(word for file in self.files for word in ("--site", str(file)))]
 
     @cached_property
     def collector(self) -> fleet.Collector | None:

@@ -6,8 +6,9 @@ import getpass
 import os
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -15,6 +16,7 @@ import click
 from click.core import ParameterSource
 
 from nodetune.cli import renamed, settings, verbosity
+from nodetune.cli.fields import of
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -44,8 +46,9 @@ def complete(name: str) -> Callable[..., Any]:
 
 
 def _transport(*slurm: str) -> Callable[[F], F]:
-    return settings.option(
+    return click.option(
         "--transport",
+        cls=settings.Setting,
         type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
@@ -54,25 +57,27 @@ def _transport(*slurm: str) -> Callable[[F], F]:
     )
 
 
-def _inventory(folder: Path, given: str) -> str:
-    """Return the inventory that a settings file in this folder means: one there, else what is typed."""
-    endings = ("", ".yml", ".yaml", ".ini")
-    there = [folder / given, *(folder / "inventories" / f"{given}{ending}" for ending in endings)]
-    found = None if "," in given else next(filter(Path.exists, there), None)
-    return str(found or (folder / given if "/" in given and "[" not in given else given))
+class _Inventory(settings.Setting):
+    def locate(self, folder: Path, value: str) -> str:
+        """Return the inventory that a settings file in this folder means: one there, else what is typed."""
+        endings = ("", ".yml", ".yaml", ".ini")
+        there = [folder / value, *(folder / "inventories" / f"{value}{ending}" for ending in endings)]
+        found = None if "," in value else next(filter(Path.exists, there), None)
+        return str(found or (folder / value if "/" in value and "[" not in value else value))
 
 
-def _vault_id(folder: Path, given: str) -> str:
-    label, at, file = given.rpartition("@")
-    return given if file.startswith("prompt") else f"{label}{at}{folder / file}"
+class _VaultId(settings.Setting):
+    def locate(self, folder: Path, value: str) -> str:
+        label, at, file = value.rpartition("@")
+        return value if file.startswith("prompt") else f"{label}{at}{folder / file}"
 
 
 _hosts = stack(
-    settings.option(
+    click.option(
         "-i",
         "--inventory",
+        cls=_Inventory,
         metavar="INV",
-        locate=_inventory,
         shell_complete=complete("inventory"),
         help="Inventory: a name in inventories/, a path, or hosts such as gpu[001-128],login1. Default: this host.",
     ),
@@ -89,43 +94,54 @@ _hosts = stack(
         metavar="FILE",
         help="Limit to the hosts that failed in this audit, apply or verify (--format json).",
     ),
-    settings.option(
-        "--forks", type=click.IntRange(1, 4096), default=64, show_default=True, help="Number of hosts in parallel."
+    click.option(
+        "--forks", cls=settings.Setting, **of(ConnectionOptions, "forks"), help="Number of hosts in parallel."
     ),
-    settings.option(
+    click.option(
         "--timeout",
-        type=click.FloatRange(1, 3600),
-        default=40,
-        show_default=True,
+        cls=settings.Setting,
+        **of(SessionOptions, "seconds"),
         metavar="SECONDS",
         help="Deadline for each host.",
     ),
-    settings.option("-u", "--user", help="Log in as this user."),
-    settings.option(
+    click.option("-u", "--user", cls=settings.Setting, help="Log in as this user."),
+    click.option(
         "-b",
         "--become/--no-become",
+        cls=settings.Setting,
         default=False,
         help="Become root with sudo (--no-become undoes a setting).",
     ),
-    settings.option("-K", "--ask-become-pass", is_flag=True, help="Ask for the sudo password once. Default: sudo -n."),
-    settings.option(
-        "--private-key", type=click.Path(exists=True, dir_okay=False), metavar="FILE", help="Log in with this SSH key."
+    click.option(
+        "-K",
+        "--ask-become-pass",
+        cls=settings.Setting,
+        is_flag=True,
+        help="Ask for the sudo password once. Default: sudo -n.",
     ),
-    settings.option("--port", type=click.IntRange(1, 65535), metavar="PORT", help="Port of sshd."),
-    settings.option(
+    click.option(
+        "--private-key",
+        cls=settings.Setting,
+        type=click.Path(exists=True, dir_okay=False),
+        metavar="FILE",
+        help="Log in with this SSH key.",
+    ),
+    click.option("--port", cls=settings.Setting, **of(ConnectionOptions, "port"), metavar="PORT", help="Port of sshd."),
+    click.option(
         "--vault-id",
+        cls=_VaultId,
         multiple=True,
         metavar="LABEL@FILE",
-        locate=_vault_id,
         help="Ansible Vault: a label with its password file, or LABEL@prompt. May be repeated.",
     ),
-    settings.option(
+    click.option(
         "--vault-password-file",
+        cls=settings.Setting,
         type=click.Path(exists=True, dir_okay=False),
         metavar="FILE",
         help="Ansible Vault: the password file.",
     ),
-    settings.option("--ask-vault-pass", is_flag=True, help="Ansible Vault: ask for the password."),
+    click.option("--ask-vault-pass", cls=settings.Setting, is_flag=True, help="Ansible Vault: ask for the password."),
     click.option("--accept-new-host-keys", is_flag=True, help="Accept unknown host keys."),
     verbosity.options,
 )
@@ -135,41 +151,72 @@ hosts = stack(_hosts, _transport())
 hosts_or_nodes = stack(_hosts, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"}))
 
 
-def reach(options: dict[str, Any]) -> ConnectionOptions:
-    """Turn the host options into ConnectionOptions and remove them from `options`. May ask for passwords."""
-    _without_settings_for_hosts(options)
-    settings.explain(options)
-    path = options.pop("failed_of", None)
-    only = _failed_of(path)
-    if options["transport"] == "slurm":
+@dataclass(frozen=True)
+class HostOptions:
+    """The options as typed."""
+
+    inventory: str | None = None
+    limit: str | None = None
+    failed_of: Path | None = None
+    forks: int = ConnectionOptions.forks
+    timeout: float = SessionOptions.seconds
+    user: str | None = None
+    become: bool = False
+    ask_become_pass: bool = False
+    private_key: str | None = None
+    port: int | None = None
+    vault_id: tuple[str, ...] = ()
+    vault_password_file: str | None = None
+    ask_vault_pass: bool = False
+    accept_new_host_keys: bool = False
+    transport: str = "auto"
+
+    def built(self) -> ConnectionOptions:
+        """Return what they say. May ask for passwords."""
+        return _connection(self._without_needless_settings())
+
+    def _without_needless_settings(self) -> HostOptions:
+        """Ignore settings that what was typed leaves no room for: saved facts need no host, and srun no login."""
+        context = click.get_current_context(silent=True)
+        if context is None:
+            return self
+        needless = FOR_HOSTS if context.params.get("facts_path") else FOR_SSH if self.transport == "slurm" else ()
+        if context.get_parameter_source("become") is ParameterSource.COMMANDLINE and not self.become:
+            needless = (*needless, "ask_become_pass")
+        return replace(self, **{name: getattr(NONE, name) for name in needless if settings.is_implicit(context, name)})
+
+
+def _connection(typed: HostOptions) -> ConnectionOptions:
+    settings.explain(vars(typed))
+    only = _failed_of(typed.failed_of)
+    inventory, limit = typed.inventory, typed.limit
+    if typed.transport == "slurm":
         from nodetune.cli import allocation
 
-        allocation.use(options)
-    ask = options.pop("ask_become_pass")
-    password = (
-        _typed("sudo password", "-K", "use sudo without a password (-b), or ansible_become_password") if ask else None
-    )
+        inventory, limit = allocation.nodes(typed)
+    asked = typed.ask_become_pass
+    instead = "use sudo without a password (-b), or ansible_become_password"
     return ConnectionOptions(
-        inventory=options.pop("inventory"),
-        limit=options.pop("limit"),
-        forks=options.pop("forks"),
-        transport=options.pop("transport"),
-        options=SessionOptions(
-            seconds=options.pop("timeout"), accept_new_host_keys=options.pop("accept_new_host_keys")
-        ),
-        become=options.pop("become") or ask,
-        become_password=password,
-        user=options.pop("user"),
-        private_key=options.pop("private_key", None),
-        port=options.pop("port", None),
-        vault=_vault(
-            tuple(options.pop("vault_id", ())),
-            options.pop("vault_password_file", None),
-            options.pop("ask_vault_pass", False),
-        ),
+        inventory=inventory,
+        limit=limit,
+        forks=typed.forks,
+        transport=typed.transport,
+        options=SessionOptions(seconds=typed.timeout, accept_new_host_keys=typed.accept_new_host_keys),
+        become=typed.become or asked,
+        become_password=_typed("sudo password", "-K", instead) if asked else None,
+        user=typed.user,
+        private_key=typed.private_key,
+        port=typed.port,
+        vault=_vault(typed.vault_id, typed.vault_password_file, typed.ask_vault_pass),
         only=only,
-        failed_of=str(path or ""),
+        failed_of=str(typed.failed_of or ""),
     )
+
+
+NONE = HostOptions()
+FOR_SSH = ("user", "ask_become_pass", "private_key", "port")
+FOR_HOSTS = (*FOR_SSH, "vault_id", "vault_password_file", "ask_vault_pass", "inventory", "transport", "become")
+"""Options for connections."""
 
 
 def _typed(what: str, option: str, instead: str) -> str:
@@ -219,22 +266,3 @@ def _vault(ids: tuple[str, ...], file: str | None, ask: bool) -> Vault:
             *(("--ask-vault-pass",) if ask else ()),
         ),
     )
-
-
-FOR_SSH = {"user": None, "ask_become_pass": False, "private_key": None, "port": None}
-FOR_VAULT = {"vault_id": (), "vault_password_file": None, "ask_vault_pass": False}
-FOR_HOSTS = {**FOR_SSH, **FOR_VAULT, "inventory": None, "transport": "auto", "become": False}
-"""Options for connections → their defaults."""
-
-
-def _without_settings_for_hosts(options: dict[str, Any]) -> None:
-    """Ignore settings that what was typed leaves no room for: saved facts need no host, and srun no login."""
-    context = click.get_current_context(silent=True)
-    if context is None:
-        return
-    needless: Mapping[str, Any] = FOR_HOSTS if context.params.get("facts_path") else {}
-    if not needless and options["transport"] == "slurm":
-        needless = FOR_SSH
-    if context.get_parameter_source("become") is ParameterSource.COMMANDLINE and not options["become"]:
-        needless = {**needless, "ask_become_pass": False}
-    options.update({name: default for name, default in needless.items() if settings.is_implicit(context, name)})

@@ -11,16 +11,19 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from nodetune.api.model import SEVERITIES
+from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import renamed, settings, verbosity
-from nodetune.cli.host_options import OLD_TRANSPORTS, complete, hosts, hosts_or_nodes, reach, stack
-from nodetune.config import profile
+from nodetune.cli.fields import of
+from nodetune.cli.host_options import HostOptions, complete, hosts, hosts_or_nodes, stack
+from nodetune.cli.selection_options import SelectionOptions, judging, selection
 from nodetune.foundation import atomic_file, paths
+from nodetune.hosts.target import ConnectionOptions
+from nodetune.remediation.request import ApplyRequest
 from nodetune.report import MAKERS
 
-__all__ = ["OLD_TRANSPORTS", "hosts", "hosts_or_nodes", "reach"]
-"""From host_options, for the commands."""
+__all__ = ["hosts", "hosts_or_nodes", "judging", "selection", "stack"]
+"""From other files, for the commands."""
 
 ENDINGS = {
     ".json": "json",
@@ -47,45 +50,6 @@ def span(_context: click.Context, _parameter: click.Parameter, given: str | None
     return int(found[1]) * _UNITS[found[2]]
 
 
-judging = stack(
-    settings.option(
-        "-p",
-        "--profile",
-        "profiles",
-        multiple=True,
-        metavar="NAME",
-        shell_complete=complete("profiles"),
-        help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
-    ),
-    settings.option(
-        "--site",
-        type=click.Path(path_type=Path),
-        multiple=True,
-        metavar="FILE",
-        help="Site file with overrides, checks and waivers. May be repeated: later files win.",
-    ),
-)
-
-selection = stack(
-    judging,
-    click.option(
-        "-s",
-        "--select",
-        multiple=True,
-        metavar="ID",
-        shell_complete=complete("selected"),
-        help="Run only these checks or areas (shell patterns).",
-    ),
-    click.option(
-        "--ignore",
-        multiple=True,
-        metavar="ID",
-        shell_complete=complete("selected"),
-        help="Skip these checks or areas.",
-    ),
-)
-
-
 def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:
     """Return an existing path, also for the name of a bundled machine."""
     if given is None or given.exists():
@@ -106,11 +70,7 @@ saved_facts = click.option(
     help="Use saved facts instead of connecting to hosts.",
 )
 fail_on = click.option(
-    "--fail-on",
-    type=click.Choice([*reversed(SEVERITIES), "never"]),
-    default="medium",
-    show_default=True,
-    help="Exit with 1 on findings of this severity or higher.",
+    "--fail-on", **of(AuditRequest, "fail_on"), help="Exit with 1 on findings of this severity or higher."
 )
 
 
@@ -161,20 +121,24 @@ output_format = format_option(["text", "json"])
 printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
 audit_format = format_option(list(MAKERS))
-previous = renamed.option(
-    "--previous",
-    was="--since",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
+previous = stack(
+    click.option(
+        "--previous",
+        type=click.Path(path_type=Path, dir_okay=False),
+        metavar="FILE",
+        help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
+    ),
+    renamed.alias("--since", "--previous"),
 )
-measurements = renamed.option(
-    "--measurements",
-    was="--measured",
-    type=click.Path(path_type=Path, dir_okay=False),
-    multiple=True,
-    metavar="FILE",
-    help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
+measurements = stack(
+    click.option(
+        "--measurements",
+        type=click.Path(path_type=Path, dir_okay=False),
+        multiple=True,
+        metavar="FILE",
+        help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
+    ),
+    renamed.alias("--measured", "--measurements", multiple=True),
 )
 
 
@@ -187,31 +151,15 @@ def writing(path: Path | None) -> Iterator[TextIO]:
         verbosity.note(f"written to {path}")
 
 
-def choice(
-    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
-) -> Selection:
-    """Turn the selection options into a Selection. Raise yaml_lines.FileError."""
-    profile.named(profiles)
-    return Selection(profiles, _site(site), select, ignore)
-
-
-def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
-    if not paths:
-        return None
-    from nodetune.config import site, site_lint  # most runs have none
-
-    verbosity.detail(f"site files: {', '.join(map(str, paths))}")
-    found = site.read(paths)
-    for problem in site_lint.unreachable(found) if found else ():
-        click.echo(f"nodetune: {problem.text}", err=True)
-    return found
-
-
 # What commands that change hosts ask before, when, in which order, and where the record is
 
 _RUNS: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
-runs_folder = settings.option(
-    "--runs", "runs_folder", help="Folder of run records. Default: ~/.local/state/nodetune/runs.", **_RUNS
+runs_folder = click.option(
+    "--runs",
+    "runs_folder",
+    cls=settings.Setting,
+    help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
+    **_RUNS,
 )
 same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **_RUNS)
 """For a command below one that has --runs: settings are for the one above."""
@@ -219,22 +167,33 @@ same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run rec
 agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
 
 
-def _minutes(least: float, most: float, default: float) -> dict[str, Any]:
-    return {"type": click.FloatRange(least, most), "default": default, "show_default": True, "metavar": "MINUTES"}
+def waits(request: type[Any]) -> Callable[[Any], Any]:
+    """Return the options for the waits of a request, in minutes."""
+    told = {"reboot_wait": "Maximum time for a reboot.", "drain_wait": "Maximum time to wait for jobs."}
+    return stack(
+        *(
+            click.option(
+                f"--{name.replace('_', '-')}", cls=settings.Setting, metavar="MINUTES", help=text, **of(request, name)
+            )
+            for name, text in told.items()
+        )
+    )
 
 
-reboot_wait = settings.option("--reboot-wait", **_minutes(0.5, 1440, 30), help="Maximum time for a reboot.")
-drain_wait = settings.option("--drain-wait", **_minutes(0, 10080, 60), help="Maximum time to wait for jobs.")
-drain = settings.option(
-    "--drain", type=click.Choice(["slurm"]), help="Drain nodes, wait for their jobs, and resume the nodes afterwards."
+drain = click.option(
+    "--drain",
+    cls=settings.Setting,
+    type=click.Choice(["slurm"]),
+    help="Drain nodes, wait for their jobs, and resume the nodes afterwards.",
 )
 assume_drained = click.option(
     "--assume-drained",
     is_flag=True,
     help="Assume that no scheduler uses the hosts, without asking it.",
 )
-provision_site = settings.option(
+provision_site = click.option(
     "--site",
+    cls=settings.Setting,
     type=click.Path(path_type=Path),
     required=True,
     multiple=True,
@@ -243,16 +202,42 @@ provision_site = settings.option(
 )
 
 
-batches = stack(
-    settings.option(
-        "--batch", default="", metavar="N|N%", help="Number of hosts per batch, or a percentage. Default: all."
-    ),
-    settings.option(
-        "--canary",
-        type=click.IntRange(0),
-        default=1,
-        show_default=True,
-        metavar="N",
-        help="Number of hosts in the first batch.",
-    ),
-)
+def batches(request: type[Any]) -> Callable[[Any], Any]:
+    """Return the options for the batches of a request."""
+    return stack(
+        click.option(
+            "--batch",
+            cls=settings.Setting,
+            metavar="N|N%",
+            help="Number of hosts per batch, or a percentage. Default: all.",
+            **of(request, "batch"),
+        ),
+        click.option(
+            "--canary",
+            cls=settings.Setting,
+            metavar="N",
+            help="Number of hosts in the first batch.",
+            **of(request, "canary"),
+        ),
+    )
+
+
+@stack(hosts_or_nodes, judging, runs_folder, waits(ApplyRequest), drain, batches(ApplyRequest))
+def _settings() -> None:
+    """Has every option that is a setting."""
+
+
+settings.add(_settings)
+
+
+# For commands that do not have a request yet
+
+
+def reach(options: dict[str, Any]) -> ConnectionOptions:
+    return HostOptions(**{name: options.pop(name) for name in vars(HostOptions()) if name in options}).built()
+
+
+def choice(
+    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
+) -> Selection:
+    return SelectionOptions(profiles, site, select, ignore).built()

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import sys
 import time
-from collections.abc import Generator, Iterable
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-from nodetune.api.model import HostResult
+import click
+
 from nodetune.cli import verbosity
 from nodetune.cli.phase import Phase
 from nodetune.foundation import text as plain_text
@@ -142,14 +142,20 @@ def measuring(host: str, what: str) -> None:
         _RUNNING[-1].step(host, f"measuring {what}")
 
 
-def counted(phase: str, results: Iterable[HostResult], hosts: int) -> Generator[HostResult, None, None]:
-    """Yield results as they come, and show how many of them came."""
-    with Progress(phase, hosts) as shown:
-        for result in results:
-            told = f": {result.message}" if result.message else ""
-            verbosity.detail(f"{result.host}: {result.state} in {result.seconds:.1f} s{told}")
-            shown.done(result.host, result.state, result.message)
-            yield result
+class Terminal:
+    """Shows on standard error what a stage does (nodetune.foundation.show.Show)."""
+
+    def phase(self, name: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> Progress:
+        return Progress(name, hosts, seconds, stages, plays=plays)
+
+    def note(self, text: str) -> None:
+        verbosity.note(text)
+
+    def detail(self, text: str) -> None:
+        verbosity.detail(text)
+
+    def warn(self, text: str) -> None:
+        click.echo(text, err=True)
 
 
 def _display() -> Display:

@@ -20,28 +20,33 @@ def notice(context: click.Context, old: str, new: str) -> None:
         click.echo(f"nodetune: {old} is now called {new}", err=True)
 
 
-def option(*words: str, was: str, **attributes: Any) -> Callable[[F], F]:
-    """Add an option, and a hidden option for the word it had before."""
-    shape = {name: attributes[name] for name in ("is_flag", "multiple") if name in attributes}
-
-    def add(function: F) -> F:
-        return click.option(*words, **attributes)(alias(was, words[0], **shape)(function))
-
-    return add
-
-
-def alias(old: str, new: str, values: Mapping[str, str | None] | None = None, **shape: Any) -> Callable[[F], F]:
+def alias(
+    old: str,
+    new: str,
+    values: Mapping[str, str | None] | None = None,
+    *,
+    is_flag: bool = False,
+    multiple: bool = False,
+) -> Callable[[F], F]:
     """Add the hidden option `old`. `values` maps what it took to what `new` takes; None leaves `new` at its default."""
-    choice = {"type": click.Choice(list(values))} if values else {}
-    return click.option(old, cls=_Alias, new=new, values=values, **shape, **choice)
+    return click.option(
+        old,
+        cls=type("Alias", (_Alias,), {"new": new, "values": values}),
+        type=click.Choice(list(values)) if values else None,
+        is_flag=is_flag,
+        multiple=multiple,
+        default=False if is_flag else None,
+        hidden=True,
+        expose_value=False,
+        is_eager=True,
+    )
 
 
 class _Alias(click.Option):
     """An option that passes its value on to another one."""
 
-    def __init__(self, *words: Any, new: str, values: Mapping[str, str | None] | None, **attributes: Any) -> None:
-        super().__init__(*words, **{**attributes, "hidden": True, "expose_value": False, "is_eager": True})
-        self._new, self._values = new, values
+    new: str
+    values: Mapping[str, str | None] | None
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -49,8 +54,8 @@ class _Alias(click.Option):
         given = opts.get(str(self.name))
         result = super().handle_parse_result(ctx, opts, args)  # refuses a value that the old word did not take
         if given is not None:
-            notice(ctx, self.opts[0], self._new)
-            _pass_on(ctx, opts, self.opts[0], self._new, self._values[given] if self._values else given)
+            notice(ctx, self.opts[0], self.new)
+            _pass_on(ctx, opts, self.opts[0], self.new, self.values[given] if self.values else given)
         return result
 
 
@@ -71,9 +76,11 @@ def _pass_on(ctx: click.Context, opts: Mapping[str, Any], old: str, new: str, va
 class Split(click.Option):
     """An option whose name had another meaning: a value that `moved` accepts goes to the option `to`."""
 
-    def __init__(self, *words: Any, to: str, moved: Callable[[str], bool], **attributes: Any) -> None:
-        super().__init__(*words, **attributes)
-        self._to, self._moved = to, moved
+    to: str
+
+    @staticmethod
+    def moved(value: str) -> bool:
+        raise NotImplementedError
 
     def handle_parse_result(
         self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]
@@ -84,10 +91,10 @@ class Split(click.Option):
     def release(self, ctx: click.Context, opts: Mapping[str, Any]) -> None:
         """Move a value with the old meaning to the option `to`."""
         given = opts.get(str(self.name))
-        if isinstance(given, str) and self._moved(given) and isinstance(opts, MutableMapping):
+        if isinstance(given, str) and self.moved(given) and isinstance(opts, MutableMapping):
             del opts[str(self.name)]
-            notice(ctx, f"{self.opts[0]} {given}", f"{self._to} {given}")
-            _pass_on(ctx, opts, self.opts[0], self._to, given)
+            notice(ctx, f"{self.opts[0]} {given}", f"{self.to} {given}")
+            _pass_on(ctx, opts, self.opts[0], self.to, given)
 
 
 class Choice(click.Choice):  # type: ignore[type-arg]  # generic since click 8.2

@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import click
 from click.core import ParameterSource
@@ -25,9 +25,6 @@ NEAR = 0.8
 _STORED = "nodetune.settings"
 _NUMBERS = {"integer": "whole number", "float": "number"}
 
-F = TypeVar("F", bound=Callable[..., Any])
-Locate = Callable[[Path, str], str]
-
 
 class SettingsError(UserError):
     """A setting is wrong; the text is one line: where, what, and what to do."""
@@ -41,13 +38,23 @@ class Given(NamedTuple):
 
 
 class Setting(click.Option):
-    """An option that a file or a variable also sets. `locate` makes a relative path of a file relative to its folder."""
+    """An option that a file or a variable also sets. options.py lists all of them in KNOWN."""
 
-    def __init__(self, words: Iterable[str], locate: Locate | None = None, **attributes: Any) -> None:
-        super().__init__(list(words), **attributes)
-        self.key = max(self.opts, key=len).lstrip("-")
-        self.envvar: str = "NODETUNE_" + self.key.replace("-", "_").upper()
-        self.locate = locate or (_in_folder if isinstance(self.type, click.Path) else None)
+    @property
+    def key(self) -> str:
+        return max(self.opts, key=len).lstrip("-")
+
+    @property
+    def envvar(self) -> str:  # an attribute of click
+        return "NODETUNE_" + self.key.replace("-", "_").upper()
+
+    @envvar.setter
+    def envvar(self, _: object) -> None:
+        """Take no other name."""
+
+    def locate(self, folder: Path, value: str) -> str:
+        """Return a value of a file in this folder, where a relative path starts at the folder."""
+        return str(folder / value) if isinstance(self.type, click.Path) else value
 
     def consume_value(self, ctx: click.Context, opts: Mapping[str, Any]) -> tuple[Any, ParameterSource]:
         """Return the value and its source: command line, variable, file, default."""
@@ -72,14 +79,15 @@ class Setting(click.Option):
 
 
 KNOWN: dict[str, Setting] = {}
-"""Key → the option, which no file has to give: filled where the options are declared."""
+"""Key → the option, which no file has to give. See `add`."""
 
 
-def option(*words: str, **attributes: Any) -> Callable[[F], F]:
-    """Declare an option that is a setting too: in host_options or options, which every command imports."""
-    made = Setting(words, **{**attributes, "required": False})
-    KNOWN.setdefault(made.key, made)
-    return click.option(*words, cls=Setting, **attributes)
+def add(command: Callable[[], None]) -> None:
+    """Let files set the options of this function, as far as they are settings."""
+    for each in getattr(command, "__click_params__", ()):
+        if isinstance(each, Setting):
+            each.required = False
+            KNOWN.setdefault(each.key, each)
 
 
 def is_implicit(ctx: click.Context, name: str) -> bool:
@@ -271,16 +279,10 @@ def _type(known: Setting) -> tuple[Any, str]:
 
 def _located(known: Setting, path: Path, value: str) -> str:
     """Return a value of a file; a relative path in it starts at the folder of the file."""
-    if known.locate is None:
-        return value
-    if value.startswith("~"):
+    if value.startswith("~") and known.locate(Path("/"), "~") != "~":
         with suppress(RuntimeError):
             return str(Path(value).expanduser())
     return value if path.parent == Path() else known.locate(path.parent.absolute(), value)
-
-
-def _in_folder(folder: Path, value: str) -> str:
-    return str(folder / value)
 
 
 def _near_variables() -> None:

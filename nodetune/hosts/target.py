@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
+from nodetune.foundation.request import limited, one_of
+
 STATES = {
     "bad variables": "a variable of the inventory has no value",
     "unresolved": "no such host name",
@@ -22,6 +24,9 @@ STATES = {
     "internal error": "nodetune itself failed at this host",
 }
 """Everything that can go wrong on the way to a host, in the report's words."""
+
+
+TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "local")
 
 
 class UnreachableError(Exception):
@@ -73,7 +78,7 @@ class SessionOptions:
     `seconds` is the deadline of one host, from name look-up to the last byte; `connect_seconds` that of the TCP connection.
     """
 
-    seconds: float = 40.0
+    seconds: float = limited(40, 1, 3600, whole=False)
     connect_seconds: float = 10.0
     most_bytes: int = 4 << 20
     """Of one answer. A real one has a hundredth of that."""
@@ -100,20 +105,36 @@ class ConnectionOptions:
 
     inventory: str | None = None
     limit: str | None = None
-    forks: int = 64
-    transport: str = "auto"
+    forks: int = limited(64, 1, 4096)
+    transport: str = one_of("auto", TRANSPORTS)
     options: SessionOptions = field(default_factory=SessionOptions)
     become: bool = False
     become_password: str | None = None
     user: str | None = None
     private_key: str | None = None
-    port: int | None = None
+    port: int | None = limited(None, 1, 65535)
     vault: Vault = field(default_factory=Vault)
     only: frozenset[str] | None = None
     """The hosts to which --failed-of limits; None for all."""
 
     failed_of: str = ""
     """The file that says so, for proposed commands."""
+
+    @property
+    def words(self) -> list[str]:
+        """The options that select these hosts and the way to them, for proposed commands."""
+        given = (
+            ("--transport", "" if self.transport == "auto" else self.transport),
+            ("-i", self.inventory),
+            ("-l", self.limit),
+            ("--failed-of", self.failed_of),
+            ("-u", self.user),
+            ("--private-key", self.private_key),
+            ("--port", self.port),
+        )
+        found = [word for option, value in given if value for word in (option, str(value))]
+        become = ["-b" if self.become_password is None else "-K"] if self.become else []
+        return [*found, *self.vault.typed, *become]
 
     def wants(self, host: str) -> bool:
         """Tell whether --failed-of leaves a host in."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.api.model import HostFacts
-from nodetune.audit import run
+from nodetune.audit import hosts as audit_hosts
 from nodetune.config.site_provision import Provision
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.provision import decide, package_data, results
@@ -71,7 +71,7 @@ def check(given: PreflightOptions) -> Preflight:
 def seen(targets: Sequence[Target], given: PreflightOptions) -> dict[str, HostFacts | UnreachableError]:
     """Collect the current facts of hosts."""
     names = decide.FACTS | package_data.facts() | decide.lock_facts(given.lock)
-    return {target.name: facts for target, facts, _ in run.collect(list(targets), set(names), given.reach)}
+    return {target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), given.reach)}
 
 
 def described(decision: Decision) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from nodetune.api.model import HostFacts
-from nodetune.audit import run
+from nodetune.audit import hosts as audit_hosts
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
@@ -44,7 +44,7 @@ def ask(
     """Ask every host, in the order of their names. `driver`: a version instead of the newest of the site's branch."""
     asked: dict[str, Wanted] = {}
     answers: list[Resolution] = []
-    for target, facts, _ in run.collect(list(targets), set(decide.FACTS | package_data.facts()), reach):
+    for target, facts, _ in audit_hosts.collect(list(targets), set(decide.FACTS | package_data.facts()), reach):
         found = _wanted(target, facts, site)
         if isinstance(found, Wanted):
             asked[target.name] = found

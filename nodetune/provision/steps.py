@@ -10,7 +10,7 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import HostFacts
 from nodetune.audit import auditor
 from nodetune.audit import document as audit_document
-from nodetune.audit import run as audit_run
+from nodetune.audit import hosts as audit_hosts
 from nodetune.audit.summary import INCOMPLETE
 from nodetune.foundation import atomic_file, json_document
 from nodetune.guard.deploy import nodes
@@ -156,7 +156,7 @@ class Steps:
     def tune(self, hosts: Sequence[str]) -> Results:
         """Apply the profile, with its reboot."""
         given = self.given
-        results = list(audit_run.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
+        results = list(audit_hosts.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
         plans = [rollout.prepare(each, given.options, given.choice.added) for each in auditor.by_name(results)]
         self._run.save("before", audit_document.audit(replace(each, facts=None) for each in results))
         rolling = rollout.Rollout(
@@ -170,7 +170,7 @@ class Steps:
 
     def audit(self, hosts: Sequence[str], *, gating_only: bool = False) -> Results:
         """Audit again: nothing fixable may be left (unless `gating_only`), and nothing that keeps jobs away."""
-        results = list(audit_run.audit_hosts(self._targets(hosts), self.given.choice, self.given.reach))
+        results = list(audit_hosts.audit_hosts(self._targets(hosts), self.given.choice, self.given.reach))
         self._run.save("audit", audit_document.audit(auditor.by_name(results)))
         return {each.host: provision_results.audited(each, gating_only=gating_only) for each in results}
 
@@ -240,7 +240,7 @@ class Steps:
         if not mode:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no guard"))
         wide = nodes.Guarding(given.choice.profiles, given.choice.site)
-        results = auditor.by_name(audit_run.audit_keeping_facts(self._targets(hosts), wide, given.reach))
+        results = auditor.by_name(audit_hosts.audit_keeping_facts(self._targets(hosts), wide, given.reach))
         there = [GuardedNode(each) for each in results if each.facts]
         plays = GuardPlaybooks(self._targets(hosts), given.reach, self._run, self._tools.on_event)
         before = plays.ask([node for node in there if node.policy])

@@ -110,23 +110,19 @@ def _of_testinfra(config: pytest.Config) -> list[str]:
 
 
 def _audited(arguments: list[str]) -> list[Case]:
-    from nodetune.audit import auditor, run
-    from nodetune.audit.selection import comparing
-    from nodetune.cli import as_typed, options
+    from nodetune.audit import run
+    from nodetune.audit.request import AuditRequest
+    from nodetune.cli import as_typed, requests
     from nodetune.cli.commands import audit
-    from nodetune.facts.saved import Saved
-    from nodetune.hosts import inventory
+    from nodetune.foundation.show import Silent
 
     with audit.command.make_context("nodetune audit", arguments) as context:
-        given = context.params
-        fail_on, path, site = given["fail_on"], given["facts_path"], given["site"]
-        reach = options.reach(given)
-    choice = comparing(options.choice(given["profiles"], site, given["select"], given["ignore"]))
-    asked = as_typed.text(reach, path, choice.profiles, site)
-    saved = Saved(path, reach.inventory, reach.limit, reach.vault) if path else None
-    found = auditor.audit_files(saved, choice) if saved else run.audit_hosts(inventory.selected(reach), choice, reach)
-    results = auditor.by_name(auditor.compared(found, choice))
-    return list(told(results, Telling({check.id: check for check in choice.judged()}, fail_on, asked)))
+        request: AuditRequest = requests.partition(AuditRequest, context.params)["request"]
+    selection = run.compared(request)
+    results = run.run(request, selection, Silent())
+    asked = as_typed.text(request.connection, request.facts_path, selection)
+    known = {check.id: check for check in selection.judged()}
+    return list(told(results, Telling(known, request.fail_on, asked)))
 
 
 def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:

@@ -24,6 +24,12 @@ LeftOut = tuple[tuple[Finding, str], ...]
 class PlanSelection(Selection):
     """A selection of checks that also asks for the facts that carrying out their fixes takes."""
 
+    @staticmethod
+    def of(selection: Selection) -> PlanSelection:
+        return PlanSelection(
+            selection.profiles, selection.site, selection.select, selection.ignore, files=selection.files
+        )
+
     @property
     def added(self) -> tuple[Check, ...]:
         """The checks of the site file."""

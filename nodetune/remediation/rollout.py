@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from nodetune.api.model import Check, HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
-from nodetune.audit import run as audit_run
+from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import ansible
@@ -148,7 +148,7 @@ class Rollout:
 
     def _audit(self, hosts: Sequence[str]) -> None:
         targets = [self._operations.targets[host] for host in hosts]
-        for result in audit_run.audit_hosts(targets, self._choice, self._reach):
+        for result in audit_hosts.audit_hosts(targets, self._choice, self._reach):
             self._after[result.host] = result
             told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
             self._run.add_event({"host": result.host, **told, "seconds": round(result.seconds, 3)})

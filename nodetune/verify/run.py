@@ -8,7 +8,8 @@ from typing import Any
 
 from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
-from nodetune.audit import gpu_users, run
+from nodetune.audit import gpu_users
+from nodetune.audit import hosts as run
 from nodetune.audit.selection import ALWAYS
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote.live_pool import Ended

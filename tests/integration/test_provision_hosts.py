@@ -17,7 +17,6 @@ import yaml
 from click.testing import CliRunner
 
 from nodetune.api.model import Value
-from nodetune.audit import run as audit_run
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
 from nodetune.cli.main import group
 from nodetune.hosts.target import UnreachableError

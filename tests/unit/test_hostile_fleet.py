@@ -11,7 +11,6 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nodetune.api.model import HostFacts
-from nodetune.audit import run as audit_run
 from nodetune.facts import document
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status

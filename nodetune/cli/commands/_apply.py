@@ -16,7 +16,7 @@ from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
-from nodetune.cli.connections import selected_hosts
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import UserError, json_document
 from nodetune.hosts.target import ConnectionOptions, Target

@@ -47,13 +47,13 @@ def _saved(path: Path, choice: Selection) -> list[HostResult]:
 
 def _here(choice: Selection) -> list[HostResult]:
     """Return this host's result; none where it cannot be read, as on a laptop that is no Linux machine."""
-    from nodetune.audit import run
+    from nodetune.audit import hosts as audit_hosts
     from nodetune.hosts import inventory
     from nodetune.hosts.target import ConnectionOptions, SessionOptions
 
     reach = ConnectionOptions(transport="local", options=SessionOptions(seconds=SECONDS))
     try:
-        return list(run.audit_keeping_facts([inventory.this_host()], choice, reach))
+        return list(audit_hosts.audit_keeping_facts([inventory.this_host()], choice, reach))
     except (UserError, OSError):
         return []
 

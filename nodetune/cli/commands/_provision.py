@@ -12,11 +12,12 @@ from typing import Any, TextIO
 import click
 
 from nodetune.api.model import HostResult
+from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, progress
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
-from nodetune.cli.connections import selected_hosts
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.config import site as site_files
 from nodetune.config.site_provision import Provision
@@ -148,7 +149,7 @@ def _typed(
     reach: ConnectionOptions, profiles: Sequence[str], site: Sequence[Path], lock: Path, about_jobs: Sequence[str]
 ) -> ResumeCommand:
     """Without the limit: the command that is proposed for one host names that host."""
-    words = as_typed.words(replace(reach, limit=None, failed_of=""), None, profiles, site)
+    words = [*replace(reach, limit=None, failed_of="").words, *Selection(tuple(profiles), files=tuple(site)).words]
     return ResumeCommand(shlex.join([*words, *about_jobs]), str(lock), bool(reach.inventory))
 
 

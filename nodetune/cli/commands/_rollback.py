@@ -12,10 +12,10 @@ import click
 from click.core import ParameterSource
 
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
+from nodetune.cli import host_options, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import verbosity
 from nodetune.cli.commands import _apply, _run
-from nodetune.cli.connections import selected_hosts
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import json_document, text
 from nodetune.hosts import nodeset, patterns
@@ -177,7 +177,7 @@ def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
         options.update({name: default for name, default in none.items() if not _is_typed(context, name)})
     if not _is_typed(context, "inventory"):
         options["inventory"] = of.about.get("inventory")
-    options["transport"] = cli_options.OLD_TRANSPORTS.get(options["transport"], options["transport"])
+    options["transport"] = host_options.OLD_TRANSPORTS.get(options["transport"], options["transport"])
     if not options["inventory"]:
         options["limit"] = None
     return cli_options.reach(options)

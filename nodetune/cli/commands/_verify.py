@@ -16,9 +16,9 @@ from typing import Any
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-from nodetune.cli import as_typed, latest, verbosity
+from nodetune.cli import latest, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.connections import selected_hosts
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
@@ -47,7 +47,7 @@ def verified(options: dict[str, Any], output_format: str, output: Path | None) -
         _writable(path)
     reach = cli_options.reach(options)
     targets = selected_hosts(reach)
-    asked = shlex.join([*as_typed.words(reach), *_judged(options)])
+    asked = shlex.join([*reach.words, *_judged(options)])
     with Progress("verify", len(targets), before_after.once(wanted) * wanted.runs) as shown:
         proofs = _run_with(wanted, reach, shown).prove(targets, own, options["allow_busy"])
     saved = _save(options["save_baseline"], proofs) if options["save_baseline"] else True

@@ -13,6 +13,7 @@ from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, renamed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _apply_verify
+from nodetune.remediation.request import ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
@@ -40,11 +41,10 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
 @click.option("--dry-run", is_flag=True, help="Run Ansible in check mode and show the diff of every file and setting.")
 @cli_options.agree
 @click.option("--reboot", is_flag=True, help="Reboot hosts if a change needs it.")
-@cli_options.reboot_wait
 @cli_options.drain
-@cli_options.drain_wait
+@cli_options.waits(ApplyRequest)
 @cli_options.assume_drained
-@cli_options.batches
+@cli_options.batches(ApplyRequest)
 @click.option(
     "--max-failures",
     type=click.IntRange(0),
@@ -92,8 +92,8 @@ def command(
     wanted = _wanted(options.pop("verify"), options.pop("suite"), options.pop("repeat"))
     settings.announce()
     reach = cli_options.reach(options)
-    judged = as_typed.judged(options["profiles"], options["site"])
-    work = _apply.prepare(reach, cli_options.choice(**options), apply_options, judged)
+    choice = cli_options.choice(**options)
+    work = _apply.prepare(reach, choice, apply_options, as_typed.judged(choice))
     with cli_options.writing(output) as stream:
         if dry_run:
             if wanted:

@@ -3,85 +3,63 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nodetune import report
 from nodetune.api.model import SEVERITIES, HostResult
-from nodetune.audit import auditor
-from nodetune.audit.selection import Selection, comparing
+from nodetune.audit import run
+from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import as_typed, renamed, verbosity
+from nodetune.cli import as_typed, progress, renamed, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.facts.saved import BUNDLED, Rules, Saved
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.cli.fields import of
+from nodetune.facts.saved import BUNDLED
 
-CACHE_MINUTES = 60
-
-
-def _comparing(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that select the hosts to compare with."""
-    for option in (
-        renamed.option("--no-compare", was="--no-fleet", is_flag=True, help="Do not compare hosts with each other."),
-        click.option(
-            "--reference",
-            metavar="HOST|FILE",
-            help="Compare all hosts with this host, or with the host in this fact file, instead of with the majority.",
-        ),
-        click.option(
-            "--cohort",
-            default=fleet_comparisons.GPU,
-            show_default=True,
-            metavar="gpu|inventory|all|FACT",
-            help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
-        ),
-    ):
-        function = option(function)
-    return function
-
-
-def _compared(choice: Selection, cohort: str, reference: str | None, no_compare: bool) -> Selection:
-    if not no_compare:
-        return comparing(choice, cohort, reference)
-    if reference:
-        raise click.UsageError("--reference cannot be used with --no-compare")
-    return choice
-
-
-def _aging(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of the fact cache."""
-    for option in (
-        click.option(
-            "--max-age",
-            callback=cli_options.span,
-            metavar="TIME",
-            help="Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as not reached;"
-            " default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is"
-            f" probed again; default: {CACHE_MINUTES}m.",
-        ),
-        renamed.option(
-            "--cache",
-            was="--keep",
-            type=click.Path(path_type=Path, file_okay=False),
-            metavar="DIR",
-            help="Save the facts of each host in this folder, and do not probe hosts whose facts are there. An"
-            " interrupted audit continues where it stopped.",
-        ),
-    ):
-        function = option(function)
-    return function
+_comparing = cli_options.stack(
+    click.option(
+        "--cohort",
+        **of(AuditRequest, "cohort"),
+        metavar="gpu|inventory|all|FACT",
+        help="Compare hosts that have the same GPUs, inventory groups, or value of a fact.",
+    ),
+    click.option(
+        "--reference",
+        metavar="HOST|FILE",
+        help="Compare all hosts with this host, or with the host in this fact file, instead of with the majority.",
+    ),
+    click.option("--no-compare", is_flag=True, help="Do not compare hosts with each other."),
+    renamed.alias("--no-fleet", "--no-compare", is_flag=True),
+)
+_aging = cli_options.stack(
+    click.option(
+        "--cache",
+        type=click.Path(path_type=Path, file_okay=False),
+        metavar="DIR",
+        help="Save the facts of each host in this folder, and do not probe hosts whose facts are there. An"
+        " interrupted audit continues where it stopped.",
+    ),
+    renamed.alias("--keep", "--cache"),
+    click.option(
+        "--max-age",
+        callback=cli_options.span,
+        metavar="TIME",
+        help="Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as not reached;"
+        " default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is"
+        f" probed again; default: {CACHE_MINUTES}m.",
+    ),
+)
 
 
-def _check_cache(cache: Path | None, max_age: int | None, facts_path: Path | None) -> None:
-    if cache and facts_path:
-        raise click.UsageError("--cache cannot be used with --facts, which probes no host")
-    if max_age and not (cache or facts_path):
-        raise click.UsageError("--max-age needs --facts or --cache")
+class _GroupBy(renamed.Split):
+    to = "--cohort"
+
+    @staticmethod
+    def moved(value: str) -> bool:
+        return value in fleet_comparisons.WAYS or "." in value
 
 
 def _check_format(output_format: str, about: report.About, output: Path | None) -> None:
@@ -93,28 +71,7 @@ def _check_format(output_format: str, about: report.About, output: Path | None) 
         raise click.UsageError("--format html is a page for a browser: add -o FILE.html")
 
 
-def _saved(path: Path, reach: ConnectionOptions, choice: Selection, max_age: int | None) -> list[HostResult]:
-    """Audit saved facts."""
-    rules = Rules(max_age, named=reach.inventory is not None)
-    saved = Saved(path, reach.inventory, reach.limit, reach.vault)
-    judged = (each for each in auditor.audit_files(saved, choice, rules) if reach.wants(each.host))
-    if not saved.is_folder:
-        return auditor.by_name(judged)
-    from nodetune.cli import progress  # one file needs none
-
-    with closing(progress.counted("audit", judged, sum(map(len, saved.files())))) as results:
-        return auditor.by_name(results)
-
-
-def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_age: int | None) -> list[HostResult]:
-    """Audit hosts."""
-    from nodetune.cli.commands import _run  # inventories, SSH and Slurm: saved facts need none of them
-
-    kept = _run.fact_cache(cache, max_age or CACHE_MINUTES * 60, reach.transport) if cache else None
-    return _run.audited(reach, choice, kept)
-
-
-@click.command("audit")
+@requests.command("audit", AuditRequest)
 @cli_options.hosts_or_nodes
 @cli_options.saved_facts
 @_aging
@@ -122,9 +79,7 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @renamed.alias("--by", "--group-by")
 @click.option(
     "--group-by",
-    cls=renamed.Split,
-    to="--cohort",
-    moved=lambda value: value in fleet_comparisons.WAYS or "." in value,
+    cls=_GroupBy,
     type=click.Choice(["finding", "host"]),
     default="finding",
     show_default=True,
@@ -138,14 +93,12 @@ def _hosts(reach: ConnectionOptions, choice: Selection, cache: Path | None, max_
 @cli_options.output
 @verbosity.progress_option
 def command(
-    facts_path: Path | None,
+    request: AuditRequest,
     group_by: str,
-    fail_on: str,
     output_format: str,
     previous: Path | None,
     measurements: tuple[Path, ...],
     output: Path | None,
-    **options: Any,
 ) -> int:
     """Audit hosts and explain how to fix each finding.
 
@@ -161,28 +114,22 @@ def command(
 
     Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
-    max_age: int | None = options.pop("max_age")
-    cache, reach, site = options.pop("cache"), cli_options.reach(options), options["site"]
-    _check_cache(cache, max_age, facts_path)
-    compare = {name: options.pop(name) for name in ("cohort", "reference", "no_compare")}
-    choice = _compared(cli_options.choice(**options), **compare)
-    asked = as_typed.text(reach, facts_path, choice.profiles, site)
-    known = {check.id: check for check in choice.judged()}
-    judged = as_typed.judged(choice.profiles, site)
-    selected = as_typed.selected(choice.select, choice.ignore)
-    about = report.About(known, asked, fail_on, previous, measurements, group_by == "host", judged, selected)
+    selection = run.compared(request)
+    asked, judged = as_typed.text(request.connection, request.facts_path, selection), as_typed.judged(selection)
+    known = {check.id: check for check in selection.judged()}
+    selected = as_typed.selected(selection)
+    about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
-    found = _saved(facts_path, reach, choice, max_age) if facts_path else _hosts(reach, choice, cache, max_age)
-    results = auditor.compared(found, choice)
+    results = run.run(request, selection, progress.Terminal())
     summary = summarise(results)
     with cli_options.writing(output) as stream:
         write(results, stream)
         if output:
             verbosity.note(_count(summary, results))
-    if not (selected or (facts_path and facts_path.parent == BUNDLED)):
+    if not (selected or (request.facts_path and request.facts_path.parent == BUNDLED)):
         _record(asked, judged, summary, results)
-    return exit_code(summary, fail_on)
+    return exit_code(summary, request.fail_on)
 
 
 def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:

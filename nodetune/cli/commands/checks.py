@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
 from nodetune.api.model import Check
 from nodetune.audit import explain
+from nodetune.audit.request import SelectionRequest
 from nodetune.cli import options as cli_options
+from nodetune.cli import requests
 from nodetune.config import profile
 from nodetune.config import site as site_files
 from nodetune.foundation import text as plain_text
 
 
-@click.command("checks")
+@requests.command("checks", SelectionRequest)
 @click.argument("words", metavar="[WORD]...", nargs=-1)
 @cli_options.selection
 @cli_options.printed_format
-def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
+def command(request: SelectionRequest, words: tuple[str, ...], output_format: str) -> None:
     """List the checks, or those about some words.
 
     \b
@@ -30,7 +31,7 @@ def command(words: tuple[str, ...], output_format: str, **options: Any) -> None:
 
     A wide terminal (130 columns) also shows what is wanted and how it is fixed; `nodetune explain ID` always does.
     """
-    choice = cli_options.choice(**options)
+    choice = request.selection
     choice.validate()
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     rows = [

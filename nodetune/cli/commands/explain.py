@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nodetune import checks
 from nodetune.api.model import Check
 from nodetune.audit import explain
+from nodetune.audit.request import SelectionRequest
 from nodetune.audit.selection import Selection
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import completion
+from nodetune.cli import completion, requests
 from nodetune.cli import options as cli_options
 from nodetune.config import profile
 from nodetune.config import site as site_files
 from nodetune.foundation import text
 
 
-@click.command("explain")
+@requests.command("explain", SelectionRequest)
 @click.argument("ids", metavar="ID...", nargs=-1, required=True, shell_complete=completion.check_id)
 @cli_options.judging
 @cli_options.saved_facts
-def command(ids: tuple[str, ...], facts_path: Path | None, **options: Any) -> None:
+def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | None) -> None:
     """Explain checks, how to confirm them manually, and their fix.
 
     ID is the id of a check, an area, or a shell pattern of ids. With --site, also checks of your own, and which line of
@@ -36,7 +36,7 @@ def command(ids: tuple[str, ...], facts_path: Path | None, **options: Any) -> No
     nodetune explain 'gpu-clock*'
     nodetune explain dirty-limit-high --facts h200-x4
     """
-    choice = cli_options.choice(**options)
+    choice = request.selection
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     compared = (each.as_check() for each in fleet_comparisons.every().values())
     known = {check.id: check for check in (*checks.load_all(), *compared, *resolved.checks)}

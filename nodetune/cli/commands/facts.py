@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nodetune.api.model import HostResult
+from nodetune.audit import run
+from nodetune.audit.request import CollectRequest
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import as_typed, progress, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands import _run
 from nodetune.facts import document
 from nodetune.foundation import atomic_file, text
 from nodetune.report.text import host_names
@@ -27,7 +27,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
     return None if output == Path("-") else output
 
 
-@click.command("facts")
+@requests.command("facts", CollectRequest)
 @cli_options.hosts_or_nodes
 @cli_options.selection
 @click.option(
@@ -40,17 +40,14 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
 )
 @click.option("--anonymous", is_flag=True, help="Omit serial numbers, UUIDs, addresses and host names.")
 @verbosity.progress_option
-def command(output: Path | None, anonymous: bool, **options: Any) -> int:
+def command(request: CollectRequest, output: Path | None, anonymous: bool) -> int:
     """Collect facts of hosts for `nodetune audit --facts`."""
-    site = options["site"]
-    reach = cli_options.reach(options)
-    choice = cli_options.choice(**options)
     saved = Saved(output, anonymous)
-    results = _run.probed(reach, choice, saved.take)
+    results = run.probed(request.connection, request.selection, saved.take, progress.Terminal())
     for result in results:
         if result.facts:
             click.echo(document.dump(result.facts), nl=False)
-    _tell_lost(results, as_typed.text(reach, None, choice.profiles, site))
+    _tell_lost(results, as_typed.text(request.connection, None, request.selection))
     if output:
         verbosity.note(f"{text.count(len(saved.names), 'fact file')} in {output}")
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE

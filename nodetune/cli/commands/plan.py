@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nodetune.api.model import HostResult
-from nodetune.audit import auditor
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import as_typed, progress, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.facts.saved import Saved
-from nodetune.hosts.target import ConnectionOptions
-from nodetune.remediation import plan as planning
-from nodetune.remediation.plan import PlanSelection
+from nodetune.foundation import json_document
+from nodetune.remediation import plan_document
+from nodetune.remediation.plan_hosts import plan_hosts
+from nodetune.remediation.request import PlanRequest
 
 
-@click.command("plan")
+@requests.command("plan", PlanRequest)
 @cli_options.hosts_or_nodes
 @cli_options.saved_facts
 @cli_options.selection
@@ -40,20 +37,15 @@ from nodetune.remediation.plan import PlanSelection
 @cli_options.output
 @verbosity.progress_option
 def command(
-    facts_path: Path | None,
+    request: PlanRequest,
     files: bool,
     export: Path | None,
     scheduler_diff: Path | None,
     output_format: str,
     output: Path | None,
-    **options: Any,
 ) -> int:
     """Show planned changes and their disruption; change nothing."""
-    reach = cli_options.reach(options)
-    choice = cli_options.choice(**options)
-    wide = PlanSelection(choice.profiles, choice.site, choice.select, choice.ignore)
-    probed = _probed(facts_path, reach, wide)
-    plans = [planning.plan(each, site=wide.added).without_facts() for each in probed]
+    probed, plans = plan_hosts(request, progress.Terminal())
     if scheduler_diff:
         _propose(probed, scheduler_diff)
     if export:
@@ -64,13 +56,10 @@ def command(
 
     with cli_options.writing(output) as stream:
         if output_format == "json":
-            from nodetune.foundation import json_document
-            from nodetune.remediation import plan_document
-
             stream.write(json_document.text(plan_document.plan(plans)))
         else:
-            asked = as_typed.text(reach, facts_path, choice.profiles, options["site"])
-            judged = as_typed.judged(choice.profiles, options["site"])
+            asked = as_typed.text(request.connection, request.facts_path, request.selection)
+            judged = as_typed.judged(request.selection)
             plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
         if output:
             verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")
@@ -84,21 +73,3 @@ def _propose(probed: list[HostResult], file: Path) -> None:
     with cli_options.writing(file) as stream:
         count = scheduler_diff.write(probed, stream)
     verbosity.note(f"{file}: {count} {'change' if count == 1 else 'changes'} proposed for Slurm and the kubelet")
-
-
-def _probed(facts_path: Path | None, reach: ConnectionOptions, wide: PlanSelection) -> list[HostResult]:
-    """Judge hosts or saved facts, keep their facts, and sort by host name."""
-    if facts_path is None:
-        from nodetune.cli.commands import _run  # inventories, SSH and Slurm: saved facts need none of them
-        from nodetune.cli.connections import selected_hosts
-
-        return _run.with_facts(selected_hosts(reach), wide, reach)
-    wide.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    saved = Saved(facts_path, reach.inventory, reach.limit, reach.vault)
-    auditor.expect_saved(saved, wide)
-    judge = auditor.Auditor(wide)
-    return [_with_facts(judge.judged(each)[0], each) for each in auditor.saved_facts(saved) if reach.wants(each.host)]
-
-
-def _with_facts(judged: HostResult, saved: HostResult) -> HostResult:
-    return replace(judged, facts=saved.facts) if judged.state == "ok" else judged

@@ -10,16 +10,18 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli import renamed, settings, verbosity
 from nodetune.provision import STAGES
+from nodetune.remediation.request import ApplyRequest
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 
 
 @click.command("provision")
 @cli_options.hosts
-@settings.option(
+@click.option(
     "-p",
     "--profile",
     "profiles",
+    cls=settings.Setting,
     multiple=True,
     metavar="NAME",
     help="Profile to tune for. May be repeated. Default: training.",
@@ -40,10 +42,9 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
 @cli_options.drain
-@cli_options.drain_wait
-@cli_options.reboot_wait
+@cli_options.waits(ApplyRequest)
 @cli_options.assume_drained
-@cli_options.batches
+@cli_options.batches(ApplyRequest)
 @click.option(
     "--dry-run",
     is_flag=True,

@@ -9,7 +9,8 @@ from typing import Any
 
 import click
 
-from nodetune.cli import Group
+from nodetune.audit.request import SelectionRequest
+from nodetune.cli import Group, requests
 from nodetune.cli import options as cli_options
 from nodetune.foundation import atomic_file
 from nodetune.remote.pull import collector
@@ -22,7 +23,7 @@ def command() -> None:
     """Let nodes collect their own facts, without logins."""
 
 
-@command.command("bundle")
+@command.command("bundle", cls=requests.kind_of(SelectionRequest))
 @click.option(
     "--dir",
     "folder",
@@ -57,13 +58,13 @@ def command() -> None:
     help="Folder to write.",
 )
 def bundle(
+    request: SelectionRequest,
     folder: str,
     every: int,
     user: str,
     python: str,
     output_format: str,
     output: Path,
-    **options: Any,
 ) -> int:
     """Write a folder with the collector and its installer.
 
@@ -73,7 +74,7 @@ def bundle(
     nodetune audit --facts /shared/nodetune/facts -i prod
     """
     settings = collector.Settings(folder, every, user, python)
-    made = collector.folder(cli_options.choice(**options).facts(), settings)
+    made = collector.folder(request.selection.facts(), settings)
     _new(output, made)
     for name, (content, mode) in made.items():
         _write(output / name, content, int(mode, 8))

@@ -43,7 +43,8 @@ from nodetune.verify import suites
     metavar="CIDR",
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
-@renamed.option("--multi-node", was="--together", is_flag=True, help="Run NCCL across all hosts, not within each host.")
+@renamed.alias("--together", "--multi-node", is_flag=True)
+@click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts, not within each host.")
 @click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
 @click.option(
@@ -61,9 +62,8 @@ from nodetune.verify import suites
     metavar="N",
     help="Number of repetitions (--compare needs at least 5).",
 )
-@renamed.option(
-    "--allow-busy", was="--even-if-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs."
-)
+@renamed.alias("--even-if-busy", "--allow-busy", is_flag=True)
+@click.option("--allow-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs.")
 @click.option(
     "--baseline",
     type=click.Path(path_type=Path, dir_okay=False),

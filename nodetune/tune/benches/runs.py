@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
-from nodetune.audit import run as facts_run
+from nodetune.audit import hosts as facts_run
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote.live_pool import Ended

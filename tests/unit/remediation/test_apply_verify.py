@@ -13,7 +13,6 @@ import pytest
 from click.testing import CliRunner
 
 from nodetune.api.model import Absent, Finding, Fix, HostFacts, HostResult
-from nodetune.audit import run as audit_run
 from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
 from nodetune.cli.commands import _apply
 from nodetune.cli.main import group

@@ -10,7 +10,6 @@ import pytest
 from rich.console import Console
 
 from nodetune.api.model import Value
-from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.cli.commands import _verify
 from nodetune.hosts.target import ConnectionOptions

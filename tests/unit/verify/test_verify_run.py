@@ -5,7 +5,6 @@ import json
 import pytest
 
 from nodetune.api.model import Absent, HostFacts
-from nodetune.audit import run
 from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.verify import retest, suites

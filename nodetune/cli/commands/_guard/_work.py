@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nodetune.api.model import HostResult
-from nodetune.audit import auditor, run
+from nodetune.audit import auditor
+from nodetune.audit import hosts as run
 from nodetune.audit.selection import Selection
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
-from nodetune.cli.connections import selected_hosts
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.foundation import text
 from nodetune.guard.deploy import cluster, policy_diff
 from nodetune.guard.deploy import nodes as deploy_nodes

@@ -64,7 +64,7 @@ def command(
         else:
             found.append(fate)
         if output_format == "text":
-            guard.print_fate(sys.stdout, found[-1], as_typed.judged(profiles, site))
+            guard.print_fate(sys.stdout, found[-1], as_typed.judged(choice))
     if output_format == "json":
         click.echo(guard_document.resume(found, dry_run), nl=False)
     elif not found:

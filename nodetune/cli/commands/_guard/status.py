@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from nodetune.audit import run
+from nodetune.audit import hosts as audit_hosts
 from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
@@ -38,7 +38,9 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
     reach, there = cli_options.reach(options), cluster.here()
     of_slurm = {node.name: node for node in _work.nodes_of(there, nodes)}
     targets = cluster.targets(reach, of_slurm)
-    results = {each.host: each for each in run.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
+    results = (
+        {each.host: each for each in audit_hosts.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
+    )
     found = [known.of(node, results.get(name)) for name, node in sorted(of_slurm.items())]
     if output_format == "json":
         click.echo(guard_document.status(found), nl=False)

@@ -11,8 +11,8 @@ import click
 
 from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.commands._tune import _study
-from nodetune.cli.connections import selected_hosts
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
 from nodetune.foundation import atomic_file

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -13,8 +14,8 @@ from typing import Any, TextIO, TypeVar
 import click
 
 from nodetune.audit.summary import INCOMPLETE, OK
-from nodetune.cli import as_typed, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import verbosity
 from nodetune.foundation import UserError, atomic_file, json_document, text
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.tune import confirm, search, space, study
@@ -152,7 +153,7 @@ def _say_next(found: Mapping[str, Any], site: Path, where: ConnectionOptions | N
         write_site(stream, found)
     if verbosity.is_quiet():
         return
-    options = as_typed.text(replace(where, transport="auto"), site=[site]) if where else f"--site {site}"
+    options = shlex.join([*replace(where, transport="auto").words, "--site", str(site)]) if where else f"--site {site}"
     hosts = " ".join(str(host) for host in found["provenance"].get("hosts", ()))
     click.echo(f"\nproposal: {site} (add it to the site file of these hosts: {text.plain(hosts, 200)})", err=True)
     click.echo(f"nodetune plan {options}     what it changes; then apply, verify, and rollback if you want", err=True)

@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from nodetune.cli import options as cli_options
+from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.commands._tune import _study
-from nodetune.cli.connections import selected_hosts
 from nodetune.foundation import text
 from nodetune.tune.benches.tcp import OBJECTIVES, TcpBench, Wanted
 from nodetune.verify import remote, slurm

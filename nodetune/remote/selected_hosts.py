@@ -5,32 +5,27 @@ from __future__ import annotations
 import re
 import socket
 import time
+from collections.abc import Callable
 
-from nodetune.cli import verbosity
 from nodetune.foundation import text
 from nodetune.hosts import inventory
 from nodetune.hosts.inventory import InventoryError
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 
 
-def selected_hosts(reach: ConnectionOptions) -> list[Target]:
-    """Return the hosts that the options select. Raise InventoryError, also for a name of nothing."""
+def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None]) -> list[Target]:
+    """Return the hosts that the options select. `detail` gets what was read. Raise InventoryError, also for an unknown name."""
     began = time.monotonic()
-    found = inventory.selected(reach)
-    _explain(reach, len(found), time.monotonic() - began)
-    spec = reach.inventory or ""
-    if reach.transport not in ("slurm", "local") and re.fullmatch(r"[\w.-]+", spec) and inventory.find(spec) is None:
+    found = inventory.selected(connection)
+    spec = connection.inventory or ""
+    path = inventory.find(spec) if spec else None
+    if spec:
+        read = f"{path}: read in {time.monotonic() - began:.1f} s" if path else f"{spec}: names of hosts"
+        detail(f"inventory {read}; {text.count(len(found), 'host')} selected")
+    if connection.transport not in ("slurm", "local") and re.fullmatch(r"[\w.-]+", spec) and path is None:
         for target in found[:1]:
             _require_host(target)
     return found
-
-
-def _explain(reach: ConnectionOptions, hosts: int, seconds: float) -> None:
-    """Say with -v which inventory was read."""
-    if verbosity.is_verbose() and reach.inventory:
-        path = inventory.find(reach.inventory)
-        read = f"{path}: read in {seconds:.1f} s" if path else f"{reach.inventory}: names of hosts"
-        verbosity.detail(f"inventory {read}; {text.count(hosts, 'host')} selected")
 
 
 def _require_host(target: Target) -> None:

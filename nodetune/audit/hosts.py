@@ -1,0 +1,86 @@
+"""Audit hosts: probe them, judge the facts, and yield each host as it completes."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Mapping
+from dataclasses import replace
+
+from nodetune.api.model import HostFacts, HostResult
+from nodetune.audit import auditor, processes
+from nodetune.audit.selection import Selection
+from nodetune.facts.cache import FactCache
+from nodetune.foundation import parallel
+from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.remote import payload, pool
+
+PROBE_SECONDS = 20.0
+BUSY_SHARE = 0.75
+"""The share of a host's time that its probe may take if the host is busy. The rest is for the login and the answer."""
+
+
+def collect(
+    targets: list[Target], names: set[str], reach: ConnectionOptions
+) -> Iterator[tuple[Target, HostFacts | UnreachableError, float]]:
+    """Probe hosts, each yielded as it completes."""
+    asked = payload.families(names)
+    if reach.transport == "slurm":
+        from nodetune.remote.slurm import probe as slurm_probe
+
+        return slurm_probe.collect(targets, *_script(asked, reach), reach.options)
+    return pool.collect(
+        targets, lambda _target: _script(asked, reach), reach.options, reach.forks, reach.transport, asked=asked
+    )
+
+
+def _script(asked: Mapping[str, list[str]], reach: ConnectionOptions) -> tuple[bytes, str]:
+    given = reach.options.seconds
+    return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given), given * BUSY_SHARE)
+
+
+def probe_hosts(
+    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
+) -> Generator[HostResult, None, None]:
+    """Yield the facts of hosts, unjudged, each as it completes. Hosts with facts in the cache are not probed."""
+    names, left = choice.facts(), []
+    for target in targets:
+        known = cache.known(target, names) if cache else None
+        if known:
+            yield known
+        else:
+            left.append(target)
+    for target, facts, seconds in collect(left, names, reach) if left else ():
+        if isinstance(facts, UnreachableError):
+            yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
+            continue
+        if cache:
+            cache.keep(target, facts, names)
+        yield HostResult(target.name, "ok", facts=facts, seconds=seconds)
+
+
+def audit_hosts(
+    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
+) -> Generator[HostResult, None, None]:
+    """Probe and judge hosts, many of them in several processes. The results have no facts."""
+    auditor.expect(targets, choice)
+    by_name = {target.name: target for target in targets}
+    count = 1 if reach.transport == "slurm" else parallel.processes(len(targets))  # one srun is for all hosts
+    share = replace(reach, forks=max(1, reach.forks // count))
+    if len(targets) > 1:
+        _script(payload.families(choice.facts()), reach)  # packed here, so that no process and no thread has to
+    return processes.judged(
+        auditor.Auditor(choice),
+        by_name,
+        lambda part: ((each.host, each) for each in probe_hosts(part, choice, share, cache)),
+        count,
+    )
+
+
+def audit_keeping_facts(
+    targets: list[Target], choice: Selection, reach: ConnectionOptions
+) -> Generator[HostResult, None, None]:
+    """Probe and judge hosts in this process. The results have their facts."""
+    auditor.expect(targets, choice)
+    judge = auditor.Auditor(choice)
+    for probed in probe_hosts(targets, choice, reach):
+        result = judge.audit(probed)
+        yield replace(result, facts=probed.facts) if result.state == "ok" else result

@@ -1,0 +1,55 @@
+"""What `nodetune audit` is asked to do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from nodetune.foundation.request import RequestError, built, one_of
+from nodetune.hosts.target import ConnectionOptions
+
+if TYPE_CHECKING:
+    from nodetune.audit.selection import Selection
+
+FAIL_ON = ("critical", "high", "medium", "low", "info", "never")
+CACHE_MINUTES = 60
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """Judge hosts or saved facts. `max_age` is in seconds."""
+
+    connection: ConnectionOptions = built()
+    selection: Selection = built()
+    facts_path: Path | None = None
+    cache: Path | None = None
+    max_age: int | None = None
+    cohort: str = "gpu"
+    reference: str | None = None
+    no_compare: bool = False
+    fail_on: str = one_of("medium", FAIL_ON)
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if self.cache and self.facts_path:
+            raise RequestError("--cache cannot be used with --facts, which probes no host")
+        if self.max_age and not (self.cache or self.facts_path):
+            raise RequestError("--max-age needs --facts or --cache")
+        if self.reference and self.no_compare:
+            raise RequestError("--reference cannot be used with --no-compare")
+
+
+@dataclass(frozen=True)
+class CollectRequest:
+    """Collect the facts that judging hosts takes."""
+
+    connection: ConnectionOptions = built()
+    selection: Selection = built()
+
+
+@dataclass(frozen=True)
+class SelectionRequest:
+    """Work with checks, not with hosts."""
+
+    selection: Selection = built()

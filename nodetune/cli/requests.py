@@ -1,0 +1,53 @@
+"""From options to requests: a command gets all that it is asked to do as one frozen value."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+import click
+
+from nodetune.cli.host_options import HostOptions
+from nodetune.cli.selection_options import SelectionOptions
+from nodetune.foundation.request import RequestError
+
+BUILT: Mapping[str, Any] = {"selection": SelectionOptions, "connection": HostOptions}
+"""Fields that are built from several options, last and in this order: site files are read before a password is asked."""
+
+
+def command(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], click.Command]:
+    """Declare a command that gets its options as `request`, of this dataclass, and those that are no field of it apart."""
+    return click.command(name, cls=kind_of(kind))
+
+
+def kind_of(kind: type[Any]) -> type[click.Command]:
+    """Return the class of such a command."""
+    return type("Command", (_Command,), {"kind": kind})
+
+
+class _Command(click.Command):
+    kind: type[Any]
+
+    def invoke(self, ctx: click.Context) -> Any:
+        return ctx.invoke(self.callback, **partition(self.kind, ctx.params)) if self.callback else None
+
+
+def partition(kind: type[Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the request and what is left of the options. Raise click.UsageError where they contradict each other."""
+    rest = dict(typed)
+    raw = {name: _made(built, rest) for name, built in BUILT.items() if name in kind.__dataclass_fields__}
+    try:
+        request = _made(kind, rest)
+    except RequestError as problem:
+        raise click.UsageError(str(problem)) from None
+    for name, each in raw.items():
+        request = replace(request, **{name: each.built()})
+    return {"request": request, **rest}
+
+
+def _made(kind: type[Any], rest: dict[str, Any]) -> Any:
+    """Return an instance with the options that are its fields, and take them out of `rest`."""
+    given = {each.name: _made(each.metadata["part"], rest) for each in fields(kind) if "part" in each.metadata}
+    given |= {each.name: rest.pop(each.name) for each in fields(kind) if each.name in rest}
+    return kind(**given)

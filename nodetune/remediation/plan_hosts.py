@@ -1,0 +1,22 @@
+"""Plan what would be fixed on hosts, or on those of saved facts."""
+
+from __future__ import annotations
+
+from nodetune.api.model import HostResult
+from nodetune.audit import run
+from nodetune.foundation.show import Show
+from nodetune.remediation import plan
+from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.request import PlanRequest
+
+
+def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list[HostPlan]]:
+    """Return the results with their facts and the plans without, both by host name."""
+    selection, connection = PlanSelection.of(request.selection), request.connection
+    if request.facts_path:
+        found = run.saved_with_facts(request.facts_path, selection, connection)
+    else:
+        from nodetune.remote.selected_hosts import selected_hosts  # saved facts need no way to hosts
+
+        found = run.with_facts(selected_hosts(connection, show.detail), selection, connection, show)
+    return found, [plan.plan(each, site=selection.added).without_facts() for each in found]
