@@ -1,4 +1,4 @@
-"""What a run as a whole came to: counts, and the exit code that scripts depend on. Pure."""
+"""What a run as a whole came to: counts, and its exit code. Pure."""
 
 from __future__ import annotations
 
@@ -7,11 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from nodetune.api.model import SEVERITIES, Finding, HostResult
-
-OK, FINDINGS, USAGE, INCOMPLETE, NOT_REACHED, TOO_SLOW = range(6)
-"""0 compliant or done · 1 findings at or above --fail-on · 2 usage or configuration error · 3 incomplete: hosts
-unreachable, or facts unknown that the verdict needs · 4 apply did not reach its end state · 5 a figure is below target.
-Frozen: other people's scripts depend on them. The highest that holds wins."""
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import Any
 
 from nodetune.audit import document_reader as audit_reader
 from nodetune.facts import document
-from nodetune.foundation import UserError, bounded_file, text
+from nodetune.foundation import UserError, file_io, text
 
 LARGEST = 2 << 30
 WRITE = "write one with --format json -o FILE"
@@ -23,7 +23,7 @@ class FailedError(UserError):
 def hosts(path: Path) -> frozenset[str]:
     """Return the hosts that were not reached or failed in an audit, an apply or a verify. Raise FailedError, OSError."""
     try:
-        data = audit_reader.read(path, {}) or document.parse(bounded_file.read(path, LARGEST), str(path))
+        data = audit_reader.read(path, {}) or document.parse(file_io.read(path, LARGEST), str(path))
     except document.FactsError:
         raise FailedError(f"{path}: not JSON: {WRITE}") from None
     schema = data.get("schema") if isinstance(data, dict) else None

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import atomic_file, bounded_file
+from nodetune.foundation import file_io
 from nodetune.remediation import runs
 
 SCHEMA = "nodetune.latest/1"
@@ -23,13 +23,13 @@ def keep(command: str, asked: str, **summary: Any) -> None:
         told["folder"] = str(Path.cwd())
         path = _path(command)
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        atomic_file.write(path, json.dumps(told) + "\n")
+        file_io.write(path, json.dumps(told) + "\n")
 
 
 def read(command: str) -> dict[str, Any]:
     """Return what `keep` recorded last; empty if there is nothing that can be read."""
     try:
-        found = json.loads(bounded_file.read(_path(command), LARGEST))
+        found = json.loads(file_io.read(_path(command), LARGEST))
     except (OSError, RuntimeError, ValueError, RecursionError):
         return {}
     known = isinstance(found, dict) and found.get("schema") == SCHEMA and isinstance(found.get("time"), int)

@@ -15,8 +15,7 @@ import click
 from nodetune import __version__
 from nodetune.cli import Folder, renamed
 from nodetune.foundation import UserError
-
-USAGE, INTERRUPTED, READER_GONE = 2, 130, 141
+from nodetune.foundation.exit_codes import FINDINGS, INTERRUPTED, OK, READER_GONE, USAGE
 
 COLLECTED = 50_000, 20, 100
 """Thresholds of the garbage collector. Facts are trees without cycles, hundreds for each of thousands of hosts."""
@@ -71,12 +70,12 @@ def main() -> None:
     except BrokenPipeError:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
-        code = _reader_gone() if ended.code == 1 else ended.code
+        code = _reader_gone() if ended.code == FINDINGS else ended.code
     except (ValueError, OSError) as problem:
         if not _is_for_users(problem):
             raise
         code = _say(_text(problem), USAGE)
-    sys.exit(code if isinstance(code, int) else 0)
+    sys.exit(code if isinstance(code, int) else OK)
 
 
 def _reader_gone() -> int:

@@ -17,7 +17,7 @@ from nodetune.cli import renamed, settings, verbosity
 from nodetune.cli.fields import of
 from nodetune.cli.host_options import HostOptions, complete, hosts, hosts_or_nodes, stack
 from nodetune.cli.selection_options import SelectionOptions, judging, selection
-from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import file_io, paths
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.request import ApplyRequest
 from nodetune.report import MAKERS
@@ -79,7 +79,7 @@ def _writable(_context: click.Context, _parameter: click.Parameter, path: Path |
     if path == Path("-"):
         return None
     if path:
-        atomic_file.check(path)
+        file_io.check(path)
     return path
 
 
@@ -145,7 +145,7 @@ measurements = stack(
 @contextmanager
 def writing(path: Path | None) -> Iterator[TextIO]:
     """Open the file of -o, or standard output. Say on stderr where the file is; raise OSError about it."""
-    with atomic_file.output(path) as stream:
+    with file_io.output(path) as stream:
         yield stream
     if path and path.is_file():
         verbosity.note(f"written to {path}")

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import SEVERITIES
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
 from nodetune.cli import latest
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts import nodeset
 from nodetune.remediation import runs
 from nodetune.remediation.runs import DONE, RUNNING, Run
@@ -23,7 +23,7 @@ CHANGES = ("apply", "rollback", "provision")
 DAY = 86400
 ENDED = {
     INCOMPLETE: "incomplete",
-    NOT_REACHED: "end state not reached",
+    END_STATE_MISSED: "end state not reached",
     TOO_SLOW: "a figure is below target or became worse",
 }
 """What an exit code of a run means."""

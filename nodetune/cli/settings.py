@@ -14,7 +14,7 @@ import click
 from click.core import ParameterSource
 
 from nodetune.cli import verbosity
-from nodetune.foundation import UserError, bounded_file, text
+from nodetune.foundation import UserError, file_io, text
 
 FILE, PROJECT_FILE = "nodetune.toml", "pyproject.toml"
 VARIABLE = "NODETUNE_CONFIG"
@@ -191,7 +191,7 @@ def _read(path: Path) -> dict[str, Given]:
 def _content(path: Path) -> str:
     """Read a file. Raise SettingsError."""
     try:
-        return bounded_file.read(path.resolve(), LARGEST, regular=True).decode()
+        return file_io.read(path.resolve(), LARGEST, regular=True).decode()
     except UnicodeDecodeError:
         raise SettingsError(f"{shown(path)}: not UTF-8 text") from None
     except (OSError, RuntimeError) as problem:

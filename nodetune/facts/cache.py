@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document, saved
-from nodetune.foundation import atomic_file
+from nodetune.foundation import file_io
 from nodetune.hosts.target import Target
 
 ASKED = ".asked-{}"
@@ -50,9 +50,9 @@ class FactCache:
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         asked = self.folder / ASKED.format(digest)
         if not asked.exists():
-            atomic_file.write(asked, text)
+            file_io.write(asked, text)
         told = {**facts.about, "asked": digest, "as": self._reader(target)}
-        atomic_file.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)))
+        file_io.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)))
 
     def _reader(self, target: Target) -> str:
         """Return who reads and by which transport: another user may see more, or less."""

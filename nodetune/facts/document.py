@@ -14,7 +14,7 @@ from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
 from nodetune.facts import gate
 from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
-from nodetune.foundation import UserError, bounded_file
+from nodetune.foundation import UserError, file_io
 from nodetune.foundation import text as plain_text
 from nodetune.probe import layout
 
@@ -212,7 +212,7 @@ def load(path: Path, *, regular: bool = False) -> HostFacts:
     `regular`: never a link, a pipe or a device.
     """
     try:
-        content = bounded_file.read(path, LARGEST_FILE, regular=regular)
+        content = file_io.read(path, LARGEST_FILE, regular=regular)
     except OSError as problem:
         raise FactsError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     return read(content, str(path), unnamed=plain_text.plain(path.stem))

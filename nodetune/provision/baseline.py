@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from nodetune.foundation import atomic_file
+from nodetune.foundation import file_io
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.verify import baseline
 from nodetune.verify.baseline import BaselineError
@@ -18,7 +18,7 @@ def check(path: Path | None) -> None:
         if path.exists():
             baseline.read(path)
         else:
-            atomic_file.check(_first(path))
+            file_io.check(_first(path))
     except (BaselineError, OSError) as problem:
         raise FileError(f"{told(problem)} (the site file's baseline: {path})") from None
 

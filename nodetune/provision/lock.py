@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import atomic_file, yaml_lines
+from nodetune.foundation import file_io, yaml_lines
 from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 from nodetune.provision.package_data import moves_with_driver
 
@@ -162,7 +162,7 @@ def _data(versions: Versions) -> dict[str, Any]:
 
 def write(path: Path, found: Lock) -> None:
     """Write a lock file whole. Raise OSError."""
-    atomic_file.write(path, text(found))
+    file_io.write(path, text(found))
 
 
 def changes(old: Versions, new: Versions) -> list[tuple[str, str, str]]:

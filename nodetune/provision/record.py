@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.audit.summary import NOT_REACHED, OK, TOO_SLOW
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
 from nodetune.provision.resume_command import OLDER, ResumeCommand
 from nodetune.remediation.runs import Run
@@ -40,7 +40,7 @@ Results = dict[str, StageResult]
 """Host → what it came to."""
 
 
-def failed(message: str, code: int = NOT_REACHED, restart_at: str = "") -> StageResult:
+def failed(message: str, code: int = END_STATE_MISSED, restart_at: str = "") -> StageResult:
     return StageResult(FAILED, text.plain(" ".join(message.split()), 600), code, restart_at=restart_at)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.provision import decide, package_data
@@ -65,26 +65,28 @@ def _wanted(target: Target, facts: HostFacts | UnreachableError, site: Provision
     try:
         return decide.wanted(facts, site)
     except HostRefusedError as refused:
-        return Resolution(target.name, problem=str(refused), code=INCOMPLETE if refused.unknown else NOT_REACHED)
+        return Resolution(target.name, problem=str(refused), code=INCOMPLETE if refused.unknown else END_STATE_MISSED)
 
 
 def _answer(asked: Wanted, outcome: Outcome) -> Resolution:
     if outcome.state != "ok":
-        code = INCOMPLETE if outcome.state == "unreachable" else NOT_REACHED
+        code = INCOMPLETE if outcome.state == "unreachable" else END_STATE_MISSED
         return Resolution(asked.host, asked.locked_as, problem=text.plain(outcome.message), code=code)
     told: Mapping[str, Any] = next((each.result for each in outcome.results if "versions" in each.result), {})
     given = told.get("versions")
     if not isinstance(given, dict) or not given:
-        return Resolution(asked.host, asked.locked_as, problem="the host returned no versions", code=NOT_REACHED)
+        return Resolution(asked.host, asked.locked_as, problem="the host returned no versions", code=END_STATE_MISSED)
     driver = told.get("driver") or "" if "driver" in asked.parts else ""
     words = [driver, *given, *given.values()]
     if not all(isinstance(word, str) and len(word) <= LONGEST for word in words):
-        return Resolution(asked.host, asked.locked_as, problem="the host returned invalid versions", code=NOT_REACHED)
+        return Resolution(
+            asked.host, asked.locked_as, problem="the host returned invalid versions", code=END_STATE_MISSED
+        )
     found = Versions(driver, given)
     try:
         check(found, asked.locked_as)
     except FileError as problem:
-        return Resolution(asked.host, asked.locked_as, problem=text.plain(problem), code=NOT_REACHED)
+        return Resolution(asked.host, asked.locked_as, problem=text.plain(problem), code=END_STATE_MISSED)
     return Resolution(asked.host, asked.locked_as, found)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import driver
 from nodetune.provision.facts import HostRefusedError
@@ -24,7 +24,7 @@ def unreached(problem: UnreachableError) -> StageResult:
 
 
 def refused(refused: HostRefusedError) -> StageResult:
-    return failed(str(refused), INCOMPLETE if refused.unknown else NOT_REACHED)
+    return failed(str(refused), INCOMPLETE if refused.unknown else END_STATE_MISSED)
 
 
 def users(facts: HostFacts | UnreachableError) -> StageResult | None:
@@ -45,7 +45,7 @@ def played(outcomes: Mapping[str, Outcome]) -> Results:
         if outcome.state != "ok":
             at = next((each.task for each in reversed(outcome.results) if each.status == "failed"), "")
             told = f"{at}: {outcome.message}" if at and outcome.state == "failed" else outcome.message
-            found[host] = failed(told, INCOMPLETE if outcome.state == "unreachable" else NOT_REACHED)
+            found[host] = failed(told, INCOMPLETE if outcome.state == "unreachable" else END_STATE_MISSED)
         else:
             found[host] = StageResult(DONE if any(each.changed for each in outcome.results) else NOTHING)
     return found

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune.audit.summary import NOT_REACHED
+from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.provision import STAGES, baseline
 from nodetune.provision.record import LEFT_OUT, STOPPED, Clock, Record, Results, StageResult, failed
 from nodetune.provision.steps import Steps
@@ -66,7 +66,7 @@ def step(
     ) as problem:  # of this computer, not of the hosts: a file that is gone, a disk that is full
         found = dict.fromkeys(hosts, failed(baseline.told(problem)))
     seconds = clock.seconds()
-    came = {host: found.get(host) or failed(work.stopped or "no answer", NOT_REACHED) for host in hosts}
+    came = {host: found.get(host) or failed(work.stopped or "no answer", END_STATE_MISSED) for host in hosts}
     record.note(stage, {host: replace(each, seconds=seconds) for host, each in came.items()})
 
 

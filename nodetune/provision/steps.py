@@ -11,8 +11,8 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import auditor
 from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
-from nodetune.audit.summary import INCOMPLETE
-from nodetune.foundation import atomic_file, json_document
+from nodetune.foundation import file_io, json_document
+from nodetune.foundation.exit_codes import INCOMPLETE
 from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
@@ -228,7 +228,7 @@ class Steps:
             why = f"{path} is not written, because no figure has a reference; {good}"
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, why))
         path.parent.mkdir(parents=True, exist_ok=True)
-        atomic_file.write(path, json_document.text(document))
+        file_io.write(path, json_document.text(document))
         left = "; figures without a reference are not in it" if provision_results.unproven(proofs) else ""
         return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}{left}"))
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from nodetune.api.model import HostFacts
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, TOO_SLOW
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import upstream
 from nodetune.provision.package_data import Needed, moves_with_driver
@@ -215,7 +215,7 @@ def _judged(result: BeforeAfterResult, host: str) -> StageResult:
         return failed(f"slower than before: {told}{' …' if len(fell) > 4 else ''}", TOO_SLOW)
     lost = [each for each in result.missing if each.host == host and each.when == AFTER and each.state != UNCHANGED]
     if lost:
-        return failed(f"no longer measured: {'; '.join(each.message for each in lost[:3])}", NOT_REACHED)
+        return failed(f"no longer measured: {'; '.join(each.message for each in lost[:3])}", END_STATE_MISSED)
     return StageResult(DONE, "no slower than before")
 
 

@@ -20,7 +20,7 @@ from typing import Any
 
 import yaml
 
-from nodetune.foundation import UserError, atomic_file, paths
+from nodetune.foundation import UserError, file_io, paths
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.remediation.builders import FILES, PlannedChange
@@ -67,7 +67,7 @@ def _fill(folder: Path, sets: Sequence[Set]) -> None:
 
 def _put(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    atomic_file.write(path, text)
+    file_io.write(path, text)
 
 
 # --- plain files

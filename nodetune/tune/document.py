@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError, bounded_file, text
+from nodetune.foundation import UserError, file_io, text
 from nodetune.foundation.json_document import head
 from nodetune.tune import confirm
 from nodetune.tune.confirm import CaseResult, Confirmation
@@ -129,7 +129,7 @@ def _result(found: CaseResult) -> dict[str, Any]:
 def read(path: Path) -> dict[str, Any]:
     """Read the result of a tuning. Raise TuningError."""
     try:
-        found = json.loads(bounded_file.read(path, LARGEST))
+        found = json.loads(file_io.read(path, LARGEST))
     except OSError as problem:
         raise TuningError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     except ValueError:

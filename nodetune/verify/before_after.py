@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.verify import compare, figures, remote
 from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange

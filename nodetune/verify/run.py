@@ -11,6 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.audit import hosts as run
 from nodetune.audit.selection import ALWAYS
+from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import diagnosis, disturbance, figures, retest, suites
@@ -283,8 +284,6 @@ def exit_code(proofs: Sequence[HostVerification]) -> int:
 
     The highest wins.
     """
-    from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
-
     if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
         return TOO_SLOW
     complete = all(

@@ -17,8 +17,9 @@ import yaml
 from click.testing import CliRunner
 
 from nodetune.api.model import Value
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
+from nodetune.audit import hosts as audit_hosts
 from nodetune.cli.main import group
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import UnreachableError
 from nodetune.provision import STAGES
 from nodetune.provision import lock as locks
@@ -115,7 +116,7 @@ class Room:
             farm.script(folder / address / "python3", f'exec {sys.executable} "$@"')
         self._playbooks(monkeypatch)
         monkeypatch.setenv("NODETUNE_RUNS", str(self.runs))
-        monkeypatch.setattr(audit_run, "collect", self.collect)
+        monkeypatch.setattr(audit_hosts, "collect", self.collect)
         monkeypatch.setattr(remote, "measure", self.measure)
         provisioning.site(folder)
         locks.write(folder / "v.lock", self.lock(DRIVER))
@@ -258,7 +259,7 @@ def test_bare_hosts_pass_all_stages_once(room):
 
 def test_a_failed_host_stops_and_the_next_command_completes_it(room):
     room.mark("gpu1", "no-repository")
-    told = room(code=NOT_REACHED)
+    told = room(code=END_STATE_MISSED)
     assert states(told, "gpu2") == WELL
     assert list(states(told).values()) == ["done", "failed"] + ["not reached"] * 7
     assert message(told, "packages").startswith("Repository: ")
@@ -270,7 +271,7 @@ def test_a_failed_host_stops_and_the_next_command_completes_it(room):
 
 def test_a_driver_that_does_not_come_up_is_told_at_the_reboot(room):
     room.mark("gpu1", "no-boot")
-    told = room(code=NOT_REACHED)
+    told = room(code=END_STATE_MISSED)
     assert states(told)["reboot"] == "failed"
     assert "after the reboot: nouveau is loaded" in message(told, "reboot")
     assert states(told, "gpu2") == WELL
@@ -297,7 +298,7 @@ def test_a_slow_measurement_keeps_a_host_out_of_service(room):
 def test_an_interrupted_stage_can_be_completed(room, stage, monkeypatch):
     room.connection = "ssh" if stage == "packages" else "local"
     with interrupted_at(room, stage, monkeypatch):
-        told = room(code=NOT_REACHED)
+        told = room(code=END_STATE_MISSED)
     assert states(told)[stage] == "failed"
     assert "Ctrl-C" in message(told, stage)
     after = STAGES[STAGES.index(stage) + 1 :]
@@ -318,7 +319,7 @@ class interrupted_at:  # noqa: N801  (used as a function)
             self.room.mark("gpu1", self.mark)
             threading.Thread(target=self._signal, daemon=True).start()
             return
-        where = {"verify": (remote, "measure")}.get(self.stage, (audit_run, "collect"))
+        where = {"verify": (remote, "measure")}.get(self.stage, (audit_hosts, "collect"))
         # what the stages look at: look 1, reboot 2 and 3, tune 4, audit 5
         self.left = {"verify": 1, "reboot": 2, "tune": 4, "audit": 5}[self.stage]
         self.where, self.real = where, getattr(*where)
@@ -364,7 +365,7 @@ def test_later_hosts_are_compared_with_the_first_hosts_baseline(room):
 
 def test_hosts_drained_by_the_run_are_resumed_unless_they_failed(room):
     room.mark("gpu1", "no-setup")
-    told = room("--drain", "slurm", code=NOT_REACHED)
+    told = room("--drain", "slurm", code=END_STATE_MISSED)
     assert room.log("gpu2") == ["drain", f"packages {DRIVER}", "reboot", "resume"]
     assert room.log("gpu1") == ["drain"]
     assert (room.place("gpu1") / "drained").exists()
@@ -374,7 +375,7 @@ def test_hosts_drained_by_the_run_are_resumed_unless_they_failed(room):
 def test_join_resumes_what_a_failed_run_had_drained(room):
     room.site("  join: slurm\n")
     room.mark("gpu1", "no-setup")
-    room("--drain", "slurm", "-l", "gpu1", code=NOT_REACHED)
+    room("--drain", "slurm", "-l", "gpu1", code=END_STATE_MISSED)
     room.unmark("gpu1", "no-setup")
     told = room("-l", "gpu1")
     assert states(told)["join"] == "done"
@@ -418,7 +419,7 @@ def test_a_check_reports_a_driver_other_than_the_locked_one(room):
     assert done.return_value == OK, done.output
     before = (room.folder / "v.lock").read_text()
     checked = room.run("lock", "-o", f"{room.folder}/v.lock", "--check")
-    assert checked.return_value == NOT_REACHED
+    assert checked.return_value == END_STATE_MISSED
     assert "580.95.05-1 → 580.159.04-1" in checked.output
     assert (room.folder / "v.lock").read_text() == before
 
@@ -477,7 +478,7 @@ def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
 
 def test_a_driver_that_does_not_come_up_is_taken_back(old):
     old.mark("gpu1", "no-boot")
-    told = old("--upgrade", code=NOT_REACHED)
+    told = old("--upgrade", code=END_STATE_MISSED)
     assert "driver 580.159.04 is loaded, 580.178.04 is installed" in message(told, "reboot")
     assert states(told)["back"] == "done"
     assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
@@ -485,7 +486,7 @@ def test_a_driver_that_does_not_come_up_is_taken_back(old):
 
 def test_packages_refused_before_any_change_need_no_way_back(old):
     old.mark("gpu1", "no-repository")
-    told = old("--upgrade", "--drain", "slurm", code=NOT_REACHED)
+    told = old("--upgrade", "--drain", "slurm", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"
     assert message(told, "back") == "no package was changed"
     assert next_command(told).endswith("-l gpu1 --upgrade")
@@ -494,7 +495,7 @@ def test_packages_refused_before_any_change_need_no_way_back(old):
 
 def test_packages_that_were_exchanged_in_part_are_taken_back(old):
     old.mark("gpu1", "no-setup")
-    told = old("--upgrade", code=NOT_REACHED)
+    told = old("--upgrade", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"
     assert states(told)["back"] == "failed"
     assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
@@ -502,11 +503,11 @@ def test_packages_that_were_exchanged_in_part_are_taken_back(old):
 
 def test_a_provision_completes_an_interrupted_upgrade(old, monkeypatch):
     with interrupted_at(old, "set up", monkeypatch):
-        told = old("--upgrade", "--canary", "0", code=NOT_REACHED)
+        told = old("--upgrade", "--canary", "0", code=END_STATE_MISSED)
     assert next_command(told, "gpu2").endswith("-l gpu2")
     assert states(told, "gpu2")["back"] == "not reached"
     assert old.state("gpu2", "installed") == dict(provisioning.locked(NEWER).packages)
-    again = old("--upgrade", "-l", "gpu2", code=NOT_REACHED)
+    again = old("--upgrade", "-l", "gpu2", code=END_STATE_MISSED)
     assert "driver 580.178.04 is installed but 580.159.04 is running" in message(again, "preflight", "gpu2")
     assert states(old("-l", "gpu2"), "gpu2")["reboot"] == "done"
 
@@ -519,6 +520,6 @@ def test_a_host_that_cannot_be_measured_is_not_upgraded(old):
 
 
 def test_a_bare_host_is_no_case_for_an_upgrade(room):
-    told = room("--upgrade", code=NOT_REACHED)
+    told = room("--upgrade", code=END_STATE_MISSED)
     assert "provision this host without --upgrade" in message(told, "preflight")
     assert room.log("gpu1") == []

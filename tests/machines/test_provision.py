@@ -18,7 +18,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from nodetune.audit.summary import NOT_REACHED, TOO_SLOW, USAGE
+from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW, USAGE
 from nodetune.provision import STAGES, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.package_data import moves_with_driver
@@ -145,7 +145,7 @@ def until(told, holds, process):
     assert process.poll() is None, process.communicate()
 
 
-def interrupted(process, code=NOT_REACHED):
+def interrupted(process, code=END_STATE_MISSED):
     """Ctrl-C as a terminal sends it, and the document that is told all the same."""
     os.killpg(process.pid, signal.SIGINT)
     said, complained = process.communicate(timeout=600)
@@ -236,9 +236,9 @@ def refused(nodetune, machine, locked):
     site, lagging = nodetune.site("first"), nodetune.site("lagging")
     return SimpleNamespace(
         lock=nodetune("provision", *nodetune.words(site, differing), code=USAGE),
-        asked=nodetune("lock", "--site", lagging, "-o", nodetune.folder / "lagging.lock", code=NOT_REACHED),
+        asked=nodetune("lock", "--site", lagging, "-o", nodetune.folder / "lagging.lock", code=END_STATE_MISSED),
         provisioned=nodetune.provision(
-            lagging, nodetune.lock("newer.lock", NEW), "--only", "packages", code=NOT_REACHED
+            lagging, nodetune.lock("newer.lock", NEW), "--only", "packages", code=END_STATE_MISSED
         ),
         before=before,
         after=installed(machine),
@@ -302,7 +302,7 @@ def in_slurm(machine, again):
 def left_drained(nodetune, machine, in_slurm):
     """Drained for packages that cannot be had."""
     words = ("--only", "packages", "--drain", "slurm")
-    told = nodetune.provision(nodetune.site("lagging"), nodetune.folder / "newer.lock", *words, code=NOT_REACHED)
+    told = nodetune.provision(nodetune.site("lagging"), nodetune.folder / "newer.lock", *words, code=END_STATE_MISSED)
     return SimpleNamespace(told=told, node=scheduler.state(machine))
 
 

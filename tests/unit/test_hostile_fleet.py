@@ -11,6 +11,7 @@ import pytest
 from markdown_it import MarkdownIt
 
 from nodetune.api.model import HostFacts
+from nodetune.audit import hosts as audit_hosts
 from nodetune.facts import document
 from nodetune.facts.saved import Rules
 from nodetune.guard.deploy import status
@@ -99,7 +100,7 @@ def test_a_dry_run_of_apply_loses_no_good_host(fleet, tmp_path, monkeypatch):
     """All of `apply --dry-run` but the logins and Ansible's processes: tests/integration has those."""
     names = sorted(path.stem for path in fleet.iterdir())
     monkeypatch.setattr(
-        audit_run, "collect", lambda targets, *_: ((each, probed(fleet, each.name), 0.1) for each in targets)
+        audit_hosts, "collect", lambda targets, *_: ((each, probed(fleet, each.name), 0.1) for each in targets)
     )
     monkeypatch.setattr(runner, "_run", play)
     done = nodetune("apply", "-i", ",".join(names), "--dry-run", "--format", "json", cwd=tmp_path)

@@ -13,12 +13,12 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import document as audit
 from nodetune.audit.selection import Selection
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, verbosity
 from nodetune.cli.commands import _run
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import UserError, json_document
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import document as apply_document
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -107,7 +107,7 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     if stream is not sys.stdout:
         verbosity.note(text_apply.dry_run(diffs, wrong))
     if failed or any(problems.values()):
-        return NOT_REACHED
+        return END_STATE_MISSED
     return INCOMPLETE if work.not_reached else OK
 
 
@@ -139,7 +139,7 @@ def carry_out(
     output_format: str,
 ) -> int:
     """Apply the changes, record them and report."""
-    code = NOT_REACHED
+    code = END_STATE_MISSED
     try:
         with Progress("apply", len(work.busy)) as shown:
             rolling = rollout.Rollout(
@@ -149,7 +149,7 @@ def carry_out(
         run.save("after", audit.audit(rolling.after()))
         run.save("outcomes", apply_document.outcomes(done))
         verified = before_after.result() if before_after else None
-        code = NOT_REACHED if rolling.left_drained else exit_code(work, done)
+        code = END_STATE_MISSED if rolling.left_drained else exit_code(work, done)
         code = max(code, verified.code if verified else OK)
     finally:
         run.finish(code)
@@ -197,7 +197,7 @@ def _record_before(run: runs.Run, work: Work) -> None:
 def exit_code(work: Work, done: Sequence[StepOutcome]) -> int:
     """Return 4 if an allowed fix failed, 3 if a host was not reached; the highest wins."""
     if not remediation_outcomes.reached(done, work.limit):
-        return NOT_REACHED
+        return END_STATE_MISSED
     return INCOMPLETE if work.not_reached else OK
 
 

@@ -13,7 +13,6 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, progress
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
@@ -23,6 +22,7 @@ from nodetune.config import site as site_files
 from nodetune.config.site_provision import Provision
 from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
@@ -71,7 +71,7 @@ def lock(
         text_provision.print_lock(stream, old, new)
         if new != old and not check:
             locks.write(output, new)
-    differs = NOT_REACHED if gathered.disagreeing or (check and new != old) else OK
+    differs = END_STATE_MISSED if gathered.disagreeing or (check and new != old) else OK
     return max((each.code for each in failed), default=differs)
 
 
@@ -105,7 +105,7 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
     if looked.decisions:
         _apply.confirm(_question(given, looked, chosen, upgrading), yes)
     run = _begin(kept, given, root)
-    code = NOT_REACHED
+    code = END_STATE_MISSED
     try:
         record, code, drained = _carry_out(given, looked, run, upgrading, chosen, batching)
     finally:
@@ -212,7 +212,7 @@ def _carry_out(
         for host in hosts:
             broke = record.broke_at(host)
             shown.done(host, f"{broke} failed" if broke else "ok")
-    return record, max(code, NOT_REACHED if doing.operations.left_drained else OK), doing.operations.left_drained
+    return record, max(code, END_STATE_MISSED if doing.operations.left_drained else OK), doing.operations.left_drained
 
 
 # --dry-run
@@ -244,4 +244,4 @@ def _dry_run(
         problems = len(failed) + sum(not each.ok for each in looked.came.values())
         text_provision.print_rest(stream, left, given.site, looked.decisions, problems)
     lost = max((each.code for each in looked.came.values()), default=OK)
-    return max(lost, NOT_REACHED if failed else OK)
+    return max(lost, END_STATE_MISSED if failed else OK)

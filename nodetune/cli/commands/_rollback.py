@@ -11,13 +11,13 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import host_options, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _run
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import json_document, text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import document as apply_document
@@ -60,7 +60,7 @@ class Work:
             self.reach.inventory,
             root,
         )
-        code, undone = NOT_REACHED, list[str]()
+        code, undone = END_STATE_MISSED, list[str]()
         try:
             with Progress("rollback", len(self.targets)) as shown:
                 outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, shown.heard)
@@ -218,7 +218,7 @@ def _touched(outcome: Outcome) -> bool:
 def _code(outcomes: Outcomes) -> int:
     left = [outcome for outcome in outcomes.values() if not _whole(outcome)]
     if any(each.state != "unreachable" or each.gathered("problems") or each.gathered("refused") for each in left):
-        return NOT_REACHED
+        return END_STATE_MISSED
     return INCOMPLETE if left else OK
 
 

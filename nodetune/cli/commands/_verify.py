@@ -15,13 +15,13 @@ from typing import Any
 
 import click
 
-from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
 from nodetune.cli import latest, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import json_document
 from nodetune.foundation import text as plain_text
+from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report import rows, verify_rows

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli import as_typed, renamed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _apply_verify
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.remediation.request import ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
@@ -151,4 +151,4 @@ def _nothing(stream: TextIO, work: _apply.Work, output_format: str) -> int:
     """Report that there is nothing to do, without starting Ansible."""
     if output_format != "text":
         _apply.print_data(stream, work, _apply.ApplyReport(None, work.skipped), output_format)
-    return NOT_REACHED if work.waiting else INCOMPLETE if work.not_reached else OK
+    return END_STATE_MISSED if work.waiting else INCOMPLETE if work.not_reached else OK

@@ -13,15 +13,14 @@ from nodetune.audit import compare as audits
 from nodetune.audit import document_reader as audit_reader
 from nodetune.audit.compare import DocumentError
 from nodetune.audit.document import AUDIT_SCHEMA
-from nodetune.audit.summary import INCOMPLETE
 from nodetune.cli import options, verbosity
 from nodetune.facts import compare as facts
 from nodetune.facts import document
 from nodetune.facts.compare import Side
 from nodetune.facts.diff import Diff
-from nodetune.foundation import bounded_file, text
+from nodetune.foundation import file_io, text
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
-SAME, DIFFERENT = 0, 1
 LARGEST = 2 << 30
 
 
@@ -67,7 +66,7 @@ def command(before: Path, after: Path, every: bool, output_format: str, output: 
             diff.print_diff(stream, found, text.plain(before), text.plain(after))
         if output:
             verbosity.note(diff.totals(found))
-    return INCOMPLETE if found.bad else DIFFERENT if found else SAME
+    return INCOMPLETE if found.bad else FINDINGS if found else OK
 
 
 def _compared(before: Any, after: Any, every: bool) -> Diff:
@@ -97,7 +96,7 @@ def _read(path: Path, findings: audit_reader.Known) -> Any:
         return _folder(path)
     _check_is_file(path)
     data = audit_reader.read(path, findings)
-    data = data or document.parse(bounded_file.read(path, LARGEST), str(path))
+    data = data or document.parse(file_io.read(path, LARGEST), str(path))
     if isinstance(data, dict) and data.get("schema") == AUDIT_SCHEMA:
         return audits.checked(data, str(path))
     if isinstance(data, dict) and "hosts" in data and "facts" not in data:

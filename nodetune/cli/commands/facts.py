@@ -11,11 +11,11 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CollectRequest
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, progress, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.facts import document
-from nodetune.foundation import atomic_file, text
+from nodetune.foundation import file_io, text
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.report.text import host_names
 
 
@@ -80,5 +80,5 @@ class Saved:
             return replace(result, facts=facts)
         name = document.file_name(facts.host, self.names)
         self.names.add(name)
-        atomic_file.write(self._folder / name, document.dump(facts))
+        file_io.write(self._folder / name, document.dump(facts))
         return replace(result, facts=None)

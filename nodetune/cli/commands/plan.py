@@ -7,10 +7,10 @@ from pathlib import Path
 import click
 
 from nodetune.api.model import HostResult
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, progress, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.foundation import json_document
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.remediation import plan_document
 from nodetune.remediation.plan_hosts import plan_hosts
 from nodetune.remediation.request import PlanRequest

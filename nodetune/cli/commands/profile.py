@@ -14,12 +14,11 @@ from nodetune.cli import Group, completion
 from nodetune.config import profile, site_schema
 from nodetune.config import site as site_files
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import OK, USAGE
 from nodetune.foundation.yaml_lines import FileError
 
 if TYPE_CHECKING:
     from nodetune.config import site_lint
-
-USAGE = 2
 
 
 @click.group("profile", cls=Group)
@@ -102,7 +101,7 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     told = [text.count(errors, "error")] if errors else ["valid"]
     told += [text.count(len(found) - errors, "warning")] if len(found) > errors else []
     click.echo(f"{' '.join(map(str, files))}: {'' if errors else _contents(whole)}{', '.join(told)}")
-    return USAGE if errors else 0
+    return USAGE if errors else OK
 
 
 def _ranks(inventory: str | None) -> site_lint.Ranks | None:

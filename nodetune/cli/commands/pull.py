@@ -12,7 +12,7 @@ import click
 from nodetune.audit.request import SelectionRequest
 from nodetune.cli import Group, requests
 from nodetune.cli import options as cli_options
-from nodetune.foundation import atomic_file
+from nodetune.foundation import file_io
 from nodetune.remote.pull import collector
 
 SCHEMA = "nodetune.pull-bundle/1"
@@ -100,7 +100,7 @@ def _new(output: Path, made: dict[str, Any]) -> None:
 
 def _write(path: Path, content: bytes, mode: int) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    with atomic_file.output(path) as stream:
+    with file_io.output(path) as stream:
         stream.write(content.decode())
     path.chmod(mode)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from nodetune.audit.summary import NOT_REACHED
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
@@ -71,7 +71,7 @@ class GuardPlaybooks:
     def code(self) -> int:
         """Return 4 if a change failed."""
         wrong = any(each.state != "ok" or each.gathered("problems") for each in self.outcomes.values())
-        return NOT_REACHED if wrong else 0
+        return END_STATE_MISSED if wrong else OK
 
 
 def _joined(first: Outcome | None, second: Outcome) -> Outcome:

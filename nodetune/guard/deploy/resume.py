@@ -11,9 +11,9 @@ from typing import Any
 
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit.selection import Selection
-from nodetune.audit.summary import FINDINGS, INCOMPLETE, OK
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.guard.deploy import node_state
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.node import drain, gating_checks

@@ -18,7 +18,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import atomic_file
+from nodetune.foundation import file_io
 
 MOST_ENTRIES = 100
 MOST_FILES = 20_000
@@ -57,7 +57,7 @@ def store(path: Path, ask: Callable[[], Answer]) -> Answer:
         with suppress(OSError, RuntimeError):
             entry = _entry(path)
             entry.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            atomic_file.write(entry, json.dumps({"digest": before, "answer": answer}))
+            file_io.write(entry, json.dumps({"digest": before, "answer": answer}))
             _prune(entry.parent)
     return answer
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
-from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import file_io, paths
 from nodetune.tune.benches.nccl_cases import Wanted
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
 from nodetune.tune.model import Setting
@@ -73,5 +73,5 @@ def write(folder: Path, lines: Sequence[str], survey: Survey) -> list[Path]:
     source = paths.bundled(f"data/tuner/{SOURCE}").read_text("utf-8")
     texts = {SOURCE: source, ROWS: HEADER + "".join(f"{each}\n" for each in lines), INSTALL: steps}
     for name, content in texts.items():
-        atomic_file.write(folder / name, content)
+        file_io.write(folder / name, content)
     return [folder / name for name in texts]

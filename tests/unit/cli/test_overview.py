@@ -6,9 +6,9 @@ import time
 
 import pytest
 
-from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import latest, overview
 from nodetune.foundation import paths
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import runs
 from tests.support.commandline import nodetune
 
@@ -89,7 +89,7 @@ def test_each_line_says_what_was_found():
 def test_a_run_that_failed_comes_first():
     latest.keep("audit", "-i prod", **AUDIT)
     older(latest._path("audit"), 60)
-    run = record(code=NOT_REACHED)
+    run = record(code=END_STATE_MISSED)
     assert shown()["next"] == f"nodetune runs show {run.id}"
 
 

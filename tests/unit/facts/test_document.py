@@ -8,7 +8,7 @@ import pytest
 from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.facts import document
 from nodetune.facts.document import FactsError
-from nodetune.foundation import atomic_file, paths
+from nodetune.foundation import file_io, paths
 from nodetune.probe import layout
 
 FACTS = HostFacts(
@@ -183,7 +183,7 @@ def test_a_host_name_cannot_leave_the_folder(host):
 def test_a_fact_file_is_written_however_long_the_host_name_is(tmp_path, host):
     taken = {document.file_name(host, set())}
     path = tmp_path / document.file_name(host, taken)
-    atomic_file.write(path, "{}")
+    file_io.write(path, "{}")
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
 
 

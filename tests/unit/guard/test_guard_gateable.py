@@ -95,10 +95,8 @@ def test_an_install_refuses_a_gate_that_no_node_could_judge(site):
 
 
 def test_a_module_missing_in_the_program_is_seen_by_its_package():
-    tree = ast.parse(
-        "from nodetune.foundation import atomic_file\nfrom nodetune.foundation import no_module_but_a_name"
-    )
+    tree = ast.parse("from nodetune.foundation import file_io\nfrom nodetune.foundation import no_module_but_a_name")
     assert list(gateable._imported(tree, {"nodetune.foundation"})) == [
-        "nodetune.foundation.atomic_file",
+        "nodetune.foundation.file_io",
         "nodetune.foundation",
     ]

@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.api.model import Finding, HostFacts, HostResult
-from nodetune.audit.summary import FINDINGS, INCOMPLETE, OK
+from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 from nodetune.guard.deploy import resume
 from nodetune.guard.node.scontrol import Node
 

@@ -3,8 +3,8 @@
 import pytest
 
 from nodetune.api.model import Absent, Each, Unread, Value
-from nodetune.audit.summary import INCOMPLETE
 from nodetune.config.site_provision import PARTS
+from nodetune.foundation.exit_codes import INCOMPLETE
 from nodetune.provision import decide, driver, package_data, results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Versions

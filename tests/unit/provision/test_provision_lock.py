@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 import yaml
 
-from nodetune.audit.summary import NOT_REACHED
+from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.provision import lock as locks
 from nodetune.provision import resolve
@@ -153,7 +153,7 @@ def test_what_a_hostile_host_says_never_reaches_the_file(told):
     result = {"driver": DRIVER, "versions": {"nvidia-open": f"{DRIVER}-1"}, **told}
     asked = SimpleNamespace(host="gpu1", locked_as="debian-12-x86_64", parts={"driver": None})
     found = resolve._answer(asked, SimpleNamespace(state="ok", results=[SimpleNamespace(result=result)]))
-    assert found.code == NOT_REACHED
+    assert found.code == END_STATE_MISSED
     assert found.problem.isprintable()
     assert len(found.problem) < 500
     assert resolve.gathered([found, answer("gpu2", locked())]).found == {"debian-12-x86_64": locked()}

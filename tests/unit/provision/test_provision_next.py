@@ -5,8 +5,8 @@ import shlex
 import pytest
 
 from nodetune.api.model import Absent, Value
-from nodetune.audit.summary import NOT_REACHED, TOO_SLOW
 from nodetune.cli.commands import _provision
+from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts import inventory
 from nodetune.provision import STAGES, baseline, stages, upgrade
@@ -149,7 +149,7 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
 
     work = Failing()
     record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand("-i prod", "v.lock"))
-    assert stages.provision(work, record, stages.Chosen(), lambda *_: None, drain=True) == NOT_REACHED
+    assert stages.provision(work, record, stages.Chosen(), lambda *_: None, drain=True) == END_STATE_MISSED
     (host,) = record.document()["hosts"]
     assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"
     assert "good.json: no" in next(each["message"] for each in host["stages"] if each["stage"] == "verify")

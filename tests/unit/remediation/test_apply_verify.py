@@ -13,10 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from nodetune.api.model import Absent, Finding, Fix, HostFacts, HostResult
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK, TOO_SLOW
+from nodetune.audit import hosts as audit_hosts
 from nodetune.cli.commands import _apply
 from nodetune.cli.main import group
 from nodetune.foundation import json_document
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.remediation import document as apply
 from nodetune.remediation import rollout, runs
@@ -59,7 +60,7 @@ def seen(monkeypatch):
         return found.pop(0) if isinstance(found, list) else found
 
     monkeypatch.setattr(
-        audit_run, "collect", lambda targets, _names, _reach: ((each, look(each.name), 0.1) for each in targets)
+        audit_hosts, "collect", lambda targets, _names, _reach: ((each, look(each.name), 0.1) for each in targets)
     )
     return known
 
@@ -276,7 +277,9 @@ def answered(monkeypatch, said, untouched=()):
         return {each.name: Outcome(each.name, "ok", results=results[each.name not in untouched]) for each in targets}
 
     monkeypatch.setattr(rollout.ansible, "play", play)
-    monkeypatch.setattr(audit_run, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets])
+    monkeypatch.setattr(
+        audit_hosts, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
+    )
 
 
 def planned():
@@ -322,7 +325,7 @@ def test_a_run_that_is_stopped_while_measuring_changes_nothing(tmp_path, monkeyp
     assert {(each.outcome, each.reason) for each in done.values()} == {(NOT_APPLIED, verify_before_after.STOPPED)}
 
 
-@pytest.mark.parametrize(("late", "code"), [(SLOW, TOO_SLOW), (records.whole(), NOT_REACHED)])
+@pytest.mark.parametrize(("late", "code"), [(SLOW, TOO_SLOW), (records.whole(), END_STATE_MISSED)])
 def test_slower_comes_before_an_end_state_that_was_not_reached(tmp_path, monkeypatch, seen, late, code):
     """The audits here judge nothing, so no step counts as fixed."""
     answered(monkeypatch, [])

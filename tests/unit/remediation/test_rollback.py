@@ -5,9 +5,9 @@ import io
 
 import pytest
 
-from nodetune.audit.summary import INCOMPLETE, NOT_REACHED, OK
 from nodetune.cli.commands import _rollback
 from nodetune.cli.main import group
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Event, Outcome
@@ -75,8 +75,8 @@ REFUSED = Outcome(
     [
         ([Outcome("a")], OK),
         ([Outcome("a"), Outcome("b", "unreachable", "no route")], INCOMPLETE),
-        ([Outcome("a", "failed", "no space"), Outcome("b", "unreachable", "no route")], NOT_REACHED),
-        ([REFUSED, Outcome("b", "unreachable", "no route")], NOT_REACHED),
+        ([Outcome("a", "failed", "no space"), Outcome("b", "unreachable", "no route")], END_STATE_MISSED),
+        ([REFUSED, Outcome("b", "unreachable", "no route")], END_STATE_MISSED),
     ],
 )
 def test_the_highest_exit_code_that_holds_wins(outcomes, code):

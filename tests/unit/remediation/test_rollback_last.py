@@ -5,9 +5,9 @@ import json
 
 import pytest
 
-from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli.main import group
 from nodetune.foundation import UserError
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Event, Outcome
 from tests.support.documents import valid
@@ -118,7 +118,7 @@ def test_a_rollback_undone_makes_its_run_stand_again(root, plays):
 def test_a_host_that_kept_its_changes_is_still_to_roll_back(root, plays):
     both = record(root, hosts=("gpu1", "gpu2"))
     plays.refused.add("gpu2")
-    assert cli(root, "last", "--yes") == NOT_REACHED
+    assert cli(root, "last", "--yes") == END_STATE_MISSED
     plays.refused.clear()
     cli(root, "last", "--yes")
     assert plays.seen == [(both.id, "gpu1"), (both.id, "gpu2"), (both.id, "gpu2")]

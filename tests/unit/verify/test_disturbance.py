@@ -10,8 +10,9 @@ import pytest
 from rich.console import Console
 
 from nodetune.api.model import Value
-from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
+from nodetune.audit import hosts as audit_hosts
 from nodetune.cli.commands import _verify
+from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
 from nodetune.verify import compare, disturbance, figures, machine
@@ -37,7 +38,7 @@ WANTED = Wanted(only=("memory",), suite="full")
 def prove(monkeypatch):
     """prove(player, hosts, baseline, runs): proofs of a verify of memory."""
     collected = lambda targets, *_: ((each, idle(each.name), 0.1) for each in targets)  # noqa: E731
-    monkeypatch.setattr(run, "collect", collected)
+    monkeypatch.setattr(audit_hosts, "collect", collected)
 
     def prove(player, *hosts, baseline=None, wanted=WANTED):
         made = verify_run.VerifyRun(wanted, ConnectionOptions(), player, lambda *_: None)

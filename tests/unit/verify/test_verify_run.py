@@ -5,7 +5,7 @@ import json
 import pytest
 
 from nodetune.api.model import Absent, HostFacts
-from nodetune.audit.summary import INCOMPLETE, OK, TOO_SLOW
+from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.verify import retest, suites
 from nodetune.verify import run as verify_run

@@ -11,12 +11,12 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.audit import hosts as run
 from nodetune.audit.selection import Selection
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.guard.deploy import cluster, policy_diff
 from nodetune.guard.deploy import nodes as deploy_nodes
 from nodetune.guard.deploy.nodes import GuardedNode, Guarding, Installed

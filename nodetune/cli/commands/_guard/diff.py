@@ -8,11 +8,11 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune.audit.summary import FINDINGS, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
+from nodetune.foundation.exit_codes import FINDINGS, OK
 from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.hosts import nodeset

@@ -9,13 +9,13 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.guard.deploy import nodes
 from nodetune.guard.deploy.nodes import InstallOptions, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
@@ -78,7 +78,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
     modes = ", ".join(sorted({policy["mode"] for policy in made.values()}))
     _apply.confirm(f"Install the guard ({modes}) on {work.many}?", yes)
     run = _work.recorded("guard install", given, work, root)
-    code = NOT_REACHED
+    code = END_STATE_MISSED
     try:
         with Progress("guard install", len(work.nodes)) as shown:
             plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
@@ -88,7 +88,7 @@ def _install(options: dict[str, Any], root: Path | None, stream: TextIO) -> int:
             if how.reconfigure and not problem:
                 problem = plays.reconfigure(work.nodes)
             there = plays.ask([node for node in work.nodes if node.slurm])
-        code = max(plays.code(), NOT_REACHED if problem else OK, work.code)
+        code = max(plays.code(), END_STATE_MISSED if problem else OK, work.code)
     finally:
         run.finish(code)
     _work.tell(stream, plays, problem)

@@ -12,11 +12,11 @@ import click
 
 from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _run
 from nodetune.cli.commands._guard import _work
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.guard.deploy import cluster
 from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy import resume as decisions

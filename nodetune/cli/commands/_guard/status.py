@@ -10,10 +10,10 @@ from typing import Any
 import click
 
 from nodetune.audit import hosts as audit_hosts
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import as_typed, latest
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _work
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy import document as guard_document
 from nodetune.guard.deploy import status as known

@@ -8,13 +8,13 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune.audit.summary import NOT_REACHED, OK
 from nodetune.cli import as_typed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
 from nodetune.cli.commands._guard._work import Work
 from nodetune.cli.progress import Progress
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer, detached, removed
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
@@ -54,12 +54,12 @@ def _uninstall(options: dict[str, Any], root: Path | None, stream: TextIO) -> in
         return work.code
     _apply.confirm(f"Remove the guard from {work.many}?", yes)
     run = _work.recorded("guard uninstall", {}, work, root)
-    code = NOT_REACHED
+    code = END_STATE_MISSED
     try:
         with Progress("guard uninstall", len(work.nodes)) as shown:
             plays = GuardPlaybooks(work.targets, work.reach, run, shown.heard)
             problem, called = _take_off(work, plays, reconfigure)
-        code = max(plays.code(), NOT_REACHED if problem or called else OK, work.code)
+        code = max(plays.code(), END_STATE_MISSED if problem or called else OK, work.code)
     finally:
         run.finish(code)
     _work.tell(stream, plays, problem)

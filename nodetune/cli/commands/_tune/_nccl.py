@@ -15,7 +15,7 @@ from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.host_options import stack
 from nodetune.config import quantities
-from nodetune.foundation import atomic_file
+from nodetune.foundation import file_io
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune import document as tuning
@@ -186,7 +186,7 @@ def tuned(given: dict[str, Any]) -> int:
     wanted = _wanted(given)  # a mistake is told before anything else
     subject = "nccl-plugin" if wanted.plugin else "nccl"
     if given["plugin"]:
-        atomic_file.check((given["plugin"] if given["plugin"].is_dir() else given["plugin"].parent) / "plugin")
+        file_io.check((given["plugin"] if given["plugin"].is_dir() else given["plugin"].parent) / "plugin")
 
     def make() -> NcclBench:
         made.append(bench(given, wanted))

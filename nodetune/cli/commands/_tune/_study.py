@@ -13,10 +13,10 @@ from typing import Any, TextIO, TypeVar
 
 import click
 
-from nodetune.audit.summary import INCOMPLETE, OK
 from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
-from nodetune.foundation import UserError, atomic_file, json_document, text
+from nodetune.foundation import UserError, file_io, json_document, text
+from nodetune.foundation.exit_codes import INCOMPLETE, INTERRUPTED, OK
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.tune import confirm, search, space, study
 from nodetune.tune import document as tuning
@@ -24,7 +24,6 @@ from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import Bench, BenchError, Trial
 
 F = TypeVar("F", bound=Callable[..., Any])
-INTERRUPTED = 130
 
 
 def options(function: F) -> F:
@@ -63,7 +62,7 @@ def run(make: Callable[[], Bench], subject: str, given: Mapping[str, Any]) -> in
     saved = given["save"] or Path(f"tuning-{subject}.json")
     trials = saved.with_name(f"{saved.name}.trials")
     _refuse_to_overwrite((saved, _site(saved)), trials, resume=given["resume"])
-    atomic_file.check(saved)
+    file_io.check(saved)
     budget, began = float(given["budget"]), time.monotonic()
     try:
         bench = make()
@@ -93,7 +92,7 @@ def _say_expected(bench: Bench, first: float, budget: float) -> None:
 def _finish(found: dict[str, Any], saved: Path, trials: Path, given: Mapping[str, Any]) -> int:
     decided = found["state"] in (study.ACCEPTED, study.NOTHING)
     if decided:
-        with atomic_file.output(saved) as stream:
+        with file_io.output(saved) as stream:
             stream.write(json.dumps(found, indent=1) + "\n")
         trials.unlink(missing_ok=True)
         verbosity.note(f"written to {saved}")
@@ -149,7 +148,7 @@ def _say_next(found: Mapping[str, Any], site: Path, where: ConnectionOptions | N
     if not found["proposal"]:
         click.echo("It is no setting of a host: pass it to your jobs.", err=True)
         return
-    with atomic_file.output(site) as stream:
+    with file_io.output(site) as stream:
         write_site(stream, found)
     if verbosity.is_quiet():
         return

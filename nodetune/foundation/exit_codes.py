@@ -1,0 +1,28 @@
+"""The exit codes of every command (docs/exit-codes.md). Frozen: other people's scripts depend on them. The highest wins.
+
+The programs that Slurm calls on a node have codes of their own: guard/node/main.py.
+"""
+
+OK = 0
+"""Done, or nothing to report."""
+
+FINDINGS = 1
+"""Something was found: findings at or above --fail-on, or a difference."""
+
+USAGE = 2
+"""An option, a file or an inventory is wrong. Nothing was done."""
+
+INCOMPLETE = 3
+"""A host was not reached, or facts are unknown that the verdict needs."""
+
+END_STATE_MISSED = 4
+"""A change did not reach its end state."""
+
+TOO_SLOW = 5
+"""A figure is below target, or became worse."""
+
+INTERRUPTED = 130
+"""Ctrl-C, as a shell reports SIGINT."""
+
+READER_GONE = 141
+"""Whoever read the output closed the pipe, as a shell reports SIGPIPE."""
