@@ -28,7 +28,8 @@ MODULES = (
     "foundation/text",
     "guard/__init__",
 )
-FOLDERS = ("api", "checks", "data", "guard/node", "onhost", "probe")
+READING = ("guard/node", "onhost", "probe")
+FOLDERS = ("api", "checks", "data", *READING)
 FOLDER = re.compile(re.escape(HOME) + r"/[\w.+-]+-[0-9a-f]{16}")
 
 
@@ -37,7 +38,8 @@ def files() -> dict[str, Path | str]:
     files: dict[str, Path | str] = {f"nodetune/{name}.py": paths.PACKAGE / f"{name}.py" for name in MODULES}
     for folder in FOLDERS:
         files |= {f"nodetune/{each}": paths.PACKAGE / each for each in _sources(folder)}
-    return {**files, "pynvml.py": payload.pynvml_source()}
+    reading = (paths.PACKAGE / each for folder in READING for each in _sources(folder))
+    return {**files, "pynvml.py": payload.pynvml_for(each.read_text("utf-8") for each in reading)}
 
 
 def _sources(folder: str) -> Iterable[str]:

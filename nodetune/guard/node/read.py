@@ -234,7 +234,7 @@ def _room() -> Any:
 
 
 def _library() -> bool:
-    """Return whether there is an NVML library at all: pynvml itself takes 50 ms to import."""
+    """Return whether there is an NVML library at all: pynvml takes its time to import."""
     from nodetune.onhost import nvml
 
     return os.path.isdir(nvml.DRIVER_CONTAINER) or nvml.loads(nvml.LIBRARY)

@@ -16,6 +16,7 @@ from nodetune.config import profile
 from nodetune.foundation import paths
 from nodetune.guard.deploy import archive as parts
 from nodetune.guard.deploy import policy
+from nodetune.remote import payload
 
 NVML = Path(__file__).parents[2] / "machines" / "nvml"
 PYTHON = str(Path(sys.executable).resolve())
@@ -212,6 +213,6 @@ DRAIN_AND_RESET = "4"
 def plant_recovery(folder):
     """Let gpuN/recovery_action of the stand-in's folder tell what the driver asks for: its library has that recorded."""
     path = folder / "pynvml.py"
-    path.write_text(path.read_text() + RECOVERY)
+    path.write_text(payload.pynvml_source() + RECOVERY)
     compileall.compile_file(path, quiet=1)
     return folder

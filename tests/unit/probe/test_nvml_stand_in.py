@@ -202,6 +202,18 @@ def test_the_piped_probe_sees_the_facts_of_the_recording(node, monkeypatch):
     assert {name: seen["facts"][name] for name in asked} == {name: recorded[name] for name in asked}
 
 
+def test_the_part_of_pynvml_reads_what_the_whole_reads(node, monkeypatch):
+    node.keep_loaded()
+    part = probe(node, gpu_names())
+    monkeypatch.setattr(payload, "pynvml_for", lambda _: payload.pynvml_source())
+    monkeypatch.setattr(payload, "_packed", payload._packed.__wrapped__)
+    payload.probing.cache_clear()
+    whole = probe(node, gpu_names())
+    payload.probing.cache_clear()
+    assert part["facts"] == whole["facts"]
+    assert len(part["facts"]) > 50
+
+
 def test_functions_that_the_recorded_driver_lacks_are_not_found(node):
     assert node.value("tried(n.nvmlDeviceGetBBXTimeData_v1, gpus[0])") == {"error": 13}
 

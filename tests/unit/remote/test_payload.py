@@ -95,7 +95,7 @@ def test_a_python_that_is_too_old_says_so():
 def test_only_the_families_that_are_asked_for_travel():
     small, _ = payload.script({"sysctl": ["vm.swappiness"]}, 5.0)
     large, _ = payload.script({"sysctl": ["vm.swappiness"], "gpu": []}, 5.0)
-    assert len(small) * 3 < len(large), "pynvml rides along only with the GPU family"
+    assert len(small) * 2 < len(large) < 60_000, "pynvml rides along only with the GPU family, and only in part"
 
 
 def test_the_answer_is_found_between_whatever_a_login_prints():
