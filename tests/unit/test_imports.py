@@ -58,6 +58,13 @@ def test_a_folder_of_facts_is_judged_without_a_way_to_hosts(tmp_path):
     assert below(TO_HOSTS, modules) == []
 
 
+@pytest.mark.parametrize("words", [["--help"], ["xyzzy"]])
+def test_help_and_a_mistyped_command_import_no_command(words):
+    done = subprocess.run([sys.executable, "-c", CODE, *words], check=False, capture_output=True, text=True)
+    assert "nodetune.cli.main" in done.stdout
+    assert below(["nodetune.cli.commands.audit", "nodetune.cli.commands.profile", "rich"], done.stdout.split()) == []
+
+
 def test_a_login_imports_neither_slurm_nor_the_probe(tmp_path):
     modules = imported(tmp_path, "audit", "-i", "nobody@127.0.0.1:1", "--timeout", "20")
     assert below(TO_HOSTS, modules), "it tried to log in"

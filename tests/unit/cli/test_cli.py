@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import jsonschema
 import pytest
 
@@ -32,6 +33,27 @@ def in_process(*arguments, env=None):
 
 def schema(name):
     return json.loads(paths.bundled("data/schemas").joinpath(f"{name}.json").read_text())
+
+
+@pytest.mark.parametrize("words", [[], ["guard"], ["tune"]])
+@pytest.mark.parametrize("width", [50, 110])
+def test_a_group_lists_its_commands_as_click_would(words, width):
+    group, context = main.group, click.Context(main.group)
+    for word in words:
+        group = group.get_command(context, word)
+    listed = {name: group.get_command(context, name) for name in group.list_commands(context)}
+    mine, clicks = click.HelpFormatter(width=width), click.HelpFormatter(width=width)
+    group.format_commands(context, mine)
+    click.Group(commands=listed).format_commands(context, clicks)
+    assert mine.getvalue() == clicks.getvalue()
+
+
+def test_the_name_of_a_subcommand_alone_gets_its_group():
+    context = click.Context(main.group)
+    for name in main.group.list_commands(context):
+        group = main.group.get_command(context, name)
+        for word in group.list_commands(context) if isinstance(group, click.Group) else []:
+            assert f"{name} {word}" in main.group._below(context, word)
 
 
 @pytest.mark.parametrize("command", main.group.list_commands(None))
