@@ -27,7 +27,7 @@ def seen(monkeypatch):
     """Saved facts instead of a probe: host → HostFacts or Unreachable."""
     known = {}
     monkeypatch.setattr(
-        run, "collect", lambda targets, _names, _reach: ((each, known[each.name], 0.1) for each in targets)
+        audit_hosts, "collect", lambda targets, _names, _reach: ((each, known[each.name], 0.1) for each in targets)
     )
     return known
 
