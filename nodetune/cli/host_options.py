@@ -180,7 +180,8 @@ class HostOptions:
         context = click.get_current_context(silent=True)
         if context is None:
             return self
-        needless = FOR_HOSTS if context.params.get("facts_path") else FOR_SSH if self.transport == "slurm" else ()
+        reaches_none = context.params.get("facts_path") or context.params.get("compare")
+        needless = FOR_HOSTS if reaches_none else FOR_SSH if self.transport == "slurm" else ()
         if context.get_parameter_source("become") is ParameterSource.COMMANDLINE and not self.become:
             needless = (*needless, "ask_become_pass")
         return replace(self, **{name: getattr(NONE, name) for name in needless if settings.is_implicit(context, name)})

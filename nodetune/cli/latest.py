@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ LARGEST = 1 << 16
 LONGEST = 2000
 
 
-def keep(command: str, asked: str, **summary: Any) -> None:
+def keep(command: str, asked: str, summary: Mapping[str, Any]) -> None:
     """Record what a command came to, instead of the last time. `asked`: its options. Where nothing can be written: nothing."""
     told = {"schema": SCHEMA, "command": command, "time": int(time.time()), "asked": asked[:LONGEST], **summary}
     with suppress(OSError, RuntimeError):  # a home that is read-only, or none

@@ -17,7 +17,7 @@ from nodetune.cli import renamed, settings, verbosity
 from nodetune.cli.fields import of
 from nodetune.cli.host_options import HostOptions, complete, hosts, hosts_or_nodes, stack
 from nodetune.cli.selection_options import SelectionOptions, judging, selection
-from nodetune.foundation import file_io, paths
+from nodetune.foundation import file_io, paths, text
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.request import ApplyRequest
 from nodetune.report import MAKERS
@@ -48,6 +48,19 @@ def span(_context: click.Context, _parameter: click.Parameter, given: str | None
     if not found:
         raise click.BadParameter(f"{given!r} is not a duration: use 90s, 30m, 2h or 1d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+def sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
+    """Return each number once."""
+    return tuple(sorted(set(typed)))
+
+
+def environment(_context: click.Context, parameter: click.Parameter, typed: tuple[str, ...]) -> dict[str, str]:
+    """Return the variables of NAME=VALUE. Raise click.UsageError."""
+    for each in typed:
+        if not re.fullmatch(r"[A-Za-z_]\w*=.*", each, re.DOTALL):
+            raise click.UsageError(f"{parameter.opts[0]} {text.plain(each)}: write NAME=VALUE")
+    return dict(each.split("=", 1) for each in typed)
 
 
 def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:

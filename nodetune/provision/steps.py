@@ -32,7 +32,7 @@ from nodetune.verify import document as verify_document
 from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.run import HostVerification, Measure, VerifyRun
 from nodetune.verify.run import Tell as Hear
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 PLAY_SECONDS = 7200.0
 """For as many hosts as run at a time; DKMS builds the modules on each, which takes minutes on a slow one."""
@@ -200,11 +200,11 @@ class Steps:
             self._run.save("verify", verify_document.document(proofs, wanted, self.given.asked))
         return self._proofs
 
-    def measured(self, runs_of: int = 1) -> Wanted:
+    def measured(self, runs_of: int = 1) -> SuiteRequest:
         """Return what to measure, as verify takes it."""
         path = self.given.site.nccl
         library = path if ".so" in path or not path else f"{path}/lib/libnccl.so.2"
-        return Wanted("quick", nccl=library, runs=runs_of)
+        return SuiteRequest("quick", nccl=library, repeat=runs_of)
 
     def baseline(self, hosts: Sequence[str]) -> Results:
         """Save the figures as the site's baseline, once: later hosts are compared with them.

@@ -24,7 +24,7 @@ from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAf
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 STAGES = ("preflight", "drain", "before", "packages", "reboot", "audit", "after", "back", "resume")
 """`back` only where something went wrong: the versions held before, a reboot, measured once more."""
@@ -181,7 +181,7 @@ class Upgrade:
 class VerifyRecord:
     """Saves the figures in the record: before-verify, after-verify, and back-verify after a rollback."""
 
-    def __init__(self, run: Run, wanted: Wanted, asked: str) -> None:
+    def __init__(self, run: Run, wanted: SuiteRequest, asked: str) -> None:
         self._run, self._wanted, self._asked = run, wanted, asked
         self.phase = "before"
         self.proofs: dict[str, HostVerification] = {}

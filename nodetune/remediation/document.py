@@ -91,7 +91,7 @@ def _before_after(verified: BeforeAfterResult | None) -> dict[str, Any] | None:
         return None
     return {
         "suite": verified.wanted.suite,
-        "runs": verified.wanted.runs,
+        "runs": verified.wanted.repeat,
         "level": LEVEL,
         "changes": verify.compared(verified.changes)["changes"],
         "not_measured": [

@@ -12,7 +12,7 @@ from nodetune.verify import compare, figures, remote
 from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import FAILED, SHORT, Figure, Verdict, VerifyFinding
 from nodetune.verify.run import HostVerification, Measure, Tell, VerifyRun
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 BEFORE, AFTER = "before", "after"
 UNCHANGED, GONE = "unchanged", "gone"
@@ -41,7 +41,7 @@ class HostMissing:
 class BeforeAfterResult:
     """What became of the figures of all hosts that were changed. `late` are the proofs after the changes."""
 
-    wanted: Wanted
+    wanted: SuiteRequest
     changes: tuple[FigureChange, ...]
     missing: tuple[HostMissing, ...]
     late: tuple[HostVerification, ...]
@@ -82,7 +82,7 @@ class BeforeAfter:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: SuiteRequest,
         targets: Iterable[Target],
         reach: ConnectionOptions,
         measure: Measure,
@@ -215,18 +215,18 @@ def _stopped(seen: Mapping[str, Measurement]) -> str:
     return STOPPED if any(each.proof.state == "interrupted" for each in seen.values()) else ""
 
 
-def once(wanted: Wanted) -> float:
+def once(wanted: SuiteRequest) -> float:
     """Return how many seconds measuring a host once takes at most."""
     return QUICK_SECONDS if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
 
 
-def duration(wanted: Wanted, batches: int) -> str:
+def duration(wanted: SuiteRequest, batches: int) -> str:
     """Say how long measuring before and after will take, for a person who decides whether to wait."""
     quick = wanted.suite == "quick"
-    minutes = max(1, round(2 * wanted.runs * once(wanted) / 60))
+    minutes = max(1, round(2 * wanted.repeat * once(wanted) / 60))
     each = f" for each of {batches} batches" if batches > 1 else ""
     return (
-        f"--verify measures the hosts {wanted.runs} times before and {wanted.runs} times after their changes"
+        f"--verify measures the hosts {wanted.repeat} times before and {wanted.repeat} times after their changes"
         f" (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each},"
         " and half of that more where something became slower"
     )

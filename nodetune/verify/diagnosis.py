@@ -11,7 +11,7 @@ from nodetune.verify import catalogue
 from nodetune.verify.catalogue import takes_two_hosts
 from nodetune.verify.machine import Machine
 from nodetune.verify.model import PASS, SHORT, Figure, Verdict
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 GPU = re.compile(r"GPU\d+")
 OF_HYPERVISOR = (
@@ -131,7 +131,7 @@ def _hosts(short: Verdict, alike: Iterable[Verdict]) -> str:
     return f"the link between {' and '.join(pair)}: cable, switch port, routing"
 
 
-def command(figure: Figure, asked: str, wanted: Wanted) -> str:
+def command(figure: Figure, asked: str, wanted: SuiteRequest) -> str:
     """Return the command that measures just this again.
 
     `asked`: the options that name the hosts, how they are reached and judged.

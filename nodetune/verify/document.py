@@ -24,7 +24,7 @@ from nodetune.verify.model import (
     VerifyFinding,
 )
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 VERIFY_SCHEMA = "nodetune.verify/1"
 COMPARE_SCHEMA = "nodetune.compare/1"
@@ -35,7 +35,7 @@ class ResultError(UserError):
     """A result file that is not one; the text is one line: file, what, and what to do."""
 
 
-def document(proofs: Sequence[HostVerification], wanted: Wanted, asked: str) -> dict[str, Any]:
+def document(proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str) -> dict[str, Any]:
     """Return the document of a verify.
 
     `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure.
@@ -43,7 +43,7 @@ def document(proofs: Sequence[HostVerification], wanted: Wanted, asked: str) -> 
     return {
         **head(VERIFY_SCHEMA),
         "suite": "" if wanted.only else wanted.suite,
-        "runs": wanted.runs,
+        "runs": wanted.repeat,
         "env": dict(wanted.env),
         "hosts": [_host(each, asked, wanted) for each in proofs],
         "summary": summary(proofs),
@@ -61,7 +61,7 @@ def summary(proofs: Sequence[HostVerification]) -> dict[str, Any]:
     }
 
 
-def _host(proof: HostVerification, asked: str, wanted: Wanted) -> dict[str, Any]:
+def _host(proof: HostVerification, asked: str, wanted: SuiteRequest) -> dict[str, Any]:
     return {
         "name": proof.host,
         "state": proof.state,
@@ -76,7 +76,7 @@ def _host(proof: HostVerification, asked: str, wanted: Wanted) -> dict[str, Any]
     }
 
 
-def _verdict(verdict: Verdict, asked: str, wanted: Wanted) -> dict[str, Any]:
+def _verdict(verdict: Verdict, asked: str, wanted: SuiteRequest) -> dict[str, Any]:
     figure = verdict.figure
     return {
         "measurement": figure.measurement,

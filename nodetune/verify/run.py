@@ -22,7 +22,7 @@ from nodetune.verify.catalogue import of_scope, takes_two_hosts
 from nodetune.verify.evaluate import judge, settled
 from nodetune.verify.machine import Machine
 from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, Verdict, VerifyFinding
-from nodetune.verify.suites import Item, Wanted
+from nodetune.verify.suites import Item, SuiteRequest
 
 FACTS = {*machines.FACTS, *gpu_users.FACTS, *ALWAYS}
 
@@ -85,7 +85,7 @@ class VerifyRun:
 
     def __init__(
         self,
-        wanted: Wanted,
+        wanted: SuiteRequest,
         reach: ConnectionOptions,
         how: Measure,
         tell: Tell,
@@ -138,12 +138,12 @@ class VerifyRun:
     def _split(self) -> tuple[list[Item], list[Item]]:
         """Return (what each host measures by itself, what takes several)."""
         items = self._wanted.items
-        several = suites.of_several(items, self._wanted.together)
+        several = suites.of_several(items, self._wanted.multi_node)
         return [item for item in items if item not in several], several
 
     def _measure_all(self) -> None:
         alone, several = self._split()
-        for left in reversed(range(self._wanted.runs)):
+        for left in reversed(range(self._wanted.repeat)):
             self._last = not (left or several)
             if alone:
                 self._run({host: {"measurements": alone} for host in self._free})

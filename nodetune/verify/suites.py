@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from nodetune.foundation.request import limited, one_of
 from nodetune.verify import catalogue
 from nodetune.verify.catalogue import of_folder, of_scope, takes_two_hosts
 
@@ -25,20 +26,20 @@ def suite(name: str) -> list[Item]:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class SuiteRequest:
     """What a run is to measure. `only` takes these of the suite, or as the full one has them; the rest are options of single ones."""
 
-    suite: str = "quick"
+    suite: str = one_of("quick", NAMES)
     only: tuple[str, ...] = ()
     gpus: tuple[int, ...] = ()
     disk: str = ""
     pairs: bool = False
-    together: bool = False
+    multi_node: bool = False
     network: str = ""
     nccl: str = ""
     nccl_tests: str = ""
     env: Mapping[str, str] = field(default_factory=dict)
-    runs: int = 1
+    repeat: int = limited(1, 1, 100)
 
     @property
     def items(self) -> list[Item]:
@@ -70,7 +71,7 @@ class Wanted:
             *(word for name in self.only for word in ("--only", name)),
             *(word for gpu in self.gpus for word in ("--gpu", str(gpu))),
             *(["--pairs"] if self.pairs else []),
-            *_flat(option for item in self.items for option in self._of(item["name"], self.together)),
+            *_flat(option for item in self.items for option in self._of(item["name"], self.multi_node)),
             *self._set,
         ]
 

@@ -14,10 +14,10 @@ from nodetune.verify import document as verify
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 
-def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
+def before_after(wanted: SuiteRequest, work: Work, run: Run) -> BeforeAfter:
     """Measures the hosts of `work`, and keeps what it measures in the record of `run`."""
     asked = as_typed.text(work.reach)
 
@@ -27,7 +27,7 @@ def before_after(wanted: Wanted, work: Work, run: Run) -> BeforeAfter:
     return BeforeAfter(wanted, work.targets, work.reach, remote.measure, progress.measuring, keep)
 
 
-def announce(wanted: Wanted, work: Work, options: ApplyOptions) -> None:
+def announce(wanted: SuiteRequest, work: Work, options: ApplyOptions) -> None:
     """Say how long it will take, before anybody agrees to it."""
     parts = batches([each.host for each in work.busy], options.canary, options.batch)
     verbosity.note(verify_before_after.duration(wanted, len(parts)))

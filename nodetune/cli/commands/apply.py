@@ -17,7 +17,7 @@ from nodetune.remediation.request import ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
 from nodetune.verify.compare import FEWEST
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 if TYPE_CHECKING:
     from nodetune.remediation.host_operations import ApplyOptions
@@ -111,11 +111,11 @@ def command(
         return _apply.carry_out(work, apply_options, run, before_after, stream, output_format)
 
 
-def _wanted(verify: bool, suite: str | None, repeat: int | None) -> Wanted | None:
+def _wanted(verify: bool, suite: str | None, repeat: int | None) -> SuiteRequest | None:
     """Return what --verify measures. Raise click.UsageError."""
     if not verify and (suite or repeat):
         raise click.UsageError("--suite and --repeat need --verify")
-    return Wanted(suite=suite or "quick", runs=repeat or FEWEST) if verify else None
+    return SuiteRequest(suite=suite or "quick", repeat=repeat or FEWEST) if verify else None
 
 
 def _apply_options(options: dict[str, Any]) -> ApplyOptions:

@@ -140,17 +140,16 @@ def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostRes
         return
     failing = [(found, result.host) for result in results for found in result.failing()]
     worst = max(failing, key=lambda each: SEVERITIES.index(each[0].severity), default=None)
-    latest.keep(
-        "audit",
-        asked,
-        hosts=summary.hosts,
-        lost=summary.hosts - summary.reached,
-        failing=summary.failing,
-        fixable=any(found.fix for found, _ in failing),
-        worst=worst[0].check if worst else "",
-        worst_host=worst[1] if worst else "",
-        judged=judged,
-    )
+    told = {
+        "hosts": summary.hosts,
+        "lost": summary.hosts - summary.reached,
+        "failing": summary.failing,
+        "fixable": any(found.fix for found, _ in failing),
+        "worst": worst[0].check if worst else "",
+        "worst_host": worst[1] if worst else "",
+        "judged": judged,
+    }
+    latest.keep("audit", asked, told)
 
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:

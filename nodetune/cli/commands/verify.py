@@ -2,29 +2,65 @@
 
 from __future__ import annotations
 
+import ipaddress
 from pathlib import Path
-from typing import Any
 
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed, verbosity
+from nodetune.cli import renamed, requests, verbosity
+from nodetune.cli.fields import of
+from nodetune.foundation import text
 from nodetune.verify import suites
+from nodetune.verify.request import VerifyRequest
+from nodetune.verify.suites import SuiteRequest
 
 
-@click.command("verify")
+def _suite(context: click.Context, _parameter: click.Parameter, typed: str | None) -> str:
+    return typed or ("full" if context.params.get("only") else "quick")
+
+
+def _only(_context: click.Context, _parameter: click.Parameter, typed: tuple[str, ...]) -> tuple[str, ...]:
+    """Return known measurements, each once. Raise click.UsageError."""
+    from nodetune.verify import remote
+
+    known = remote.names() if typed else ()
+    for name in typed:
+        if name not in known:
+            raise click.UsageError(f"no measurement is called {text.plain(name)}: choose from {', '.join(known)}")
+    return tuple(dict.fromkeys(typed))
+
+
+def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -> str:
+    """Return the network in canonical form. Raise click.UsageError."""
+    try:
+        return str(ipaddress.IPv4Network(typed, strict=False)) if typed else ""
+    except ValueError:
+        raise click.UsageError(f"--network {text.plain(typed)}: write an IPv4 network, such as 10.1.0.0/16") from None
+
+
+@requests.command("verify", VerifyRequest)
 @cli_options.hosts_or_nodes
 @click.option(
     "--suite",
     type=click.Choice(suites.NAMES),
+    callback=_suite,
     help="Measurements to run. Default: quick; full with --only.",
 )
-@click.option("--only", multiple=True, metavar="NAME", help="Run only this measurement of the suite. May be repeated.")
+@click.option(
+    "--only",
+    multiple=True,
+    is_eager=True,
+    callback=_only,
+    metavar="NAME",
+    help="Run only this measurement of the suite. May be repeated.",
+)
 @click.option(
     "--gpu",
     "gpus",
     type=click.IntRange(0, 1023),
     multiple=True,
+    callback=cli_options.sorted_numbers,
     metavar="N",
     help="Measure only this GPU. May be repeated.",
 )
@@ -40,6 +76,7 @@ from nodetune.verify import suites
 @click.option(
     "--network",
     default="",
+    callback=_network,
     metavar="CIDR",
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
@@ -51,14 +88,13 @@ from nodetune.verify import suites
     "--env",
     "env",
     multiple=True,
+    callback=cli_options.environment,
     metavar="NAME=VALUE",
     help="Set an environment variable for the measurements, such as NCCL_…",
 )
 @click.option(
     "--repeat",
-    type=click.IntRange(1, 100),
-    default=1,
-    show_default=True,
+    **of(SuiteRequest, "repeat"),
     metavar="N",
     help="Number of repetitions (--compare needs at least 5).",
 )
@@ -86,7 +122,7 @@ from nodetune.verify import suites
 @cli_options.rows_format
 @cli_options.output
 @verbosity.progress_option
-def command(compare: tuple[Path, Path] | None, output_format: str, output: Path | None, **options: Any) -> int:
+def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_format: str, output: Path | None) -> int:
     """Measure hosts and find those that are too slow.
 
     \b
@@ -108,4 +144,4 @@ def command(compare: tuple[Path, Path] | None, output_format: str, output: Path 
         raise click.UsageError("--compare writes text or json")
     if compare:
         return _verify.compared(*compare, output_format, output)
-    return _verify.verified(options, output_format, output)
+    return _verify.verified(request, output_format, output)

@@ -39,7 +39,9 @@ def print_gain(
     out = console(stream)
     lines = Lines(out)
     lines.line("")
-    lines.line(("Effect of the changes", "bold"), f"  suite {verified.wanted.suite}, {verified.wanted.runs} runs each")
+    lines.line(
+        ("Effect of the changes", "bold"), f"  suite {verified.wanted.suite}, {verified.wanted.repeat} runs each"
+    )
     if verified.changes:
         _print_table(out, verified.changes, single)
     _print_missing(lines, verified, single)

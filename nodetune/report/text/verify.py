@@ -17,7 +17,7 @@ from nodetune.report.text.verify_table import STYLE
 from nodetune.verify import diagnosis, machine
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 GUTTER = " " * 9
 MOST_SHORT = 12
@@ -32,7 +32,7 @@ class Printer:
     """
 
     def __init__(
-        self, out: Console, proofs: Sequence[HostVerification], wanted: Wanted, asked: str, propose: bool = True
+        self, out: Console, proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
     ) -> None:
         self._console, self._lines = out, Lines(out)
         self._proofs, self._wanted, self._asked, self._propose = proofs, wanted, asked, propose
@@ -187,7 +187,7 @@ def keepable(proofs: Sequence[HostVerification]) -> bool:
 
 
 def print_verify(
-    stream: TextIO, proofs: Sequence[HostVerification], wanted: Wanted, asked: str, propose: bool = True
+    stream: TextIO, proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
 ) -> None:
     Printer(console(stream), proofs, wanted, asked, propose).verify()
 

@@ -12,7 +12,7 @@ import pytest
 
 from nodetune.measurements import disk, disk_buffered, disk_files
 from nodetune.measurements import report as reporting
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 SIZE = 64 << 20
 
@@ -175,10 +175,10 @@ def test_without_a_folder_nothing_is_measured(name, tmp_path):
 
 
 def test_a_folder_is_measured_in_every_way_or_as_named():
-    every = Wanted(disk="/scratch")
+    every = SuiteRequest(disk="/scratch")
     chosen = {item["name"]: item["options"] for item in every.items if item["name"].startswith("disk")}
     assert chosen == {name: {"dir": "/scratch"} for name in ("disk", "disk_buffered", "disk_files")}
     assert every.words.count("--disk") == 1
-    alone = Wanted(disk="/scratch", only=("disk_files",))
+    alone = SuiteRequest(disk="/scratch", only=("disk_files",))
     assert [item["name"] for item in alone.items] == ["disk_files"]
     assert alone.words_for("disk_files", False) == ["--only", "disk_files", "--disk", "/scratch"]

@@ -7,7 +7,7 @@ import pytest
 
 from nodetune.measurements import disk, disk_files, disk_gds, tool
 from nodetune.measurements import report as reporting
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 # https://github.com/NVIDIA/gds-nvidia-fs/issues/78, gdsio of CUDA 13
 LINE = "IoType: WRITE XferType: GPUD Threads: 1 DataSetSize: 1024/1024(KiB) IOSize: 4(KiB) Throughput: 0.013104 GiB/sec, Avg_Latency: 264.007812 usecs ops: 256 total_time 0.074524 secs\n"
@@ -111,6 +111,6 @@ def test_without_gdsio_or_a_gpu_it_is_skipped(tmp_path, monkeypatch):
 
 
 def test_it_is_measured_only_when_it_is_named():
-    assert "disk_gds" not in [item["name"] for item in Wanted(disk="/scratch").items]
-    (item,) = Wanted(disk="/scratch", only=("disk_gds",), gpus=(3,)).items
+    assert "disk_gds" not in [item["name"] for item in SuiteRequest(disk="/scratch").items]
+    (item,) = SuiteRequest(disk="/scratch", only=("disk_gds",), gpus=(3,)).items
     assert item["options"] == {"dir": "/scratch", "gpus": [3]}

@@ -13,7 +13,7 @@ from nodetune.measurements import numa, rdma, rdma_gpu, tool
 from nodetune.measurements import report as reporting
 from nodetune.verify import limits, machine
 from nodetune.verify.model import Figure
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.unit.measurements.test_verify_perftest import device, recorded
 
 AROUND = """Perftest doesn't supports CUDA tests with inline messages: inline size set to 0
@@ -159,7 +159,7 @@ def test_a_perftest_without_cuda_is_skipped_with_what_to_do(server, tmp_path, mo
 
 
 def test_it_is_measured_only_if_named_and_the_port_is_its_limit():
-    assert "rdma_gpu" not in [item["name"] for item in Wanted(pairs=True).items]
-    assert [item["name"] for item in Wanted(only=("rdma", "rdma_gpu")).items] == ["rdma", "rdma_gpu"]
+    assert "rdma_gpu" not in [item["name"] for item in SuiteRequest(pairs=True).items]
+    assert [item["name"] for item in SuiteRequest(only=("rdma", "rdma_gpu")).items] == ["rdma", "rdma_gpu"]
     figure = Figure("a", "rdma_gpu", "rdma_gpu", "GPU0 mlx5_0/1 a→b", ((380.0,),), "Gb/s", about={"rate": 400.0})
     assert limits.of(figure, machine.UNKNOWN).value == 400.0

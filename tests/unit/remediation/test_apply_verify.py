@@ -32,7 +32,7 @@ from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAft
 from nodetune.verify.compare import BETTER, FEWEST, SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import Figure
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 from tests.support.documents import valid
 from tests.support.verifying import alive, gone
@@ -71,7 +71,7 @@ def times(*found):
 
 
 def before_after(keep=lambda _when, _proofs: None, how=None, **hosts):
-    wanted = Wanted("full", runs=FEWEST, env=QUIETLY)
+    wanted = SuiteRequest("full", repeat=FEWEST, env=QUIETLY)
     how = how or records.Player(**{host: list(found) for host, found in hosts.items()})
     return BeforeAfter(wanted, records.targets(*hosts), ConnectionOptions(), how, lambda _host, _text: None, keep)
 
@@ -234,7 +234,7 @@ def test_some_figures_with_few_runs_leave_the_result_complete():
     def code(*statuses):
         figure = Figure("gpu1", "memory", "local", "node0", ((1.0,),), "GB/s")
         changes = tuple(FigureChange(figure, figure, each, 0.0) for each in statuses)
-        return BeforeAfterResult(Wanted(), changes, (), (HostVerification("gpu1"),)).code
+        return BeforeAfterResult(SuiteRequest(), changes, (), (HostVerification("gpu1"),)).code
 
     assert code(SAME, UNSURE) == OK
     assert code(UNSURE, UNSURE) == INCOMPLETE
@@ -404,10 +404,10 @@ def test_the_document_keeps_its_schema(seen):
 
 
 def test_how_long_it_takes_is_told_for_each_batch():
-    assert "5 times before and 5 times after" in verify_before_after.duration(Wanted(runs=5), 1)
-    assert "about 10 minutes," in verify_before_after.duration(Wanted(runs=5), 1)
-    assert "about 20 minutes for each of 3 batches" in verify_before_after.duration(Wanted(runs=10), 3)
-    assert "at most" in verify_before_after.duration(Wanted("full", runs=5), 1)
+    assert "5 times before and 5 times after" in verify_before_after.duration(SuiteRequest(repeat=5), 1)
+    assert "about 10 minutes," in verify_before_after.duration(SuiteRequest(repeat=5), 1)
+    assert "about 20 minutes for each of 3 batches" in verify_before_after.duration(SuiteRequest(repeat=10), 3)
+    assert "at most" in verify_before_after.duration(SuiteRequest("full", repeat=5), 1)
 
 
 def cli(*words):

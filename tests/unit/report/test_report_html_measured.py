@@ -16,7 +16,7 @@ from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PEERS, SKIP, Figure, Unmeasured, VerifyFinding
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 from tests.support.reporting import HOSTILE, finding, hostile, result
 from tests.unit.report.test_report_html import MACHINES, Page, browser, data_of, in_browser, nodetune, written
@@ -48,7 +48,7 @@ def _noisy(record, noise):
 
 
 def document(every, time=1_750_000_000):
-    return {**verify.document(list(every), Wanted(suite="full"), "-i prod"), "time": time}
+    return {**verify.document(list(every), SuiteRequest(suite="full"), "-i prod"), "time": time}
 
 
 REAL = {

@@ -11,7 +11,7 @@ from nodetune.remediation.plan import HostPlan
 from nodetune.report import markdown
 from nodetune.report.text import audit, guard, host_names, plan, provision, verify
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 
 STATE = host_names.UNKNOWN_KEY
 HOSTS = [f"gpu{number}" for number in range(1, 5)]
@@ -24,7 +24,7 @@ REPORTS = {
         stream, [HostPlan(each) for each in results], command="nodetune audit -i prod"
     ),
     "verify": lambda stream, results: verify.print_verify(
-        stream, [HostVerification(each.host, each.state, each.message) for each in results], Wanted(), "-i prod"
+        stream, [HostVerification(each.host, each.state, each.message) for each in results], SuiteRequest(), "-i prod"
     ),
     "guard install": lambda stream, results: guard.print_not_reached(stream, results, "-i prod"),
     "guard status": lambda stream, results: guard.print_status(

@@ -67,7 +67,7 @@ def test_one_new_file_is_a_measurement_in_its_suites(planted):
     (planted / "encoder.py").write_text(NEW)
     assert list(catalogue.measurements()) == ["gpu_memory", "encoder", "gpu_p2p"]
     assert suites.suite("full")[1] == {"name": "encoder", "options": {"size": 1}, "seconds": 9}
-    assert suites.Wanted(gpus=(2,), only=("encoder",)).items[0]["options"] == {"size": 1, "gpus": [2]}
+    assert suites.SuiteRequest(gpus=(2,), only=("encoder",)).items[0]["options"] == {"size": 1, "gpus": [2]}
     assert catalogue.of("encoder").tolerance_of("fast")["peers"] == 4
     assert catalogue.of("encoder").suspect.format(gpu="GPU1", subject="GPU1") == "GPU1's encoder"
 

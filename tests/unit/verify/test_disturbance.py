@@ -11,7 +11,7 @@ from rich.console import Console
 
 from nodetune.api.model import Value
 from nodetune.audit import hosts as audit_hosts
-from nodetune.cli.commands import _verify
+from nodetune.cli.progress import Terminal
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes
@@ -21,7 +21,8 @@ from nodetune.verify import run as verify_run
 from nodetune.verify.diagnosis import named
 from nodetune.verify.evaluate import judge
 from nodetune.verify.model import PASS, SHORT, UNKNOWN
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
+from nodetune.verify.verify_hosts import save_baseline
 from tests.support import verify_records as records
 from tests.unit.verify.test_verify_report import schema
 from tests.unit.verify.test_verify_run import idle
@@ -31,7 +32,7 @@ LOADED = {"cpu": 0.41, "cpu_seconds": 3.3, "steal": 0.0, "steal_seconds": 0.0, "
 WHY = "others used 41% of the CPUs (python3 71)"
 SLOW = {"memory local node0": 200.0}
 """Half of what the other node and the baseline have."""
-WANTED = Wanted(only=("memory",), suite="full")
+WANTED = SuiteRequest(only=("memory",), suite="full")
 
 
 @pytest.fixture
@@ -226,7 +227,7 @@ def test_disturbed_runs_do_not_count_where_there_are_others():
 
 
 def test_a_result_keeps_what_disturbed_each_run(prove, tmp_path):
-    wanted = replace(WANTED, runs=2)
+    wanted = replace(WANTED, repeat=2)
     proofs = prove(records.Player(others={"gpu1": [LOADED, {}]}, gpu1=[records.whole()]), wanted=wanted)
     document = verify_document.document(proofs, wanted, "")
     jsonschema.Draft202012Validator(schema("verify")).validate(document)
@@ -255,7 +256,7 @@ def test_a_comparison_does_not_judge_by_disturbed_runs():
 
 def saved(proofs, tmp_path, capsys):
     path = tmp_path / "site.json"
-    kept = _verify._save(path, proofs)
+    kept = save_baseline(path, proofs, Terminal())
     return kept, path, capsys.readouterr().err
 
 

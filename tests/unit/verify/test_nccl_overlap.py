@@ -2,7 +2,7 @@
 
 from nodetune.report.text import verify_table
 from nodetune.verify import figures, limits
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records
 
 
@@ -13,8 +13,10 @@ def figure(metric, size, unit="GB/s"):
 
 
 def test_it_runs_only_if_asked_and_with_the_named_library():
-    assert "nccl_overlap" not in [item["name"] for suite in ("quick", "full", "nccl") for item in Wanted(suite).items]
-    wanted = Wanted("full", only=("nccl_overlap",), nccl="/opt/nccl", nccl_tests="/opt/tests", gpus=(0, 1))
+    assert "nccl_overlap" not in [
+        item["name"] for suite in ("quick", "full", "nccl") for item in SuiteRequest(suite).items
+    ]
+    wanted = SuiteRequest("full", only=("nccl_overlap",), nccl="/opt/nccl", nccl_tests="/opt/tests", gpus=(0, 1))
     (item,) = wanted.items
     assert item["options"] == {"gpus": [0, 1], "nccl": "/opt/nccl"}
     assert wanted.words_for("nccl_overlap", together=True) == [

@@ -9,7 +9,7 @@ from nodetune.verify import baseline, figures, findings, limits, machine, peers
 from nodetune.verify.diagnosis import command, named
 from nodetune.verify.evaluate import again, judge
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Unmeasured, Verdict
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 
 H200 = records.h200()
@@ -271,7 +271,7 @@ def test_a_slow_link_between_sound_hosts_is_the_suspect():
 
 def test_the_command_measures_just_that_part_again():
     (pair,) = records.read([records.record("gpu_p2p", "p2p", "GPU3→GPU5", 1.0)])
-    full, quick = Wanted("full"), Wanted()
+    full, quick = SuiteRequest("full"), SuiteRequest()
     (together,) = records.read([records.record("gpu_copy", "h2d", "GPU1", 1.0, together=True)])
     assert command(together, "", full) == "nodetune verify --only gpu_copy", "one GPU is not all of them together"
     assert command(pair, "-i prod -b", full) == "nodetune verify -i prod -b -l gpu1 --only gpu_p2p --gpu 3 --gpu 5"
@@ -288,7 +288,9 @@ def test_two_gpus_alone_are_not_called_sound_with_others():
 
 
 def test_the_command_has_the_options_that_the_figure_hangs_on():
-    wanted = Wanted("full", disk="/my data", network="10.1.0.0/16", nccl="/sw/nccl", env={"NCCL_NVLS_ENABLE": "0"})
+    wanted = SuiteRequest(
+        "full", disk="/my data", network="10.1.0.0/16", nccl="/sw/nccl", env={"NCCL_NVLS_ENABLE": "0"}
+    )
     told = records.record("disk", "read", "/my data", 1.0), records.record("tcp", "tcp", "a→b", 1.0)
     disk, tcp = records.read(told)
     env = "--env NCCL_NVLS_ENABLE=0"
@@ -302,11 +304,11 @@ def test_the_command_has_the_options_that_the_figure_hangs_on():
 
 @pytest.mark.parametrize("suite", ["quick", "full", "nccl"])
 def test_a_reproduced_measurement_has_its_suite_options(suite):
-    assert Wanted(suite).items
-    for item in Wanted(suite).items:
-        words = Wanted(suite).words_for(item["name"], together=False)
+    assert SuiteRequest(suite).items
+    for item in SuiteRequest(suite).items:
+        words = SuiteRequest(suite).words_for(item["name"], together=False)
         named = words[words.index("--suite") + 1] if "--suite" in words else "full"
-        assert Wanted(named, only=(item["name"],)).items == [item]
+        assert SuiteRequest(named, only=(item["name"],)).items == [item]
 
 
 def told(env=None, machine=H200, **about):

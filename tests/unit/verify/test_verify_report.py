@@ -18,10 +18,10 @@ from nodetune.verify.evaluate import again, judge
 from nodetune.verify.machine import UNKNOWN as UNKNOWN_MACHINE
 from nodetune.verify.model import Unmeasured
 from nodetune.verify.run import HostVerification
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 
-WANTED = Wanted(suite="full", env={"NCCL_NVLS_ENABLE": "0"})
+WANTED = SuiteRequest(suite="full", env={"NCCL_NVLS_ENABLE": "0"})
 
 
 def proof_of(host="gpu1", missing=(), state="ok", **planted):
@@ -74,7 +74,9 @@ def test_a_floor_that_proves_nothing_stands_in_parentheses():
 
 
 def test_the_baseline_that_is_proposed_is_of_what_was_measured():
-    wanted = Wanted(only=("nccl", "tcp"), suite="full", network="10.1.0.0/16", nccl="/sw/my nccl", env={"A": "1 2"})
+    wanted = SuiteRequest(
+        only=("nccl", "tcp"), suite="full", network="10.1.0.0/16", nccl="/sw/my nccl", env={"A": "1 2"}
+    )
     proposed = "nodetune verify -i prod --only nccl --only tcp --nccl '/sw/my nccl' --network 10.1.0.0/16 --env 'A=1 2'"
     assert f"save as the baseline: {proposed} --save-baseline FILE" in printed(proof_of(), wanted=wanted)
     assert "if you trust this" not in printed(proof_of())

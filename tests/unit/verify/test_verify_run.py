@@ -5,12 +5,13 @@ import json
 import pytest
 
 from nodetune.api.model import Absent, HostFacts
+from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.verify import retest, suites
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import PASS, SHORT, Expectation, Verdict
-from nodetune.verify.suites import Wanted
+from nodetune.verify.suites import SuiteRequest
 from tests.support import verify_records as records
 
 IDLE = ("gpu.compute_running_processes", "gpu.mps_compute_running_processes")
@@ -36,7 +37,7 @@ def prove(player, seen, hosts=("gpu1",), even_if_busy=False, baseline=None, **wa
     for host in hosts:
         seen.setdefault(host, idle(host))
     prover = verify_run.VerifyRun(
-        Wanted(**{"suite": "full", **wanted}), ConnectionOptions(), player, lambda _host, _text: None
+        SuiteRequest(**{"suite": "full", **wanted}), ConnectionOptions(), player, lambda _host, _text: None
     )
     return prover.prove(records.targets(*hosts), baseline, even_if_busy)
 
@@ -143,7 +144,7 @@ def test_a_host_is_held_against_its_fellows(seen):
 
 def test_runs_are_kept_apart_and_go_through_everything_in_turn(seen):
     player = records.Player(gpu1=[records.whole()])
-    (done,) = prove(player, seen, runs=3)
+    (done,) = prove(player, seen, repeat=3)
     assert [names(plan) for _, plan in player.plans[:3]] == [[each["name"] for each in suites.suite("full")]] * 3
     assert {len(each.figure.runs) for each in done.verdicts} == {3}
 
@@ -210,7 +211,7 @@ def test_ctrl_c_ends_the_run_and_what_is_known_is_judged(seen):
 
 
 def test_options_reach_the_measurements_that_they_are_for():
-    wanted = Wanted(
+    wanted = SuiteRequest(
         "quick", gpus=(2, 5), disk="/scratch", pairs=True, nccl="/opt/libnccl.so.2", nccl_tests="/opt/tests"
     )
     plan = {"measurements": wanted.items}
@@ -224,14 +225,15 @@ def test_options_reach_the_measurements_that_they_are_for():
 
 
 def test_the_network_is_asked_of_pairs_and_of_nothing_else():
-    plan = {"measurements": Wanted("quick", pairs=True, network="10.1.0.0/16").items}
+    plan = {"measurements": SuiteRequest("quick", pairs=True, network="10.1.0.0/16").items}
     assert options(plan, "tcp")["network"] == options(plan, "rdma")["network"] == "10.1.0.0/16"
     assert all("network" not in options(plan, name) for name in names(plan)[:-2])
 
 
 def test_a_measurement_has_the_options_of_its_suite():
     sizes = {
-        suite: options({"measurements": Wanted(suite, only=("nccl",)).items}, "nccl") for suite in ("quick", "full")
+        suite: options({"measurements": SuiteRequest(suite, only=("nccl",)).items}, "nccl")
+        for suite in ("quick", "full")
     }
     assert sizes["quick"]["sizes"] == [512 << 20, 2 << 30, 16 << 30]
     assert "sizes" not in sizes["full"]
@@ -257,7 +259,7 @@ def test_nonsense_for_a_pair_is_not_measured_again():
 
 
 def test_naming_a_measurement_replaces_the_suite():
-    assert [each["name"] for each in Wanted(only=("memory", "disk")).items] == ["memory", "disk"]
+    assert [each["name"] for each in SuiteRequest(only=("memory", "disk")).items] == ["memory", "disk"]
 
 
 def test_a_status_is_one_of_those_that_a_summary_counts(seen):
@@ -275,7 +277,7 @@ def test_each_host_is_done_once_it_has_measured_everything(seen, repeat):
     def hear(host, state, message):
         done.append((host, state, message, len(player.plans)))
 
-    wanted = Wanted(suite="full", runs=repeat)
+    wanted = SuiteRequest(suite="full", repeat=repeat)
     prover = verify_run.VerifyRun(wanted, ConnectionOptions(), player, lambda *_: None, done=hear)
     prover.prove(records.targets("gpu1", "gpu2"), None, even_if_busy=False)
     assert done == [("gpu2", "refused", "nothing listens", 0), ("gpu1", "ok", "", repeat)]

@@ -56,4 +56,5 @@ def _record(asked: str, found: Sequence[Status]) -> None:
     guards = [each.guard for each in found if each.guard]
     modes = Counter(each.installed.get("mode") or "without a guard" for each in guards)
     drained = sum(each.ours for each in guards)
-    latest.keep("guard status", asked, nodes=len(found), lost=len(found) - len(guards), modes=modes, drained=drained)
+    told = {"nodes": len(found), "lost": len(found) - len(guards), "modes": modes, "drained": drained}
+    latest.keep("guard status", asked, told)
