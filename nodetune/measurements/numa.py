@@ -6,6 +6,8 @@ import os
 import platform
 import re
 
+from nodetune.onhost import cpu_list
+
 from . import report
 
 NODES = "/sys/devices/system/node"
@@ -19,16 +21,6 @@ MPOL_F_NODE, MPOL_F_ADDR = 1, 2
 MOST_NODES = 1024
 ALLOWED = frozenset(os.sched_getaffinity(0))
 """The CPUs that this process may use: read before anything here narrows that."""
-
-
-def cpu_list(text):
-    """Parse `0-3,8` into [0, 1, 2, 3, 8]."""
-    found = []
-    for part in text.strip().split(","):
-        if part:
-            first, _, last = part.partition("-")
-            found.extend(range(int(first), int(last or first) + 1))
-    return found
 
 
 def _read(path):
@@ -48,7 +40,7 @@ def nodes():
     """Return {node: [CPUs that this process may use]}, only nodes with such CPUs; {0: all of them} without NUMA."""
     found = {}
     for number in numbers():
-        cpus = [cpu for cpu in cpu_list(_read("{}/node{}/cpulist".format(NODES, number))) if cpu in ALLOWED]
+        cpus = [cpu for cpu in cpu_list.parse(_read("{}/node{}/cpulist".format(NODES, number))) if cpu in ALLOWED]
         if cpus:
             found[number] = cpus
     return found or {0: sorted(ALLOWED)}

@@ -7,7 +7,7 @@ import os
 import select
 import time
 
-from nodetune.onhost import files
+from nodetune.onhost import cpu_list, files
 from nodetune.onhost.worker import die_with
 from . import numa
 from . import report as reporting
@@ -31,7 +31,7 @@ def named(option, options):
     """Return the CPUs that an option names, in order; none where it is not given. Raise MeasurementError."""
     given = options.get(option)
     try:
-        found = numa.cpu_list(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
+        found = cpu_list.parse(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
     except (ValueError, TypeError):
         raise reporting.MeasurementError("{} is {!r}: name CPUs as 2-7,9 or [2, 3]".format(option, given))
     return sorted(set(found))
@@ -39,14 +39,14 @@ def named(option, options):
 
 def of_services(options):
     """Return the CPUs on which the services of this host may run, or those that the option `services` names."""
-    return named("services", options) or numa.cpu_list(files.text(SERVICES)) or sorted(numa.ALLOWED)
+    return named("services", options) or cpu_list.parse(files.text(SERVICES)) or sorted(numa.ALLOWED)
 
 
 def kept_free():
     """Return the CPUs that are isolated at boot, or not for services: jobs run there, this session perhaps may not."""
-    services = set(numa.cpu_list(files.text(SERVICES)))
-    online = set(numa.cpu_list(files.text(ONLINE)))
-    return (online - services if services else set()) | set(numa.cpu_list(files.text(ISOLATED)))
+    services = set(cpu_list.parse(files.text(SERVICES)))
+    online = set(cpu_list.parse(files.text(ONLINE)))
+    return (online - services if services else set()) | set(cpu_list.parse(files.text(ISOLATED)))
 
 
 class Tasks:

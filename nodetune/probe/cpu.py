@@ -9,6 +9,8 @@ import re
 import struct
 from collections import Counter
 
+from nodetune.onhost import cpu_list
+
 from . import cpu_isolation, read
 
 CPUS = "/sys/devices/system/cpu"
@@ -38,7 +40,7 @@ THREAD_SETTING = re.compile(
 
 def collect(names, step):
     step("/proc/cpuinfo")
-    online = read.cpu_list(read.text(CPUS + "/online"))
+    online = cpu_list.parse(read.text(CPUS + "/online"))
     processors = _processors(read.text("/proc/cpuinfo", CPUINFO_LONGEST))
     for name, fact in _counts(online):
         yield name, fact
@@ -79,14 +81,14 @@ def _processors(content):
 
 def _counts(online):
     yield "count", read.value(len(online))
-    yield "online", read.value(read.fold_cpus(online))
-    present = read.file_fact(CPUS + "/present", read.cpu_list)
+    yield "online", read.value(cpu_list.fold(online))
+    present = read.file_fact(CPUS + "/present", cpu_list.parse)
     if "value" not in present:
         yield "offline", present
         yield "offline_count", present
         return
     offline = set(present["value"]) - set(online)
-    yield "offline", read.value(read.fold_cpus(offline))
+    yield "offline", read.value(cpu_list.fold(offline))
     yield "offline_count", read.value(len(offline))
 
 
@@ -168,7 +170,7 @@ def _folded(by_cpu, as_fact=read.value):
     groups = {}
     for cpu, content in by_cpu.items():
         groups.setdefault(content, []).append(cpu)
-    return read.each({"cpu" + read.fold_cpus(cpus): as_fact(content) for content, cpus in groups.items()})
+    return read.each({"cpu" + cpu_list.fold(cpus): as_fact(content) for content, cpus in groups.items()})
 
 
 def _latency_limit():
@@ -200,7 +202,7 @@ def _idle_states(cpus):
             switch = CPUS + "/cpu{}/cpuidle/" + state + "/disable"
             enabled = [cpu for cpu in cpus if read.text(switch.format(cpu)) == "0"]
             latency = int(read.text(folder + state + "/latency"))
-            found[read.text(folder + state + "/name")] = {"latency_us": latency, "enabled_on": read.fold_cpus(enabled)}
+            found[read.text(folder + state + "/name")] = {"latency_us": latency, "enabled_on": cpu_list.fold(enabled)}
     except OSError as problem:
         return read.unread("{}: {}".format(folder, read.why(problem)))
     return read.value(found) if found else read.absent("no CPU idle driver here")

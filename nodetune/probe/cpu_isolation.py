@@ -2,6 +2,8 @@
 
 import os
 
+from nodetune.onhost import cpu_list
+
 from . import read
 
 CGROUPS = "/sys/fs/cgroup"
@@ -36,14 +38,14 @@ def _cpusets():
         for name in read.names_in(root):
             path = os.path.join(root, name, leaf)
             if read.exists(path):
-                found[name] = _group(read.cpu_list(read.text(path)))
+                found[name] = _group(cpu_list.parse(read.text(path)))
     except OSError as problem:
         return read.unread("{}: {}".format(root, read.why(problem)))
     return read.value(found)
 
 
 def _group(cpus, **more):
-    return dict(more, cpus=read.fold_cpus(set(cpus)), count=len(set(cpus)))
+    return dict(more, cpus=cpu_list.fold(set(cpus)), count=len(set(cpus)))
 
 
 def _allowed_cpus():
@@ -75,8 +77,8 @@ def _add_allowed(found, unit, setting, **place):
         found.pop(unit, None)
         return
     try:
-        cpus = read.cpu_list(",".join(setting.split()))
+        cpus = cpu_list.parse(",".join(setting.split()))
     except ValueError:
         return
-    before = read.cpu_list(found[unit]["cpus"]) if unit in found else []
+    before = cpu_list.parse(found[unit]["cpus"]) if unit in found else []
     found[unit] = _group(before + cpus, **place)

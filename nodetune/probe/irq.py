@@ -6,6 +6,8 @@ Only vectors with a handler count; /proc/interrupts is not read (on 384 CPUs and
 import os
 import re
 
+from nodetune.onhost import cpu_list
+
 from . import read
 
 DEVICES = "/sys/bus/pci/devices"
@@ -72,13 +74,13 @@ def _device(folder, kind):
         irqs = [irq for irq in irqs if _handled(irq)]
     if not irqs or driver in (None, "vfio-pci", "pci-stub"):
         return None
-    local = read.cpu_list(read.text_or(folder + "/local_cpulist"))
+    local = cpu_list.parse(read.text_or(folder + "/local_cpulist"))
     device = {
         "kind": kind,
         "name": _name(folder),
         "driver": driver,
         "numa_node": int(read.text_or(folder + "/numa_node", "-1")),
-        "local_cpus": read.fold_cpus(local),
+        "local_cpus": cpu_list.fold(local),
         "local_count": len(local),
         "irqs": len(irqs),
         # all queues of an NVMe disk but the first, which is the administration queue
@@ -128,7 +130,7 @@ def _placement(irqs, local):
         if local and local.isdisjoint(cpus) and not _managed(irq):
             remote.append(irq)
     return {
-        "cpus": read.fold_cpus(where),
+        "cpus": cpu_list.fold(where),
         "cpu_count": len(where),
         "remote": len(remote),
         "examples": [_example(irq) for irq in remote[:MOST_EXAMPLES]],
@@ -146,7 +148,7 @@ def _allowed(irq):
 
 
 def _cpus(text):
-    return [int(text)] if text.isdigit() else read.cpu_list(text)
+    return [int(text)] if text.isdigit() else cpu_list.parse(text)
 
 
 def _events(irq):
@@ -166,7 +168,7 @@ def _example(irq):
     return {
         "irq": irq,
         "action": read.text_or("/sys/kernel/irq/{}/actions".format(irq)),
-        "effective": read.fold_cpus(_effective(irq)),
+        "effective": cpu_list.fold(_effective(irq)),
         "allowed": read.text_or("/proc/irq/{}/smp_affinity_list".format(irq)),
         "events": _events(irq),
     }

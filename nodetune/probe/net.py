@@ -8,6 +8,8 @@ import re
 import socket
 import struct
 
+from nodetune.onhost import cpu_list
+
 from . import ethtool, read
 
 CLASS = "/sys/class/net"
@@ -117,7 +119,7 @@ def _local_cpus(name):
     device = _device(name)
     if device is None:
         return read.absent("no PCI device behind the link")
-    return read.file_fact(device + "/local_cpulist", lambda content: len(read.cpu_list(content)))
+    return read.file_fact(device + "/local_cpulist", lambda content: len(cpu_list.parse(content)))
 
 
 def _statistics(name):

@@ -2,6 +2,8 @@
 
 import re
 
+from nodetune.onhost import cpu_list
+
 from . import read
 
 NODES = "/sys/devices/system/node"
@@ -35,9 +37,9 @@ def _nodes():
 
 def _node(folder):
     info = {name: int(size) for name, size in FIELD.findall(read.text(folder + "/meminfo"))}
-    cpus = read.cpu_list(read.text(folder + "/cpulist"))
+    cpus = cpu_list.parse(read.text(folder + "/cpulist"))
     return {
-        "cpus": read.fold_cpus(cpus),
+        "cpus": cpu_list.fold(cpus),
         "cpu_count": len(cpus),
         "memory_kb": info["MemTotal"],
         "free_kb": info["MemFree"],

@@ -149,27 +149,6 @@ def chosen(content):
     return found.group(1) if found else content
 
 
-def cpu_list(content):
-    """Parse `0-3,8` into [0, 1, 2, 3, 8]; an empty text is an empty list. Raise ValueError."""
-    cpus = []
-    for part in content.replace("\n", ",").split(","):
-        if part.strip():
-            first, _, last = part.strip().partition("-")
-            cpus.extend(range(int(first), int(last or first) + 1))
-    return cpus
-
-
-def fold_cpus(cpus):
-    """Fold [0, 1, 2, 5] into "0-2,5"."""
-    runs = []
-    for cpu in sorted(cpus):
-        if runs and runs[-1][1] == cpu - 1:
-            runs[-1][1] = cpu
-        else:
-            runs.append([cpu, cpu])
-    return ",".join(str(a) if a == b else "{}-{}".format(a, b) for a, b in runs)
-
-
 def find_tool(name):
     """Return the full path of a command in the system's folders, whatever PATH says, or None."""
     return command.find(name, ROOT)

@@ -4,6 +4,8 @@ import os
 import platform
 import re
 
+from nodetune.onhost import cpu_list
+
 from . import processes, read
 
 CONFIGS = (
@@ -233,4 +235,4 @@ def _listed(settings):
 def _files(expression):
     """Count the device files in `/dev/nvidia[0-3,6]`."""
     found = re.search(r"\[([^\]]*)\]", expression)
-    return len(read.cpu_list(found.group(1))) if found else 1
+    return len(cpu_list.parse(found.group(1))) if found else 1

@@ -16,6 +16,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.checks.slurm import _affinity
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
+from nodetune.onhost import cpu_list
 
 HEADER = """\
 # Proposed by nodetune plan from what it read on the hosts. Nothing was changed. Review each hunk, then change the files
@@ -117,16 +118,9 @@ def _lines(near: dict[int, range], types: list[str]) -> list[str]:
     for minor in sorted(near):
         groups.setdefault(near[minor], []).append(minor)
     return [
-        f"+NodeName={HOSTS} Name=gpu{kind} File=/dev/nvidia{_folded(minors)} Cores={cores[0]}-{cores[-1]}"
+        f"+NodeName={HOSTS} Name=gpu{kind} File=/dev/nvidia{cpu_list.bracketed(minors)} Cores={cores[0]}-{cores[-1]}"
         for cores, minors in groups.items()
     ]
-
-
-def _folded(minors: list[int]) -> str:
-    if len(minors) == 1:
-        return str(minors[0])
-    whole = minors == list(range(minors[0], minors[-1] + 1))
-    return f"[{minors[0]}-{minors[-1]}]" if whole else "[" + ",".join(map(str, minors)) + "]"
 
 
 def _cgroup(facts: FactsView) -> tuple[str, list[str]]:

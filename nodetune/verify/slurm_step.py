@@ -10,10 +10,8 @@ from nodetune.hosts.target import UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote.live_pool import Ended
 from nodetune.remote.slurm import srun
-from nodetune.remote.slurm.srun import Told, tasks
+from nodetune.remote.slurm.srun import Told
 from nodetune.verify import remote
-
-__all__ = ["MeasuringStep", "tasks"]
 
 
 class MeasuringStep(srun.SrunStep):

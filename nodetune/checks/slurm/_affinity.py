@@ -12,7 +12,6 @@ MOST_CORES = 4096
 LONGEST = 512
 """Signs of a list: a hostile host must not make millions of numbers of one."""
 FILE = re.compile(r"/dev/nvidia(?:(\d{1,3})|\[([\d,-]{1,64})\])")
-PART = re.compile(r"(\d{1,4})(?:-(\d{1,4}))?")
 
 
 def near(facts: FactsView) -> dict[int, tuple[range, range]]:
@@ -53,7 +52,7 @@ def minors(file: str) -> list[int]:
 
 def numbers(text: str) -> list[int]:
     """Return the numbers of `0-3,8`; empty if it is not of that form."""
-    parts = [PART.fullmatch(part) for part in text.split(",")] if len(text) <= LONGEST else []
-    if not all(parts):
-        return []
-    return [each for part in parts if part for each in range(int(part[1]), int(part[2] or part[1]) + 1)]
+    from nodetune.onhost import cpu_list  # here: most hosts have no such list
+
+    found: list[int] = cpu_list.parse_or_empty(text, MOST_CORES)
+    return found

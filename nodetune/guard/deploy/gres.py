@@ -10,6 +10,7 @@ from typing import Any
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts
+from nodetune.onhost import cpu_list
 
 FACTS = (
     "gpu.minor_number",
@@ -47,7 +48,7 @@ def _lines(view: FactsView) -> tuple[str, ...]:
         for gpu, number in minors.items()
     )
     return tuple(
-        f"Name=gpu Type={kind} File=/dev/nvidia{_range([number for number, _, _ in same])}{near and f' Cores={near}'}"
+        f"Name=gpu Type={kind} File=/dev/nvidia{cpu_list.bracketed(number for number, _, _ in same)}{near and f' Cores={near}'}"
         for (kind, near), same in (
             (key, list(found)) for key, found in groupby(described, key=lambda each: (each[1], each[2]))
         )
@@ -73,14 +74,3 @@ def _type(name: str) -> str:
     words = re.sub(r"(?i)\b(nvidia|geforce|tesla|quadro)\b", "", str(name)).split()
     text = "_".join(words[: 2 if words[:1] == ["RTX"] else 1]).partition("-")[0]
     return re.sub(r"[^a-z0-9_]", "", text.lower()) or "gpu"
-
-
-def _range(numbers: list[int]) -> str:
-    runs: list[list[int]] = []
-    for number in numbers:
-        if runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        else:
-            runs.append([number, number])
-    text = ",".join(str(low) if low == high else f"{low}-{high}" for low, high in runs)
-    return text if len(numbers) == 1 else f"[{text}]"

@@ -11,7 +11,8 @@ import os
 import re
 from collections.abc import Iterable
 
-from nodetune.probe import read, slurm
+from nodetune.onhost import cpu_list
+from nodetune.probe import slurm
 
 PART = re.compile(r"(?:[^,\[]|\[[^\]]*\])+")
 NUMBERS = re.compile(r"(?:\[([^\]]*)\]|(\d+))$")
@@ -45,4 +46,4 @@ def _numbers(text: str) -> Iterable[int]:
     for part in PART.findall(text):
         found = NUMBERS.search(part)
         if found:
-            yield from read.cpu_list(found[1]) if found[1] else (int(found[2]),)
+            yield from cpu_list.parse(found[1]) if found[1] else (int(found[2]),)

@@ -20,6 +20,8 @@ PACKAGE = "nodetune_host"
 COMMON = ("__init__", "problem", "resources/__init__")
 """Files that every module needs."""
 
+CPU_LIST = ("onhost/__init__", "onhost/cpu_list")
+
 
 def unit(name: str) -> str:
     return f"nodetune-{name}.service"

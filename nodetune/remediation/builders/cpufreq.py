@@ -40,7 +40,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
 
 
 def _of_boot(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
-    return [_settings(fixes, host), *_boot.changes("cpu", ["resources/cpu", "settings"], late=True)]
+    return [_settings(fixes, host), *_boot.changes("cpu", ["resources/cpu", "settings", *_boot.CPU_LIST], late=True)]
 
 
 def _settings(fixes: Sequence[Fix], host: HostView) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     checks = sorted({check for fix in fixes for check in host.checks(fix)})
     return [
         *_irqbalance(host),
-        *_boot.changes("irq", ["resources/irqs"], started=True),
+        *_boot.changes("irq", ["resources/irqs", *_boot.CPU_LIST], started=True),
         {"change": "irqs", "checks": checks},
     ]
 

@@ -5,14 +5,13 @@ systemd applies the settings of its groups when it reloads. Where jobs run below
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.checks.cpu import _jobs
 from nodetune.foundation.text import own_settings
-from nodetune.probe.read import cpu_list, fold_cpus
+from nodetune.onhost import cpu_list
 from nodetune.remediation.builders import HostView, UnfixableError, _dropin
 
 NEEDS = (
@@ -27,7 +26,6 @@ NEEDS = (
 )
 SECTIONS = {unit: section.strip("[]") for unit, section, _ in _dropin.CPUS}
 KEY = "AllowedCPUs"
-LIST = r"\d{1,5}(-\d{1,5})?(,\d{1,5}(-\d{1,5})?)*"
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
@@ -73,16 +71,18 @@ def _require_alone(unit: str, host: HostView) -> None:
 def _cpus(wanted: Any, host: HostView) -> str:
     """Return the CPUs as the kernel lists them. Raise UnfixableError for others than those that are there and near no GPU."""
     text = str(wanted)
-    cpus = set(cpu_list(text)) if re.fullmatch(LIST, text, re.ASCII) else set()
-    every = set(cpu_list(host["cpu.online"]))
-    if not cpus or fold_cpus(cpus) != text:
+    cpus = set(cpu_list.parse_or_empty(text))
+    every = set(cpu_list.parse(host["cpu.online"]))
+    if not cpus or cpu_list.fold(cpus) != text:
         raise UnfixableError(f"{text!r} is no list of CPUs as the kernel writes it (0-3,8): fix the site file")
     if cpus - every:
-        raise UnfixableError(f"the CPUs {fold_cpus(cpus - every)} are not online here (online: {host['cpu.online']})")
+        raise UnfixableError(
+            f"the CPUs {cpu_list.fold(cpus - every)} are not online here (online: {host['cpu.online']})"
+        )
     near = _near_gpus(host)
     if cpus & near and every - near:
         raise UnfixableError(
-            f"the CPUs {fold_cpus(cpus & near)} are near a GPU, {fold_cpus(every - near)} are near none: declare some of those"
+            f"the CPUs {cpu_list.fold(cpus & near)} are near a GPU, {cpu_list.fold(every - near)} are near none: declare some of those"
         )
     if cpus & near:
         host.note(f"every CPU here is near a GPU: {text} are taken from those that jobs use best.")
@@ -93,4 +93,4 @@ def _near_gpus(host: HostView) -> set[int]:
     """Return the CPUs of the NUMA nodes that have a GPU."""
     devices, nodes = host.get("pci.devices") or {}, host["numa.nodes"]
     homes = {str(devices.get(bdf, {}).get("numa_node")) for bdf in host.get("pci.gpus") or []}
-    return {cpu for home in homes for cpu in cpu_list(nodes.get(home, {}).get("cpus", ""))}
+    return {cpu for home in homes for cpu in cpu_list.parse(nodes.get(home, {}).get("cpus", ""))}

@@ -15,7 +15,7 @@ from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts.target import SessionOptions, UnreachableError
-from nodetune.onhost import protocol
+from nodetune.onhost import cpu_list, protocol
 from nodetune.remote.login import pipes, session
 
 LEAVING_SECONDS = 15.0
@@ -181,7 +181,7 @@ class SrunStep:
         *lines, self._error_rest = (self._error_rest + data.decode("utf-8", "replace"))[-KEPT_ERRORS:].split("\n")
         for line in lines:
             found = TASK_ENDED.search(line)
-            for number in tasks(found[1]) if found else []:
+            for number in cpu_list.parse_or_empty(found[1]) if found else []:
                 how = plain_text.plain(found[2], 100) if found else ""
                 yield from self.gone(number, *self._why(number, how))
             failed = NOT_STARTED.search(line)
@@ -271,13 +271,3 @@ def start(words: Sequence[str], more: Mapping[str, str], handles: Sequence[int] 
         start_new_session=True,
         pass_fds=handles,
     )
-
-
-def tasks(text: str) -> list[int]:
-    """Parse `0,2-3` into [0, 2, 3]."""
-    found: list[int] = []
-    for part in text.split(","):
-        first, _, last = part.partition("-")
-        if first.isdigit() and (last or first).isdigit():
-            found.extend(range(int(first), min(int(last or first), int(first) + 10000) + 1))
-    return found

@@ -7,7 +7,7 @@ import re
 import struct
 from pathlib import Path
 
-from nodetune.probe import read
+from nodetune.onhost import cpu_list
 
 ENDPOINT, ROOT_PORT, UPSTREAM, DOWNSTREAM = 0, 4, 5, 6
 
@@ -75,7 +75,7 @@ class Host:
         buddies, largest = [], 10 if page_kb == 4 else 13  # the order of the largest free block
         for node, size in nodes.items():
             place, free = f"/sys/devices/system/node/node{node}", size * 9 // 10
-            cpus = read.fold_cpus(self.local.get(node, []))
+            cpus = cpu_list.fold(self.local.get(node, []))
             info = {
                 "MemTotal": size,
                 "MemFree": free,
@@ -113,7 +113,7 @@ class Host:
         root = (parents or [bdf])[0]
         folder = "/".join([f"/sys/devices/pci{root[:7]}", *parents, bdf])
         (speed, width), (best, widest) = link, able or link
-        local = read.fold_cpus(self.local.get(node, []))
+        local = cpu_list.fold(self.local.get(node, []))
         self.put(folder, **{"class": f"0x{kind}00", "vendor": f"0x{vendor}", "device": f"0x{device}"})
         self.put(
             folder, numa_node=node, local_cpulist=local, aer_dev_correctable="", aer_dev_nonfatal="", aer_dev_fatal=""

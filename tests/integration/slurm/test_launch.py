@@ -11,7 +11,7 @@ import pytest
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remote import payload as remote_payload
 from nodetune.remote.live_pool import Ended
-from nodetune.verify import slurm, slurm_step
+from nodetune.verify import slurm
 
 MEASUREMENTS = Path(__file__).parents[2] / "support" / "measurements"
 LONG = 60.0
@@ -201,8 +201,3 @@ def test_without_srun_it_says_that_this_is_no_node_of_a_cluster(monkeypatch):
     monkeypatch.setenv("PATH", "/nowhere")
     _, ends = outcome(together("n01"))
     assert ends["n01"].message == "srun cannot be run: No such file or directory: is this a node of the cluster?"
-
-
-def test_ranges_of_tasks_in_sruns_complaints_are_understood():
-    assert slurm_step.tasks("0,2-4,7") == [0, 2, 3, 4, 7]
-    assert slurm_step.tasks("nonsense") == []

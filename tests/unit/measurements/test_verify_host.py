@@ -189,11 +189,6 @@ def test_a_node_that_is_not_there_is_named():
         numa.bind(900)
 
 
-def test_cpu_lists():
-    assert numa.cpu_list("0-3,8,10-11\n") == [0, 1, 2, 3, 8, 10, 11]
-    assert numa.cpu_list("\n") == []
-
-
 def test_a_pci_device_that_is_not_there_has_no_node():
     assert numa.gpu_node("00000000:FF:1F.7") is None
 

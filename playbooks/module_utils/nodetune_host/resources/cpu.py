@@ -12,6 +12,7 @@ import sys
 import time
 
 from .. import settings
+from ..onhost import cpu_list
 from ..problem import ChangeError, why
 
 CPUS = "/sys/devices/system/cpu"
@@ -119,23 +120,14 @@ def _paths(pattern, numbers):
 
 def _numbers(numbers):
     """Fold [0, 1, 2, 8] into "0-2,8"; empty for the one file of a pattern without a star."""
-    runs = []
-    for number in numbers:
-        if number is not None and runs and runs[-1][1] == number - 1:
-            runs[-1][1] = number
-        elif number is not None:
-            runs.append([number, number])
-    return ",".join(str(first) if first == last else f"{first}-{last}" for first, last in runs)
+    return cpu_list.fold(number for number in numbers if number is not None)
 
 
 def _listed(held):
     """Return all the numbers of a folded state, in order."""
-    found = []
-    for numbers in held.values():
-        for piece in numbers.split(","):
-            first, _, last = piece.partition("-")
-            found += range(int(first), int(last or first) + 1) if piece else [None]
-    return sorted(found, key=lambda number: -1 if number is None else number)
+    if "" in held.values():
+        return [None]
+    return sorted(number for numbers in held.values() for number in cpu_list.parse(numbers))
 
 
 def _text(path):

@@ -16,6 +16,7 @@ import struct
 import sys
 import time
 
+from ..onhost import cpu_list
 from ..problem import ChangeError, why
 
 PCI = "/sys/bus/pci/devices"
@@ -100,30 +101,24 @@ def spread(counts):
 
 def near(bdf, usable):
     """Return the CPUs for a device, best first; all usable ones if none of those near it is usable."""
-    local = [cpu for cpu in cpu_list(_text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
+    local = [cpu for cpu in cpu_list.parse(_text(f"{PCI}/{bdf}/local_cpulist")) if cpu in usable] or usable
     return sorted(local, key=lambda cpu: (_thread(cpu, local), cpu))
 
 
 def _usable():
-    online = cpu_list(_text(CPUS + "/online"))
+    online = cpu_list.parse(_text(CPUS + "/online"))
     apart = _apart("isolated") + _apart("nohz_full")
     return [cpu for cpu in online if cpu not in apart] or online
 
 
 def _apart(name):
-    return cpu_list(_text(f"{CPUS}/{name}").replace("(null)", ""))
+    return cpu_list.parse(_text(f"{CPUS}/{name}").replace("(null)", ""))
 
 
 def _thread(cpu, among):
     """Return 0 for the first thread of a core, 1 for the second, and so on."""
-    threads = cpu_list(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+    threads = cpu_list.parse(_text(f"{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
     return [each for each in threads if each in among or each == cpu].index(cpu) if cpu in threads else 0
-
-
-def cpu_list(text):
-    """Parse a list of CPUs: "0-2,8" → [0, 1, 2, 8]."""
-    ends = [piece.partition("-")[::2] for piece in text.split(",") if piece.strip()]
-    return sorted({cpu for first, last in ends for cpu in range(int(first), int(last or first) + 1)})
 
 
 # --- what there is
