@@ -44,7 +44,7 @@ def path_with(folder, largest):
             for which in ("rmem", "wmem"):
                 sizes = f"net.ipv4.tcp_{which}=4096 65536 {largest}"
                 run("ip", "netns", "exec", target.name, "sysctl", "-qw", sizes)
-        told("tcp", tcp.TcpBench(targets, tcp.Wanted(allow_settings=True), REACH, alone))
+        told("tcp", tcp.TcpBench(targets, tcp.TcpRequest(allow_settings=True), REACH, alone))
 
 
 def alone(*given):
@@ -62,7 +62,7 @@ def disk(folder):
         python.write_text("#!/bin/sh\nexec " + " ".join(f"'{word}'" for word in [*slowed, sys.executable]) + ' "$@"\n')
         python.chmod(0o755)
         target = Target("this", connection="local", python=str(python))
-        wanted = storage.Wanted(str(place), allow_settings=True, size=128 << 20)
+        wanted = storage.StorageRequest(str(place), allow_settings=True, size=128 << 20)
         told("storage", storage.StorageBench(target, wanted, REACH, alone))
 
 
@@ -71,7 +71,7 @@ SOCKETS = ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
 
 def ranks(folder, **wanted):
     """Tune NCCL between two ranks on the first GPU of this machine."""
-    asked = nccl_cases.Wanted(sizes=(64 << 20,), collectives=("all_reduce",), gpus=(0,), **wanted)
+    asked = nccl_cases.NcclRequest(sizes=(64 << 20,), collectives=("all_reduce",), gpus=(0,), **wanted)
     told("nccl", nccl.NcclBench(posed_hosts(folder), asked, REACH, alone))
 
 

@@ -69,7 +69,7 @@ def kept(folder):
 
 
 def test_larger_buffers_fill_a_long_path_and_are_taken_back(hosts):
-    bench = tcp.TcpBench(hosts, tcp.Wanted(allow_settings=True), REACH, alone)
+    bench = tcp.TcpBench(hosts, tcp.TcpRequest(allow_settings=True), REACH, alone)
     default, larger = (bench.measure(setting, bench.cases) for setting in ((), (("tcp_buffers", "16MiB"),)))
     assert default.counts and larger.counts, (default, larger)
     one = [case.id for case in bench.cases if case.objective]
@@ -101,7 +101,7 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
             python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             python.chmod(0o755)
             target = Target("this", connection="local", python=str(python))
-            wanted = storage.Wanted(str(place), allow_settings=True, size=64 << 20)
+            wanted = storage.StorageRequest(str(place), allow_settings=True, size=64 << 20)
             bench = storage.StorageBench(target, wanted, REACH, alone)
             default, more = (bench.measure(each, bench.cases) for each in ((), (("read_ahead_kb", 2048),)))
             now = (settings / "read_ahead_kb").read_text().strip()

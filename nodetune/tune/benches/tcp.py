@@ -9,11 +9,13 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
+from nodetune.foundation.request import built, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
+from nodetune.tune.request import StudyRequest
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
 
@@ -36,13 +38,15 @@ SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TcpRequest:
     """What is asked for. `network`: only addresses in it; `interface`: its name on both hosts."""
 
     allow_settings: bool = False
-    objective: str = "one-stream"
+    objective: str = one_of("one-stream", OBJECTIVES)
     network: str = ""
     interface: str = ""
+    connection: ConnectionOptions = built()
+    study: StudyRequest = part(StudyRequest)
 
 
 class TcpBench(KnobBench):
@@ -53,7 +57,7 @@ class TcpBench(KnobBench):
     def __init__(
         self,
         targets: Sequence[Target],
-        wanted: Wanted,
+        wanted: TcpRequest,
         reach: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
