@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
-from nodetune.cli import as_typed, renamed, settings, verbosity
+from nodetune.cli import as_typed, change_options, renamed, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply, _apply_verify
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
@@ -39,12 +39,12 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
     help="Maximum disruption allowed. Anything above new-sessions also needs idle GPUs and a drained or cordoned node.",
 )
 @click.option("--dry-run", is_flag=True, help="Run Ansible in check mode and show the diff of every file and setting.")
-@cli_options.agree
+@change_options.agree
 @click.option("--reboot", is_flag=True, help="Reboot hosts if a change needs it.")
-@cli_options.drain
-@cli_options.waits(ApplyRequest)
-@cli_options.assume_drained
-@cli_options.batches(ApplyRequest)
+@change_options.drain
+@change_options.waits(ApplyRequest)
+@change_options.assume_drained
+@change_options.batches(ApplyRequest)
 @click.option(
     "--max-failures",
     type=click.IntRange(0),
@@ -61,7 +61,7 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
     metavar="N",
     help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to tell a change from noise.",
 )
-@cli_options.runs_folder
+@change_options.runs_folder
 @cli_options.rows_format
 @cli_options.output
 @verbosity.progress_option

@@ -8,13 +8,13 @@ from typing import Any
 
 import click
 
+from nodetune.cli import change_options, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import verbosity
 
 
 @click.command("lock")
 @cli_options.hosts
-@cli_options.provision_site
+@change_options.provision_site
 @click.option(
     "--driver", metavar="VERSION", help="Lock this driver version (580.159.04) instead of the newest one of the branch."
 )

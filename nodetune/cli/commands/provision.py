@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from nodetune.cli import change_options, renamed, settings, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed, settings, verbosity
 from nodetune.provision import STAGES
 from nodetune.remediation.request import ApplyRequest
 
@@ -26,7 +26,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     metavar="NAME",
     help="Profile to tune for. May be repeated. Default: training.",
 )
-@cli_options.provision_site
+@change_options.provision_site
 @click.option(
     "--lock",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -41,17 +41,17 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     is_flag=True,
     help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
-@cli_options.drain
-@cli_options.waits(ApplyRequest)
-@cli_options.assume_drained
-@cli_options.batches(ApplyRequest)
+@change_options.drain
+@change_options.waits(ApplyRequest)
+@change_options.assume_drained
+@change_options.batches(ApplyRequest)
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Run Ansible in check mode for packages, and show the plan for the rest. Changes nothing.",
 )
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option

@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune.cli import as_typed, settings, verbosity
+from nodetune.cli import as_typed, change_options, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings, _work
@@ -42,8 +42,8 @@ from nodetune.report.text import apply, guard
     help="Metrics file for node-exporter that the timer writes, such as /var/lib/prometheus/node-exporter/nodetune.prom.",
 )
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @verbosity.progress_option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Install or upgrade the guard on nodes.

@@ -8,7 +8,7 @@ from typing import Any, TextIO
 
 import click
 
-from nodetune.cli import as_typed, settings, verbosity
+from nodetune.cli import as_typed, change_options, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _work
@@ -27,8 +27,8 @@ from nodetune.report.text.lines import Lines, console
 @cli_options.hosts
 @click.option("--reconfigure", is_flag=True, help="Run scontrol reconfigure before programs are removed.")
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @verbosity.progress_option
 def command(runs_folder: Path | None, **options: Any) -> int:
     """Remove the guard from nodes.

@@ -14,7 +14,7 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli import verbosity
 from nodetune.cli.host_options import stack
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.tune import run as tuning

@@ -9,7 +9,7 @@ import click
 from nodetune.cli import options as cli_options
 from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
-from nodetune.cli.fields import of
+from nodetune.cli.requests import of
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.tune.benches.tcp import TcpBench, TcpRequest
 from nodetune.verify.measure import measure_by
