@@ -1,4 +1,4 @@
-"""How measurements are started on hosts: by srun, or over a connection of our own."""
+"""How measurements are started on hosts: by srun, or over a connection to each host."""
 
 from __future__ import annotations
 

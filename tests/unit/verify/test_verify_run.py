@@ -77,7 +77,7 @@ def test_what_falls_short_is_measured_again_and_only_that(seen):
 
 def test_parts_slow_under_full_load_are_retested_under_it(seen):
     together = [
-        records.record("gpu_copy", "h2d", f"GPU{gpu}", 20.0 if gpu == 2 else 53.0, together=True, gpus=8)
+        records.record("gpu_copy", "h2d", f"GPU{gpu}", 20.0 if gpu == 2 else 53.0, multi_node=True, gpus=8)
         for gpu in range(8)
     ]
     player = records.Player(gpu1=[together])
@@ -190,7 +190,7 @@ def test_nccl_over_all_hosts_is_retested_as_one_group(seen, tmp_path):
     told = [[records.record("nccl", "all_reduce", "2 nodes of 8 GPUs", value, **about)] for value in (48.0, 20.0)]
     own = records.kept(records.read(told[0], "a"), tmp_path)
     player = records.Player(a=[told[1]], b=[[]])
-    done = prove(player, seen, ("a", "b"), suite="nccl", together=True, baseline=own)
+    done = prove(player, seen, ("a", "b"), suite="nccl", multi_node=True, baseline=own)
     assert [(host, plan["group"]["hosts"]) for host, plan in player.plans] == [("a", ["a", "b"]), ("b", ["a", "b"])] * 2
     (short,) = [each for one in done for each in one.short]
     assert short.again == (20.0,)
