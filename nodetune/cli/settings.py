@@ -7,6 +7,7 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -79,10 +80,9 @@ class Setting(click.Option):
 
 
 def known() -> Mapping[str, Setting]:
-    """Return the options that a file may set, by key. Most runs have no such file."""
-    from nodetune.cli import known_settings
-
-    return known_settings.KNOWN
+    """Return the options that a file may set, by key. Most runs have no such file: as commands, they are imported by name."""
+    found: Mapping[str, Setting] = import_module("nodetune.cli.known_settings").KNOWN
+    return found
 
 
 def is_implicit(ctx: click.Context, name: str) -> bool:

@@ -77,7 +77,7 @@ def test_what_falls_short_is_measured_again_and_only_that(seen):
 
 def test_parts_slow_under_full_load_are_retested_under_it(seen):
     together = [
-        records.record("gpu_copy", "h2d", f"GPU{gpu}", 20.0 if gpu == 2 else 53.0, multi_node=True, gpus=8)
+        records.record("gpu_copy", "h2d", f"GPU{gpu}", 20.0 if gpu == 2 else 53.0, together=True, gpus=8)
         for gpu in range(8)
     ]
     player = records.Player(gpu1=[together])
