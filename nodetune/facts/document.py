@@ -16,7 +16,7 @@ from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
 from nodetune.foundation import UserError, file_io
 from nodetune.foundation import text as plain_text
-from nodetune.probe import layout
+from nodetune.onhost import layout
 
 SCHEMA = "nodetune.facts/1"
 LARGEST_FILE = 64 << 20

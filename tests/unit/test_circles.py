@@ -1,6 +1,7 @@
 """No file of nodetune imports one that imports it again: neither at its head, nor in a function, nor for types only."""
 
 import ast
+import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -55,6 +56,18 @@ def test_no_two_files_import_each_other():
     assert "nodetune.measurements.nccl_sizes" in imports["nodetune.measurements.nccl_tests"], "it is imported by a dot"
     found = circle(imports)
     assert not found, f"{' <- '.join(found)}: move what they share to a file of its own"
+
+
+def owner(module):
+    """Return the package that an underscored module belongs to; "" for a public one."""
+    return re.match(r"(?:(.+?)\._[a-z])?", module)[1] or ""
+
+
+def test_an_underscored_module_is_used_in_its_own_folder_only():
+    wanted = {(name, each) for name, modules in graph(PACKAGE).items() for each in modules if owner(each)}
+    assert ("nodetune.checks.nccl.nccl_name_unknown", "nodetune.checks.nccl._names") in wanted
+    strangers = {f"{name} imports {each}" for name, each in wanted if not name.startswith(f"{owner(each)}.")}
+    assert not strangers, "give it a public name, or move it: helpers of several areas of checks are in checks/shared/"
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.checks.limits._sides import SESSIONS
+from nodetune.checks.shared.limit_sides import SESSIONS
 from nodetune.remediation.builders import HostView, UnfixableError, _dropin
 from nodetune.remediation.builders._own import merge, own_file
 

@@ -9,7 +9,7 @@ from typing import Any
 from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
-from nodetune.checks.nccl._settings import effective
+from nodetune.checks.shared.nccl_settings import effective
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_cases, nccl_space, runs

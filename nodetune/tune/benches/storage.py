@@ -11,6 +11,7 @@ from typing import Any
 from nodetune.api.model import HostFacts
 from nodetune.foundation.request import built, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
@@ -201,7 +202,7 @@ def _dirty(now: Sequence[int]) -> Knob:
 
     def files(choice: Choice) -> dict[str, str]:
         sizes = DIRTY[str(choice)]
-        return {kernel_settings.sysctl_path(name): str(size) for name, size in zip(LIMITS, sizes, strict=True)}
+        return {sysctl.path_of(name): str(size) for name, size in zip(LIMITS, sizes, strict=True)}
 
     return Knob(Parameter("dirty_limits", choices, VM), files, ("dirty-limit-high", "dirty-background-limit-high"))
 

@@ -11,6 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.foundation import text
 from nodetune.foundation.request import built, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
@@ -131,9 +132,7 @@ def _buffers(facts: Mapping[str, HostFacts | str]) -> Knob:
     )
 
     def files(choice: Any) -> dict[str, str]:
-        return {
-            kernel_settings.sysctl_path(name): f"{sizes[0]} {sizes[1]} {BUFFERS[choice]}" for name, sizes in now.items()
-        }
+        return {sysctl.path_of(name): f"{sizes[0]} {sizes[1]} {BUFFERS[choice]}" for name, sizes in now.items()}
 
     checks = ("tcp-rmem-below-bandwidth", "tcp-wmem-below-bandwidth")
     return Knob(Parameter("tcp_buffers", choices, IP), files, checks)
@@ -143,13 +142,13 @@ def _congestion(facts: Mapping[str, HostFacts | str]) -> Knob:
     now = kernel_settings.common(facts, f"sysctl.{CONGESTION}")
     available = str(kernel_settings.common(facts, f"sysctl.{AVAILABLE}")).split()
     choices = tuple(each for each in WORTH_TRYING if each in available and each != now)
-    path = kernel_settings.sysctl_path(CONGESTION)
+    path = sysctl.path_of(CONGESTION)
     parameter = Parameter("congestion_control", choices, IP)
     return Knob(parameter, lambda choice: {path: str(choice)}, ("congestion-control-unusual",))
 
 
 def _number(name: str, choices: tuple[int, ...], checks: tuple[str, ...]) -> Knob:
-    path = kernel_settings.sysctl_path(name)
+    path = sysctl.path_of(name)
     return Knob(Parameter(name.rpartition(".")[2], choices, NET), lambda choice: {path: str(choice)}, checks)
 
 
