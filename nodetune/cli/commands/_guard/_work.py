@@ -26,6 +26,7 @@ from nodetune.guard.node.scontrol import Node, Slurm
 from nodetune.hosts import nodeset
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import runs
+from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 
@@ -95,8 +96,8 @@ def differences(nodes: Iterable[GuardedNode], made: Mapping[str, Mapping[str, An
 def recorded(command: str, options: Mapping[str, Any], work: Work, root: Path | None) -> runs.Run:
     """Begin the record; it keeps the way to the hosts, which a rollback takes again."""
     hosts = [node.name for node in work.nodes]
-    way = {"inventory": work.reach.inventory, **_run.way(work.reach)}
-    return runs.Run.create(command, {**way, **options}, hosts, _run.lasting(work.reach.inventory), root)
+    way = {"inventory": work.reach.inventory, **connection_record(work.reach)}
+    return runs.Run.create(command, {**way, **options}, hosts, lasting_inventory(work.reach.inventory), root)
 
 
 def show(stream: TextIO, plays: GuardPlaybooks) -> int:
