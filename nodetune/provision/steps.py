@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import HostFacts
@@ -13,9 +12,9 @@ from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.exit_codes import INCOMPLETE
-from nodetune.guard.deploy import nodes
-from nodetune.guard.deploy.nodes import GuardedNode
+from nodetune.guard.deploy import install, nodes
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
+from nodetune.guard.deploy.request import InstallRequest, PolicySettings
 from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import driver, preflight
 from nodetune.provision import results as provision_results
@@ -239,21 +238,15 @@ class Steps:
         mode, given = self.given.site.guard, self.given
         if not mode:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no guard"))
+        request = InstallRequest(given.reach, given.choice, PolicySettings(mode=mode))
         wide = nodes.Guarding(given.choice.profiles, given.choice.site)
-        results = auditor.by_name(audit_hosts.audit_keeping_facts(self._targets(hosts), wide, given.reach))
-        there = [GuardedNode(each) for each in results if each.facts]
-        plays = GuardPlaybooks(self._targets(hosts), given.reach, self._run, self._tools.on_event)
-        before = plays.ask([node for node in there if node.policy])
-        policies: dict[str, dict[str, Any]] = {}
-        for choice, some in wide.for_hosts(node.name for node in there):
-            policies |= nodes.policies([node for node in there if node.name in some], choice, {"mode": mode})
-        made = nodes.changes(there, policies, nodes.InstallOptions(), before)
-        tuned = {host: self._run.changes(host) or [] for host in made}
-        plays.install(made)
-        for host, groups in made.items():  # a rollback of this run undoes both
-            self._run.save_changes(host, [*tuned[host], *groups])
-        lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in results if not each.facts}
-        return lost | {host: provision_results.installed(outcome, mode) for host, outcome in plays.outcomes.items()}
+        targets = self._targets(hosts)
+        results = auditor.by_name(audit_hosts.audit_keeping_facts(targets, wide, given.reach))
+        prepared = install.with_policies(request, targets, results)
+        playbooks = GuardPlaybooks(targets, given.reach, self._run, self._tools.on_event)
+        install.bring(request, prepared, playbooks)
+        lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in prepared.lost}
+        return lost | {host: provision_results.installed(outcome, mode) for host, outcome in playbooks.outcomes.items()}
 
     def give_back(self, hosts: Sequence[str]) -> None:
         """Resume drained hosts of this run that completed; record why the others stay drained."""

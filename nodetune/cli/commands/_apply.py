@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -27,6 +28,7 @@ from nodetune.remediation.ansible import Event
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text import before_after as text_before_after
@@ -111,23 +113,21 @@ def dry_run(work: Work, stream: TextIO, output_format: str) -> int:
     return INCOMPLETE if work.not_reached else OK
 
 
-def begin(work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], root: Path | None) -> runs.Run:
-    """Open the record of an apply, with all that is known before. Raise OSError."""
+@contextmanager
+def recorded(
+    work: Work, apply_options: ApplyOptions, given: Mapping[str, Any], root: Path | None
+) -> Iterator[runs.Run]:
+    """Record an apply, with all that is known before. Raise OSError."""
     options = {name: value for name, value in given.items() if name not in ("ask_become_pass", "site", "failed_of")}
-    run = runs.Run.create(
-        "apply",
-        {
-            **options,
-            **_run.way(work.reach),
-            "site": " ".join(map(str, given.get("site") or ())),
-            **vars(apply_options),
-        },
-        [each.host for each in work.busy],
-        _run.lasting(given.get("inventory")),
-        root,
-    )
-    _record_before(run, work)
-    return run
+    options |= {
+        **connection_record(work.reach),
+        "site": " ".join(map(str, given.get("site") or ())),
+        **vars(apply_options),
+    }
+    hosts = [each.host for each in work.busy]
+    with runs.recorded("apply", options, hosts, lasting_inventory(given.get("inventory")), root) as run:
+        _record_before(run, work)
+        yield run
 
 
 def carry_out(
@@ -139,20 +139,14 @@ def carry_out(
     output_format: str,
 ) -> int:
     """Apply the changes, record them and report."""
-    code = END_STATE_MISSED
-    try:
-        with Progress("apply", len(work.busy)) as shown:
-            rolling = rollout.Rollout(
-                work.targets, work.choice, work.reach, apply_options, run, shown.heard, before_after
-            )
-            done = rolling.apply(work.plans)
-        run.save("after", audit.audit(rolling.after()))
-        run.save("outcomes", apply_document.outcomes(done))
-        verified = before_after.result() if before_after else None
-        code = END_STATE_MISSED if rolling.left_drained else exit_code(work, done)
-        code = max(code, verified.code if verified else OK)
-    finally:
-        run.finish(code)
+    with Progress("apply", len(work.busy)) as shown:
+        rolling = rollout.Rollout(work.targets, work.choice, work.reach, apply_options, run, shown.heard, before_after)
+        done = rolling.apply(work.plans)
+    run.save("after", audit.audit(rolling.after()))
+    run.save("outcomes", apply_document.outcomes(done))
+    verified = before_after.result() if before_after else None
+    code = END_STATE_MISSED if rolling.left_drained else exit_code(work, done)
+    run.code = max(code, verified.code if verified else OK)
     told = ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified)
     if output_format == "text":
         print_text(stream, work, told)
@@ -161,7 +155,7 @@ def carry_out(
     if stream is not sys.stdout:
         way_back = f"nodetune rollback {run.id} {as_typed.runs_folder()}".rstrip()
         verbosity.note(f"{text_apply.counts(done)}; to undo it: {way_back}")
-    return code
+    return run.code
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,7 +16,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit.selection import Selection
 from nodetune.cli import as_typed, progress
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands import _apply, _run
+from nodetune.cli.commands import _apply
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.config import site as site_files
@@ -37,6 +38,7 @@ from nodetune.remediation import document as apply_document
 from nodetune.remediation.ansible import PlayOptions
 from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.plan import PlanSelection
+from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 from nodetune.report.text import apply as text_apply
 from nodetune.report.text import provision as text_provision
 from nodetune.verify import remote
@@ -104,18 +106,14 @@ def provision(options: dict[str, Any], stream: TextIO) -> int:
         return _dry_run(given, looked, chosen, stream, output_format)
     if looked.decisions:
         _apply.confirm(_question(given, looked, chosen, upgrading), yes)
-    run = _begin(kept, given, root)
-    code = END_STATE_MISSED
-    try:
-        record, code, drained = _carry_out(given, looked, run, upgrading, chosen, batching)
-    finally:
-        run.finish(code)
+    with _recorded(kept, given, root) as run:
+        record, run.code, drained = _carry_out(given, looked, run, upgrading, chosen, batching)
     if output_format == "json":
         stream.write(json_document.text(record.document()))
     else:
         text_provision.print_record(stream, record.document())
         text_apply.print_drained(stream, drained)
-    return code
+    return run.code
 
 
 def _given(options: dict[str, Any], drain: bool) -> PreflightOptions:
@@ -174,13 +172,13 @@ def _question(given: PreflightOptions, looked: Preflight, chosen: stages.Chosen,
     return f"{what} {len(looked.decisions)} hosts ({plain_text.plain(hosts, 60)}): {', '.join(parts)}?"
 
 
-def _begin(kept: Mapping[str, Any], given: PreflightOptions, root: Path | None) -> runs.Run:
-    """Open the record; it keeps the way to the hosts, which a rollback takes again."""
+def _recorded(kept: Mapping[str, Any], given: PreflightOptions, root: Path | None) -> AbstractContextManager[runs.Run]:
+    """Record the command; the record keeps the way to the hosts, which a rollback takes again."""
     options = {name: value for name, value in kept.items() if name not in ("ask_become_pass", "inventory")}
-    lasting = _run.lasting(kept.get("inventory"))
+    lasting = lasting_inventory(kept.get("inventory"))
     plain = {name: str(value) if isinstance(value, Path) else value for name, value in options.items()}
-    plain |= {"site": " ".join(map(str, kept["site"])), **_run.way(given.reach)}
-    return runs.Run.create("provision", plain, [target.name for target in given.targets], lasting, root)
+    plain |= {"site": " ".join(map(str, kept["site"])), **connection_record(given.reach)}
+    return runs.recorded("provision", plain, [target.name for target in given.targets], lasting, root)
 
 
 def _carry_out(

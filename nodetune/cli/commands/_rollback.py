@@ -13,7 +13,7 @@ from click.core import ParameterSource
 
 from nodetune.cli import host_options, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands import _apply, _run
+from nodetune.cli.commands import _apply
 from nodetune.cli.commands._run import selected_hosts
 from nodetune.cli.progress import Progress
 from nodetune.foundation import json_document, text
@@ -25,6 +25,7 @@ from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.rollback import RollbackOptions
 from nodetune.remediation.runs import standing
+from nodetune.remediation.runs.connection import RECORDED, connection_record
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 
@@ -53,21 +54,14 @@ class Work:
 
     def carry_out(self, root: Path | None) -> tuple[str, Outcomes]:
         """Roll back and record it as a run. Return its id and what became of each host."""
-        run = runs.Run.create(
-            "rollback",
-            {"of": self.of.id, **vars(self.taking), **_run.way(self.reach)},
-            [target.name for target in self.targets],
-            self.reach.inventory,
-            root,
-        )
-        code, undone = END_STATE_MISSED, list[str]()
-        try:
+        record_options = {"of": self.of.id, **vars(self.taking), **connection_record(self.reach)}
+        hosts = [target.name for target in self.targets]
+        with runs.recorded("rollback", record_options, hosts, self.reach.inventory, root) as run:
+            run.undone = []
             with Progress("rollback", len(self.targets)) as shown:
                 outcomes = rollback.roll_back(self.of, self.targets, self.reach, self.taking, run, shown.heard)
-            undone = [host for host, outcome in outcomes.items() if _whole(outcome)]
-            code = _code({**outcomes, **self.gone})
-        finally:
-            run.finish(code, undone=undone)
+            run.undone = [host for host, outcome in outcomes.items() if _whole(outcome)]
+            run.code = _code({**outcomes, **self.gone})
         return run.id, {**outcomes, **self.gone}
 
 
@@ -169,7 +163,7 @@ def _reach(of: runs.Run, options: dict[str, Any]) -> ConnectionOptions:
     """Return the connection options of the run, with what is typed now in their place."""
     context = click.get_current_context()
     before = of.about.get("options", {})
-    for name in _run.WAY:
+    for name in RECORDED:
         if not _is_typed(context, name) and name in before:
             options[name] = before[name]
     if "vault_id" in before:

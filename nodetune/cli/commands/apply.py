@@ -106,9 +106,9 @@ def command(
         if wanted:
             _apply_verify.announce(wanted, work, apply_options)
         _confirm(work.busy, apply_options, yes)
-        run = _apply.begin(work, apply_options, given, runs_folder)
-        before_after = _apply_verify.before_after(wanted, work, run) if wanted else None
-        return _apply.carry_out(work, apply_options, run, before_after, stream, output_format)
+        with _apply.recorded(work, apply_options, given, runs_folder) as run:
+            before_after = _apply_verify.before_after(wanted, work, run) if wanted else None
+            return _apply.carry_out(work, apply_options, run, before_after, stream, output_format)
 
 
 def _wanted(verify: bool, suite: str | None, repeat: int | None) -> SuiteRequest | None:

@@ -27,13 +27,16 @@ def here() -> Slurm:
     return Slurm(tool)
 
 
-def nodes(there: Slurm, wanted: Iterable[str]) -> list[Node]:
-    """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError."""
-    names = {name for text in wanted for name in _unfolded(text)}
+def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
+    """Return these nodes (node sets) as Slurm knows them, or all nodes. Raise ClusterError, which says where Slurm can be asked."""
+    names = {name for text in node_sets for name in _unfolded(text)}
     try:
-        found = there.nodes()
+        found = slurm.nodes()
     except scontrol.ScontrolError as problem:
-        raise ClusterError(str(problem)) from None
+        where = (
+            ": run this on a machine of the cluster, or set SLURM_CONF" if str(problem).startswith("scontrol") else ""
+        )
+        raise ClusterError(f"{problem}{where}") from None
     unknown = names - {node.name for node in found}
     if unknown:
         raise ClusterError(f"Slurm knows no node {nodeset.fold(unknown)}")
@@ -47,15 +50,15 @@ def _unfolded(text: str) -> list[str]:
         raise ClusterError(str(problem)) from None
 
 
-def targets(reach: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Target]:
+def targets(connection: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Target]:
     """Return how to reach these nodes: as the inventory says, else by name. Raise InventoryError.
 
     Without an inventory, the node that this runs on is read without a connection: it need not accept its own login.
     """
-    if reach.inventory is not None:
-        return [target for target in inventory.selected(reach) if target.name in nodes]
-    found = inventory.selected(replace(reach, inventory=",".join(sorted(nodes))))
-    return [_without_connection(reach, target) if _is_here(nodes[target.name]) else target for target in found]
+    if connection.inventory is not None:
+        return [target for target in inventory.selected(connection) if target.name in nodes]
+    found = inventory.selected(replace(connection, inventory=",".join(sorted(nodes))))
+    return [_without_connection(connection, target) if _is_here(nodes[target.name]) else target for target in found]
 
 
 def _is_here(node: Node) -> bool:
@@ -63,7 +66,7 @@ def _is_here(node: Node) -> bool:
     return bool(here) and node.hostname.partition(".")[0] == here.partition(".")[0]
 
 
-def _without_connection(reach: ConnectionOptions, target: Target) -> Target:
-    if reach.transport != "auto":
+def _without_connection(connection: ConnectionOptions, target: Target) -> Target:
+    if connection.transport != "auto":
         return target
-    return reach.applied_to(replace(inventory.this_host(), name=target.name))
+    return connection.applied_to(replace(inventory.this_host(), name=target.name))

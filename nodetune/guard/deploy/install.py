@@ -1,145 +1,127 @@
-"""What the guard puts where on a node, and what is taken away again, as changes for playbooks/guard.yml. Pure."""
+"""Install the guard on hosts, or bring it up to date."""
 
 from __future__ import annotations
 
-import math
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
-from nodetune.foundation import templates
-from nodetune.guard.deploy import archive as deploy_archive
-from nodetune.guard.deploy import policy, slurm_conf
-from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
-from nodetune.remediation import builders
-
-PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
-"""Best first: the system's own is looked after by its updates."""
-
-SLACK_SECONDS = 1
-"""What the entry gives the program beyond its own budget before it kills it."""
-
-KILL_SECONDS = 3
-"""What the entry takes to kill it, and to say so: on standard output, and to syslog."""
-
-
-def most_seconds(policy: Mapping[str, Any]) -> int:
-    """Return the most seconds that one call of the guard takes."""
-    total: float = policy["seconds"]["total"]
-    return math.ceil(total) + SLACK_SECONDS + KILL_SECONDS
+from nodetune.api.model import HostResult
+from nodetune.audit import run as audit_run
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
+from nodetune.foundation.show import Show, Silent
+from nodetune.guard.deploy import archive, node_changes, policy_diff
+from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, Guarding, NodeAnswer, guarded_hosts, new_policies
+from nodetune.guard.deploy.paths import HOME
+from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
+from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.request import GuardDiffRequest, InstallRequest
+from nodetune.hosts import nodeset
+from nodetune.hosts.target import Target
+from nodetune.remote.selected_hosts import selected_hosts
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """What to install on one host.
+class PreparedInstall(GuardedHosts):
+    """The hosts of an install, and the new policy of each."""
 
-    `conf`: the slurm.conf to write to (empty: none); `textfile`: the folder for the timer's metrics (empty: no metrics;
-    None: no timer); `old`: program folders of earlier installs that can go.
-    """
+    policies: Mapping[str, Mapping[str, Any]]
 
-    policy: Mapping[str, Any]
-    pythons: Sequence[str] = PYTHONS
-    conf: str = ""
-    textfile: str | None = None
-    old: Sequence[str] = ()
+    @cached_property
+    def differences(self) -> dict[str, PolicyDiff]:
+        """What the new policy of each host would change."""
+        return {node.name: policy_diff.compare(node.policy, self.policies[node.name]) for node in self.nodes}
 
-
-def install(wanted: Wanted, installed: str = "") -> list[dict[str, Any]]:
-    """Return the groups of changes of one host: the program before its callers, slurm.conf last."""
-    made = deploy_archive.archive()
-    changes = [
-        {"change": "program", "path": made.folder, "archive": made.there, "pythons": list(wanted.pythons)},
-        _file(POLICY, policy.text(wanted.policy, installed)),
-        *_scripts(wanted, made),
-        *(_no_program(path) for path in wanted.old),
-    ]
-    groups = [_group("guard", changes)]
-    if wanted.textfile is not None:
-        groups.append(_group("guard-timer", _timer(wanted, made)))
-    if wanted.conf:
-        groups.append(
-            _group("slurm.conf", [{"change": "slurm", "path": wanted.conf, "settings": dict(slurm_conf.LINES)}])
-        )
-    return groups
+    @property
+    def differs(self) -> bool:
+        """Whether a policy would change, or a host fails its gating checks now."""
+        return any(self.differences.values()) or any(node.failing() for node in self.nodes)
 
 
-def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a group of changes that only affects jobs that start afterwards."""
-    return builders.PlannedChange(name, "new sessions", (), tuple(changes)).data()
+@dataclass(frozen=True)
+class InstallReport(GuardReport):
+    """What an install came to. `written`: slurm.conf has the guard's lines on every host."""
+
+    answers: Mapping[str, NodeAnswer] = field(default_factory=dict)
+    written: bool = False
 
 
-def _scripts(wanted: Wanted, made: deploy_archive.Archive) -> list[dict[str, Any]]:
-    known = {**_known(wanted, made), "off": list(wanted.policy["off"])}
-    entry = templates.render("guard-entry.sh.j2", **known)
-    texts = {**dict.fromkeys(SCRIPTS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
-    return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
+def prepare(request: GuardDiffRequest, show: Show) -> PreparedInstall:
+    """Probe hosts and make their policies. Raise SettingError or yaml_lines.FileError."""
+    targets = selected_hosts(request.connection, show.detail)
+    wide = Guarding(request.selection.profiles, request.selection.site)
+    return with_policies(request, targets, audit_run.with_facts(targets, wide, request.connection, show))
 
 
-def _known(wanted: Wanted, made: deploy_archive.Archive) -> dict[str, Any]:
-    """Return the values for every template."""
+def with_policies(request: GuardDiffRequest, targets: list[Target], results: Sequence[HostResult]) -> PreparedInstall:
+    """Make the policies of hosts that were probed. Raise SettingError or yaml_lines.FileError."""
+    hosts = guarded_hosts(targets, results)
+    policies = new_policies(hosts.nodes, request.selection, request.policy)
+    return PreparedInstall(hosts.targets, hosts.nodes, hosts.lost, policies)
+
+
+def dry_run(request: InstallRequest, prepared: PreparedInstall) -> GuardReport:
+    """Return what an install would change."""
+    playbooks = GuardPlaybooks(prepared.targets, request.connection, None, Silent().heard)
+    playbooks.change(_changes(request, prepared, playbooks.ask(prepared.nodes)))
+    return GuardReport(playbooks.outcomes, max(prepared.code, playbooks.code()))
+
+
+def carry_out(request: InstallRequest, prepared: PreparedInstall, show: Show) -> InstallReport:
+    """Install the guard, and ask the running Slurm about it. Raise OSError."""
+    nodes, connection = prepared.nodes, request.connection
+    with recorded("guard install", prepared, connection, request.policy.by_name, request.runs_folder) as run:
+        with show.phase("guard install", len(nodes)) as phase:
+            playbooks = GuardPlaybooks(prepared.targets, connection, run, phase.heard)
+            bring(request, prepared, playbooks)
+            problem = _not_runnable(playbooks.ask(nodes))
+            if request.reconfigure and not problem:
+                problem = playbooks.reconfigure(nodes)
+            answers = playbooks.ask([node for node in nodes if node.slurm])
+        run.code = max(playbooks.code(), END_STATE_MISSED if problem else OK, prepared.code)
+    written = request.write_slurm_conf and playbooks.code() == OK and all(node.writable_conf for node in nodes)
+    return InstallReport(playbooks.outcomes, run.code, run.id, problem, answers, written)
+
+
+def bring(request: InstallRequest, prepared: PreparedInstall, playbooks: GuardPlaybooks) -> None:
+    """Bring program, policy and scripts to the nodes."""
+    before = playbooks.ask([node for node in prepared.nodes if node.policy])
+    playbooks.install(_changes(request, prepared, before))
+
+
+def _changes(
+    request: InstallRequest, prepared: PreparedInstall, answers: Mapping[str, NodeAnswer]
+) -> dict[str, list[dict[str, Any]]]:
+    """Return the changes of each host. The current program stays: running jobs end with it."""
     return {
-        "run": RUN,
-        "policy": POLICY,
-        "program": made.folder,
-        "python": f"{made.folder}/python",
-        "seconds": math.ceil(wanted.policy["seconds"]["total"]) + SLACK_SECONDS,
+        node.name: node_changes.install(
+            node_changes.NodeInstall(
+                prepared.policies[node.name],
+                pythons=(request.python,) if request.python else node_changes.PYTHONS,
+                conf=node.writable_conf if request.write_slurm_conf else "",
+                textfile=request.textfile if request.timer else _installed_textfile(node),
+                old=_old(answers.get(node.name, NodeAnswer())),
+            ),
+            node.policy_text,
+        )
+        for node in prepared.nodes
     }
 
 
-def _timer(wanted: Wanted, made: deploy_archive.Archive) -> list[dict[str, Any]]:
-    """Return the changes for the timer, without a reload of systemd.
-
-    A reload can take the GPUs away from running containers, and systemd reads a new unit when it starts.
-    """
-    known = {**_known(wanted, made), "home": HOME, "textfile": wanted.textfile}
-    return [
-        _file(f"{HOME}/{CHECK}", templates.render("guard-check.sh.j2", **known), "0755"),
-        _file(f"{UNITS}/{SERVICE}", templates.render("guard-service.j2", **known)),
-        _file(f"{UNITS}/{TIMER}", templates.render("guard-timer.j2", **known)),
-        {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
-    ]
+def _installed_textfile(node: GuardedNode) -> str | None:
+    return None if node.service is None else node_changes.metrics_file(node.service)
 
 
-def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -> dict[str, Any]:
-    return {"change": kind, "path": path, "content": text, "mode": mode}
+def _old(answer: NodeAnswer) -> list[str]:
+    """Return all old programs but the newest, which is in use until now."""
+    return [path for path in answer.folders if path != archive.archive().folder][:-1]
 
 
-def detach(path: str) -> list[dict[str, Any]]:
-    """Return the first part of an uninstall: restore slurm.conf."""
-    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])]
-
-
-def metrics_file(service: str) -> str:
-    """Return where the installed timer writes its metrics, from the text of its service."""
-    found = re.search(rf"^ExecStart={re.escape(HOME)}/{CHECK} (/.*)$", service, re.MULTILINE)
-    return found[1] if found else ""
-
-
-def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
-    """Return the second part of an uninstall, for when Slurm no longer calls the guard.
-
-    Callers go first, then the program. `service` is the text of the timer's service, or None if there is none.
-    """
-    metrics = metrics_file(service or "")
-    units = [
-        {"change": "unit", "unit": TIMER, "enabled": "disabled", "active": "stopped"},
-        {"change": "unit", "unit": SERVICE, "active": "stopped"},
-        *(_file(path, None) for path in (f"{UNITS}/{TIMER}", f"{UNITS}/{SERVICE}", f"{HOME}/{CHECK}")),
-        *([_file(metrics, None)] if metrics else []),
-    ]
-    changes = [
-        *(_gone(f"{HOME}/{name}", OPT) for name in SCRIPTS),
-        _gone(POLICY, ETC),
-        *(_no_program(path) for path in folders),
-    ]
-    return [*([_group("guard-timer", units)] if service is not None else []), _group("guard", changes)]
-
-
-def _gone(path: str, folder: str) -> dict[str, Any]:
-    return {**_file(path, None, kind="guarded"), "folder": folder}
-
-
-def _no_program(path: str) -> dict[str, Any]:
-    archive = f"{ARCHIVES}/{path.rpartition('/')[2]}.zip"
-    return {"change": "program", "path": path, "archive": archive, "pythons": [], "folder": OPT}
+def _not_runnable(answers: Mapping[str, NodeAnswer]) -> str:
+    """Name the hosts that cannot run the program that Slurm would call: Slurm would drain them."""
+    problems = {host: answer.entry for host, answer in answers.items() if answer.entry}
+    if not problems:
+        return ""
+    first = next(iter(problems.values()))
+    return f"{HOME}/prolog cannot be run on {nodeset.fold(problems)}: {first}; fix this before Slurm calls it"

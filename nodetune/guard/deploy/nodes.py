@@ -1,9 +1,8 @@
-"""The hosts that an install is about: what was read of them, what is there of the guard, and what is to be there."""
+"""The hosts that a command works on: what was read of them, what is there of the guard, and their new policies."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,10 +11,12 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
-from nodetune.foundation import UserError
-from nodetune.guard.deploy import archive, gateable, gres, install, policy
+from nodetune.foundation.exit_codes import INCOMPLETE, OK
+from nodetune.guard.deploy import gateable, gres, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
+from nodetune.guard.deploy.request import PolicySettings
 from nodetune.guard.node import policy as on_node
+from nodetune.hosts.target import Target
 
 FACTS = ("own.files", "slurm.present", "slurm.config")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")
@@ -35,10 +36,6 @@ KEPT = (
 """What a new install leaves as it was installed, unless it is told otherwise."""
 
 
-class SettingError(UserError):
-    """A setting of the policy that does not exist or is out of range."""
-
-
 class Guarding(Selection):
     """The audit's checks, and what an install looks at besides."""
 
@@ -51,16 +48,6 @@ class Installed(Selection):
 
     def facts(self) -> set[str]:
         return set(FACTS)
-
-
-@dataclass(frozen=True)
-class InstallOptions:
-    """What to install: see the options of the same names. `textfile` is None where no timer was asked for."""
-
-    python: str | None = None
-    write_slurm_conf: bool = False
-    reconfigure: bool = False
-    textfile: str | None = None
 
 
 @dataclass(frozen=True)
@@ -113,68 +100,46 @@ class GuardedNode:
         return [found for found in self.result.failing() if found.gates]
 
 
-def check_settings(given: Mapping[str, Any]) -> None:
-    """Check settings before any host is asked. Raise SettingError."""
-    for name, value in given.items():
-        if isinstance(policy.DEFAULTS.get(name), dict) and not isinstance(value, dict):
-            raise SettingError(f"{name} is {value!r} and not a mapping, such as {json.dumps(policy.DEFAULTS[name])}")
-    _policy(profile.Profile(("training",), (), frozenset()), "all hosts", given)
+@dataclass(frozen=True)
+class GuardedHosts:
+    """The hosts of a command. `lost` are those that cannot be worked on, with the reason."""
+
+    targets: list[Target]
+    nodes: list[GuardedNode]
+    lost: list[HostResult]
+
+    @property
+    def code(self) -> int:
+        return INCOMPLETE if self.lost else OK
+
+    @property
+    def summary(self) -> str:
+        """How many hosts there are, or the name of the only one."""
+        return f"{len(self.nodes)} hosts" if len(self.nodes) > 1 else self.nodes[0].name
 
 
-def policies(nodes: Sequence[GuardedNode], choice: Selection, given: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+def guarded_hosts(targets: list[Target], results: Sequence[HostResult]) -> GuardedHosts:
+    """Return hosts that were probed; those without root count as lost."""
+    nodes = [GuardedNode(each) for each in results if each.facts]
+    lost = [each for each in results if not each.facts]
+    why = "this takes root: log in as root, or use --become (-b)"
+    lost += [HostResult(node.name, "not root", why) for node in nodes if node.uid]
+    return GuardedHosts(targets, [node for node in nodes if not node.uid], lost)
+
+
+def new_policies(
+    nodes: Iterable[GuardedNode], selection: Selection, settings: PolicySettings
+) -> dict[str, dict[str, Any]]:
     """Return the new policy of each host. Raise SettingError or yaml_lines.FileError."""
-    resolved: dict[tuple[str, ...], profile.Profile] = {}
+    resolved: dict[tuple[tuple[str, ...], int], profile.Profile] = {}
     found = {}
     for node in nodes:
-        names, _ = profile.matching(node.facts, choice.profiles or (choice.site.profile if choice.site else ()))
-        if names not in resolved:
-            resolved[names] = profile.resolve(names, choice.site)
-            gateable.require(resolved[names], choice.site)
+        site = selection.site_of(node.name)
+        names, _ = profile.matching(node.facts, selection.profiles or (site.profile if site else ()))
+        key = names, id(site)
+        if key not in resolved:
+            resolved[key] = profile.resolve(names, site)
+            gateable.require(resolved[key], site)
         kept = {name: node.policy[name] for name in KEPT if name in node.policy}
-        found[node.name] = _policy(resolved[names], node.name, {**kept, **given})
+        found[node.name] = policy.checked(resolved[key], node.name, {**kept, **settings.by_name})
     return found
-
-
-def _policy(chosen: profile.Profile, host: str, settings: Mapping[str, Any]) -> dict[str, Any]:
-    try:
-        made = policy.make(chosen, host, settings)
-        on_node.Policy(made, "")
-    except (TypeError, ValueError) as problem:
-        raise SettingError(f"the policy of {host}: {problem}") from None
-    return made
-
-
-def changes(
-    nodes: Sequence[GuardedNode],
-    made: Mapping[str, Mapping[str, Any]],
-    how: InstallOptions,
-    there: Mapping[str, NodeAnswer],
-) -> dict[str, list[dict[str, Any]]]:
-    """Return the changes of each host. The current program stays: running jobs end with it."""
-    found = {}
-    for node in nodes:
-        pythons = (how.python,) if how.python else install.PYTHONS
-        conf = node.writable_conf if how.write_slurm_conf else ""
-        textfile = how.textfile if how.textfile is not None else _installed_textfile(node)
-        wanted = install.Wanted(made[node.name], pythons, conf, textfile, _old(there.get(node.name, NodeAnswer())))
-        found[node.name] = install.install(wanted, node.policy_text)
-    return found
-
-
-def _installed_textfile(node: GuardedNode) -> str | None:
-    return None if node.service is None else install.metrics_file(node.service)
-
-
-def _old(there: NodeAnswer) -> list[str]:
-    """Return all old programs but the newest, which is in use until now."""
-    return [path for path in there.folders if path != archive.archive().folder][:-1]
-
-
-def detached(node: GuardedNode) -> list[dict[str, Any]]:
-    """Return the first changes of an uninstall."""
-    return install.detach(node.writable_conf) if node.writable_conf else []
-
-
-def removed(node: GuardedNode, there: Mapping[str, NodeAnswer]) -> list[dict[str, Any]]:
-    """Return the second changes of an uninstall: what Slurm no longer calls."""
-    return install.remove(there.get(node.name, NodeAnswer()).folders, node.service)

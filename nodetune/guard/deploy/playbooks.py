@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +13,49 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import slurm_conf
-from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
+from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
+from nodetune.remediation import ansible, runs
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 
 MOST_SECONDS = 1 << 40
 """Of a time on a node: some 30,000 years."""
 
 
+@dataclass(frozen=True)
+class GuardReport:
+    """What became of changes. `run_id` is empty after a dry run; `problem` says what else went wrong."""
+
+    outcomes: Mapping[str, Outcome]
+    code: int
+    run_id: str = ""
+    problem: str = ""
+
+
+def recorded(
+    command: str, hosts: GuardedHosts, connection: ConnectionOptions, settings: Mapping[str, Any], root: Path | None
+) -> AbstractContextManager[Run]:
+    """Record a run, with the way to the hosts, which a rollback takes again."""
+    reached = {"inventory": connection.inventory, **connection_record(connection)}
+    names, inventory = [node.name for node in hosts.nodes], lasting_inventory(connection.inventory)
+    return runs.recorded(command, {**reached, **settings}, names, inventory, root)
+
+
 class GuardPlaybooks:
     """Ansible on the hosts of one command; `run` keeps the record (None: check mode)."""
 
-    def __init__(self, targets: Iterable[Target], reach: ConnectionOptions, run: Run | None, on_event: OnEvent) -> None:
+    def __init__(
+        self, targets: Iterable[Target], connection: ConnectionOptions, run: Run | None, on_event: OnEvent
+    ) -> None:
         self._targets = {target.name: target for target in targets}
         self._run, self._on_event = run, on_event
-        self._options = PlayOptions(reach.options, reach.forks, check=run is None)
+        self._options = PlayOptions(connection.options, connection.forks, check=run is None)
+        self._earlier: dict[str, list[Any]] = {}
+        """The changes that the run made before: a rollback undoes both."""
+
         self.outcomes: dict[str, Outcome] = {}
 
     def ask(self, nodes: Sequence[GuardedNode]) -> dict[str, NodeAnswer]:
@@ -45,14 +72,15 @@ class GuardPlaybooks:
     def change(self, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Path | None = None) -> None:
         """Carry out groups of changes; with an archive, that program goes to the hosts first."""
         if self._run:
-            for host, made in groups.items():
-                self._run.save_changes(host, list(made))
-        there = (
+            for host, changes in groups.items():
+                earlier = self._earlier.setdefault(host, self._run.changes(host) or [])
+                self._run.save_changes(host, [*earlier, *changes])
+        program = (
             {"nodetune_archive": str(archive), "nodetune_archive_there": deploy_archive.archive().there}
             if archive
             else {}
         )
-        given = {host: {"nodetune_groups": list(made), **there} for host, made in groups.items() if made}
+        given = {host: {"nodetune_groups": list(changes), **program} for host, changes in groups.items() if changes}
         for host, outcome in self._play("guard" if archive else "remediate", given).items():
             self.outcomes[host] = _joined(self.outcomes.get(host), outcome)
 

@@ -12,7 +12,9 @@ import nodetune
 from nodetune.api.model import Check, Waiver
 from nodetune.config import waivers
 from nodetune.config.profile import Profile
+from nodetune.foundation import UserError
 from nodetune.guard.node import gating_checks
+from nodetune.guard.node import policy as on_node
 from nodetune.guard.node.epilog import SNAPSHOT
 from nodetune.guard.node.policy import LIMITS
 
@@ -31,6 +33,28 @@ DEFAULTS: Mapping[str, Any] = {
     "snapshot": [name for name in SNAPSHOT if name != "gpu.nvlink_errors"],  # which takes 45 ms a GPU (H200)
 }
 """What a site may set, and what it gets when it does not: see schemas/guard-policy.json."""
+
+
+class SettingError(UserError):
+    """A setting of the policy that does not exist or is out of range."""
+
+
+def check_settings(settings: Mapping[str, Any]) -> None:
+    """Check settings before any host is asked. Raise SettingError."""
+    for name, value in settings.items():
+        if isinstance(DEFAULTS.get(name), dict) and not isinstance(value, dict):
+            raise SettingError(f"{name} is {value!r} and not a mapping, such as {json.dumps(DEFAULTS[name])}")
+    checked(Profile(("training",), (), frozenset()), "all hosts", settings)
+
+
+def checked(profile: Profile, host: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Make the policy of one host, and check it as the node does. Raise SettingError."""
+    try:
+        policy = make(profile, host, settings)
+        on_node.Policy(policy, "")
+    except (TypeError, ValueError) as problem:
+        raise SettingError(f"the policy of {host}: {problem}") from None
+    return policy
 
 
 def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:

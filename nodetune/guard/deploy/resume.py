@@ -1,25 +1,28 @@
-"""Which drained nodes may take jobs again: those whose drain is provably the guard's, and whose checks pass now. Pure.
+"""Resume drained nodes: those whose drain is provably the guard's, and whose checks pass now.
 
 A node is judged by the policy that is installed on it, as its prolog does; where there is none, by the profile.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import Finding, HostFacts, HostResult
+from nodetune.audit import run as audit_run
 from nodetune.audit.selection import Selection
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.guard.deploy import node_state
+from nodetune.foundation.show import Show
+from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy.paths import POLICY
+from nodetune.guard.deploy.request import ResumeRequest
 from nodetune.guard.node import drain, gating_checks
 from nodetune.guard.node import policy as on_node
 from nodetune.guard.node.main import InconclusiveError
-from nodetune.guard.node.scontrol import Node
+from nodetune.guard.node.scontrol import Node, ScontrolError, Slurm
 
 STAYS, MAY, BACK = "stays", "may come back", "back"
 
@@ -67,6 +70,44 @@ class Judging(Selection):
 
     def facts(self) -> set[str]:
         return super().facts() | node_state.FACTS | self.besides
+
+
+def run(request: ResumeRequest, show: Show) -> Iterator[Fate]:
+    """Resume nodes, and yield what happens to each. Raise ClusterError."""
+    slurm = cluster.here()
+    drained = {node.name: node for node in cluster.nodes(slurm, request.nodes) if drain.claimed(node)}
+    for looked, fate in _judged(drained, request, show) if drained else ():
+        resumes = fate.state == MAY and not request.dry_run
+        yield _resumed(slurm, looked, fate) if resumes and isinstance(looked, Drained) else fate
+
+
+def _judged(drained: Mapping[str, Node], request: ResumeRequest, show: Show) -> list[tuple[Drained | Fate, Fate]]:
+    """Decide about the drains, and judge the nodes whose drain is the guard's."""
+    judging = Judging(request.selection.profiles, request.selection.site)
+    probed = _probed(drained, request, judging, show)
+    looked = {name: look(node, probed.get(name)) for name, node in sorted(drained.items())}
+    besides = needed(looked.values()) - judging.facts()
+    if besides:  # a site's own checks, which this machine does not know
+        ours = {name: drained[name] for name, each in looked.items() if isinstance(each, Drained)}
+        probed |= _probed(ours, request, replace(judging, besides=besides), show)
+    return [(each, decide(each, probed[name]) if isinstance(each, Drained) else each) for name, each in looked.items()]
+
+
+def _probed(nodes: Mapping[str, Node], request: ResumeRequest, judging: Judging, show: Show) -> dict[str, HostResult]:
+    targets = cluster.targets(request.connection, nodes)
+    results = audit_run.with_facts(targets, judging, request.connection, show) if targets else []
+    return {each.host: each for each in results}
+
+
+def _resumed(slurm: Slurm, drained: Drained, fate: Fate) -> Fate:
+    """Look once more: somebody may have given it another reason while it was probed."""
+    try:
+        if not drain.ours(slurm.node(fate.name), drained.notes):
+            return replace(fate, state=STAYS, why="its drain reason has just changed")
+        slurm.resume(fate.name)
+    except ScontrolError as problem:
+        return replace(fate, state=STAYS, why=str(problem), code=INCOMPLETE)
+    return replace(fate, state=BACK)
 
 
 def needed(found: Iterable[Drained | Fate]) -> frozenset[str]:

@@ -1,14 +1,16 @@
-"""How each node is guarded, from Slurm's word and from what the guard left there. Pure."""
+"""How each node is guarded, from Slurm's word and from what the guard left there."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nodetune.api.model import HostFacts, HostResult
+from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
-from nodetune.guard.deploy import node_state
+from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy.paths import POLICY
+from nodetune.guard.deploy.request import StatusRequest
 from nodetune.guard.node import drain
 from nodetune.guard.node.scontrol import Node
 
@@ -42,15 +44,24 @@ class Status:
     problem: str = ""
 
 
+def run(request: StatusRequest) -> list[Status]:
+    """Return the status of nodes by name. Raise ClusterError."""
+    nodes = {node.name: node for node in cluster.nodes(cluster.here(), request.nodes)}
+    targets = cluster.targets(request.connection, nodes)
+    results = audit_hosts.probe_hosts(targets, node_state.NodeState(), request.connection) if targets else ()
+    by_name = {each.host: each for each in results}
+    return [of(node, by_name.get(name)) for name, node in sorted(nodes.items())]
+
+
 def of(node: Node, result: HostResult | None) -> Status:
     """Return the status of a node. `result` is None if the inventory does not have it."""
     reason = text.plain(node.reason, 200) if node.out_of_service else ""
-    given = (node.name, node.state, node.out_of_service, reason)
+    status = Status(node.name, node.state, node.out_of_service, reason)
     if result is None:
-        return Status(*given, problem="not in the inventory")
+        return replace(status, problem="not in the inventory")
     if result.facts is None:
-        return Status(*given, problem=f"{result.state}: {text.plain(result.message)}")
-    return Status(*given, guard=_guard(node, result.facts))
+        return replace(status, problem=f"{result.state}: {text.plain(result.message)}")
+    return replace(status, guard=_guard(node, result.facts))
 
 
 def _guard(node: Node, facts: HostFacts) -> Guard:

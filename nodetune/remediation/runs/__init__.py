@@ -21,7 +21,7 @@ import getpass
 import os
 import re
 import secrets
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,11 +29,12 @@ from nodetune import __version__
 from nodetune.api.model import HostFacts
 from nodetune.facts import document as facts_document
 from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.remediation.runs import diffs as differences
 from nodetune.remediation.runs import files, process
 from nodetune.remediation.runs.files import RunError
 
-__all__ = ["Run", "RunError", "find", "listing", "place"]
+__all__ = ["Run", "RunError", "find", "listing", "place", "recorded"]
 
 SCHEMA = "nodetune.run/1"
 RUNNING, DONE, INTERRUPTED, ELSEWHERE, UNREADABLE = "running", "done", "interrupted", "elsewhere", "unreadable"
@@ -64,16 +65,21 @@ class Run:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._about: dict[str, Any] | None = None
+        self.code = END_STATE_MISSED
+        """The exit code of the command (see `recorded`)."""
+
+        self.undone: list[str] | None = None
+        """The hosts where a rollback is whole; None: this is no rollback."""
 
     @staticmethod
     def create(
         command: str,
-        options: Mapping[str, Any],
+        record_options: Mapping[str, Any],
         hosts: Sequence[str],
         inventory: str | None = None,
         root: Path | None = None,
     ) -> Run:
-        """Begin the record of a `command` on `hosts`, by name. `options` must hold no password. Raise OSError."""
+        """Begin the record of a `command` on `hosts`, by name. `record_options` must hold no password. Raise OSError."""
         run = Run(_new_folder(place(root)))
         taken: dict[str, None] = {}
         for host in hosts:  # shortened: the file system counts bytes, and a letter may be four of them
@@ -84,7 +90,7 @@ class Run:
                 "id": run.id,
                 "nodetune": __version__,
                 "command": command,
-                "options": dict(options),
+                "options": dict(record_options),
                 "inventory": inventory,
                 "hosts": {host: name.removesuffix(".json") for host, name in zip(hosts, taken, strict=True)},
                 "user": _user(),
@@ -148,9 +154,10 @@ class Run:
     def add_event(self, event: Mapping[str, Any]) -> None:
         files.append(self.folder / "events.jsonl", files.as_lines([{"time": _now(), **event}]))
 
-    def finish(self, code: int, **more: Any) -> None:
-        """Record the end of the run, with the exit code of the command. A rollback says with `undone` where it is whole."""
-        self._write_about({**self.about, "ended": _now(), "exit": code, **more})
+    def finish(self, code: int) -> None:
+        """Record the end of the run, with the exit code of the command."""
+        undone = {} if self.undone is None else {"undone": self.undone}
+        self._write_about({**self.about, "ended": _now(), "exit": code, **undone})
 
     def document(self, name: str) -> Any:
         """Return run.json or one of DOCUMENTS, or None. Raise RunError."""
@@ -181,6 +188,22 @@ class Run:
     def _write_about(self, about: dict[str, Any]) -> None:
         files.write(self.folder / "run.json", files.as_json(about))
         self._about = about
+
+
+@contextlib.contextmanager
+def recorded(
+    command: str,
+    record_options: Mapping[str, Any],
+    hosts: Sequence[str],
+    inventory: str | None = None,
+    root: Path | None = None,
+) -> Iterator[Run]:
+    """Record a run (see `Run.create`). It ends with the `code` that the body sets, 4 if it sets none. Raise OSError."""
+    run = Run.create(command, record_options, hosts, inventory, root)
+    try:
+        yield run
+    finally:
+        run.finish(run.code)
 
 
 def listing(root: Path | None = None) -> list[Run]:

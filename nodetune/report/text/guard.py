@@ -9,12 +9,17 @@ from typing import Any, TextIO
 
 from nodetune.api.model import HostResult
 from nodetune.foundation import text as plain_text
-from nodetune.guard.deploy import gres, install, slurm_conf
+from nodetune.guard.deploy import gres, node_changes, slurm_conf
+from nodetune.guard.deploy.install import InstallReport, PreparedInstall
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
+from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
+from nodetune.guard.deploy.uninstall import UninstallReport
 from nodetune.hosts import nodeset
+from nodetune.remediation.ansible import Outcome
+from nodetune.report.text import apply
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console
 
@@ -29,6 +34,78 @@ def _together(told: Iterable[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
     for host, text in told:
         same.setdefault(text, []).append(host)
     return list(same.items())
+
+
+def print_prepared(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
+    """Print what an install is about to do. `asked` are the options that select the hosts."""
+    print_not_reached(stream, prepared.lost, asked)
+    print_policies(stream, prepared.policies)
+    installed = [node.name for node in prepared.nodes if node.policy]
+    print_differences(stream, {name: prepared.differences[name] for name in installed})
+    print_failing(stream, prepared.nodes)
+    print_gres(stream, prepared.nodes)
+
+
+def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
+    """Print what an install would gate. `asked` are the options that select the hosts."""
+    print_not_reached(stream, prepared.lost, asked)
+    out, bare = Lines(console(stream)), [node.name for node in prepared.nodes if not node.policy]
+    if bare:
+        out.line(("no guard on ", "cyan"), (nodeset.fold(bare), "bold"))
+    print_differences(stream, prepared.differences)
+    print_failing(stream, prepared.nodes)
+    if prepared.nodes and not prepared.differs:
+        out.line("an install would change no gating check")
+
+
+def print_install_dry_run(stream: TextIO, prepared: PreparedInstall, report: GuardReport, *, lines: bool) -> None:
+    """Print what an install would change. `lines`: also the lines that slurm.conf lacks."""
+    settings = {node.name: node.settings for node in prepared.nodes}
+    if lines:
+        print_lacking(stream, {node.name: node.settings for node in prepared.nodes if node.slurm}, reload=False)
+    print_hurried(stream, settings, prepared.policies)
+    print_dry_run(stream, report)
+
+
+def print_dry_run(stream: TextIO, report: GuardReport) -> None:
+    diffs = apply.diffs_of(report.outcomes)
+    apply.print_diffs(stream, diffs, len(diffs) == 1)
+    _print_problems(stream, report.outcomes)
+    wrong = sum(map(len, apply.problems_of(report.outcomes).values())) + len(apply.failures_of(report.outcomes))
+    apply.print_dry_run(stream, diffs, wrong)
+
+
+def print_installed(stream: TextIO, prepared: PreparedInstall, report: InstallReport) -> None:
+    """Print what an install came to, and what the running Slurm says."""
+    print_changes(stream, report)
+    print_running(stream, prepared.nodes, report.answers, report.written)
+    print_hurried(stream, {host: answer.slurm for host, answer in report.answers.items()}, prepared.policies)
+
+
+def print_uninstalled(stream: TextIO, report: UninstallReport) -> None:
+    print_changes(stream, report)
+    if report.called:
+        names = nodeset.fold(report.called)
+        text = f"Slurm still calls the guard on {names}: scontrol reconfigure, then uninstall again"
+        Lines(console(stream)).line(("left      ", "yellow"), text)
+
+
+def print_changes(stream: TextIO, report: GuardReport) -> None:
+    """Print how many changes were made, and what went wrong."""
+    changed = {
+        host: sum(bool(each.get("changed")) for each in outcome.gathered("done"))
+        for host, outcome in report.outcomes.items()
+    }
+    out, busy = Lines(console(stream)), [host for host, count in changed.items() if count]
+    out.line((plain_text.count(sum(changed.values()), "change"), "bold"), f" on {nodeset.fold(busy)}" if busy else "")
+    _print_problems(stream, report.outcomes)
+    if report.problem:
+        out.line(("problem  ", "bold red"), report.problem)
+
+
+def _print_problems(stream: TextIO, outcomes: Mapping[str, Outcome]) -> None:
+    problems, failed = apply.problems_of(outcomes), apply.failures_of(outcomes)
+    apply.print_problems(stream, problems, failed, len(problems) == 1)
 
 
 def print_policies(stream: TextIO, made: Mapping[str, Mapping[str, Any]]) -> None:
@@ -117,7 +194,7 @@ def print_hurried(
 ) -> None:
     """Print hosts whose Slurm would kill the guard before it is done."""
     out = Lines(console(stream))
-    needed = {host: install.most_seconds(policy) for host, policy in made.items()}
+    needed = {host: node_changes.most_seconds(policy) for host, policy in made.items()}
     told = ((host, (name, its, needed[host])) for host in made for name, its in _hurried(settings, host, needed[host]))
     for (name, its, most), hosts in _together(told):
         text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"

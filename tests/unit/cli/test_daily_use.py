@@ -14,9 +14,9 @@ from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
 from nodetune.checks import load
 from nodetune.cli import as_typed, change_options
-from nodetune.cli.commands._guard import _work
 from nodetune.foundation import paths
 from nodetune.guard.deploy.nodes import NodeAnswer
+from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.resume import Fate
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.outcomes import StepOutcome
@@ -88,8 +88,8 @@ def test_the_way_back_names_the_folder_of_records_that_was_given(monkeypatch):
 @pytest.mark.parametrize(("labels", "said"), [(["a"], "1 change on gpu1"), (["a", "b"], "2 changes on gpu1")])
 def test_one_change_of_the_guard_is_no_plural(labels, said):
     done = [{"label": each, "changed": True} for each in labels]
-    plays = SimpleNamespace(outcomes={"gpu1": Outcome("gpu1", results=(Event("ok", "gpu1", result={"done": done}),))})
-    assert told(_work.tell, plays, "").splitlines()[0] == said
+    outcome = Outcome("gpu1", results=(Event("ok", "gpu1", result={"done": done}),))
+    assert told(guard.print_changes, GuardReport({"gpu1": outcome}, 0)).splitlines()[0] == said
 
 
 @pytest.mark.parametrize("written", [True, False])

@@ -9,11 +9,11 @@ from click.testing import CliRunner
 
 from nodetune.audit.request import CollectRequest
 from nodetune.cli import as_typed, host_options, requests
-from nodetune.cli.commands import _run
 from nodetune.cli.main import group
 from nodetune.hosts import inventory
 from nodetune.hosts.inventory import InventoryError
 from nodetune.hosts.target import ConnectionOptions, Vault
+from nodetune.remediation.runs.connection import RECORDED, connection_record
 from tests.support.commandline import nodetune
 
 SECRET = "open-sesame"
@@ -144,11 +144,11 @@ def test_proposed_commands_have_the_login_options(here):
 
 def test_the_record_of_a_run_has_the_login_without_the_password(here):
     reach = ConnectionOptions(private_key="id", port=7, vault=Vault((("a", "pass"),), (("b", SECRET),)))
-    way = _run.way(reach)
+    way = connection_record(reach)
     assert way["private_key"] == str(here / "id")
     assert way["vault_id"] == [f"a@{here}/pass", "b@prompt"]
     assert SECRET not in repr(way)
-    assert set(way) == set(_run.WAY)
+    assert set(way) == set(RECORDED)
 
 
 def test_srun_takes_no_login():

@@ -9,15 +9,14 @@ from rich.console import Console
 from nodetune.api.model import HostResult
 from nodetune.cli import overview
 from nodetune.cli.commands import _apply
-from nodetune.cli.commands._guard import _work, diff
 from nodetune.foundation import UserError
 from nodetune.guard.deploy import cluster
+from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.node.scontrol import ScontrolError
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.runs import Run, listing
 from nodetune.report import markdown
-from nodetune.report.text import apply, audit, runs
+from nodetune.report.text import apply, audit, guard, runs
 from nodetune.report.text.lines import Lines
 from tests.support.commandline import nodetune
 from tests.support.reporting import finding, result
@@ -79,8 +78,10 @@ def test_an_audit_that_reached_nobody_finds_nothing_and_says_so():
 
 
 def test_guard_diff_judges_no_policy_of_hosts_that_it_did_not_reach():
-    work = _work.Work(ConnectionOptions(), [], None, [], LOST)
-    assert "would change" not in told(diff._print, work, {})
+    stream = io.StringIO()
+    guard.print_diff(stream, PreparedInstall([], [], LOST, {}), "-i prod")
+    assert "refused" in stream.getvalue()
+    assert "would change" not in stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -130,9 +131,9 @@ class Empty:
 
 def test_slurm_that_cannot_be_asked_says_where_it_can():
     with pytest.raises(cluster.ClusterError, match=r"run this on a machine of the cluster, or set SLURM_CONF$"):
-        _work.nodes_of(Elsewhere(), [])
+        cluster.nodes(Elsewhere(), [])
     with pytest.raises(cluster.ClusterError, match=r"^Slurm knows no node gpu1$"):
-        _work.nodes_of(Empty(), ["gpu1"])
+        cluster.nodes(Empty(), ["gpu1"])
 
 
 def test_a_question_that_nobody_can_answer_is_one_line(monkeypatch):

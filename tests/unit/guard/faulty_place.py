@@ -8,7 +8,7 @@ import subprocess
 import time
 from pathlib import Path
 
-from nodetune.guard.deploy import install as deployed
+from nodetune.guard.deploy import node_changes
 from tests.unit.guard import install
 
 SKEW = """
@@ -70,7 +70,7 @@ class Place:
             self.seconds = seconds
             self.node.write_policy(mode="enforce", seconds=seconds)
             self.node.write_entry(seconds=seconds["total"] + 1)
-            self.most = deployed.most_seconds(json.loads(self.node.policy.read_text()))
+            self.most = node_changes.most_seconds(json.loads(self.node.policy.read_text()))
 
     def job(self):
         self._job += 1

@@ -14,6 +14,7 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.config import profile, site_file
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.guard.deploy import gateable, nodes
+from nodetune.guard.deploy.request import PolicySettings
 from nodetune.guard.node import gating_checks
 
 CASES = Path(__file__).parents[2] / "data" / "cases"
@@ -91,7 +92,7 @@ def test_an_install_refuses_a_gate_that_no_node_could_judge(site):
     choice = nodes.Guarding(("training",), site_file.read(site))
     node = nodes.GuardedNode(HostResult("n01", "ok", facts=HostFacts("n01", {})))
     with pytest.raises(FileError, match="nvlink-down cannot gate"):
-        nodes.policies([node], choice, {})
+        nodes.new_policies([node], choice, PolicySettings())
 
 
 def test_a_module_missing_in_the_program_is_seen_by_its_package():

@@ -18,7 +18,7 @@ from nodetune.api.model import Absent, Value
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.guard.deploy import archive as parts
-from nodetune.guard.deploy import gres, install, policy_diff, slurm_conf
+from nodetune.guard.deploy import gres, node_changes, policy_diff, slurm_conf
 from nodetune.guard.deploy import paths as deploy_paths
 from nodetune.guard.deploy import policy as policies
 from nodetune.guard.node import metrics
@@ -56,7 +56,7 @@ def test_an_archive_is_reproducible_and_lists_its_files():
 
 
 def test_the_program_comes_first_and_slurm_conf_last():
-    groups = install.install(install.Wanted(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
+    groups = node_changes.install(node_changes.NodeInstall(policy(), conf="/etc/slurm/slurm.conf", textfile=""))
     kinds = [change["change"] for change in changes(groups)]
     assert kinds[:2] == ["program", "file"]
     assert kinds[-1] == "slurm"
@@ -64,9 +64,9 @@ def test_the_program_comes_first_and_slurm_conf_last():
 
 
 def test_every_script_is_one_that_the_shell_understands():
-    wanted = install.Wanted(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
+    wanted = node_changes.NodeInstall(policy(off=["/etc/it's off"]), textfile="/var/lib/x.prom")
     scripts = [
-        each for each in changes(install.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
+        each for each in changes(node_changes.install(wanted)) if str(each.get("content", "")).startswith("#!/bin/sh")
     ]
     assert len(scripts) == len(deploy_paths.SCRIPTS) + 1
     for each in scripts:
@@ -113,7 +113,7 @@ HealthCheckInterval     = 300 sec
 
 def test_a_prolog_timeout_shorter_than_the_guard_is_reported():
     settings = slurm_conf.running("PrologEpilogTimeout     = 5\nEpilogTimeout = 65534\nPrologTimeout = 20 sec\n")
-    assert slurm_conf.hurried(settings, install.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
+    assert slurm_conf.hurried(settings, node_changes.most_seconds(policy())) == {"PrologEpilogTimeout": 5}
     assert slurm_conf.hurried(slurm_conf.running("PrologEpilogTimeout     = 65534\n"), 1e6) == {}
 
 
@@ -403,8 +403,8 @@ def test_promtool_finds_nothing_wrong_with_the_metrics(node):
 
 @pytest.mark.skipif(not shutil.which("systemd-analyze"), reason="no systemd-analyze here")
 def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
-    wanted = install.Wanted(policy(), textfile="/var/lib/prometheus/node-exporter/nodetune.prom")
-    for change in changes(install.install(wanted)):
+    wanted = node_changes.NodeInstall(policy(), textfile="/var/lib/prometheus/node-exporter/nodetune.prom")
+    for change in changes(node_changes.install(wanted)):
         if change.get("path", "").startswith(deploy_paths.UNITS):
             text = change["content"].replace(f"ExecStart={deploy_paths.HOME}/check", "ExecStart=/bin/true")
             (tmp_path / Path(change["path"]).name).write_text(text)
@@ -416,10 +416,10 @@ def test_systemd_finds_nothing_wrong_with_the_units(tmp_path):
 
 
 def test_the_timers_metrics_file_is_found_again_in_its_service():
-    wanted = install.Wanted(policy(), textfile="/var/lib/x/nodetune.prom")
+    wanted = node_changes.NodeInstall(policy(), textfile="/var/lib/x/nodetune.prom")
     service = next(
-        each for each in changes(install.install(wanted)) if each.get("path", "").endswith(deploy_paths.SERVICE)
+        each for each in changes(node_changes.install(wanted)) if each.get("path", "").endswith(deploy_paths.SERVICE)
     )
-    removed = changes(install.remove([], service["content"]))
+    removed = changes(node_changes.remove([], service["content"]))
     assert {"change": "file", "path": "/var/lib/x/nodetune.prom", "content": None, "mode": "0644"} in removed
-    assert install.metrics_file("ExecStart=/opt/nodetune/guard/check \n") == ""
+    assert node_changes.metrics_file("ExecStart=/opt/nodetune/guard/check \n") == ""

@@ -11,15 +11,13 @@ import pytest
 from nodetune.api import remedies
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit.selection import Selection
-from nodetune.cli.commands._guard import _work
-from nodetune.cli.commands._guard._work import Work
 from nodetune.config import profile, site, site_file
 from nodetune.foundation import paths, yaml_lines
+from nodetune.guard.deploy import install
 from nodetune.guard.deploy import policy as policies
-from nodetune.guard.deploy.nodes import GuardedNode
+from nodetune.guard.deploy.request import GuardDiffRequest
 from nodetune.guard.node import policy
 from nodetune.guard.node.main import InconclusiveError
-from nodetune.hosts.target import ConnectionOptions
 
 SCHEMA = json.loads(paths.bundled("data/schemas/guard-policy.json").read_text())
 
@@ -62,9 +60,9 @@ def test_group_values_and_waivers_reach_only_their_policies(tmp_path):
     path.write_text(f"groups:\n  spare: {{checks: {{gpu-lost: {{gate: false}}}}}}\nwaivers:\n  - {waiver}\n")
     found = site.read([path])
     site.expect(found, {"gpu1": (("spare", 1, 1),), "gpu2": ()})
-    nodes = [GuardedNode(HostResult(name, "ok", facts=HostFacts(name, {}))) for name in ("gpu1", "gpu2")]
-    work = Work(ConnectionOptions(), [], Selection(("training",), found), nodes, [])
-    spare, other = _work.policies(work, {}).values()
+    results = [HostResult(name, "ok", facts=HostFacts(name, {})) for name in ("gpu1", "gpu2")]
+    request = GuardDiffRequest(selection=Selection(("training",), found))
+    spare, other = install.with_policies(request, [], results).policies.values()
     assert {each["id"] for each in other["checks"]} - {each["id"] for each in spare["checks"]} == {"gpu-lost"}
     assert [[each["id"] for each in policy["waivers"]] for policy in (spare, other)] == [["gpu-missing"], []]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from nodetune.cli.commands import _run
 from nodetune.hosts import patterns
 from nodetune.hosts.inventory import InventoryError, cache, programs, targets
+from nodetune.remediation.runs.connection import lasting_inventory
 
 pytestmark = pytest.mark.slow  # each reads an inventory with Ansible, in a process of its own
 
@@ -88,7 +88,7 @@ def test_hosts_are_named_by_commas_and_node_sets(spec, expected):
 def test_more_hosts_may_be_named_than_a_path_has_characters():
     spec = ",".join(f"gpu{number:04}" for number in range(1000))
     assert len(names(spec)) == 1000
-    assert _run.lasting(spec) == spec
+    assert lasting_inventory(spec) == spec
 
 
 def test_a_name_may_carry_a_user_and_a_port():

@@ -331,11 +331,11 @@ def test_slower_comes_before_an_end_state_that_was_not_reached(tmp_path, monkeyp
     answered(monkeypatch, [])
     targets = records.targets(*HOSTS)
     work = _apply.Work(targets, PlanSelection(), ConnectionOptions(), "new sessions", planned())
-    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
     player = records.Player(**{host: times(records.whole(), late) for host in HOSTS})
     made = before_after(how=player, **dict.fromkeys(HOSTS, ()))
     stream = io.StringIO()
-    assert _apply.carry_out(work, ApplyOptions(canary=0), run, made, stream, "text") == code
+    with runs.recorded("apply", {}, list(HOSTS), None, tmp_path) as run:
+        assert _apply.carry_out(work, ApplyOptions(canary=0), run, made, stream, "text") == code
     assert run.about["exit"] == code
     assert ("SLOWER than before: 3 figures on gpu[1-3]" in stream.getvalue()) == (late is SLOW)
     assert "3 still failing" in stream.getvalue()

@@ -60,6 +60,23 @@ def test_all_that_was_kept_is_found_again_by_another_process(root):
     assert (again.state(), again.about["exit"]) == ("done", 4)
 
 
+@pytest.mark.parametrize("code", [0, 4, 5])
+def test_a_recorded_run_ends_with_the_code_that_it_is_given(root, code):
+    with runs.recorded("apply", {}, ["gpu1"], None, root) as run:
+        assert Run(run.folder).state() == "running"
+        run.code = code
+    about = Run(run.folder).about
+    assert (about["exit"], "undone" in about) == (code, False)
+
+
+def test_a_recorded_run_that_breaks_has_missed_its_end(root):
+    with pytest.raises(ZeroDivisionError), runs.recorded("rollback", {}, ["gpu1"], None, root) as run:  # noqa: PT012  (what it does before it breaks counts)
+        run.undone = []
+        1 / 0  # noqa: B018
+    again = Run(run.folder)
+    assert (again.state(), again.about["exit"], again.about["undone"]) == ("done", 4, [])
+
+
 def test_nobody_else_may_read_a_record_whatever_the_umask(root):
     before = os.umask(0)
     try:

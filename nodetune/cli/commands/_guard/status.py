@@ -5,27 +5,23 @@ from __future__ import annotations
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
-from nodetune.audit import hosts as audit_hosts
-from nodetune.cli import as_typed, latest
+from nodetune.cli import as_typed, latest, requests
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands._guard import _work
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.guard.deploy import cluster, node_state
-from nodetune.guard.deploy import document as guard_document
-from nodetune.guard.deploy import status as known
+from nodetune.guard.deploy import document, status
+from nodetune.guard.deploy.request import StatusRequest
 from nodetune.guard.deploy.status import Status
 from nodetune.report.text import guard
 
 
-@click.command("status")
+@requests.command("status", StatusRequest)
 @click.argument("nodes", nargs=-1)
 @cli_options.hosts
 @cli_options.printed_format
-def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
+def command(request: StatusRequest, output_format: str) -> int:
     """Show guard mode, last run and drains of nodes.
 
     \b
@@ -35,19 +31,13 @@ def command(nodes: tuple[str, ...], output_format: str, **options: Any) -> int:
 
     Exit code: 0 done, 2 usage, 3 a node was not reached.
     """
-    reach, there = cli_options.reach(options), cluster.here()
-    of_slurm = {node.name: node for node in _work.nodes_of(there, nodes)}
-    targets = cluster.targets(reach, of_slurm)
-    results = (
-        {each.host: each for each in audit_hosts.probe_hosts(targets, node_state.NodeState(), reach)} if targets else {}
-    )
-    found = [known.of(node, results.get(name)) for name, node in sorted(of_slurm.items())]
+    found, asked = status.run(request), as_typed.text(request.connection)
     if output_format == "json":
-        click.echo(guard_document.status(found), nl=False)
+        click.echo(document.status(found), nl=False)
     else:
-        guard.print_status(sys.stdout, found, as_typed.text(reach))
-    if not nodes:
-        _record(as_typed.text(reach), found)
+        guard.print_status(sys.stdout, found, asked)
+    if not request.nodes:
+        _record(asked, found)
     return OK if all(each.guard for each in found) else INCOMPLETE
 
 

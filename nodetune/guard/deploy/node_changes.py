@@ -1,0 +1,145 @@
+"""What the guard puts where on a node, and what is taken away again, as changes for playbooks/guard.yml. Pure."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nodetune.foundation import templates
+from nodetune.guard.deploy import archive as deploy_archive
+from nodetune.guard.deploy import policy, slurm_conf
+from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
+from nodetune.remediation import builders
+
+PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
+"""Best first: the system's own is looked after by its updates."""
+
+SLACK_SECONDS = 1
+"""What the entry gives the program beyond its own budget before it kills it."""
+
+KILL_SECONDS = 3
+"""What the entry takes to kill it, and to say so: on standard output, and to syslog."""
+
+
+def most_seconds(policy: Mapping[str, Any]) -> int:
+    """Return the most seconds that one call of the guard takes."""
+    total: float = policy["seconds"]["total"]
+    return math.ceil(total) + SLACK_SECONDS + KILL_SECONDS
+
+
+@dataclass(frozen=True)
+class NodeInstall:
+    """What to install on one node.
+
+    `conf`: the slurm.conf to write to (empty: none); `textfile`: the folder for the timer's metrics (empty: no metrics;
+    None: no timer); `old`: program folders of earlier installs that can go.
+    """
+
+    policy: Mapping[str, Any]
+    pythons: Sequence[str] = PYTHONS
+    conf: str = ""
+    textfile: str | None = None
+    old: Sequence[str] = ()
+
+
+def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, Any]]:
+    """Return the groups of changes of one node: the program before its callers, slurm.conf last."""
+    made = deploy_archive.archive()
+    changes = [
+        {"change": "program", "path": made.folder, "archive": made.there, "pythons": list(node_install.pythons)},
+        _file(POLICY, policy.text(node_install.policy, installed)),
+        *_scripts(node_install, made),
+        *(_no_program(path) for path in node_install.old),
+    ]
+    groups = [_group("guard", changes)]
+    if node_install.textfile is not None:
+        groups.append(_group("guard-timer", _timer(node_install, made)))
+    if node_install.conf:
+        groups.append(
+            _group("slurm.conf", [{"change": "slurm", "path": node_install.conf, "settings": dict(slurm_conf.LINES)}])
+        )
+    return groups
+
+
+def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return a group of changes that only affects jobs that start afterwards."""
+    return builders.PlannedChange(name, "new sessions", (), tuple(changes)).data()
+
+
+def _scripts(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:
+    known = {**_known(node_install, made), "off": list(node_install.policy["off"])}
+    entry = templates.render("guard-entry.sh.j2", **known)
+    texts = {**dict.fromkeys(SCRIPTS, entry), "taskprolog": templates.render("guard-taskprolog.sh.j2", **known)}
+    return [_file(f"{HOME}/{name}", text, "0755", "guarded") for name, text in texts.items()]
+
+
+def _known(node_install: NodeInstall, made: deploy_archive.Archive) -> dict[str, Any]:
+    """Return the values for every template."""
+    return {
+        "run": RUN,
+        "policy": POLICY,
+        "program": made.folder,
+        "python": f"{made.folder}/python",
+        "seconds": math.ceil(node_install.policy["seconds"]["total"]) + SLACK_SECONDS,
+    }
+
+
+def _timer(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:
+    """Return the changes for the timer, without a reload of systemd.
+
+    A reload can take the GPUs away from running containers, and systemd reads a new unit when it starts.
+    """
+    known = {**_known(node_install, made), "home": HOME, "textfile": node_install.textfile}
+    return [
+        _file(f"{HOME}/{CHECK}", templates.render("guard-check.sh.j2", **known), "0755"),
+        _file(f"{UNITS}/{SERVICE}", templates.render("guard-service.j2", **known)),
+        _file(f"{UNITS}/{TIMER}", templates.render("guard-timer.j2", **known)),
+        {"change": "unit", "unit": TIMER, "enabled": "enabled", "active": "started"},
+    ]
+
+
+def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -> dict[str, Any]:
+    return {"change": kind, "path": path, "content": text, "mode": mode}
+
+
+def detach(path: str) -> list[dict[str, Any]]:
+    """Return the first part of an uninstall: restore slurm.conf."""
+    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])]
+
+
+def metrics_file(service: str) -> str:
+    """Return where the installed timer writes its metrics, from the text of its service."""
+    found = re.search(rf"^ExecStart={re.escape(HOME)}/{CHECK} (/.*)$", service, re.MULTILINE)
+    return found[1] if found else ""
+
+
+def remove(folders: Iterable[str], service: str | None) -> list[dict[str, Any]]:
+    """Return the second part of an uninstall, for when Slurm no longer calls the guard.
+
+    Callers go first, then the program. `service` is the text of the timer's service, or None if there is none.
+    """
+    metrics = metrics_file(service or "")
+    units = [
+        {"change": "unit", "unit": TIMER, "enabled": "disabled", "active": "stopped"},
+        {"change": "unit", "unit": SERVICE, "active": "stopped"},
+        *(_file(path, None) for path in (f"{UNITS}/{TIMER}", f"{UNITS}/{SERVICE}", f"{HOME}/{CHECK}")),
+        *([_file(metrics, None)] if metrics else []),
+    ]
+    changes = [
+        *(_gone(f"{HOME}/{name}", OPT) for name in SCRIPTS),
+        _gone(POLICY, ETC),
+        *(_no_program(path) for path in folders),
+    ]
+    return [*([_group("guard-timer", units)] if service is not None else []), _group("guard", changes)]
+
+
+def _gone(path: str, folder: str) -> dict[str, Any]:
+    return {**_file(path, None, kind="guarded"), "folder": folder}
+
+
+def _no_program(path: str) -> dict[str, Any]:
+    archive = f"{ARCHIVES}/{path.rpartition('/')[2]}.zip"
+    return {"change": "program", "path": path, "archive": archive, "pythons": [], "folder": OPT}

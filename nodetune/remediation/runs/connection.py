@@ -1,0 +1,30 @@
+"""How the hosts of a run were reached, as its record has it: a rollback reaches them in the same way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from nodetune.hosts import inventory as hosts_inventory
+from nodetune.hosts.target import ConnectionOptions
+
+RECORDED = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
+"""The options in a record that say how hosts are reached, by their names on the command line."""
+
+
+def connection_record(connection: ConnectionOptions) -> dict[str, Any]:
+    """Return these options, without passwords and with paths that are valid in any folder."""
+    vault = connection.vault
+    return {
+        **{name: getattr(connection, name) for name in RECORDED if name != "vault_id"},
+        "private_key": str(Path(connection.private_key).absolute()) if connection.private_key else None,
+        "vault_id": [
+            *(f"{label}@{Path(file).absolute()}" for label, file in vault.files),
+            *(f"{label}@prompt" for label, _ in vault.passwords),
+        ],
+    }
+
+
+def lasting_inventory(inventory: str | None) -> str | None:
+    """Make the path of an inventory absolute, so that a rollback from another folder finds it."""
+    return str(Path(inventory).absolute()) if inventory and hosts_inventory.is_there(inventory) else inventory
