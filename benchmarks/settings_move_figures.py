@@ -1,14 +1,9 @@
-"""Whether figures move when settings do: each measurement with a setting wrong and right, as far as this machine has it.
+"""Finds out whether figures of `verify` move when settings do: each measurement with a setting wrong and right, as far as this
+machine has it. Every case (all, unless some are named) changes something of its own (a loop disk, network namespaces, a
+process) or puts back what it changed (idle states). Runs alternate, wrong and right, so that a busy machine slows both. The
+table has the medians, the exact Mann-Whitney test of `verify --compare` with its interval, and whether that calls the change
+real. Cases that cannot run here are listed with the reason. It takes root."""
 
-    sudo python benchmarks/settings_move_figures.py [--runs N] [NAME …]
-
-Every case changes something of its own (a loop disk, network namespaces, a process) or puts back what it changed (idle
-states). Runs alternate, wrong and right, so that a busy machine slows both. The table has the medians, the exact
-Mann-Whitney test of nodetune/verify/compare.py with its interval, and whether `verify --compare` calls the change real.
-Cases that cannot be had here are listed with the reason.
-"""
-
-import argparse
 import json
 import os
 import statistics
@@ -17,11 +12,10 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import click
 
-from benchmarks.own_settings import (
-    UnavailableError,
+from benchmarks.support.measuring import COUNT, UnavailableError, benchmark
+from benchmarks.support.own_settings import (
     distant_hosts,
     loop_disk,
     pair,
@@ -34,6 +28,7 @@ from benchmarks.own_settings import (
 from nodetune.verify import compare
 from nodetune.verify.model import Figure
 
+ROOT = Path(__file__).resolve().parents[1]
 SIZE = 128 << 20
 FIRST = ("nice", "-n", "-20")
 """Before whatever else works on this machine, which would hide the difference."""
@@ -245,36 +240,38 @@ def _figure(records):
     return Figure("here", first["measurement"], first["metric"], "x", samples, first["unit"], first["better"])
 
 
-def line(setting, metric, wrong, right):
+def show(setting, metric, wrong, right):
+    """Print the row of a figure, and return what `verify --compare` says of the change."""
     (change,) = compare.compare([wrong], [right])
     interval = "" if change.interval is None else " … ".join(f"{1 + each:.3g}" for each in change.interval)
     values = [f"{statistics.median(each.by_run):.4g}" for each in (wrong, right)]
     name = f"{wrong.measurement} {metric}" if metric != wrong.measurement else metric
-    return f"| {name} | {setting} | {values[0]} | {values[1]} | {wrong.unit} | {interval} | {change.status} |"
+    print("|", " | ".join([name, setting, *values, wrong.unit, interval, change.status]), "|", flush=True)
+    return change.status
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--runs", type=int, default=5)
-    options.add_argument("name", nargs="*")
-    given = options.parse_args()
-    print(
-        "| figure | setting | wrong | right | unit | right / wrong, 99 % | seen |\n| --- | --- | --- | --- | --- | --- | --- |"
-    )
-    missing = {}
+@benchmark(__doc__, names=("synchronous",), runs=1)
+@click.argument("names", nargs=-1, type=click.Choice([make.__name__ for make in CASES]))
+@click.option("--runs", default=5, type=COUNT, show_default=True)
+def main(names, runs):
+    head = ("figure", "setting", "wrong", "right", "unit", "right / wrong, 99 %", "seen")
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    missing, seen = {}, []
     for make in CASES:
-        if given.name and make.__name__ not in given.name:
+        if names and make.__name__ not in names:
             continue
         with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
             try:
                 for case in make(folder):
-                    for side in sides(case, given.runs):
-                        print(line(*side), flush=True)
+                    seen += [show(*side) for side in sides(case, runs)]
             except UnavailableError as why:
                 missing[make.__name__] = str(why)
+    if not seen:
+        raise UnavailableError("; ".join(f"{name}: {why}" for name, why in missing.items()))
     print("\nNot had here:")
     for name, why in {**missing, **ELSEWHERE}.items():
         print(f"- {name}: {why}")
+    return {"settings_move_figures": f"{seen.count(compare.BETTER)} of {len(seen)}"}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What settings_move_figures.py changes: a disk, a network and a limit of its own, which nothing else uses."""
+"""What settings_move_figures.py and tuning_finds_best.py change: disks, networks and limits that nothing else uses."""
 
 import contextlib
 import os
@@ -8,14 +8,11 @@ import sys
 import time
 from pathlib import Path
 
+from benchmarks.support.measuring import UnavailableError
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.verify import remote
 
 CONTROL_GROUP = Path("/sys/fs/cgroup/blkio")
-
-
-class UnavailableError(Exception):
-    """Why a case cannot be had on this machine."""
 
 
 def run(*words, **more):
