@@ -18,13 +18,12 @@ NAMES = sorted({file.stem for file in HERE.glob("*.py")} - {"__main__", "compare
 @click.command(help=" ".join(__doc__.split()))
 @click.option("--readme", "size", flag_value="readme", help="As the README shows them: an hour.")
 @click.option("--smallest", "size", flag_value="smallest", help="Seconds each.")
-@click.argument("names", nargs=-1, type=click.Choice(NAMES))
+@click.argument("names", nargs=-1, metavar="[NAME]...", type=click.Choice(NAMES))
 def main(size, names):
     if size is None:
         raise click.UsageError(f"say --readme or --smallest. Benchmarks: {', '.join(NAMES)}")
-    found = {name: run(name, command) for name, command in commands(size) if name in (names or NAMES)}
-    failed = sorted(name for name, code in found.items() if code not in (0, measuring.SKIPPED))
-    if failed:
+    wanted = [(name, words) for name, words in commands(size) if name in (names or NAMES)]
+    if failed := [name for name, words in wanted if run(name, words) not in (0, measuring.SKIPPED)]:
         sys.exit(f"failed: {', '.join(failed)}")
 
 

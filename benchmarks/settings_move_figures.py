@@ -251,7 +251,7 @@ def show(setting, metric, wrong, right):
 
 
 @benchmark(__doc__, names=("synchronous",), runs=1)
-@click.argument("names", nargs=-1, type=click.Choice([make.__name__ for make in CASES]))
+@click.argument("names", nargs=-1, metavar="[CASE]...", type=click.Choice([make.__name__ for make in CASES]))
 @click.option("--runs", default=5, type=COUNT, show_default=True)
 def main(names, runs):
     head = ("figure", "setting", "wrong", "right", "unit", "right / wrong, 99 %", "seen")

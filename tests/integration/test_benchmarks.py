@@ -39,7 +39,7 @@ PRINTED = {
 }
 """Benchmark → what else it prints, where its figure says little at the smallest size."""
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 
 def recorded(file, *words):
