@@ -13,14 +13,18 @@ from benchmarks.support.measuring import COUNT, benchmark, cost
 from village import FAULTS, SLOW, UNREACHED  # isort: skip  (the import of logins says where it is)
 
 
-WAYS = {**UNREACHED, **{name: fault for name, fault in FAULTS.items() if fault.state != "ok"}}
+MOST = 30
+EVERY = [*UNREACHED.items(), *((name, fault) for name, fault in FAULTS.items() if fault.state != "ok")]
+WAYS = dict(EVERY[:MOST])
 QUICK_FIRST = sorted(WAYS, key=lambda name: name in SLOW)
 
 
 @benchmark(__doc__, count=4, broken=2)
 @click.argument("count", metavar="[HOSTS]", default=1000, type=COUNT)
-@click.option("--broken", default=len(WAYS), type=click.IntRange(1, len(WAYS)), show_default=True)
+@click.option("--broken", default=MOST, type=click.IntRange(1, MOST), show_default=True)
 def main(count, broken):
+    if broken >= count:
+        raise click.UsageError("--broken must be less than HOSTS")
     chosen = {name: WAYS[name] for name in QUICK_FIRST[:broken]}
     reached, unreached = ({name: WAYS[name] for name in chosen if name in these} for these in (FAULTS, UNREACHED))
     good = count - len(chosen)

@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from benchmarks.support.measuring import benchmark
-from benchmarks.support.own_settings import distant_hosts, loop_disk, posed_hosts, run, slow_disk
+from benchmarks.support.own_settings import distant_hosts, loop_disk, posed_hosts, set_buffers, slow_disk
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.tune import space, study
 from nodetune.tune.benches import nccl, nccl_cases, storage, tcp
@@ -28,10 +28,7 @@ SOCKETS = ("NCCL_SOCKET_NTHREADS", "NCCL_NSOCKS_PERTHREAD")
 def tune_path(folder, budget, largest=SMALL):
     """Tune TCP between two namespaces whose buffers have such a maximum."""
     with distant_hosts(folder, MEGABITS, MILLISECONDS) as targets:
-        for target in targets:
-            for which in ("rmem", "wmem"):
-                sizes = f"net.ipv4.tcp_{which}=4096 65536 {largest}"
-                run("ip", "netns", "exec", target.name, "sysctl", "-qw", sizes)
+        set_buffers(targets, rmem=f"4096 65536 {largest}", wmem=f"4096 65536 {largest}")
         return tune(tcp.TcpBench(targets, tcp.TcpRequest(allow_settings=True), REACH, alone), budget)
 
 

@@ -12,8 +12,8 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from nodetune.cli import options, requests
 from benchmarks.tuning_errors import Simulated, gains, is_best
+from nodetune.cli import options, requests
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
