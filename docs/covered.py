@@ -28,7 +28,7 @@ What nodetune audits, fixes and measures, by subject. Every check has cases of h
 (`tests/unit/remediation/test_fixes_of_cases.py`). **Proven on machines** means that a test plants the fault on a virtual machine,
 applies the fix, reboots, and rolls it back. For any other fix the table names the test of what it does and, after *kind*, a
 check whose fix of the same kind is proven on machines. Figures with a setting wrong and right are medians of five runs a side,
-in turn, with the 99 % interval of their ratio (`python -m benchmarks.settings_move_figures`, two cores under load). What nodetune
+in turn, with the 99 % interval of their ratio (`python benchmarks/settings_move_figures.py`, two cores under load). What nodetune
 leaves out on purpose is in [left-out.md](left-out.md).
 
 | subject | checks | fixes | proven on machines | measured by |

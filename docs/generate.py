@@ -17,6 +17,7 @@ from typing import Any
 
 import click
 
+from benchmarks.support import figures as benchmark_figures
 from nodetune import checks
 from nodetune.api.model import Check
 from nodetune.audit import explain
@@ -45,6 +46,8 @@ ELSEWHERE = {
 CONSOLE = re.compile(r"(?<=^```console\n)\$ nodetune (\S.*?)\s+#.*?(?=^```$)", re.DOTALL | re.MULTILINE)
 COUNTS = re.compile(r"^1 host audited:.*?^(?=all fixes)", re.DOTALL | re.MULTILINE)
 FINDING = re.compile(r"(?:critical|high|medium|low|info) +\S+$", re.MULTILINE)
+
+MEASURED = re.compile(r"(?<=^<!-- figures -->\n).*?(?=^<!-- end of figures -->$)", re.DOTALL | re.MULTILINE)
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")
 
@@ -110,8 +113,8 @@ def tables() -> dict[str, str]:
 
 
 def readme() -> str:
-    """Return the README with its console sample as printed today, cut to the findings that it shows."""
-    text = (HERE.parent / "README.md").read_text("utf-8")
+    """Return the README with the benchmarks' figures, and its console sample as printed today, cut to what it shows."""
+    text = MEASURED.sub(lambda _: benchmark_figures.table(), (HERE.parent / "README.md").read_text("utf-8"))
     return CONSOLE.sub(lambda sample: cut(sample[0], printed(sample[1])), text)
 
 

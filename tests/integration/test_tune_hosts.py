@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from benchmarks import own_settings
-from benchmarks.tune_hosts import alone
+from benchmarks.support import own_settings
+from benchmarks.tuning_finds_best import alone
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.tune.benches import storage, tcp
 
@@ -115,7 +115,7 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
 def test_a_packet_for_an_end_that_is_not_up_yet_is_lost_and_ends_nothing():
     name = f"nt{secrets.token_hex(3)}"
     own_settings.run("ip", "netns", "add", name)
-    words = f"from benchmarks.delayed_link import Link, device; end = device({name!r}); Link([end], 1, 0).give(end, b'E' * 40)"
+    words = f"from benchmarks.support.delayed_link import Link, device; end = device({name!r}); Link([end], 1, 0).give(end, b'E' * 40)"
     try:
         done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
     finally:

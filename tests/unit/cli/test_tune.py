@@ -12,7 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 
-from benchmarks.tune_truth import Simulated, gains, is_best
+from benchmarks.tuning_errors import Simulated, gains, is_best
 from nodetune.cli import options, requests
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
