@@ -23,7 +23,6 @@ from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.cli import main as cli_main
 from nodetune.foundation import paths, yaml_lines
-from nodetune.report.text import catalogue
 
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))  # mkdocs loads this file by its path
