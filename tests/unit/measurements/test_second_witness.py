@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from types import SimpleNamespace
 
@@ -15,13 +16,11 @@ import pytest
 from nodetune.measurements import (
     clock,
     disk,
-    disk_buffered,
     disk_files,
     gpu_latency,
     memory,
     memory_latency,
     nccl_results,
-    tool,
     wakeup,
 )
 from nodetune.measurements import report as reporting
@@ -43,14 +42,6 @@ def told(tmp_path):
         return {(each["metric"], each["subject"]): each for kind, each in sent if kind == "record"}
 
     return told
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """A folder on a file system whose files can leave the page cache."""
-    if disk.mount_of(str(tmp_path))["file_system"] in ("tmpfs", "ramfs"):
-        pytest.skip("the temporary folder of this machine is memory")
-    return tmp_path
 
 
 def ticking(seconds):
@@ -236,26 +227,37 @@ def test_a_record_of_nccl_has_the_busbw_that_nccl_tests_print(name):
 # Disks
 
 
-def test_what_fio_reads_never_comes_to_the_page_cache(folder):
-    program = tool.find("fio") or pytest.skip("no fio on this machine: apt install fio (CI does)")
-    handle = disk.nameless(str(folder))
-    try:
-        disk.fill(handle, disk.LEAST)
-        assert disk.Fio(program, handle, disk.LEAST, {"seconds": 1, "jobs": 1}).sample("read")["bytes"] > 0
-        assert disk_buffered.cached(handle, disk.LEAST) < 0.5, "it was read past the cache"
-    finally:
-        os.close(handle)
+@pytest.fixture
+def traced(tmp_path):
+    """traced(measurement, options) runs it, and returns the calls that open and fsync files, as the kernel sees them."""
+
+    def traced(name, **options):
+        log = tmp_path / "calls"
+        strace = [needed("strace", "strace"), "-f", "-y", "-o", str(log), "-e", "trace=openat,fsync,fdatasync"]
+        words = json.dumps({"dir": str(tmp_path), "repeats": 1, **options})
+        measurement = [sys.executable, "-m", "nodetune.measurements", name, words, "120"]
+        done = subprocess.run([*strace, *measurement], capture_output=True, text=True, check=False)
+        if "PTRACE" in done.stderr:
+            pytest.skip(f"no program may be traced here: {done.stderr.strip()[-200:]}")
+        assert '"samples"' in done.stdout, done.stdout
+        return log.read_text()
+
+    return traced
 
 
-def test_the_kernel_sees_an_fsync_of_each_file_that_has_one(tmp_path):
-    count, log = 50, tmp_path / "calls"
-    strace = [needed("strace", "strace"), "-f", "-y", "-o", str(log), "-e", "trace=openat,fsync,fdatasync"]
-    options = json.dumps({"dir": str(tmp_path), "count": count, "repeats": 1})
-    measurement = [sys.executable, "-m", "nodetune.measurements", "disk_files", options, "120"]
-    done = subprocess.run([*strace, *measurement], capture_output=True, text=True, check=False)
-    if "PTRACE" in done.stderr:
-        pytest.skip(f"no program may be traced here: {done.stderr.strip()[-200:]}")
-    calls = log.read_text()
+@pytest.mark.slow
+def test_fio_opens_the_file_past_the_page_cache(traced):
+    needed("fio", "fio")
+    if disk.mount_of(tempfile.gettempdir())["file_system"] in ("tmpfs", "ramfs"):
+        pytest.skip("the temporary folder of this machine is memory")
+    calls = traced("disk", size=disk.LEAST, seconds=1, jobs=1, metrics=["read"])
+    opened = re.findall(r'openat\(\S+, "/proc/self/fd/\d+", (\S+)\)', calls)
+    assert opened
+    assert [flags for flags in opened if "O_DIRECT" not in flags.split("|")] == []
+
+
+def test_the_kernel_sees_an_fsync_of_each_file_that_has_one(traced):
+    count, calls = 50, traced("disk_files", count=50)
     made = re.findall(r'openat\(\d+<\S+>, "(s?\d+)", \S*O_CREAT', calls)
     synced = re.findall(r"f(?:data)?sync\(\d+<\S+/(s?\d+)>", calls)
     assert sorted(synced) == sorted(name for name in made if name.startswith("s"))
