@@ -23,7 +23,7 @@ from nodetune.cli import main as cli_main
 from nodetune.report.text import catalogue, figures, measurements
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # mkdocs loads this file by its path
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its path
 
 import covered  # noqa: E402
 import verdicts  # noqa: E402

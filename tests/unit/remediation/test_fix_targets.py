@@ -192,7 +192,7 @@ def of_kinds(known):
 
 
 @pytest.mark.parametrize("check", of_kinds(known=True))
-def test_a_fix_that_is_carried_out_mends_what_its_check_reads(check, folder):
+def test_a_fix_that_is_carried_out_changes_what_its_check_reads(check, folder):
     found = [after(check, case, changes, folder(check)) for case, changes in built(check)]
     assert "pass" in {each.status for each in found}, [(each.status, each.observed, each.reason) for each in found]
 
