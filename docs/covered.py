@@ -13,6 +13,7 @@ from nodetune.api.model import Check
 from nodetune.audit import explain
 from nodetune.verify import catalogue
 from tests.machines import proofs, suite
+from tests.machines.place import FleetError
 
 HERE = Path(__file__).parent
 TESTS = HERE.parent / "tests"
@@ -166,8 +167,11 @@ def proven_by(check_id: str) -> list[str]:
 
 @cache
 def stale(check_id: str) -> tuple[str, ...]:
-    """Return what changed since a virtual machine proved the fix of a check."""
-    return tuple(proofs.stale(check_id, suite.read_record()))
+    """Return what changed since a virtual machine proved the fix of a check. Raise GapError where its code is not found."""
+    try:
+        return tuple(proofs.stale(check_id, suite.read_record()))
+    except FleetError as problem:
+        raise GapError(str(problem)) from None
 
 
 def _on_machines(check_id: str) -> bool:
