@@ -25,7 +25,7 @@ from nodetune.cli import main as cli_main
 from nodetune.foundation import paths, yaml_lines
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE))  # mkdocs loads this file by its path
+sys.path[:0] = [str(HERE), str(HERE.parent)]  # mkdocs loads this file by its path
 
 import covered  # noqa: E402
 import figures_page  # noqa: E402

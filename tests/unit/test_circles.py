@@ -1,6 +1,5 @@
 """No file of nodetune imports one that imports it again: neither at its head, nor in a function, nor for types only."""
 
-import ast
 import re
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -8,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import nodetune
+from tests.support.imports import imported
 
 PACKAGE = Path(nodetune.__file__).parent
 
@@ -15,18 +15,6 @@ PACKAGE = Path(nodetune.__file__).parent
 def name_of(path, package):
     parts = path.relative_to(package.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-
-
-def imported(path, package):
-    """Names that a file imports anywhere in it, as modules and as what may be a module of a package."""
-    folder = list(path.relative_to(package.parent).parent.parts)
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (each.name for each in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            above = folder[: len(folder) + 1 - node.level] if node.level else []
-            base = ".".join([*above, *filter(None, [node.module])])
-            yield from ((base, f"{base}.{each.name}") for each in node.names)
 
 
 def graph(package):
