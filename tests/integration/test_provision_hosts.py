@@ -4,6 +4,7 @@ over real sshds; how the other runs go on does not depend on the connection. (Re
 tests/machines.)
 """
 
+import itertools
 import json
 import os
 import re
@@ -437,10 +438,9 @@ def test_an_unreachable_host_is_named_and_the_others_are_locked(room):
 
 @pytest.fixture
 def old(room):
-    """Hosts that work with the older driver, and a lock with the newer one."""
-    room()
-    for host in room.hosts:
-        (room.place(host) / "log").unlink()
+    """Hosts that work with the older driver, as a provision leaves them, and a lock with the newer one."""
+    for host, name in itertools.product(room.hosts, ("installed", "booted")):
+        (room.place(host) / f"{name}.json").write_text(json.dumps(provisioning.locked(DRIVER).packages))
     locks.write(room.folder / "v.lock", room.lock(NEWER))
     return room
 

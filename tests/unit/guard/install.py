@@ -17,7 +17,6 @@ from nodetune.foundation import paths
 from nodetune.guard.deploy import archive as parts
 from nodetune.guard.deploy import policy
 
-NVML = Path(__file__).parents[2] / "machines" / "nvml"
 PYTHON = str(Path(sys.executable).resolve())
 LATEST = 60.0
 """Seconds after which what is waited for counts as not coming."""
@@ -31,17 +30,6 @@ def program(folder):
         path.write_text(source if isinstance(source, str) else source.read_text())
     compileall.compile_dir(folder, quiet=1)
     return folder
-
-
-def stand_in(folder):
-    """Build the stand-in NVML of eight GPUs."""
-    command = ["make", "-s", "-C", str(NVML), f"OUT={folder}", f"PYTHON={sys.executable}"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
-
-
-def can_build():
-    return bool(shutil.which("gcc") and shutil.which("make"))
 
 
 def entry(**values):
