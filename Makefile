@@ -46,7 +46,7 @@ site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
 
 # Twice as many at a time as there are CPUs: half of their time tests wait. Without make's own variables: a make in a
 # test would look for the job server of this one.
-PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15
+PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15 --timeout=600
 
 unit: $(VENV)/ready-dev
 	$(PYTEST) -m 'not slow and not fleet'
