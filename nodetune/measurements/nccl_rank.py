@@ -8,9 +8,10 @@ Messages to the team (nccl_team): lines of JSON [kind, content].
 """
 
 import json
-import os
 import struct
 import time
+
+from nodetune.onhost import files
 
 from . import cuda, cuda_gpu, gpu_others, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
@@ -37,9 +38,7 @@ class Teller:
         self.problem = None
 
     def say(self, kind, content=None):
-        data = json.dumps([kind, content]).encode("ascii") + b"\n"
-        while data:
-            data = data[os.write(self._out, data) :]
+        files.write_all(self._out, json.dumps([kind, content]).encode("ascii") + b"\n")
 
     def step(self, text):
         self.say("step", text)

@@ -7,6 +7,8 @@ import select
 import threading
 import time
 
+from nodetune.onhost import files
+
 ENDED = "(ended)"
 """The topic under which a host tells the others that it has ended its part of a measurement, and why: a text, or {"skip": text}
 where there was nothing to measure with. The first counts."""
@@ -154,5 +156,4 @@ class Report:
     def send(self, kind, content):
         data = json.dumps([kind, content]).encode("ascii") + b"\n"
         with self._lock:
-            while data:
-                data = data[os.write(self._out, data) :]
+            files.write_all(self._out, data)

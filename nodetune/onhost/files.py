@@ -1,4 +1,6 @@
-"""Small files of /proc and /sys."""
+"""Small files of /proc and /sys, and open files that are written to the end."""
+
+import os
 
 
 def text(path):
@@ -8,3 +10,21 @@ def text(path):
             return file.read().strip()
     except OSError:
         return ""
+
+
+def write_all(handle, data):
+    """Write all of it. Raise OSError."""
+    while data:
+        data = data[os.write(handle, data) :]
+
+
+def append(handle, data, sync=False):
+    """Add to an open file, all or nothing; with `sync` it is on the disk afterwards. Raise OSError."""
+    size = os.lseek(handle, 0, os.SEEK_END)
+    try:
+        write_all(handle, data)
+        if sync:
+            os.fsync(handle)
+    except OSError:
+        os.ftruncate(handle, size)
+        raise

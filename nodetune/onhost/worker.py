@@ -10,6 +10,8 @@ import select
 import signal
 import time
 
+from . import files
+
 PR_SET_PDEATHSIG = 1
 REPORTS = 3
 """The child's end of the pipe to its supervisor. What else it is given comes after it."""
@@ -31,7 +33,7 @@ class Reporter:
         self._handle = handle
 
     def send(self, kind, content):
-        write_all(self._handle, json.dumps([kind, content]).encode("ascii") + b"\n")
+        files.write_all(self._handle, json.dumps([kind, content]).encode("ascii") + b"\n")
 
     def step(self, text):
         """Report what comes next, so that a hang has a name."""
@@ -120,11 +122,6 @@ def _answer(function, report):
         report.send("answer", function(report.step))
     except Exception as problem:
         report.send("failed", "{}: {}".format(type(problem).__name__, problem))
-
-
-def write_all(handle, data):
-    while data:
-        data = data[os.write(handle, data) :]
 
 
 def kill(how, pid):

@@ -13,8 +13,8 @@ import select
 import sys
 import time
 
-from nodetune.onhost import layout, one_reader, protocol
-from nodetune.onhost.worker import Worker, write_all
+from nodetune.onhost import files, layout, one_reader, protocol
+from nodetune.onhost.worker import Worker
 from . import read
 
 ALONE = ("bmc", "gpu", "mounts")
@@ -136,7 +136,7 @@ def emit(asked, nonce, seconds, most):
     """Probe, and write the answer so that whatever a login prints before or after it does no harm."""
     sys.stdout.flush()
     answer = layout.text(document(asked, seconds, most)).encode("ascii")
-    write_all(1, b"\n" + protocol.encode(answer, nonce))
+    files.write_all(1, b"\n" + protocol.encode(answer, nonce))
 
 
 def _serve(workers, asked, result):

@@ -11,6 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from nodetune.onhost import files
 from nodetune.tune.model import Choice, Setting, Trial
 
 LONGEST = 64 << 20
@@ -70,13 +71,12 @@ class Journal:
 
     def _write(self, line: Mapping[str, Any]) -> None:
         try:
-            left = (json.dumps(line) + "\n").encode("utf-8")
+            data = (json.dumps(line) + "\n").encode("utf-8")
             start = self._ends[-1] if self._ends else 0
-            self._ends.append(start + len(left))
+            self._ends.append(start + len(data))
             os.ftruncate(self._handle, start)
             os.lseek(self._handle, start, os.SEEK_SET)
-            while left:
-                left = left[os.write(self._handle, left) :]
+            files.write_all(self._handle, data)
             os.fsync(self._handle)
         except OSError as problem:
             raise JournalError(f"{self.path}: {(problem.strerror or str(problem)).lower()}") from None

@@ -38,7 +38,7 @@ ORDER = (
     "locked_clocks",
     "locked_memory_clocks",
 )
-ONHOST = tuple(f"onhost/{name}" for name in ("__init__", "nvml", "worker"))
+ONHOST = tuple(f"onhost/{name}" for name in ("__init__", "files", "nvml", "worker"))
 MODULES = ("resources/gpu", "clocks", "mig", "nvml", "settings", *ONHOST)
 PROFILE = re.compile(r"(\d+c\.)?\d+g\.\d+gb([+-]\w+(\.\w+)?)?")
 

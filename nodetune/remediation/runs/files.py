@@ -10,6 +10,7 @@ from typing import Any
 
 from nodetune.facts import document
 from nodetune.foundation import UserError
+from nodetune.onhost import files
 
 
 class RunError(UserError):
@@ -42,21 +43,9 @@ def append(path: Path, text: str, sync: bool = False, fresh: bool = False) -> No
     how = os.O_WRONLY | os.O_CREAT | os.O_APPEND | (os.O_TRUNC if fresh else 0)
     file = os.open(path, how, 0o600)
     try:
-        _put(file, text.encode("utf-8", "backslashreplace"))
-        if sync:
-            os.fsync(file)
+        files.append(file, text.encode("utf-8", "backslashreplace"), sync)
     finally:
         os.close(file)
-
-
-def _put(file: int, left: bytes) -> None:
-    size = os.fstat(file).st_size
-    try:
-        while left:
-            left = left[os.write(file, left) :]
-    except OSError:
-        os.ftruncate(file, size)
-        raise
 
 
 def _sync_folder(path: Path) -> None:

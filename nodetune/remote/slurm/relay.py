@@ -14,8 +14,7 @@ import subprocess
 import time
 from typing import Any
 
-from nodetune.onhost import protocol
-from nodetune.onhost.worker import write_all
+from nodetune.onhost import files, protocol
 
 PLACE = "NODETUNE_STEP_"
 
@@ -53,7 +52,7 @@ class Relay:
         os.set_blocking(self.input.fileno(), False)
 
     def say(self, kind: bytes, data: bytes = b"") -> None:
-        write_all(1, protocol.encode(kind + data, self.nonce))
+        files.write_all(1, protocol.encode(kind + data, self.nonce))
 
     def carry(self) -> bool:
         """Transfer until the command has ended and sent everything. Return True if it did so by itself."""

@@ -17,6 +17,7 @@ import re
 import time
 
 from . import atomic_file, pending
+from .onhost import files
 from .problem import NoSpaceError, StopError, stopped, why
 
 HOME = "/var/lib/nodetune"
@@ -155,16 +156,10 @@ class Journal:
     def _write(self, entry, safe):
         as_read = json.loads(json.dumps(entry))  # numbers that are keys come back as texts, and sort otherwise
         data = json.dumps(dict(as_read, sum=_checksum(as_read)), sort_keys=True).encode("ascii") + b"\n"
-        start = os.lseek(self._handle, 0, os.SEEK_END)
         try:
-            left = data
-            while left:
-                left = left[os.write(self._handle, left) :]
-            if safe:
-                os.fsync(self._handle)
+            files.append(self._handle, data, safe)
         except OSError as error:
-            os.ftruncate(self._handle, start)
-            raise stopped(self.path, error, "more " if start else "") from None
+            raise stopped(self.path, error, "more " if os.fstat(self._handle).st_size else "") from None
         self.added.append(entry)
 
     def _open(self):
