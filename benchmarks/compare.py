@@ -19,7 +19,7 @@ import click
 from benchmarks import probe
 from benchmarks.support import logins, synthetic_fleet
 from benchmarks.support.measuring import BIN, COUNT, benchmark, cost, times
-from tests.unit.guard import install
+from tests.support import nvml_substitute
 
 HERE = Path(__file__).resolve().parents[1]
 NODE = """
@@ -78,9 +78,9 @@ def probed(checkouts, _size):
 
 @contextlib.contextmanager
 def guard_entry(checkouts, _size):
-    """The entry for a job with all GPUs of a stand-in NVML, which no earlier pass answers."""
+    """The entry for a job with all GPUs of a substitute for NVML, which no earlier pass answers."""
     with tempfile.TemporaryDirectory() as name:
-        library = install.stand_in(Path(name) / "nvml")
+        library = nvml_substitute.copied(Path(name) / "nvml")
         yield [entry(each, f"{name}/{number}", library) for number, each in enumerate(checkouts)]
 
 

@@ -1,5 +1,5 @@
 """Measures what the guard costs each job, beside what else could run there: wall and CPU time, medians of TIMES runs in turn. The
-stand-in NVML of eight GPUs is built unless --nvml names a folder with libnvidia-ml.so.1, or `real` for the host's."""
+substitute for NVML with eight GPUs is built unless --nvml names a folder with libnvidia-ml.so.1, or `real` for the host's."""
 
 import importlib.util
 import shutil
@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from benchmarks.support.measuring import COUNT, UnavailableError, benchmark, cost
+from tests.support import nvml_substitute
 from tests.unit.guard import install
 
 BARE = ("-I", "-S", "-B", "-c")
@@ -67,11 +68,11 @@ def main(times, nvml):
     real = nvml == "real"
     if real and not shutil.which("nvidia-smi"):
         raise UnavailableError("no NVIDIA driver on this machine")
-    if not nvml and not install.can_build():
-        raise UnavailableError("no compiler for the stand-in NVML: apt install gcc make")
+    if not nvml and (missing := nvml_substitute.compiler_missing()):
+        raise UnavailableError(missing)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        library = None if real else Path(nvml) if nvml else install.stand_in(folder / "nvml")
+        library = None if real else Path(nvml) if nvml else nvml_substitute.copied(folder / "nvml")
         compared = cases(folder, install.program(folder / "program"), library)
         taken = {label: [] for label in compared}
         for _ in range(times):

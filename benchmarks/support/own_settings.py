@@ -62,7 +62,8 @@ def slow_disk(settings, operations):
 @contextlib.contextmanager
 def _namespaces(folder, network):
     """Two network namespaces, as targets. `network` joins them by a device eth0 in each."""
-    names = [f"nt{secrets.token_hex(3)}-{number}" for number in range(2)]
+    run_id = secrets.token_hex(3)
+    names = [f"nt{run_id}-{number}" for number in range(2)]
     try:
         for name in names:
             run("ip", "netns", "add", name)
