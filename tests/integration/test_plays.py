@@ -14,7 +14,7 @@ from nodetune.hosts.target import SessionOptions
 from nodetune.remediation import ansible
 from nodetune.remediation.ansible import PlayOptions
 
-pytestmark = pytest.mark.timeout(180)
+pytestmark = pytest.mark.timeout(600)
 
 
 @pytest.fixture

@@ -32,7 +32,7 @@ from tests.support import verify_records as records
 from tests.support.documents import valid
 from tests.support.provisioning import DRIVER, NEWER
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(600)
 
 PROVISION = """
 - hosts: all

@@ -20,7 +20,7 @@ from nodetune.remediation.ansible.events import Reader
 HERE = Target("here", connection="local", python=sys.executable)
 PASSWORD = "correct-horse-9f3a"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(180)]  # each runs Ansible
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600)]  # each runs Ansible
 
 
 @pytest.fixture(autouse=True)

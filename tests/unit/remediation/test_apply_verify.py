@@ -520,7 +520,7 @@ def test_a_real_apply_keeps_results_of_before_and_after(room, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_a_dry_run_measures_nothing_and_says_so(room, tmp_path):
     done = room("apply", "-s", CHECK, "--verify", "--dry-run")
     assert done.returncode == OK, done.stderr
@@ -530,7 +530,7 @@ def test_a_dry_run_measures_nothing_and_says_so(room, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_where_there_is_nothing_to_do_nothing_is_measured(room, tmp_path):
     site = tmp_path / "site.yml"
     site.write_text(json.dumps({"checks": {CHECK: {"accept": 1, "set": 1}}}))
