@@ -9,7 +9,8 @@ from nodetune.audit import auditor
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.show import Show, Silent
-from nodetune.guard.deploy import node_changes, slurm_conf
+from nodetune.guard.deploy import slurm_conf
+from nodetune.guard.deploy.node_changes import detach, remove
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, Installed, NodeAnswer, guarded_hosts
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
 from nodetune.guard.deploy.request import UninstallRequest
@@ -35,7 +36,7 @@ def carry_out(request: UninstallRequest, hosts: GuardedHosts, show: Show) -> Gua
     with recorded("guard uninstall", hosts, connection, {}, request.runs_folder) as run:
         with show.phase("guard uninstall", len(nodes)) as phase:
             playbooks = GuardPlaybooks(hosts.targets, connection, run, phase.heard)
-            playbooks.change({node.name: node_changes.detach(node.writable_conf) for node in nodes})
+            playbooks.change({node.name: detach(node.writable_conf) for node in nodes})
             problem = playbooks.reconfigure(nodes) if request.reconfigure else ""
             answers = playbooks.ask(nodes)
             called = [name for name, answer in answers.items() if slurm_conf.calls_us(answer.slurm or {})]
@@ -46,10 +47,4 @@ def carry_out(request: UninstallRequest, hosts: GuardedHosts, show: Show) -> Gua
 
 def _changes(nodes: Iterable[GuardedNode], answers: Mapping[str, NodeAnswer]) -> dict[str, list[dict[str, Any]]]:
     """Return all changes of each host."""
-    return {
-        node.name: [
-            *node_changes.detach(node.writable_conf),
-            *node_changes.remove(answers[node.name].folders, node.service),
-        ]
-        for node in nodes
-    }
+    return {node.name: detach(node.writable_conf) + remove(answers[node.name].folders, node.service) for node in nodes}
