@@ -241,8 +241,8 @@ class Steps:
         request = InstallRequest(given.reach, given.choice, PolicySettings(mode=mode))
         wide = nodes.Guarding(given.choice.profiles, given.choice.site)
         targets = self._targets(hosts)
-        results = auditor.by_name(audit_hosts.audit_keeping_facts(targets, wide, given.reach))
-        prepared = install.with_policies(request, targets, results)
+        results = audit_hosts.audit_keeping_facts(targets, wide, given.reach)
+        prepared = install.with_policies(request, targets, auditor.by_name(results))
         playbooks = GuardPlaybooks(targets, given.reach, self._run, self._tools.on_event)
         install.bring(request, prepared, playbooks)
         lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in prepared.lost}

@@ -33,10 +33,8 @@ def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
     try:
         found = slurm.nodes()
     except scontrol.ScontrolError as problem:
-        where = (
-            ": run this on a machine of the cluster, or set SLURM_CONF" if str(problem).startswith("scontrol") else ""
-        )
-        raise ClusterError(f"{problem}{where}") from None
+        asked = str(problem).startswith("scontrol")
+        raise ClusterError(f"{problem}{': run this on a machine of the cluster, or set SLURM_CONF' * asked}") from None
     unknown = names - {node.name for node in found}
     if unknown:
         raise ClusterError(f"Slurm knows no node {nodeset.fold(unknown)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -12,7 +12,8 @@ from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.foundation.show import Show, Silent
 from nodetune.guard.deploy import archive, node_changes, policy_diff
-from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, Guarding, NodeAnswer, guarded_hosts, new_policies
+from nodetune.guard.deploy.node_changes import NodeInstall
+from nodetune.guard.deploy.nodes import GuardedHosts, Guarding, NodeAnswer, guarded_hosts, new_policies
 from nodetune.guard.deploy.paths import HOME
 from nodetune.guard.deploy.playbooks import GuardPlaybooks, GuardReport, recorded
 from nodetune.guard.deploy.policy_diff import PolicyDiff
@@ -39,14 +40,6 @@ class PreparedInstall(GuardedHosts):
         return any(self.differences.values()) or any(node.failing() for node in self.nodes)
 
 
-@dataclass(frozen=True)
-class InstallReport(GuardReport):
-    """What an install came to. `written`: slurm.conf has the guard's lines on every host."""
-
-    answers: Mapping[str, NodeAnswer] = field(default_factory=dict)
-    written: bool = False
-
-
 def prepare(request: GuardDiffRequest, show: Show) -> PreparedInstall:
     """Probe hosts and make their policies. Raise SettingError or yaml_lines.FileError."""
     targets = selected_hosts(request.connection, show.detail)
@@ -68,7 +61,7 @@ def dry_run(request: InstallRequest, prepared: PreparedInstall) -> GuardReport:
     return GuardReport(playbooks.outcomes, max(prepared.code, playbooks.code()))
 
 
-def carry_out(request: InstallRequest, prepared: PreparedInstall, show: Show) -> InstallReport:
+def carry_out(request: InstallRequest, prepared: PreparedInstall, show: Show) -> GuardReport:
     """Install the guard, and ask the running Slurm about it. Raise OSError."""
     nodes, connection = prepared.nodes, request.connection
     with recorded("guard install", prepared, connection, request.policy.by_name, request.runs_folder) as run:
@@ -81,7 +74,7 @@ def carry_out(request: InstallRequest, prepared: PreparedInstall, show: Show) ->
             answers = playbooks.ask([node for node in nodes if node.slurm])
         run.code = max(playbooks.code(), END_STATE_MISSED if problem else OK, prepared.code)
     written = request.write_slurm_conf and playbooks.code() == OK and all(node.writable_conf for node in nodes)
-    return InstallReport(playbooks.outcomes, run.code, run.id, problem, answers, written)
+    return GuardReport(playbooks.outcomes, run.code, run.id, problem, answers, written)
 
 
 def bring(request: InstallRequest, prepared: PreparedInstall, playbooks: GuardPlaybooks) -> None:
@@ -94,28 +87,18 @@ def _changes(
     request: InstallRequest, prepared: PreparedInstall, answers: Mapping[str, NodeAnswer]
 ) -> dict[str, list[dict[str, Any]]]:
     """Return the changes of each host. The current program stays: running jobs end with it."""
-    return {
-        node.name: node_changes.install(
-            node_changes.NodeInstall(
-                prepared.policies[node.name],
-                pythons=(request.python,) if request.python else node_changes.PYTHONS,
-                conf=node.writable_conf if request.write_slurm_conf else "",
-                textfile=request.textfile if request.timer else _installed_textfile(node),
-                old=_old(answers.get(node.name, NodeAnswer())),
-            ),
-            node.policy_text,
+    changes = {}
+    for node in prepared.nodes:
+        folders = answers[node.name].folders if node.name in answers else ()
+        node_install = NodeInstall(
+            prepared.policies[node.name],
+            pythons=(request.python,) if request.python else node_changes.PYTHONS,
+            conf=node.writable_conf if request.write_slurm_conf else "",
+            textfile=request.textfile if request.timer else node.textfile,
+            old=[path for path in folders if path != archive.archive().folder][:-1],  # the newest is in use until now
         )
-        for node in prepared.nodes
-    }
-
-
-def _installed_textfile(node: GuardedNode) -> str | None:
-    return None if node.service is None else node_changes.metrics_file(node.service)
-
-
-def _old(answer: NodeAnswer) -> list[str]:
-    """Return all old programs but the newest, which is in use until now."""
-    return [path for path in answer.folders if path != archive.archive().folder][:-1]
+        changes[node.name] = node_changes.install(node_install, node.policy_text)
+    return changes
 
 
 def _not_runnable(answers: Mapping[str, NodeAnswer]) -> str:

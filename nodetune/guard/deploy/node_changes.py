@@ -106,8 +106,8 @@ def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -
 
 
 def detach(path: str) -> list[dict[str, Any]]:
-    """Return the first part of an uninstall: restore slurm.conf."""
-    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])]
+    """Return the first part of an uninstall: restore slurm.conf (empty: there is none to write to)."""
+    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])] if path else []
 
 
 def metrics_file(service: str) -> str:

@@ -12,27 +12,16 @@ from nodetune.api.model import Finding, HostResult
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
-from nodetune.guard.deploy import gateable, gres, policy
+from nodetune.guard.deploy import gateable, gres, node_changes, policy
 from nodetune.guard.deploy.paths import POLICY, SERVICE, UNITS
 from nodetune.guard.deploy.request import PolicySettings
-from nodetune.guard.node import policy as on_node
 from nodetune.hosts.target import Target
 
 FACTS = ("own.files", "slurm.present", "slurm.config")
 FETCHED = ("/run/slurm/conf/", "/conf-cache/")
 """Where a configless slurmd keeps what it was sent: writing there changes nothing."""
 
-KEPT = (
-    "mode",
-    "act",
-    "shared",
-    "off",
-    "seconds",
-    "reuse_seconds",
-    "cap_nodes_per_hour",
-    "scontrol",
-    on_node.KILL_LEFTOVERS,
-)
+KEPT = [name for name in policy.DEFAULTS if name not in ("environment", "snapshot")]
 """What a new install leaves as it was installed, unless it is told otherwise."""
 
 
@@ -64,36 +53,26 @@ class NodeAnswer:
 
 
 class GuardedNode:
-    """One host that was probed."""
+    """One host that was probed.
+
+    `policy`: the installed one (empty: none); `textfile`: the metrics file of the installed timer (None: no timer).
+    """
 
     def __init__(self, result: HostResult) -> None:
         assert result.facts is not None  # noqa: S101  (for the type checker: the caller selected these)
         self.name, self.result, self.facts = result.host, result, result.facts
-        self.own: Mapping[str, str] = self._fact("own.files") or {}
+        own: Mapping[str, str] = self._fact("own.files") or {}
+        self.policy_text, self.service = own.get(POLICY, ""), own.get(f"{UNITS}/{SERVICE}")
+        self.policy = policy.read(self.policy_text)
+        self.textfile = None if self.service is None else node_changes.metrics_file(self.service)
         config = self._fact("slurm.config") or {}
         self.slurm = bool(config) or self._fact("slurm.present") is True
         self.conf, self.settings = str(config.get("file", "")), dict(config.get("settings", {}))
+        self.writable_conf = "" if any(each in self.conf for each in FETCHED) else self.conf
         self.uid = self.facts.about.get("uid")
 
     def _fact(self, name: str) -> Any:
         return FactsView(self.facts, (name,), lookup).readable(name)
-
-    @property
-    def policy_text(self) -> str:
-        return self.own.get(POLICY, "")
-
-    @property
-    def policy(self) -> dict[str, Any]:
-        """The installed one; empty where there is none."""
-        return policy.read(self.policy_text)
-
-    @property
-    def service(self) -> str | None:
-        return self.own.get(f"{UNITS}/{SERVICE}")
-
-    @property
-    def writable_conf(self) -> str:
-        return "" if any(each in self.conf for each in FETCHED) else self.conf
 
     def failing(self) -> list[Finding]:
         """Return the findings that would hold jobs now."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +27,19 @@ MOST_SECONDS = 1 << 40
 
 @dataclass(frozen=True)
 class GuardReport:
-    """What became of changes. `run_id` is empty after a dry run; `problem` says what else went wrong."""
+    """What a command came to. `run_id` is empty after a dry run; `problem` says what went wrong besides changes.
+
+    `answers`: what the nodes of Slurm answered at the end; `written`: slurm.conf has the guard's lines on every host;
+    `called`: nodes whose Slurm still calls the guard, which keep its files.
+    """
 
     outcomes: Mapping[str, Outcome]
     code: int
     run_id: str = ""
     problem: str = ""
+    answers: Mapping[str, NodeAnswer] = field(default_factory=dict)
+    written: bool = False
+    called: Sequence[str] = ()
 
 
 def recorded(
@@ -53,9 +60,7 @@ class GuardPlaybooks:
         self._targets = {target.name: target for target in targets}
         self._run, self._on_event = run, on_event
         self._options = PlayOptions(connection.options, connection.forks, check=run is None)
-        self._earlier: dict[str, list[Any]] = {}
-        """The changes that the run made before: a rollback undoes both."""
-
+        self._earlier: dict[str, list[Any]] = {}  # what the run changed before: its rollback undoes both
         self.outcomes: dict[str, Outcome] = {}
 
     def ask(self, nodes: Sequence[GuardedNode]) -> dict[str, NodeAnswer]:
@@ -64,24 +69,24 @@ class GuardPlaybooks:
 
     def install(self, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
         """Carry out an install: the program goes to the hosts first."""
-        with tempfile.NamedTemporaryFile(suffix=".zip") as archive:
-            archive.write(deploy_archive.archive().content)
-            archive.flush()
-            self.change(groups, Path(archive.name))
+        archive = deploy_archive.archive()
+        with tempfile.NamedTemporaryFile(suffix=".zip") as file:
+            file.write(archive.content)
+            file.flush()
+            self._change("guard", groups, {"nodetune_archive": file.name, "nodetune_archive_there": archive.there})
 
-    def change(self, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Path | None = None) -> None:
-        """Carry out groups of changes; with an archive, that program goes to the hosts first."""
+    def change(self, groups: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+        self._change("remediate", groups, {})
+
+    def _change(
+        self, playbook: str, groups: Mapping[str, Sequence[Mapping[str, Any]]], archive: Mapping[str, str]
+    ) -> None:
         if self._run:
             for host, changes in groups.items():
                 earlier = self._earlier.setdefault(host, self._run.changes(host) or [])
                 self._run.save_changes(host, [*earlier, *changes])
-        program = (
-            {"nodetune_archive": str(archive), "nodetune_archive_there": deploy_archive.archive().there}
-            if archive
-            else {}
-        )
-        given = {host: {"nodetune_groups": list(changes), **program} for host, changes in groups.items() if changes}
-        for host, outcome in self._play("guard" if archive else "remediate", given).items():
+        given = {host: {"nodetune_groups": list(changes), **archive} for host, changes in groups.items() if changes}
+        for host, outcome in self._play(playbook, given).items():
             self.outcomes[host] = _joined(self.outcomes.get(host), outcome)
 
     def reconfigure(self, nodes: Sequence[GuardedNode]) -> str:

@@ -10,15 +10,13 @@ from typing import Any, TextIO
 from nodetune.api.model import HostResult
 from nodetune.foundation import text as plain_text
 from nodetune.guard.deploy import gres, node_changes, slurm_conf
-from nodetune.guard.deploy.install import InstallReport, PreparedInstall
+from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
 from nodetune.guard.deploy.policy_diff import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
-from nodetune.guard.deploy.uninstall import UninstallReport
 from nodetune.hosts import nodeset
-from nodetune.remediation.ansible import Outcome
 from nodetune.report.text import apply
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console
@@ -60,51 +58,43 @@ def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
 
 def print_install_dry_run(stream: TextIO, prepared: PreparedInstall, report: GuardReport, *, lines: bool) -> None:
     """Print what an install would change. `lines`: also the lines that slurm.conf lacks."""
-    settings = {node.name: node.settings for node in prepared.nodes}
     if lines:
         print_lacking(stream, {node.name: node.settings for node in prepared.nodes if node.slurm}, reload=False)
-    print_hurried(stream, settings, prepared.policies)
+    print_hurried(stream, {node.name: node.settings for node in prepared.nodes}, prepared.policies)
     print_dry_run(stream, report)
 
 
 def print_dry_run(stream: TextIO, report: GuardReport) -> None:
     diffs = apply.diffs_of(report.outcomes)
     apply.print_diffs(stream, diffs, len(diffs) == 1)
-    _print_problems(stream, report.outcomes)
+    _print_problems(stream, report)
     wrong = sum(map(len, apply.problems_of(report.outcomes).values())) + len(apply.failures_of(report.outcomes))
     apply.print_dry_run(stream, diffs, wrong)
 
 
-def print_installed(stream: TextIO, prepared: PreparedInstall, report: InstallReport) -> None:
+def print_installed(stream: TextIO, prepared: PreparedInstall, report: GuardReport) -> None:
     """Print what an install came to, and what the running Slurm says."""
     print_changes(stream, report)
     print_running(stream, prepared.nodes, report.answers, report.written)
     print_hurried(stream, {host: answer.slurm for host, answer in report.answers.items()}, prepared.policies)
 
 
-def print_uninstalled(stream: TextIO, report: UninstallReport) -> None:
-    print_changes(stream, report)
+def print_changes(stream: TextIO, report: GuardReport) -> None:
+    """Print how many changes were made, and what went wrong."""
+    changed = [host for host, each in report.outcomes.items() for done in each.gathered("done") if done.get("changed")]
+    out, where = Lines(console(stream)), f" on {nodeset.fold(dict.fromkeys(changed))}" if changed else ""
+    out.line((plain_text.count(len(changed), "change"), "bold"), where)
+    _print_problems(stream, report)
+    if report.problem:
+        out.line(("problem  ", "bold red"), report.problem)
     if report.called:
         names = nodeset.fold(report.called)
         text = f"Slurm still calls the guard on {names}: scontrol reconfigure, then uninstall again"
-        Lines(console(stream)).line(("left      ", "yellow"), text)
+        out.line(("left      ", "yellow"), text)
 
 
-def print_changes(stream: TextIO, report: GuardReport) -> None:
-    """Print how many changes were made, and what went wrong."""
-    changed = {
-        host: sum(bool(each.get("changed")) for each in outcome.gathered("done"))
-        for host, outcome in report.outcomes.items()
-    }
-    out, busy = Lines(console(stream)), [host for host, count in changed.items() if count]
-    out.line((plain_text.count(sum(changed.values()), "change"), "bold"), f" on {nodeset.fold(busy)}" if busy else "")
-    _print_problems(stream, report.outcomes)
-    if report.problem:
-        out.line(("problem  ", "bold red"), report.problem)
-
-
-def _print_problems(stream: TextIO, outcomes: Mapping[str, Outcome]) -> None:
-    problems, failed = apply.problems_of(outcomes), apply.failures_of(outcomes)
+def _print_problems(stream: TextIO, report: GuardReport) -> None:
+    problems, failed = apply.problems_of(report.outcomes), apply.failures_of(report.outcomes)
     apply.print_problems(stream, problems, failed, len(problems) == 1)
 
 
@@ -151,12 +141,8 @@ def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     for node in nodes:
         for found in node.failing():
             where = plain_text.folded(found.subjects) if found.subjects else found.observed
-            out.line(
-                ("fails now ", "bold red"),
-                (node.name, "bold"),
-                f"  {found.check}: {plain_text.plain(where, 200)}",
-                hang=INDENT,
-            )
+            text = f"  {found.check}: {plain_text.plain(where, 200)}"
+            out.line(("fails now ", "bold red"), (node.name, "bold"), text, hang=INDENT)
 
 
 def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], reload: bool) -> None:
@@ -165,11 +151,8 @@ def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], rel
     for text, hosts in _together((host, _lacking(found)) for host, found in settings.items()):
         if text:
             what = "Slurm     " if reload else "slurm.conf"
-            out.line(
-                (what, "yellow"),
-                f" needs these lines on {nodeset.fold(hosts)} (the same on every host of the cluster):",
-                hang=INDENT,
-            )
+            needs = f" needs these lines on {nodeset.fold(hosts)} (the same on every host of the cluster):"
+            out.line((what, "yellow"), needs, hang=INDENT)
             for line in text.splitlines():
                 out.whole((line, ""), indent=INDENT)
             out.line("then run scontrol reconfigure (--write-slurm-conf adds the lines)")
@@ -183,9 +166,8 @@ def _lacking(settings: Mapping[str, str]) -> str:
     for name, value in found.items():
         there = settings.get(name.lower(), "")
         if value.startswith("/") and there:
-            lines.append(
-                f"# {name}={plain_text.plain(there, 200)} is set now: let it call {value} and exit with the same code"
-            )
+            now = plain_text.plain(there, 200)
+            lines.append(f"# {name}={now} is set now: let it call {value} and exit with the same code")
     return "\n".join(lines)
 
 
@@ -194,15 +176,13 @@ def print_hurried(
 ) -> None:
     """Print hosts whose Slurm would kill the guard before it is done."""
     out = Lines(console(stream))
-    needed = {host: node_changes.most_seconds(policy) for host, policy in made.items()}
-    told = ((host, (name, its, needed[host])) for host in made for name, its in _hurried(settings, host, needed[host]))
+    told = []
+    for host, policy in made.items():
+        most = node_changes.most_seconds(policy)
+        told += [(host, (name, its, most)) for name, its in slurm_conf.hurried(settings.get(host) or {}, most).items()]
     for (name, its, most), hosts in _together(told):
         text = f"{name}={its} on {nodeset.fold(hosts)}, but the guard may take {most} s: Slurm would drain the node"
         out.line(("slurm.conf", "yellow"), f" {text}; set it to at least {most}", hang=INDENT)
-
-
-def _hurried(settings: Mapping[str, Mapping[str, str] | None], host: str, seconds: float) -> Iterable[tuple[str, int]]:
-    return slurm_conf.hurried(settings.get(host) or {}, seconds).items()
 
 
 def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
@@ -211,33 +191,27 @@ def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     for text, hosts in _together((node.name, gres.lacking(node.facts)) for node in nodes):
         if text:
             names = nodeset.fold(hosts)
-            out.line(
-                ("gres.conf ", "yellow"),
-                f" lists no GPUs for {names}; according to their facts it should be:",
-                hang=INDENT,
-            )
+            needs = f" lists no GPUs for {names}; according to their facts it should be:"
+            out.line(("gres.conf ", "yellow"), needs, hang=INDENT)
             for line in text:
                 out.whole((f"NodeName={names} {line}", ""), indent=INDENT)
             out.line("(or AutoDetect=nvml alone, where slurmd was built with NVML)", indent=INDENT)
 
 
 def print_running(
-    stream: TextIO, nodes: Sequence[GuardedNode], there: Mapping[str, NodeAnswer], written: bool = False
+    stream: TextIO, nodes: Sequence[GuardedNode], answers: Mapping[str, NodeAnswer], written: bool = False
 ) -> None:
     """Print what the running Slurm reports in the end. `written`: slurm.conf has the lines, on every host."""
-    asked = {node.name: there.get(node.name, NodeAnswer()).slurm for node in nodes if node.slurm}
+    out, asked = Lines(console(stream)), {node.name: answers[node.name].slurm for node in nodes if node.slurm}
     waiting = [host for host, found in asked.items() if written and found is not None and _lacking(found)]
     if waiting:
         told = f"does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines, now run scontrol reconfigure"
-        Lines(console(stream)).line(("Slurm     ", "yellow"), told, hang=INDENT)
-        asked = {host: found for host, found in asked.items() if host not in waiting}
-    print_lacking(stream, {host: found for host, found in asked.items() if found is not None}, reload=True)
-    silent = [host for host, found in asked.items() if found is None]
+        out.line(("Slurm     ", "yellow"), told, hang=INDENT)
+    called = {host: found for host, found in asked.items() if found is not None and host not in waiting}
+    print_lacking(stream, called, reload=True)
+    silent = nodeset.fold(host for host, found in asked.items() if found is None)
     if silent:
-        out = Lines(console(stream))
-        out.line(
-            ("Slurm     ", "yellow"), f"did not answer on {nodeset.fold(silent)}: scontrol show config", hang=INDENT
-        )
+        out.line(("Slurm     ", "yellow"), f"did not answer on {silent}: scontrol show config", hang=INDENT)
 
 
 def print_not_reached(stream: TextIO, lost: Iterable[HostResult], asked: str) -> None:

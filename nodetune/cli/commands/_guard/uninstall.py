@@ -42,6 +42,6 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
         return hosts.code
     _apply.confirm(f"Remove the guard from {hosts.summary}?", yes)
     report = uninstall.carry_out(request, hosts, Terminal())
-    guard.print_uninstalled(sys.stdout, report)
+    guard.print_changes(sys.stdout, report)
     apply.print_way_back(sys.stdout, report.run_id, as_typed.runs_folder())
     return report.code
