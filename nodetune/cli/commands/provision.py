@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
+from nodetune.cli import as_typed, progress, renamed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed, settings, verbosity
 from nodetune.provision import STAGES
-from nodetune.remediation.request import ApplyRequest
+from nodetune.provision.request import ProvisionRequest
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 
 
-@click.command("provision")
+@requests.command("provision", ProvisionRequest)
 @cli_options.hosts
 @click.option(
     "-p",
@@ -42,9 +41,9 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
 @cli_options.drain
-@cli_options.waits(ApplyRequest)
+@cli_options.waits(ProvisionRequest)
 @cli_options.assume_drained
-@cli_options.batches(ApplyRequest)
+@cli_options.batches(ProvisionRequest)
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -55,7 +54,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
-def command(output: Path | None, **options: Any) -> int:
+def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None) -> int:
     """Install, tune, verify and guard bare GPU servers.
 
     \b
@@ -69,12 +68,22 @@ def command(output: Path | None, **options: Any) -> int:
     Exit code: 0 done, 2 usage, 3 hosts not reached or facts unknown, 4 the end state was not reached, 5 below target
     (with --upgrade: slower than before, and rolled back).
     """
-    from nodetune.cli.commands import _provision
+    from nodetune.cli.commands import _apply, _provision
+    from nodetune.provision import run
+    from nodetune.report.text import provision
 
-    if options["upgrade"] and (options["first"] or options["only"]):
-        raise click.UsageError("--upgrade cannot be used with --from or --only")
-    if options["first"] and options["only"]:
-        raise click.UsageError("--from cannot be used with --only")
     settings.announce()
+    show = progress.Terminal()
     with cli_options.writing(output) as stream:
-        return _provision.provision(options, stream)
+        found = run.prepare(request, show)
+        if output_format == "text":
+            provision.print_plan(stream, found.decisions, found.came, as_typed.text(request.connection))
+        if dry_run:
+            outcomes, code = run.dry_run(found, show)
+            _provision.print_dry_run(stream, found, outcomes, output_format)
+            return code
+        if found.decisions:
+            _apply.confirm(_provision.question(found), yes)
+        report = run.carry_out(found, show)
+        _provision.print_report(stream, report, output_format)
+        return report.code
