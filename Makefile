@@ -3,11 +3,15 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_TESTS := iperf3 fio prometheus openssh-server openssh-client sudo slurmctld slurmd slurm-client munge gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev chromium chromium-driver zsh fish $(shell cat tests/support/packages/packages.txt)
-APT_FLEET := $(shell cat tests/machines/packages.txt)
+APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev zsh fish $(shell cat tests/support/packages/packages.txt)
+APT_INTEGRATION := $(APT_UNIT) openssh-server sudo slurmctld slurmd slurm-client munge chromium chromium-driver
+APT_MACHINES := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin
 
-.PHONY: try test lint types unit integration machines wheel docs site clean
+# What is compiled once need not be compiled again by each process that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: try test full lint types unit integration machines wheel docs site apt-unit apt-integration apt-machines clean
 
 try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a bundled fact file
 	@echo; echo "== this machine: nodetune audit"; echo
@@ -16,8 +20,14 @@ try: $(VENV)/ready  ## audit this machine, and beside it a real GPU node from a 
 	@$(BIN)/nodetune audit --facts h200-x4 || true
 	@echo; echo "More to see: $(BIN)/nodetune audit --facts tests/data/synthetic/hgx-h200-untuned.json (a synthetic node with many faults)"
 
-test: $(VENV)/ready-dev apt lint types docs site  ## what a newcomer runs: minutes. make integration and make machines take longer
+test: $(VENV)/ready-dev apt-unit lint types docs site  ## what a newcomer runs; APT=no installs no Debian packages
 	@$(MAKE) --no-print-directory -j 2 unit wheel
+
+full: test apt-integration  ## everything: all integration tests, the wheel on every Python, virtual machines (ALL=1: all of those)
+	$(PYTEST) -m 'slow and not fleet and not alone'
+	$(PYTEST) -m alone -n 0
+	PYTHON=$(BIN)/python sh .ci/wheel --every-python
+	@$(MAKE) --no-print-directory machines
 
 lint: $(VENV)/ready-dev
 	$(BIN)/ruff check .
@@ -36,30 +46,31 @@ site: $(VENV)/ready-dev  ## the documentation as a site, in build/site
 
 # Twice as many at a time as there are CPUs: half of their time tests wait. Without make's own variables: a make in a
 # test would look for the job server of this one.
-PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15
+PYTEST = env -u MAKEFLAGS -u MFLAGS -u MAKELEVEL $(BIN)/python -m pytest -n $$((2 * $$(nproc))) --dist loadgroup --durations=15 --timeout=600
 
 unit: $(VENV)/ready-dev
 	$(PYTEST) -m 'not slow and not fleet'
 
-integration: $(VENV)/ready-dev apt  ## tests with a real sshd, Slurm, Ansible, chroots and a browser; the wheel on other Pythons
-	$(PYTEST) -m 'slow and not fleet and not alone'
-	$(PYTEST) -n 0 -m alone
-	PYTHON=$(BIN)/python sh .ci/wheel --every-python
+integration: $(VENV)/ready-dev apt-integration  ## tests with a real sshd, Slurm, Ansible, chroots and a browser; the long ones: make full
+	$(PYTEST) -m 'slow and not fleet and not alone and not full'
+	$(PYTEST) -m 'alone and not full' -n 0
 
-machines: $(VENV)/ready-dev apt  ## tests on virtual machines (root, QEMU): what is not proven for this tree; ALL=1: all
+machines: $(VENV)/ready-dev apt-machines  ## tests on virtual machines (root, QEMU): what is not proven for this tree; ALL=1: all
 	$(SUDO) $(BIN)/python -m tests.machines.suite $(if $(ALL),--all)
 
 wheel: $(VENV)/ready-dev  ## the wheel, in dist/, and the program run from it
 	PYTHON=$(BIN)/python sh .ci/wheel
 
-apt:
-	@dpkg -s $(APT_TESTS) $(APT_FLEET) >/dev/null 2>&1 || \
-	  { echo "installing for the tests: $(APT_TESTS) $(APT_FLEET)"; $(SUDO) apt-get update -q && DEBIAN_FRONTEND=noninteractive $(SUDO) apt-get install -qy --no-install-recommends $(APT_TESTS) $(APT_FLEET); }
+apt-unit: PACKAGES = $(APT_UNIT)
+apt-integration: PACKAGES = $(APT_INTEGRATION)
+apt-machines: PACKAGES = $(APT_MACHINES)
+apt-unit apt-integration apt-machines:
+	@APT=$(APT) sh .ci/apt $(PACKAGES)
 
 $(VENV)/ready: pyproject.toml
 	@echo "setting up $(VENV) (virtual environment, packages from PyPI)"
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10))' || { echo "Python 3.10 or newer is needed: make PYTHON=python3.12 …"; exit 2; }
-	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || { $(SUDO) apt-get update -q && $(SUDO) apt-get install -qy python3-venv; }
+	@$(PYTHON) -c 'import ensurepip' 2>/dev/null || APT=$(APT) sh .ci/apt python3-venv
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q --disable-pip-version-check -e .
 	@touch $@

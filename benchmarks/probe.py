@@ -1,33 +1,46 @@
-"""How long the whole probe takes on this machine, beside a bare interpreter: seconds, and their ratio, in one run."""
+"""Measures how long the whole probe takes on this machine, as nodetune sends it to a host, beside a bare interpreter and, where
+there is one, beside a plain nvidia-smi: medians of runs in turn, and their ratio."""
 
+import shutil
 import statistics
 import subprocess
 import sys
-import time
+import tempfile
+from pathlib import Path
 
-from nodetune import checks
-from nodetune.audit import evaluate
-from nodetune.remote import payload
+import click
+import yaml
 
+from benchmarks.support.measuring import BIN, COUNT, benchmark, cost, times
 
-def seconds(script: bytes) -> float:
-    start = time.perf_counter()
-    subprocess.run([sys.executable, "-I", "-S", "-"], input=script, capture_output=True, check=True)
-    return time.perf_counter() - start
+PYTHON = [sys.executable, "-I", "-S", "-"]
 
 
-def main() -> None:
-    names = evaluate.required_facts(checks.load_all())
-    script, _ = payload.script(payload.families(names), 20.0)
-    bare, full = [], []
-    for _ in range(11):
-        bare.append(seconds(b"pass"))
-        full.append(seconds(script))
-    print(f"script {len(script) // 1024} KiB, {len(names)} facts asked for")
-    print(
-        f"bare python3 {statistics.median(bare) * 1000:.0f} ms, probe {statistics.median(full) * 1000:.0f} ms, "
-        f"ratio {statistics.median(b / a for a, b in zip(bare, full, strict=True)):.1f}"
-    )
+def script(nodetune):
+    """The probe as this nodetune sends it to a host: an interpreter that keeps what it is sent."""
+    with tempfile.TemporaryDirectory() as name:
+        keeper, sent, hosts = (Path(name) / each for each in ("python3", "sent", "hosts.yml"))
+        keeper.write_text(f"#!/bin/sh\ncat > {sent}.$$\n")
+        keeper.chmod(0o755)
+        one = {"ansible_connection": "local", "ansible_python_interpreter": str(keeper)}
+        hosts.write_text(yaml.safe_dump({"all": {"hosts": {"one": one, "other": one}}}))
+        subprocess.run([nodetune, "audit", "-i", hosts, "--no-compare"], capture_output=True, check=False)
+        return next(Path(name).glob("sent.*")).read_bytes()
+
+
+@benchmark(__doc__, runs=1)
+@click.argument("runs", default=11, type=COUNT)
+def main(runs):
+    probe, smi = script(BIN / "nodetune"), shutil.which("nvidia-smi")
+    taken = [
+        (cost(PYTHON, script=b"pass").wall, cost(PYTHON, script=probe).wall, cost([smi]).wall if smi else 0)
+        for _ in range(runs)
+    ]
+    bare, full, plain = (statistics.median(each) for each in zip(*taken, strict=True))
+    print(f"script {len(probe) // 1024} KiB, bare python3 {bare * 1000:.0f} ms")
+    if smi:
+        return {"probe_gpus": f"{full:.2f} s, {plain:.2f} s"}
+    return {"probe": f"{full * 1000:.0f} ms, {times(full, bare, 0)}"}
 
 
 if __name__ == "__main__":

@@ -1,33 +1,34 @@
-"""What an audit of thousands of saved hosts costs, as a page and as text: the command as a user starts it.
-
-python benchmarks/report.py [HOSTS]      fact files of real and described machines, each a little different (see fleet.py)
-"""
+"""Measures what an audit of thousands of saved hosts costs, as a page and as text: the command as a user starts it, over the
+fact files of real and described machines, each a little different."""
 
 import os
-import sys
-import tempfile
-from pathlib import Path
 
-import fleet
-from cost import measured_peak
+import click
 
-from nodetune.facts import document
+from benchmarks.support import synthetic_fleet
+from benchmarks.support.measuring import BIN, COUNT, benchmark, cost
 
 
-def main() -> None:
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else 10_000
-    with tempfile.TemporaryDirectory() as made:
-        folder, report = Path(made) / "facts", Path(made) / "report"
-        folder.mkdir()
-        for host, _ in fleet.hosts(count, 1, 0):
-            (folder / f"{host.host}.json").write_text(document.dump(host))
+@benchmark(__doc__, count=3)
+@click.argument("count", metavar="[HOSTS]", default=10_000, type=COUNT)
+def main(count):
+    with synthetic_fleet.saved(count) as folder:
         size = sum(each.stat().st_size for each in folder.iterdir())
         print(f"{count} hosts, {size / 1e6:.0f} MB of facts, {len(os.sched_getaffinity(0))} cores")
+        found, sizes = {}, {}
         for form in ("html", "text"):
-            words = [sys.executable, "-m", "nodetune", "audit", "--facts", folder, "--format", form, "-o", report]
-            cpu, wall, peak = measured_peak(form, [*map(str, words), "--fail-on", "never"])
-            told = f"wall {wall:5.1f} s   CPU {cpu:5.1f} s   largest process {peak:4.0f} MiB"
-            print(f"{form:5} {told}   {report.stat().st_size / 1e6:.1f} MB")
+            report = folder.parent / f"{folder.name}.{form}"
+            command = [f"{BIN}/nodetune", "audit", "--facts", str(folder), "--format", form, "-o", str(report)]
+            found[form] = cost([*command, "--fail-on", "never"])
+            sizes[form] = report.stat().st_size / 1e6
+            report.unlink()
+            cpu, wall, peak = found[form]
+            print(
+                f"{form:5} wall {wall:5.1f} s   CPU {cpu:5.1f} s   largest process {peak:4.0f} MiB   {sizes[form]:.1f} MB"
+            )
+    walls = ", ".join(f"{each.wall:.0f} s" for each in found.values())
+    peak = max(each.peak for each in found.values())
+    return {"report": f"{walls}; largest process {peak:.0f} MiB, page {sizes['html']:.1f} MB"}
 
 
 if __name__ == "__main__":

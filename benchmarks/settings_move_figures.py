@@ -1,14 +1,10 @@
-"""Whether figures move when settings do: each measurement with a setting wrong and right, as far as this machine has it.
+"""Finds out whether figures of `verify` move when settings do: each measurement with a setting wrong and right, as far as this
+machine has it. Every case (all, unless some are named) changes something of its own (a loop disk, network namespaces, a
+process) or puts back what it changed (idle states). Runs alternate, wrong and right, so that a busy machine slows both. The
+table has the medians, the exact Mann-Whitney test of `verify --compare` with its interval, and whether that calls the change
+real. Cases that cannot run here are listed with the reason. It takes root."""
 
-    sudo python benchmarks/settings_move_figures.py [--runs N] [NAME …]
-
-Every case changes something of its own (a loop disk, network namespaces, a process) or puts back what it changed (idle
-states). Runs alternate, wrong and right, so that a busy machine slows both. The table has the medians, the exact
-Mann-Whitney test of nodetune/verify/compare.py with its interval, and whether `verify --compare` calls the change real.
-Cases that cannot be had here are listed with the reason.
-"""
-
-import argparse
+import contextlib
 import json
 import os
 import statistics
@@ -17,23 +13,15 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT))
+import click
 
-from benchmarks.own_settings import (
-    UnavailableError,
-    distant_hosts,
-    loop_disk,
-    pair,
-    posed_hosts,
-    run,
-    slow_disk,
-    together,
-    two_hosts,
-)
+from benchmarks.support import own_settings
+from benchmarks.support.measuring import COUNT, UnavailableError, benchmark
+from benchmarks.support.own_settings import loop_disk, pair, run, set_buffers, slow_disk, together, two_hosts
 from nodetune.verify import compare
 from nodetune.verify.model import Figure
 
+ROOT = Path(__file__).resolve().parents[1]
 SIZE = 128 << 20
 FIRST = ("nice", "-n", "-20")
 """Before whatever else works on this machine, which would hide the difference."""
@@ -93,21 +81,17 @@ def windows(folder):
     with two_hosts(folder) as targets:
 
         def act(value):
-            for target in targets:
-                run("ip", "netns", "exec", target.name, "sysctl", "-qw", f"net.ipv4.tcp_rmem=4096 16384 {value}")
+            set_buffers(targets, rmem=f"4096 16384 {value}")
             return pair(targets, seconds=2)
 
         yield "tcp_rmem max 16 KiB → 16 MiB", 16 << 10, 16 << 20, act, ["one_stream", "tcp"]
 
 
 def far_away(folder):
-    with distant_hosts(folder, 300, 50) as targets:
+    with own_settings.distant_hosts(folder, 300, 50) as targets:
 
         def act(value):
-            for target in targets:
-                for name, first, last in (("rmem", 131072, value[0]), ("wmem", 65536, value[1])):
-                    setting = f"net.ipv4.tcp_{name}=4096 {first} {last}"
-                    run("ip", "netns", "exec", target.name, "sysctl", "-qw", setting)
+            set_buffers(targets, rmem=f"4096 131072 {value[0]}", wmem=f"4096 65536 {value[1]}")
             return pair(targets, seconds=5)
 
         kernel, wanted = (6 << 20, 4 << 20), (64 << 20, 64 << 20)
@@ -154,22 +138,27 @@ def isolation(_folder):
     yield f"services on all CPUs → not on CPU {cpus[-1]}", every, kept, act, ["lost", "longest"]
 
 
-def idle_states(_folder):
-    switches = list(SYSTEM.glob("cpu/cpu*/cpuidle/state[1-9]*/disable"))
-    if not switches:
-        raise UnavailableError("no idle states to switch here (cpuidle)")
-    before = [switch.read_text() for switch in switches]
-
-    def act(value):
-        for switch in switches:
-            switch.write_text(value)
-        return measured("wakeup", FIRST, repeats=1)
-
+@contextlib.contextmanager
+def switches(pattern, missing):
+    """Yield what writes a value to all files of /sys with this pattern; put back what was in them."""
+    before = {file: file.read_text() for file in SYSTEM.glob(pattern)}
+    if not before:
+        raise UnavailableError(missing)
     try:
-        yield "idle states above POLL on → off", "0", "1", act, ["median", "p99"]
+        yield lambda value: [file.write_text(value) for file in before]
     finally:
-        for switch, text in zip(switches, before, strict=True):
-            switch.write_text(text)
+        for file, text in before.items():
+            file.write_text(text)
+
+
+def idle_states(_folder):
+    with switches("cpu/cpu*/cpuidle/state[1-9]*/disable", "no idle states to switch here (cpuidle)") as switch:
+
+        def act(value):
+            switch(value)
+            return measured("wakeup", FIRST, repeats=1)
+
+        yield "idle states above POLL on → off", "0", "1", act, ["median", "p99"]
 
 
 def far_memory(_folder):
@@ -177,14 +166,13 @@ def far_memory(_folder):
         raise UnavailableError("one NUMA node: no memory is far away")
 
     def act(value):
-        found = measured("memory_latency", repeats=1)
-        return {"latency": found[value]}
+        return {"latency": measured("memory_latency", repeats=1)[value]}
 
     yield "memory of another NUMA node → of its own", "remote", "local", act, ["latency"]
 
 
 def nccl_protocol(folder):
-    targets = posed_hosts(folder)
+    targets = own_settings.posed_hosts(folder)
     asked = {"sizes": [64 << 20], "collectives": ["all_reduce"], "in_place": False, "repeats": 3, "gpus": [0]}
 
     def act(value):
@@ -194,21 +182,14 @@ def nccl_protocol(folder):
 
 
 def governor(_folder):
-    switches = list(SYSTEM.glob("cpu/cpu*/cpufreq/scaling_governor"))
-    if not switches:
-        raise UnavailableError("no cpufreq: a virtual machine has no governor and no clock to read")
+    missing = "no cpufreq: a virtual machine has no governor and no clock to read"
+    with switches("cpu/cpu*/cpufreq/scaling_governor", missing) as switch:
 
-    def act(value):
-        for switch in switches:
-            switch.write_text(value)
-        return measured("clock", readings=4)
+        def act(value):
+            switch(value)
+            return measured("clock", readings=4)
 
-    before = [switch.read_text() for switch in switches]
-    try:
         yield "governor powersave → performance", "powersave", "performance", act, ["clock", "single"]
-    finally:
-        for switch, text in zip(switches, before, strict=True):
-            switch.write_text(text)
 
 
 CASES = (
@@ -231,12 +212,7 @@ def sides(case, runs):
     setting, wrong, right, act, metrics = case
     found = [(act(wrong), act(right)) for _ in range(runs)]
     for metric in metrics:
-        yield (
-            setting,
-            metric,
-            _figure([each[0][metric] for each in found]),
-            _figure([each[1][metric] for each in found]),
-        )
+        yield setting, metric, *(_figure([each[side][metric] for each in found]) for side in range(2))
 
 
 def _figure(records):
@@ -245,36 +221,38 @@ def _figure(records):
     return Figure("here", first["measurement"], first["metric"], "x", samples, first["unit"], first["better"])
 
 
-def line(setting, metric, wrong, right):
+def show(setting, metric, wrong, right):
+    """Print the row of a figure, and return what `verify --compare` says of the change."""
     (change,) = compare.compare([wrong], [right])
     interval = "" if change.interval is None else " … ".join(f"{1 + each:.3g}" for each in change.interval)
     values = [f"{statistics.median(each.by_run):.4g}" for each in (wrong, right)]
     name = f"{wrong.measurement} {metric}" if metric != wrong.measurement else metric
-    return f"| {name} | {setting} | {values[0]} | {values[1]} | {wrong.unit} | {interval} | {change.status} |"
+    print("|", " | ".join([name, setting, *values, wrong.unit, interval, change.status]), "|", flush=True)
+    return change.status
 
 
-def main():
-    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    options.add_argument("--runs", type=int, default=5)
-    options.add_argument("name", nargs="*")
-    given = options.parse_args()
-    print(
-        "| figure | setting | wrong | right | unit | right / wrong, 99 % | seen |\n| --- | --- | --- | --- | --- | --- | --- |"
-    )
-    missing = {}
+@benchmark(__doc__, names=("synchronous",), runs=1)
+@click.argument("names", nargs=-1, metavar="[CASE]...", type=click.Choice([make.__name__ for make in CASES]))
+@click.option("--runs", default=5, type=COUNT, show_default=True)
+def main(names, runs):
+    head = ("figure", "setting", "wrong", "right", "unit", "right / wrong, 99 %", "seen")
+    print(f"| {' | '.join(head)} |\n|{' --- |' * len(head)}")
+    missing, seen = {}, []
     for make in CASES:
-        if given.name and make.__name__ not in given.name:
+        if names and make.__name__ not in names:
             continue
         with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
             try:
                 for case in make(folder):
-                    for side in sides(case, given.runs):
-                        print(line(*side), flush=True)
+                    seen += [show(*side) for side in sides(case, runs)]
             except UnavailableError as why:
                 missing[make.__name__] = str(why)
+    if not seen:
+        raise UnavailableError("; ".join(f"{name}: {why}" for name, why in missing.items()))
     print("\nNot had here:")
     for name, why in {**missing, **ELSEWHERE}.items():
         print(f"- {name}: {why}")
+    return {"settings_move_figures": f"{seen.count(compare.BETTER)} of {len(seen)}"}
 
 
 if __name__ == "__main__":

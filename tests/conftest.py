@@ -39,3 +39,19 @@ def full_disk(tmp_path):
         return done, done.stdout.splitlines()
 
     return run
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Names what was not tried, and why: it looks like success otherwise."""
+    reasons = {}
+    for report in terminalreporter.stats.get("skipped", []):
+        reasons.setdefault(report.longrepr[2].removeprefix("Skipped: "), []).append(report.nodeid)
+    if not reasons:
+        return
+    terminalreporter.section("not tried")
+    for reason, names in sorted(reasons.items()):
+        terminalreporter.line(f"{reason}:")
+        for name in names:
+            terminalreporter.line(f"  {name}")
+    count = sum(map(len, reasons.values()))
+    terminalreporter.line(f"Not tried: {count} tests, because: {'; '.join(sorted(reasons))}.")

@@ -1,4 +1,4 @@
-"""The checks: one file each, in a folder per area; found by name, registered nowhere."""
+"""The checks: one file each, in a folder per area; found by name, registered nowhere. shared/ has no checks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def catalogue() -> dict[str, str]:
     """Return id → module name of every check, sorted by area and id. Imports none of them."""
     from pathlib import Path  # imported here: the guard loads its checks by name and must start fast
 
-    files = sorted(Path(__file__).parent.glob("*/[a-z]*.py"))
+    files = sorted(file for file in Path(__file__).parent.glob("*/[a-z]*.py") if file.parent.name != "shared")
     return {file.stem.replace("_", "-"): f"{__name__}.{file.parent.name}.{file.stem}" for file in files}
 
 

@@ -6,16 +6,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
 from typing import Any
 
+from nodetune import data
 from nodetune.api import Check, manual
 
 AREA = "fleet"
 WAYS = GPU, INVENTORY, ALL = "gpu", "inventory", "all"
 """How hosts are put into the groups that are compared; else the name of a fact says."""
-
-HERE = Path(__file__).parent
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,7 @@ class Comparison:
 @cache
 def every() -> Mapping[str, Comparison]:
     """Return id → comparison, in the order of the file."""
-    import yaml
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    entries = yaml.load((HERE / "fleet_comparisons.yml").read_text("utf-8"), loader)  # noqa: S506
-    return {entry["id"]: _comparison(entry) for entry in entries}
+    return {entry["id"]: _comparison(entry) for entry in data.table("fleet_comparisons")}
 
 
 def is_fleet(check_id: str) -> bool:

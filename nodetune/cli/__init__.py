@@ -68,7 +68,7 @@ class Folder(Group):
         likely = (
             self.get_command(ctx, name)
             for name, text in sources.items()
-            if "@click.group(" in text and (f'.command("{word}")' in text or "import Folder" in text)
+            if "@click.group(" in text and (f'.command("{word}"' in text or "import Folder" in text)
         )
         groups = (each for each in likely if isinstance(each, click.Group) and word in each.list_commands(ctx))
         return sorted(f"{each.name} {word}" for each in groups)

@@ -16,7 +16,7 @@ import click
 from click.core import ParameterSource
 
 from nodetune.cli import renamed, settings, verbosity
-from nodetune.cli.fields import of
+from nodetune.cli.requests import of
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -194,7 +194,10 @@ def _connection(typed: HostOptions) -> ConnectionOptions:
     if typed.transport == "slurm":
         from nodetune.cli import allocation
 
-        inventory, limit = allocation.nodes(typed)
+        for name, word in SSH_ONLY:
+            if getattr(typed, name):
+                raise click.UsageError(f"{word} is for SSH only: srun uses the user who runs nodetune")
+        inventory, limit = allocation.nodes(inventory, limit)
     asked = typed.ask_become_pass
     instead = "use sudo without a password (-b), or ansible_become_password"
     return ConnectionOptions(
@@ -215,7 +218,8 @@ def _connection(typed: HostOptions) -> ConnectionOptions:
 
 
 NONE = HostOptions()
-FOR_SSH = ("user", "ask_become_pass", "private_key", "port")
+SSH_ONLY = (("user", "-u"), ("ask_become_pass", "-K"), ("private_key", "--private-key"), ("port", "--port"))
+FOR_SSH = tuple(name for name, _ in SSH_ONLY)
 FOR_HOSTS = (*FOR_SSH, "vault_id", "vault_password_file", "ask_vault_pass", "inventory", "transport", "become")
 """Options for connections."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -13,17 +14,16 @@ from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.cli import renamed, settings, verbosity
-from nodetune.cli.fields import of
+from nodetune.cli import renamed, requests, settings, verbosity
 from nodetune.cli.host_options import HostOptions, complete, hosts, hosts_or_nodes, stack
-from nodetune.cli.selection_options import SelectionOptions, judging, selection
+from nodetune.cli.requests import of
+from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.hosts.target import ConnectionOptions
-from nodetune.remediation.request import ApplyRequest
 from nodetune.report import MAKERS
 
-__all__ = ["hosts", "hosts_or_nodes", "judging", "selection", "stack"]
-"""From other files, for the commands."""
+__all__ = ["hosts", "hosts_or_nodes", "stack"]
+"""From host_options, for the commands."""
 
 ENDINGS = {
     ".json": "json",
@@ -48,6 +48,80 @@ def span(_context: click.Context, _parameter: click.Parameter, given: str | None
     if not found:
         raise click.BadParameter(f"{given!r} is not a duration: use 90s, 30m, 2h or 1d")
     return int(found[1]) * _UNITS[found[2]]
+
+
+judging = stack(
+    click.option(
+        "-p",
+        "--profile",
+        "profiles",
+        cls=settings.Setting,
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete("profiles"),
+        help="Profile to use instead of training. May be repeated. Matching profiles (vm, grace …) are added.",
+    ),
+    click.option(
+        "--site",
+        cls=settings.Setting,
+        type=click.Path(path_type=Path),
+        multiple=True,
+        metavar="FILE",
+        help="Site file with overrides, checks and waivers. May be repeated: later files win.",
+    ),
+)
+
+selection = stack(
+    judging,
+    click.option(
+        "-s",
+        "--select",
+        multiple=True,
+        metavar="ID",
+        shell_complete=complete("selected"),
+        help="Run only these checks or areas (shell patterns).",
+    ),
+    click.option(
+        "--ignore",
+        multiple=True,
+        metavar="ID",
+        shell_complete=complete("selected"),
+        help="Skip these checks or areas.",
+    ),
+)
+
+
+@dataclass(frozen=True)
+class SelectionOptions:
+    """The options as typed."""
+
+    profiles: tuple[str, ...] = ()
+    site: tuple[Path, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+
+    def built(self) -> Selection:
+        """Return what they say. Raise yaml_lines.FileError."""
+        profile.named(self.profiles)
+        return Selection(self.profiles, _site(self.site), self.select, self.ignore, files=self.site)
+
+
+def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
+    if not paths:
+        return None
+    from nodetune.config import site, site_lint  # most runs have none
+
+    verbosity.detail(f"site files: {', '.join(map(str, paths))}")
+    found = site.read(paths)
+    for problem in site_lint.unreachable(found) if found else ():
+        click.echo(f"nodetune: {problem.text}", err=True)
+    return found
+
+
+requests.BUILT |= {
+    "selection": SelectionOptions,
+    "connection": HostOptions,
+}  # site files are read before a password is asked
 
 
 def sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:
@@ -162,85 +236,6 @@ def writing(path: Path | None) -> Iterator[TextIO]:
         yield stream
     if path and path.is_file():
         verbosity.note(f"written to {path}")
-
-
-# What commands that change hosts ask before, when, in which order, and where the record is
-
-_RUNS: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
-runs_folder = click.option(
-    "--runs",
-    "runs_folder",
-    cls=settings.Setting,
-    help="Folder of run records. Default: ~/.local/state/nodetune/runs.",
-    **_RUNS,
-)
-same_runs_folder = click.option("--runs", "runs_folder", help="Folder of run records.", **_RUNS)
-"""For a command below one that has --runs: settings are for the one above."""
-
-agree = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation. Required without a terminal.")
-
-
-def waits(request: type[Any]) -> Callable[[Any], Any]:
-    """Return the options for the waits of a request, in minutes."""
-    told = {"reboot_wait": "Maximum time for a reboot.", "drain_wait": "Maximum time to wait for jobs."}
-    return stack(
-        *(
-            click.option(
-                f"--{name.replace('_', '-')}", cls=settings.Setting, metavar="MINUTES", help=text, **of(request, name)
-            )
-            for name, text in told.items()
-        )
-    )
-
-
-drain = click.option(
-    "--drain",
-    cls=settings.Setting,
-    type=click.Choice(["slurm"]),
-    help="Drain nodes, wait for their jobs, and resume the nodes afterwards.",
-)
-assume_drained = click.option(
-    "--assume-drained",
-    is_flag=True,
-    help="Assume that no scheduler uses the hosts, without asking it.",
-)
-provision_site = click.option(
-    "--site",
-    cls=settings.Setting,
-    type=click.Path(path_type=Path),
-    required=True,
-    multiple=True,
-    metavar="FILE",
-    help="Site file with repositories and components under `provision`. May be repeated: later files win.",
-)
-
-
-def batches(request: type[Any]) -> Callable[[Any], Any]:
-    """Return the options for the batches of a request."""
-    return stack(
-        click.option(
-            "--batch",
-            cls=settings.Setting,
-            metavar="N|N%",
-            help="Number of hosts per batch, or a percentage. Default: all.",
-            **of(request, "batch"),
-        ),
-        click.option(
-            "--canary",
-            cls=settings.Setting,
-            metavar="N",
-            help="Number of hosts in the first batch.",
-            **of(request, "canary"),
-        ),
-    )
-
-
-@stack(hosts_or_nodes, judging, runs_folder, waits(ApplyRequest), drain, batches(ApplyRequest))
-def _settings() -> None:
-    """Has every option that is a setting."""
-
-
-settings.add(_settings)
 
 
 # For commands that do not have a request yet

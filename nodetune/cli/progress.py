@@ -7,8 +7,6 @@ import sys
 import time
 from typing import TYPE_CHECKING, Any, Protocol, final
 
-import click
-
 from nodetune.cli import verbosity
 from nodetune.cli.phase import Phase
 from nodetune.foundation import text as plain_text
@@ -140,22 +138,6 @@ def measuring(host: str, what: str) -> None:
     """Show what a host measures now, in the phase that runs."""
     if _RUNNING:
         _RUNNING[-1].step(host, f"measuring {what}")
-
-
-class Terminal:
-    """Shows on standard error what a stage does (nodetune.foundation.show.Show)."""
-
-    def phase(self, name: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> Progress:
-        return Progress(name, hosts, seconds, stages, plays=plays)
-
-    def note(self, text: str) -> None:
-        verbosity.note(text)
-
-    def detail(self, text: str) -> None:
-        verbosity.detail(text)
-
-    def warn(self, text: str) -> None:
-        click.echo(text, err=True)
 
 
 def _display() -> Display:

@@ -1,19 +1,20 @@
-"""From options to requests: a command gets all that it is asked to do as one frozen value."""
+"""From options to requests: a command gets all that it is asked to do as one frozen value.
+
+An option takes its default and its range from the field of the same name.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import MISSING, fields, replace
 from typing import Any
 
 import click
 
-from nodetune.cli.host_options import HostOptions
-from nodetune.cli.selection_options import SelectionOptions
-from nodetune.foundation.request import RequestError
+from nodetune.foundation.request import RequestError, limits
 
-BUILT: Mapping[str, Any] = {"selection": SelectionOptions, "connection": HostOptions}
-"""Fields that are built from several options, last and in this order: site files are read before a password is asked."""
+BUILT: dict[str, Any] = {}
+"""Field → the dataclass of the several options that it is built from. Built last, in this order."""
 
 
 def command(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], click.Command]:
@@ -31,6 +32,23 @@ class _Command(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         return ctx.invoke(self.callback, **partition(self.kind, ctx.params)) if self.callback else None
+
+
+def of(kind: type[Any], name: str) -> dict[str, Any]:
+    """Return what an option takes from a field: its name, default, and range or choices."""
+    found = limits(kind, name)
+    default = None if found["default"] is MISSING else found["default"]
+    taken: dict[str, Any] = {"default": default, "show_default": default not in (None, "")}
+    if isinstance(default, bool):
+        return {"is_flag": True, "default": default}
+    if "choices" in found:
+        return {**taken, "type": click.Choice(found["choices"])}
+    if "least" in found:
+        return {
+            **taken,
+            "type": (click.IntRange if found["whole"] else click.FloatRange)(found["least"], found["most"]),
+        }
+    return taken
 
 
 def partition(kind: type[Any], typed: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,7 +39,7 @@ class Given(NamedTuple):
 
 
 class Setting(click.Option):
-    """An option that a file or a variable also sets. options.py lists all of them in KNOWN."""
+    """An option that a file or a variable also sets. see `known`."""
 
     @property
     def key(self) -> str:
@@ -78,16 +79,10 @@ class Setting(click.Option):
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
 
 
-KNOWN: dict[str, Setting] = {}
-"""Key → the option, which no file has to give. See `add`."""
-
-
-def add(command: Callable[[], None]) -> None:
-    """Let files set the options of this function, as far as they are settings."""
-    for each in getattr(command, "__click_params__", ()):
-        if isinstance(each, Setting):
-            each.required = False
-            KNOWN.setdefault(each.key, each)
+def known() -> Mapping[str, Setting]:
+    """Return the options that a file may set, by key. Most runs have no such file: as commands, they are imported by name."""
+    found: Mapping[str, Setting] = import_module("nodetune.cli.known_settings").KNOWN
+    return found
 
 
 def is_implicit(ctx: click.Context, name: str) -> bool:
@@ -245,17 +240,18 @@ class _Lines:
 def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
     """Return one value of a file. Raise SettingsError."""
     where = f"{shown(path)}{lines.of(key)}"
-    known = KNOWN.get(key)
-    if known is None:
-        near = text.near(key.replace("_", "-"), KNOWN, 1)
+    every = known()
+    option = every.get(key)
+    if option is None:
+        near = text.near(key.replace("_", "-"), every, 1)
         hint = f"did you mean {near[0]!r}?" if near else "nodetune config lists them"
         raise SettingsError(f"{where}: no setting is called {text.plain(key, 60)!r}: {hint}")
-    if known.multiple:
+    if option.multiple:
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
             raise SettingsError(f"{where}: {key}: write a text or a list of texts")
-        return Given([_located(known, path, each) for each in texts], where)
-    return Given(_single(known, path, value, where), where)
+        return Given([_located(option, path, each) for each in texts], where)
+    return Given(_single(option, path, value, where), where)
 
 
 def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
@@ -287,9 +283,10 @@ def _located(known: Setting, path: Path, value: str) -> str:
 
 def _near_variables() -> None:
     """Name variables of the environment that nearly are those of a setting."""
-    variables = {each.envvar for each in KNOWN.values()} | {VARIABLE}
+    others = [name for name in os.environ if name.startswith("NODETUNE_") and name != VARIABLE]
+    variables = {each.envvar for each in known().values()} | {VARIABLE} if others else set[str]()
     names = {name.removeprefix("NODETUNE_"): name for name in variables}
-    for other in sorted(name for name in os.environ if name.startswith("NODETUNE_") and name not in variables):
+    for other in sorted(name for name in others if name not in variables):
         from difflib import get_close_matches
 
         near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)

@@ -12,14 +12,13 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
-from nodetune import checks
+from nodetune import checks, data
 from nodetune.api import predicates
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Each, Fact, HostFacts, Value, Waiver, When
 from nodetune.config import overlay
 from nodetune.config.overlay import FOLDER, PROBE, Overlay, Rank
-from nodetune.foundation import yaml_lines
-from nodetune.foundation.yaml_lines import FileError
+from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 
 __all__ = ["FOLDER", "PROBE", "Overlay", "Profile", "Rank", "matching", "named", "resolve", "shipped"]
 
@@ -51,10 +50,14 @@ class Profile:
 @cache
 def shipped() -> dict[str, Overlay]:
     """Return the overlays that come with nodetune, by name."""
+    files = overlay.shipped_names()
     return {
-        name: overlay.parse(yaml_lines.load(path, using=yaml_lines.OWN), name)
-        for name, path in overlay.shipped_names().items()
+        name: overlay.parse(_located(str(files[name]), **kept), name) for name, kept in data.table("profiles").items()
     }
+
+
+def _located(file: str, content: Any, lines: list[tuple[list[Any], int]]) -> LocatedYaml:
+    return LocatedYaml(file, content, {tuple(path): line for path, line in lines})
 
 
 def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:

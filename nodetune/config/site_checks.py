@@ -15,7 +15,7 @@ from nodetune.api import predicates, remedies
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
-from nodetune.checks.nccl._settings import effective
+from nodetune.checks.shared.nccl_settings import effective
 from nodetune.facts.gate import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 

@@ -13,7 +13,6 @@ from typing import Any
 from nodetune.api.model import Finding, Waiver
 from nodetune.foundation import yaml_lines
 from nodetune.foundation.yaml_lines import LocatedYaml
-from nodetune.hosts import nodeset
 
 
 def waive(findings: Iterable[Finding], waivers: Iterable[Waiver], host: str, today: str) -> tuple[Finding, ...]:
@@ -50,6 +49,8 @@ def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
 
     Raise ValueError for anything else: it would silently waive nothing.
     """
+    from nodetune.hosts import nodeset  # here: ClusterShell takes 10 ms, and few runs have waivers
+
     parts = [part.strip() for part in re.split(r",(?![^\[]*\])", pattern) if part.strip()]
     for part in parts:
         if part.startswith("@"):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 import re
@@ -16,7 +15,7 @@ from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
 from nodetune.foundation import UserError, file_io
 from nodetune.foundation import text as plain_text
-from nodetune.probe import layout
+from nodetune.onhost import layout
 
 SCHEMA = "nodetune.facts/1"
 LARGEST_FILE = 64 << 20
@@ -236,6 +235,8 @@ def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
     """Return a file name for a host that stays in its folder, whatever the host is called."""
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".") or "host"
     if len(safe.encode()) > LONGEST_NAME:
+        import hashlib  # here: OpenSSL takes 3 ms, and few hosts have such a name
+
         digest = hashlib.sha256(host.encode("utf-8", "surrogatepass")).hexdigest()[:16]
         safe = f"{safe.encode()[: LONGEST_NAME - 17].decode('utf-8', 'ignore')}-{digest}"
     name, count = f"{safe}.json", 1

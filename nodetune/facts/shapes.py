@@ -48,7 +48,6 @@ class Text:
         return "" if len(value) <= self.longest else f"a text of at most {self.longest} characters is expected"
 
 
-@dataclass(frozen=True)
 class Word(Text):
     """One of the words by which a state goes here: `enabled`, where another tool says `Enabled` or `On`."""
 

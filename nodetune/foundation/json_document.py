@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from nodetune import __version__
@@ -16,3 +17,17 @@ def head(schema: str) -> dict[str, Any]:
 
 def text(data: Any) -> str:
     return json.dumps(data, indent=1, sort_keys=False) + "\n"
+
+
+def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
+    """Merge `new` into `old`, mapping by mapping; None removes an entry (a JSON merge patch, RFC 7396)."""
+    merged = dict(old)
+    for key, value in new.items():
+        if isinstance(value, Mapping):
+            under = merged.get(key)
+            merged[key] = merge(under if isinstance(under, Mapping) else {}, value)
+        elif value is None:
+            merged.pop(key, None)
+        else:
+            merged[key] = value
+    return merged

@@ -7,15 +7,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NoReturn
-
-import yaml
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 
-OWN = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Reads the files that come with nodetune, in a tenth of the time. Its messages are others than SafeLoader's."""
+if TYPE_CHECKING:
+    import yaml
 
 
 class FileError(UserError):
@@ -85,7 +83,7 @@ def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> 
     return f"no {kind} is called {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
 
 
-def load(path: Path, *, collect: bool = False, using: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
+def load(path: Path, *, collect: bool = False) -> LocatedYaml:
     """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML.
 
     With `collect`, keys that appear twice and impossible dates are left for `finish`.
@@ -96,17 +94,19 @@ def load(path: Path, *, collect: bool = False, using: type[yaml.SafeLoader] = ya
         raise FileError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     except UnicodeDecodeError:
         raise FileError(f"{path}: not UTF-8 text") from None
-    found = parse(text, str(path), using)
+    found = parse(text, str(path))
     if not collect:
         found.finish()
     return found
 
 
-def parse(text: str, file: str, using: type[yaml.SafeLoader] = yaml.SafeLoader) -> LocatedYaml:
+def parse(text: str, file: str) -> LocatedYaml:
     """Parse text. A key that appears twice in one mapping is an error, which is collected."""
+    import yaml  # here and below: it takes 12 ms, and few runs read what people write
+
     found = LocatedYaml(file, None)
     try:
-        loader = using(text)
+        loader = yaml.SafeLoader(text)
         node = loader.get_single_node()
         data = _convert(loader, node, (), found) if node is not None else None
     except yaml.MarkedYAMLError as problem:
@@ -120,6 +120,8 @@ def parse(text: str, file: str, using: type[yaml.SafeLoader] = yaml.SafeLoader) 
 
 
 def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], found: LocatedYaml) -> Any:
+    import yaml
+
     found.lines.setdefault(path, node.start_mark.line + 1)
     if isinstance(node, yaml.SequenceNode):
         return [_convert(loader, each, (*path, number), found) for number, each in enumerate(node.value)]

@@ -13,9 +13,9 @@ import select
 import sys
 import time
 
-from nodetune.onhost import one_reader, protocol
+from nodetune.onhost import layout, one_reader, protocol
 from nodetune.onhost.worker import Worker, write_all
-from . import layout, read
+from . import read
 
 ALONE = ("bmc", "gpu", "mounts")
 """Families that talk to a driver, a file server or a management controller: each in a child of its own."""

@@ -7,6 +7,8 @@
 import fnmatch
 import re
 
+from nodetune.onhost import sysctl
+
 from . import read
 
 SYSCTL_FOLDERS = ("/etc/sysctl.d", "/run/sysctl.d", "/usr/local/lib/sysctl.d", "/usr/lib/sysctl.d", "/lib/sysctl.d")
@@ -71,7 +73,7 @@ def _dotted(key):
         if sign == ".":
             return key
         if sign == "/":
-            return key.replace(".", "\0").replace("/", ".").replace("\0", "/")
+            return sysctl.swapped(key)
     return key
 
 

@@ -3,7 +3,9 @@
 import os
 import re
 
-from . import persisted, read, sysctl
+from nodetune.onhost import sysctl
+
+from . import persisted, read
 
 MAIN = "/etc/tuned/tuned-main.conf"
 FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr/lib/tuned")

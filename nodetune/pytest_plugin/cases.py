@@ -36,7 +36,9 @@ class Case:
 
 def markers() -> list[tuple[str, str]]:
     """Return every marker that items may have, with its description."""
-    areas = sorted(each.name for each in CHECKS.iterdir() if each.is_dir() and each.name[0] not in "._")
+    areas = sorted(
+        each.name for each in CHECKS.iterdir() if each.is_dir() and each.name[0] not in "._" and each.name != "shared"
+    )
     return [
         ("nodetune", "a check of nodetune on a host"),
         *((severity, f"nodetune: checks whose finding is of severity {severity}") for severity in reversed(SEVERITIES)),

@@ -13,7 +13,7 @@ from typing import Any, TextIO
 from nodetune.api.derived import lookup
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import HostFacts, HostResult
-from nodetune.checks.slurm import _affinity
+from nodetune.checks.shared import slurm_cores
 from nodetune.foundation import text
 from nodetune.hosts import nodeset
 from nodetune.onhost import cpu_list
@@ -27,7 +27,7 @@ DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
 CONSTRAINTS = ("ConstrainCores", "ConstrainDevices", "ConstrainRAMSpace")
 TASK_PLUGINS = ("task/affinity", "task/cgroup")
 NEEDS = (
-    *_affinity.NEEDS,
+    *slurm_cores.NEEDS,
     *(f"slurm.{name}" for name in ("present", "config", "cgroup", "gres")),
     *(f"kubernetes.{name}" for name in ("present", "kubelet")),
     "numa.node_count",
@@ -90,9 +90,9 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
         return file, []
     if any(MIG.search(kind) for kind in gres.get("types", [])):
         return file, []
-    near = {minor: ranges[_narrow(facts)] for minor, ranges in _affinity.near(facts).items()}
+    near = {minor: ranges[_narrow(facts)] for minor, ranges in slurm_cores.near(facts).items()}
     old = gres.get("lines", [])
-    listed = {minor: _affinity.numbers(line["cores"]) for line in old for minor in _affinity.minors(line["file"])}
+    listed = {minor: slurm_cores.numbers(line["cores"]) for line in old for minor in slurm_cores.minors(line["file"])}
     if all(listed.get(minor) and set(listed[minor]) <= set(cores) for minor, cores in near.items()):
         return file, []
     removed = [

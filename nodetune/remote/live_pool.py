@@ -6,7 +6,7 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target, UnreachableError
 from nodetune.remote.connect import Connector
 from nodetune.remote.live_session import LiveSession, Mailbox
 from nodetune.remote.login.deadline import Deadline
@@ -29,7 +29,7 @@ class LivePool:
         groups: Sequence[Sequence[Target]],
         script_for: ScriptFor,
         options: SessionOptions,
-        forks: int = 64,
+        forks: int = ConnectionOptions.forks,
         transport: str = "auto",
     ) -> None:
         self._script_for = script_for

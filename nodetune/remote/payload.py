@@ -77,7 +77,7 @@ _WORD = re.compile(r"\w+")
 def pynvml_for(sources: Iterable[str]) -> str:
     """Return the part of pynvml that code needs: a host compiles the whole in 50 ms, and this in 7.
 
-    A definition stays if its name stands in the code, or in what stays. So do the errors, which pynvml finds by their
+    A definition stays if its name is in the code, or in what stays. So do the errors, which pynvml finds by their
     prefix, and statements that define nothing.
     """
     whole = pynvml_source()

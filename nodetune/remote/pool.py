@@ -11,7 +11,7 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.facts import document
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target, UnreachableError
 from nodetune.remote import local
 from nodetune.remote.connect import Connector
 from nodetune.remote.login.deadline import Deadline
@@ -35,7 +35,7 @@ def collect(
     targets: Sequence[Target],
     script_for: ScriptFor,
     options: SessionOptions,
-    forks: int = 64,
+    forks: int = ConnectionOptions.forks,
     transport: str = "auto",
     asked: Mapping[str, list[str]] | None = None,
 ) -> Generator[Outcome, None, None]:

@@ -50,6 +50,10 @@ class Farm:
         self._used = 0
         self.config = self.with_config()
         self.bin = self._commands()
+        # The home of every user there: a ~/.bashrc of this machine would run at each login, and may take seconds
+        self.home = folder / "home"
+        self.home.mkdir()
+        self.home.chmod(0o1777)
 
     def _configuration(self, key):
         return (
@@ -92,7 +96,7 @@ class Farm:
         lines += ["" if any(o.startswith("HostKey ") for o in options) else f"HostKey {self.folder}/host", *options]
         lines += [f"AuthorizedKeysFile {self.folder}/authorized", "StrictModes no", "UsePAM no", "PidFile none"]
         lines += ["MaxStartups 500", "PermitRootLogin yes", "PrintMotd no", "PrintLastLog no", "UseDNS no"]
-        lines += [f"SetEnv PATH={self.bin}:/usr/bin:/bin"]
+        lines += [f"SetEnv PATH={self.bin}:/usr/bin:/bin HOME={self.home}"]
         if (
             subprocess.run(
                 [SSHD, "-t", "-f", "/dev/null", "-h", self.folder / "host", "-o", "PerSourcePenalties=no"],

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tune_truth import Simulated, gains
+from benchmarks.tuning_errors import Simulated, gains
 from nodetune.tune import document as tuning
 from nodetune.tune import study
 

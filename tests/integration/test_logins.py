@@ -3,7 +3,6 @@
 import os
 import re
 import subprocess
-import time
 from dataclasses import replace
 
 import pytest
@@ -136,13 +135,11 @@ def test_many_hosts_share_one_connection_to_their_jump_host(farm, new_farm):
 
 
 @BOTH
-def test_a_dead_jump_host_is_named_and_tried_once(farm, transport):
+def test_a_dead_jump_host_is_named_before_the_deadline(farm, transport):
     config = farm.with_config(f"Host {farm.good[0]}\n  ProxyJump 127.0.1.250")
-    start = time.monotonic()
     outcomes = probe_all([farm.target(farm.good[0], f"h{n}", config) for n in range(3)], transport)
     assert {outcome.state for outcome in outcomes} <= {"refused", "dropped"}
     assert all("127.0.1.250" in outcome.message or transport == "openssh" for outcome in outcomes)
-    assert time.monotonic() - start < 10
 
 
 def test_a_host_unreachable_behind_a_jump_host_is_named(farm):
@@ -153,11 +150,9 @@ def test_a_host_unreachable_behind_a_jump_host_is_named(farm):
 
 def test_a_jump_host_through_itself_is_an_error(farm):
     config = farm.with_config(f"ProxyJump {farm.good[0]}")
-    start = time.monotonic()
     outcome = probe(farm.target(farm.good[1], config=config), "paramiko")
     assert outcome.state == "unsupported"
     assert re.search("circles|loop", outcome.message)
-    assert time.monotonic() - start < 5
 
 
 @BOTH
@@ -263,23 +258,22 @@ def test_paramiko_reads_the_configuration_without_openssh(farm, monkeypatch):
     assert way(probe(farm.target(farm.good[0]), "auto")) == "paramiko"
 
 
-def test_an_interrupt_stops_at_once_and_leaves_nothing(farm, new_farm):
+@pytest.mark.timeout(200)
+def test_an_interrupt_waits_for_no_host_and_leaves_nothing(farm, new_farm):
     slow = new_farm()
     address = slow.address()
-    slow.start({address: [f"ForceCommand {slow.script(slow.folder / 'slow', 'exec sleep 45')}"]})
+    slow.start({address: [f"ForceCommand {slow.script(slow.folder / 'slow', 'exec sleep 400')}"]})
     slow.know(address)
     for transport in ("openssh", "paramiko"):
         running = pool.collect(
             [farm.target(farm.good[0]), *(slow.target(address, f"s{n}") for n in range(6))],
             script_for,
-            OPTIONS,
+            replace(OPTIONS, seconds=400.0),
             16,
             transport,
         )
         assert next(running)[0].name == farm.good[0]
-        start = time.monotonic()
         running.close()
-        assert time.monotonic() - start < 3
         assert children_of_ours() == []
 
 

@@ -4,6 +4,7 @@ over real sshds; how the other runs go on does not depend on the connection. (Re
 tests/machines.)
 """
 
+import itertools
 import json
 import os
 import re
@@ -269,6 +270,7 @@ def test_a_failed_host_stops_and_the_next_command_completes_it(room):
     assert states(room(*words[-4:])) == WELL
 
 
+@pytest.mark.full
 def test_a_driver_that_does_not_come_up_is_told_at_the_reboot(room):
     room.mark("gpu1", "no-boot")
     told = room(code=END_STATE_MISSED)
@@ -284,6 +286,7 @@ def test_a_host_that_is_not_reached_costs_only_itself(room):
     assert message(told, "preflight", "gpu2") == "refused: nothing listens on port 22"
 
 
+@pytest.mark.full
 def test_a_slow_measurement_keeps_a_host_out_of_service(room):
     room.site("  join: slurm\n")
     room.figures["gpu1"] = [records.whole(**{f"gpu_copy h2d GPU{gpu}": 20.0 for gpu in range(8)})]
@@ -294,7 +297,10 @@ def test_a_slow_measurement_keeps_a_host_out_of_service(room):
     assert "resume" not in room.log("gpu1")
 
 
-@pytest.mark.parametrize("stage", ["packages", "reboot", "tune", "audit", "verify"])
+@pytest.mark.parametrize(
+    "stage",
+    ["packages", *(pytest.param(each, marks=pytest.mark.full) for each in ("reboot", "tune", "audit")), "verify"],
+)
 def test_an_interrupted_stage_can_be_completed(room, stage, monkeypatch):
     room.connection = "ssh" if stage == "packages" else "local"
     with interrupted_at(room, stage, monkeypatch):
@@ -344,12 +350,14 @@ class interrupted_at:  # noqa: N801  (used as a function)
             self.patch.setattr(*self.where, self.real)
 
 
+@pytest.mark.full
 def test_only_one_stage_looks_and_does_that(room):
     room()
     told = states(room("--only", "verify"))
     assert {stage for stage, state in told.items() if state != "left out"} == {"preflight", "verify"}
 
 
+@pytest.mark.full
 def test_later_hosts_are_compared_with_the_first_hosts_baseline(room):
     room.site("  baseline: baselines/good.json\n")
     assert states(room("-l", "gpu1"))["baseline"] == "done"
@@ -372,6 +380,7 @@ def test_hosts_drained_by_the_run_are_resumed_unless_they_failed(room):
     assert states(told)["packages"] == "failed"
 
 
+@pytest.mark.full
 def test_join_resumes_what_a_failed_run_had_drained(room):
     room.site("  join: slurm\n")
     room.mark("gpu1", "no-setup")
@@ -437,10 +446,9 @@ def test_an_unreachable_host_is_named_and_the_others_are_locked(room):
 
 @pytest.fixture
 def old(room):
-    """Hosts that work with the older driver, and a lock with the newer one."""
-    room()
-    for host in room.hosts:
-        (room.place(host) / "log").unlink()
+    """Hosts that work with the older driver, as a provision leaves them, and a lock with the newer one."""
+    for host, name in itertools.product(room.hosts, ("installed", "booted")):
+        (room.place(host) / f"{name}.json").write_text(json.dumps(provisioning.locked(DRIVER).packages))
     locks.write(room.folder / "v.lock", room.lock(NEWER))
     return room
 
@@ -476,6 +484,7 @@ def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
     assert message(told, "drain", "gpu2") == "not started: the upgrade failed on gpu1"
 
 
+@pytest.mark.full
 def test_a_driver_that_does_not_come_up_is_taken_back(old):
     old.mark("gpu1", "no-boot")
     told = old("--upgrade", code=END_STATE_MISSED)
@@ -493,6 +502,7 @@ def test_packages_refused_before_any_change_need_no_way_back(old):
     assert old.log("gpu1") == ["drain", "resume"]
 
 
+@pytest.mark.full
 def test_packages_that_were_exchanged_in_part_are_taken_back(old):
     old.mark("gpu1", "no-setup")
     told = old("--upgrade", code=END_STATE_MISSED)
@@ -501,6 +511,7 @@ def test_packages_that_were_exchanged_in_part_are_taken_back(old):
     assert old.state("gpu1", "installed") == dict(provisioning.locked(DRIVER).packages)
 
 
+@pytest.mark.full
 def test_a_provision_completes_an_interrupted_upgrade(old, monkeypatch):
     with interrupted_at(old, "set up", monkeypatch):
         told = old("--upgrade", "--canary", "0", code=END_STATE_MISSED)

@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from benchmarks import own_settings
-from benchmarks.tune_hosts import alone
+from benchmarks.support import own_settings
+from benchmarks.tuning_finds_best import alone
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.tune.benches import storage, tcp
 
@@ -69,7 +69,7 @@ def kept(folder):
 
 
 def test_larger_buffers_fill_a_long_path_and_are_taken_back(hosts):
-    bench = tcp.TcpBench(hosts, tcp.Wanted(allow_settings=True), REACH, alone)
+    bench = tcp.TcpBench(hosts, tcp.TcpRequest(allow_settings=True), REACH, alone)
     default, larger = (bench.measure(setting, bench.cases) for setting in ((), (("tcp_buffers", "16MiB"),)))
     assert default.counts and larger.counts, (default, larger)
     one = [case.id for case in bench.cases if case.objective]
@@ -101,7 +101,7 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
             python.write_text(f'#!/bin/sh\nexec {words} "$@"\n')
             python.chmod(0o755)
             target = Target("this", connection="local", python=str(python))
-            wanted = storage.Wanted(str(place), allow_settings=True, size=64 << 20)
+            wanted = storage.StorageRequest(str(place), allow_settings=True, size=64 << 20)
             bench = storage.StorageBench(target, wanted, REACH, alone)
             default, more = (bench.measure(each, bench.cases) for each in ((), (("read_ahead_kb", 2048),)))
             now = (settings / "read_ahead_kb").read_text().strip()
@@ -115,7 +115,7 @@ def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
 def test_a_packet_for_an_end_that_is_not_up_yet_is_lost_and_ends_nothing():
     name = f"nt{secrets.token_hex(3)}"
     own_settings.run("ip", "netns", "add", name)
-    words = f"from benchmarks.delayed_link import Link, device; end = device({name!r}); Link([end], 1, 0).give(end, b'E' * 40)"
+    words = f"from benchmarks.support.delayed_link import Link, device; end = device({name!r}); Link([end], 1, 0).give(end, b'E' * 40)"
     try:
         done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
     finally:

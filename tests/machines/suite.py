@@ -1,7 +1,8 @@
 """python -m tests.machines.suite [--all]: run the tests on virtual machines that this tree needs. See docs/testing-fleet.md.
 
-passed.json records each file of tests that passed whole, with a hash of everything in dependencies.yml and of the file
-itself. While the hashes are the same, it need not pass again; the short story always runs.
+passed.json records each file of tests that passed whole: hashes of the file, of what the proofs of its fixes rest on
+(proofs.py), and of the rooms in dependencies.yml. A file that changed, or of which a proof is stale, runs again; the short
+story always does. A change of a room reruns nothing: only --all proves the rooms, and takes hours.
 """
 
 import json
@@ -18,6 +19,7 @@ from xml.etree import ElementTree as ET
 
 import yaml
 
+from tests.machines import proofs
 from tests.machines.place import HERE, FleetError, digest
 
 ROOT = HERE.parents[1]
@@ -28,16 +30,19 @@ SHORT = HERE / "test_short_story.py"
 PROVISIONING = HERE / "test_provision.py"
 MEASURING = (PROVISIONING, SHORT, HERE / "test_tune_settings.py", HERE / "test_verify_machines.py")
 LONG = (PROVISIONING, HERE / "test_boots.py", HERE / "test_power_cuts.py")
-"""Only ALL=1 runs them."""
+"""Only --all runs them."""
 
-NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve(), *FILES}
+NO_PART_OF_TESTS = {RECORD, DEPENDENCIES, Path(__file__).resolve(), Path(proofs.__file__).resolve(), *FILES}
 """What is no reason to run all tests again. A file of tests counts for itself alone."""
+
+SHOWN = 5
+"""Of what changed since a file of tests passed, at most so much is named."""
 
 PYTEST = ("-m", "pytest", "-m", "fleet", "-n", "2", "--dist", "loadfile", "--durations=15")
 """A file's machines go from test to test: another worker would have to prepare them once more."""
 
 Hashes = dict[str, dict[str, str]]
-"""Part of dependencies.yml, or file of tests → its line → hash of the files that the line matches."""
+"""Part of dependencies.yml → its line → hash of the files that it matches. File of tests → itself, and what its proofs rest on."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +72,11 @@ def main(words: list[str]) -> int:
 
 
 def hashes(root: Path = ROOT, dependencies: Path = DEPENDENCIES) -> Hashes:
-    """The hashes of all that the tests depend on. Raises FleetError for a line that matches no file."""
+    """The hashes of the rooms, and of each file of tests. Raises FleetError for a line that matches no file."""
     parts = yaml.safe_load(dependencies.read_text())
     shared = {part: {line: digest(*_files(root, line)) for line in lines} for part, lines in parts.items()}
-    return {**shared, **{file.stem: {str(file.relative_to(ROOT)): digest(file)} for file in FILES}}
+    own = {file.stem: {str(file.relative_to(ROOT)): digest(file), **proofs.of_file(file.stem)} for file in FILES}
+    return {**shared, **own}
 
 
 def _files(root: Path, line: str) -> list[Path]:
@@ -84,11 +90,12 @@ def _files(root: Path, line: str) -> list[Path]:
     return files
 
 
-def changed(part: str, now: Hashes, then: Mapping[str, Any]) -> list[str]:
-    """The lines of a part whose files are not those that a file of tests passed with."""
-    before = then.get("hashes", {}).get(part, {})
-    lines = {**before, **now[part]}
-    return [line for line in lines if before.get(line) != now[part].get(line)]
+def changed_rooms(file: str, now: Hashes, record: Mapping[str, Any]) -> list[str]:
+    """The lines of dependencies.yml whose files are not those that a file of tests passed with."""
+    then = record.get(file, {}).get("hashes", {})
+    before = {part: then.get(part, {}) for part in rooms_of(file)}
+    lines = [(part, line) for part in before for line in {**before[part], **now[part]}]
+    return [line for part, line in lines if before[part].get(line) != now[part].get(line)]
 
 
 # Which tests run
@@ -103,33 +110,37 @@ def read_record(path: Path = RECORD) -> dict[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def parts_of(file: str) -> tuple[str, ...]:
-    """What a file of tests depends on: parts of dependencies.yml, and itself."""
+def rooms_of(file: str) -> tuple[str, ...]:
+    """The parts of dependencies.yml that a file of tests depends on."""
     more = {"measuring": MEASURING, "provisioning": (PROVISIONING,)}
-    return ("machines", *(part for part, files in more.items() if file in {each.stem for each in files}), file)
+    return ("machines", *(part for part, files in more.items() if file in {each.stem for each in files}))
 
 
 def unproven(file: str, now: Hashes, record: Mapping[str, Any]) -> str:
     """Why a file of tests has to pass again; empty where it need not."""
     if file not in record:
         return "has not passed yet"
-    lines = [line for part in parts_of(file) for line in changed(part, now, record[file])]
-    return f"changed since it passed: {', '.join(lines)}" if lines else ""
+    lines = proofs.changed(now[file], file, record)
+    more = f" and {len(lines) - SHOWN} more" if len(lines) > SHOWN else ""
+    return f"changed since it passed: {', '.join(lines[:SHOWN])}{more}" if lines else ""
 
 
 def choose(now: Hashes, record: Mapping[str, Any], *, everything: bool = False) -> Choice:
     """The short story, and what is not proven for this tree; what is LONG only when all is asked for."""
     if everything:
-        return Choice(FILES, "all tests, the provisioning story included (ALL=1)")
+        return Choice(FILES, "all tests, the provisioning story included (--all)")
     reasons = {file: why for file in FILES if (why := unproven(file.stem, now, record))}
     left_out = [f"{file.stem} ({why})" for file in LONG if (why := reasons.pop(file, ""))]
     told = [f"{file.stem} ({why})" for file, why in reasons.items()]
+    rooms = {line for file in FILES if file.stem in record for line in changed_rooms(file.stem, now, record)}
     reason = (
         f"{SHORT.stem} and what is not proven: {'; '.join(told)}" if told else f"only {SHORT.stem}: the rest is proven"
     )
     if left_out:
-        reason += f". Left out: {', '.join(left_out)}: make machines ALL=1 runs them"
-    return Choice(tuple(sorted({*reasons, SHORT})), reason)
+        reason += f". Left out: {', '.join(left_out)}"
+    if rooms:
+        reason += f". Changed since all passed: {', '.join(sorted(rooms))}"
+    return Choice(tuple(sorted({*reasons, SHORT})), f"{reason}{': --all runs all' if left_out or rooms else ''}")
 
 
 # Running them, and the record
@@ -165,7 +176,7 @@ def proven(now: Hashes, report: str, counts: Mapping[str, int], began: float) ->
         passed.setdefault(file, {})[name] = round(float(case.get("time", 0)), 1)
     when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began))
     return {
-        file: {"time": when, "hashes": {part: now[part] for part in parts_of(file)}, "seconds_per_test": tests}
+        file: {"time": when, "hashes": {part: now[part] for part in (*rooms_of(file), file)}, "seconds_per_test": tests}
         for file, tests in passed.items()
         if file not in failed and len(tests) == counts.get(file)
     }

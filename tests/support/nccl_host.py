@@ -6,7 +6,7 @@ from nodetune.api.model import Each, HostFacts, Unread, Value
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.remote.live_pool import Ended
 from nodetune.tune.benches.nccl import NcclBench
-from nodetune.tune.benches.nccl_cases import Wanted
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from tests.support import verify_records
 
 REACH = ConnectionOptions(None, None, 8, "local", SessionOptions(40))
@@ -79,7 +79,7 @@ class Host:
 
     def bench(self, hosts=("gpu1",), **wanted):
         targets = [Target(name) for name in hosts]
-        return NcclBench(targets, Wanted(**wanted), REACH, self.how, self.facts)
+        return NcclBench(targets, NcclRequest(**wanted), REACH, self.how, self.facts)
 
 
 def record(metric, value, size, about, unit="GB/s", better="higher", measurement="nccl"):

@@ -77,7 +77,7 @@ def test_every_test_that_the_page_names_is_there():
     ],
 )
 def test_a_test_or_fix_that_is_not_there_is_named(fixes, gap):
-    assert list(covered.lost_tests({"fixes": fixes, "measurements": {}})) == [f"coverage.yml: {gap}"]
+    assert list(covered.lost_tests({"fixes": fixes, "measurements": {}, "mutants": []})) == [f"coverage.yml: {gap}"]
 
 
 def test_every_measurement_has_a_test_and_a_setting_or_a_reason():
@@ -101,3 +101,30 @@ def test_what_machines_are_said_to_fix_are_checks_with_a_fix():
     shipped = covered.fixed() & set(checks.catalogue())
     assert [name for name in shipped if checks.load(name).remedy.kind == "manual"] == []
     assert len(shipped) >= 40
+
+
+def test_a_stale_proof_is_named_and_not_counted(monkeypatch):
+    changed = {"swappiness-high": ("a.py", "b.py")}
+    monkeypatch.setattr(covered, "stale", lambda check_id: changed.get(check_id, ()))
+    stale, current = (covered._check(checks.load(each)) for each in ("swappiness-high", "swap-large"))
+    assert stale.endswith("`tests/machines/test_apply.py` (**stale**: `a.py`, `b.py` changed since) |\n")
+    assert current.endswith("`tests/machines/test_apply.py` |\n")
+    assert "| 2 | 1 | 0, 1 stale |" in covered._overview(ROW, SWAP)
+
+
+def test_a_kind_of_which_every_proof_is_stale_says_so(monkeypatch):
+    covered._kinds.cache_clear()
+    monkeypatch.setattr(covered, "stale", lambda check_id: ("a.py",))
+    assert covered._proof(checks.load("overcommit-strict")).endswith("(stale)")
+    covered._kinds.cache_clear()
+
+
+def test_every_planted_fault_has_its_place():
+    assert list(covered.lost_mutants(covered.stated())) == []
+
+
+@pytest.mark.parametrize("file", ["nodetune/no_such.py", "nodetune/__init__.py"])
+def test_a_planted_fault_without_a_place_is_named(file):
+    mutant = {"file": file, "code": "no such code"}
+    wanted = f"coverage.yml: mutants: {file} has 'no such code' 0 times: correct the line"
+    assert list(covered.lost_mutants({"mutants": [mutant]})) == [wanted]

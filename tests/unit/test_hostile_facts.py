@@ -63,7 +63,7 @@ class Everything:
 
     def read(self, name, fact):
         facts = HostFacts("bad", {**self.base.facts, name: fact}, self.base.about)
-        findings = tuple(check.judge(facts) for needs, check in self.checks if name in needs)
+        findings = evaluate.audit((check for needs, check in self.checks if name in needs), facts)
         planning.plan(HostResult("bad", "ok", facts=facts, findings=findings))
         for collector in [collector for needs, collector in self.comparisons if name in needs]:
             collector.row(facts)

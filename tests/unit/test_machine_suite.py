@@ -1,18 +1,26 @@
-"""Which tests on virtual machines run, and what proves a file of them. No machine is started here."""
+"""Which tests on virtual machines run, what proves a file of them, and a fix. No machine is started here."""
+
+from dataclasses import replace
 
 import pytest
+import yaml
 
-from tests.machines import suite
+from nodetune import checks
+from nodetune.config import overlay
+from tests.machines import proofs, suite
 from tests.machines.place import FleetError
 
 NOW = {
     "machines": {"playbooks": "a1", "templates": "b2"},
     "measuring": {"nodetune/measurements": "e5"},
     "provisioning": {"nodetune/provision": "c3"},
-    **{file.stem: {f"tests/machines/{file.name}": "d4"} for file in suite.FILES},
+    **{file.stem: {f"tests/machines/{file.name}": f"d4 {file.stem}"} for file in suite.FILES},
 }
 RECORD = {
-    file.stem: {"time": "2026-01-01T00:00:00Z", "hashes": {part: NOW[part] for part in suite.parts_of(file.stem)}}
+    file.stem: {
+        "time": "2026-01-01T00:00:00Z",
+        "hashes": {part: NOW[part] for part in (*suite.rooms_of(file.stem), file.stem)},
+    }
     for file in suite.FILES
 }
 BUT_LONG = tuple(file for file in suite.FILES if file not in suite.LONG)
@@ -31,16 +39,29 @@ def test_nothing_changed_needs_only_the_short_story():
 @pytest.mark.parametrize(
     ("now", "named"),
     [
-        (with_hash("machines", "templates", "other"), "test_apply (changed since it passed: templates);"),
-        (with_hash("machines", "new", "d4"), "test_apply (changed since it passed: new);"),
-        ({**NOW, "machines": {"playbooks": "a1"}}, "test_apply (changed since it passed: templates);"),
+        (with_hash("machines", "templates", "other"), "Changed since all passed: templates: --all runs all"),
+        (with_hash("machines", "new", "d4"), "Changed since all passed: new: --all runs all"),
+        ({**NOW, "machines": {"playbooks": "a1"}}, "Changed since all passed: templates: --all runs all"),
+        (with_hash("measuring", "nodetune/measurements", "other"), "passed: nodetune/measurements: --all runs all"),
+        (with_hash("provisioning", "nodetune/provision", "other"), "passed: nodetune/provision: --all runs all"),
     ],
-    ids=["a file changed", "a line was added", "a line was removed"],
+    ids=["a file changed", "a line was added", "a line was removed", "measurements", "provisioning"],
 )
-def test_a_change_needs_all_tests_but_long_ones(now, named):
+def test_a_changed_room_is_named_and_reruns_nothing(now, named):
     choice = suite.choose(now, RECORD)
-    assert choice.files == BUT_LONG
-    assert named in choice.reason
+    assert choice.files == (suite.SHORT,)
+    assert choice.reason.endswith(named)
+
+
+def test_what_a_fix_rests_on_reruns_the_file_that_proves_it():
+    choice = suite.choose(with_hash("test_apply", "nodetune/checks/memory/x.py", "other"), RECORD)
+    assert [file.stem for file in choice.files] == ["test_apply", "test_short_story"]
+    assert "test_apply (changed since it passed: nodetune/checks/memory/x.py)" in choice.reason
+
+
+def test_of_much_that_changed_only_some_is_named():
+    now = {**NOW, "test_apply": {str(number): f"new {number}" for number in range(9)}}
+    assert "test_apply (changed since it passed: 0, 1, 2, 3, 4 and 4 more)" in suite.choose(now, RECORD).reason
 
 
 def test_a_file_that_has_not_passed_runs_with_the_short_story():
@@ -50,16 +71,10 @@ def test_a_file_that_has_not_passed_runs_with_the_short_story():
     assert "test_apply (has not passed yet)" in choice.reason
 
 
-def test_a_change_of_provisioning_is_named_and_not_run():
-    choice = suite.choose(with_hash("provisioning", "nodetune/provision", "other"), RECORD)
+def test_a_long_story_that_changed_is_named_and_not_run():
+    choice = suite.choose(with_hash("test_provision", "tests/machines/test_provision.py", "other"), RECORD)
     assert choice.files == (suite.SHORT,)
-    assert "Left out: test_provision (changed since it passed: nodetune/provision)" in choice.reason
-
-
-def test_a_change_of_measurements_runs_only_the_tests_that_measure():
-    choice = suite.choose(with_hash("measuring", "nodetune/measurements", "other"), RECORD)
-    assert {file.stem for file in choice.files} == {"test_short_story", "test_tune_settings", "test_verify_machines"}
-    assert "Left out: test_provision (changed since it passed: nodetune/measurements)" in choice.reason
+    assert "Left out: test_provision (changed since it passed: tests/machines/test_provision.py)" in choice.reason
 
 
 @pytest.mark.parametrize("text", [None, "", "<<<<<<< HEAD", "[]"])
@@ -194,3 +209,90 @@ def test_the_tests_of_each_file_are_counted():
 def test_some_of_the_tests_cannot_be_asked_for(words, capsys):
     assert suite.main(words) == 2
     assert "python -m tests.machines.suite [--all]" in capsys.readouterr().err
+
+
+# The proof of a fix
+
+
+@pytest.fixture
+def profiles(tmp_path, monkeypatch):
+    """The shipped profiles, in a folder of the test."""
+    for path in overlay.FOLDER.glob("*.yml"):
+        (tmp_path / path.name).write_text(path.read_text())
+    monkeypatch.setattr(overlay, "FOLDER", tmp_path)
+    return tmp_path
+
+
+def recorded(file="test_apply"):
+    return {file: {"hashes": {file: proofs.of_file(file)}}}
+
+
+def test_a_fix_is_proven_while_nothing_that_it_rests_on_changed():
+    record = recorded()
+    assert {
+        each for each, file in proofs.proven_by().items() if file == "test_apply" and proofs.stale(each, record)
+    } == set()
+    assert proofs.stale("swappiness-high", {}) == list(proofs.rests_on("swappiness-high")), "it never passed"
+
+
+def test_a_fix_rests_on_check_builder_templates_and_host_modules():
+    assert set(proofs.rests_on("governor-not-performance")) >= {
+        "nodetune/checks/cpu/governor_not_performance.py",
+        "nodetune/remediation/builders/cpufreq.py",
+        "nodetune/remediation/builders/_boot.py",
+        "playbooks/module_utils/nodetune_host/resources/cpu.py",
+        "playbooks/module_utils/nodetune_host/settings.py",
+        "templates/cpu.service.j2",
+        "the values of governor-not-performance",
+    }
+    other = proofs.rests_on("swappiness-high")
+    assert "playbooks/module_utils/nodetune_host/resources/cpu.py" not in other
+    assert not [part for part in other if "/onhost/" in part or "/cpufreq" in part]
+
+
+def test_another_value_in_the_check_makes_its_proof_stale(monkeypatch):
+    record = recorded()
+    changed = replace(checks.load("swappiness-high"), set=60)
+    monkeypatch.setattr(proofs.checks, "load", lambda check_id: changed)
+    assert proofs.stale("swappiness-high", record) == ["the values of swappiness-high"]
+
+
+def test_another_value_in_a_profile_makes_its_proof_stale(profiles):
+    record = recorded()
+    path = profiles / "vm.yml"
+    content = yaml.safe_load(path.read_text())
+    content["checks"]["swappiness-high"]["set"] = 60
+    path.write_text(yaml.safe_dump(content))
+    assert proofs.stale("swappiness-high", record) == ["the values of swappiness-high"]
+    assert proofs.stale("max-map-count-low", record) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ('"""Another docstring."""\nimport sys\n\n\ndef f():\n    # why\n    return 60  # because\n', True),
+        ("def f():\n    return 61\n", False),
+        ("def f():\n    return '60'\n", False),
+    ],
+    ids=["docstring, import and comments", "another number", "a text"],
+)
+def test_only_what_code_does_counts(text, same, tmp_path):
+    one, other = tmp_path / "one.py", tmp_path / "moved.py"
+    one.write_text('"""A docstring."""\n\nimport os\n\n\ndef f():\n    return 60\n')
+    other.write_text(text)
+    assert (proofs._hash(one) == proofs._hash(other)) is same
+
+
+def test_a_fix_without_its_host_modules_is_refused_by_name(monkeypatch):
+    monkeypatch.setattr(proofs, "HOST", proofs.HOST / "moved")
+    with pytest.raises(FleetError, match=r"swappiness-high: no file of its host modules was found: were they moved"):
+        proofs.rests_on("swappiness-high")
+
+
+def test_every_builder_and_host_module_belongs_to_a_fix():
+    """Of the host's modules, the ones for all changes are a room: only --all proves them."""
+    known = {part for check in checks.load_all() if check.remedy.kind != "manual" for part in proofs.rests_on(check.id)}
+    files = {str(path.relative_to(proofs.ROOT)) for path in proofs.BUILDERS.glob("*.py")}
+    files |= {str(path.relative_to(proofs.ROOT)) for path in (proofs.HOST / "resources").glob("*.py")}
+    lone = {path.rpartition("/")[2] for path in files - known}
+    assert lone == {"__init__.py", "guarded.py", "program.py", "slurm.py"}

@@ -13,7 +13,7 @@ https://docs.docker.com/reference/cli/dockerd/ (option --cgroup-parent)
 """
 
 from nodetune.api import AtLeast, Check, FactAbsentError, FactsView, Ref, manual
-from nodetune.checks.cpu._jobs import in_system_slice
+from nodetune.checks.shared.job_cpus import in_system_slice
 
 
 def observe(facts: FactsView) -> int:

@@ -16,7 +16,7 @@ import re
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, Check, Empty, FactsView, manual
-from nodetune.checks.pcie._devices import physical_gpus
+from nodetune.checks.shared.pci_devices import physical_gpus
 
 MANY_CORES = 8
 

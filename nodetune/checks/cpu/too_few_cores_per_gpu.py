@@ -9,7 +9,7 @@ Sources: https://docs.nvidia.com/certification-programs/nvidia-certified-configu
 """
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, FactsView, manual
-from nodetune.checks.pcie._devices import physical_gpus
+from nodetune.checks.shared.pci_devices import physical_gpus
 
 
 def observe(facts: FactsView) -> float:

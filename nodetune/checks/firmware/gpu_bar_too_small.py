@@ -11,7 +11,7 @@ https://docs.nvidia.com/cuda/gpudirect-rdma/index.html
 """
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Equals, FactsView, When, manual
-from nodetune.checks.gpu._cards import FOR_DESKS
+from nodetune.checks.shared.gpu_cards import FOR_DESKS
 
 WITHOUT_DISPLAY = "0302"
 SMALL_BY_DESIGN = ("1eb8", "1bb3", "13f2", "13bd")

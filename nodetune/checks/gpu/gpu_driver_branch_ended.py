@@ -19,19 +19,18 @@ from nodetune.checks.gpu import _windows
 def observe(facts: FactsView) -> str:
     _windows.only_linux(facts)
     table = data.drivers()
-    ends, today = table["branches"]["end_of_life"], str(table["as_of"])
+    ends, today = {int(each): end for each, end in table["branches"]["end_of_life"].items()}, table["as_of"]
     driver = data.version(facts["gpu.driver_version"])
     branch = driver[0]
-    if any(driver >= data.version(fix["fixed_in"]) for fix in _later_fixes(table, branch)):
+    if any(driver >= data.version(fix["fixed_in"]) for fix in _later_fixes(table, branch, ends.get(branch, ""))):
         return ""
     if branch in ends:
         return f"R{branch}: support ended {ends[branch]}" if ends[branch] < today[:7] else ""
     return f"R{branch}: not among the supported branches of {today}" if branch < max(ends) else ""
 
 
-def _later_fixes(table: Mapping[str, Any], branch: int) -> list[Mapping[str, Any]]:
+def _later_fixes(table: Mapping[str, Any], branch: int, end: str) -> list[Mapping[str, Any]]:
     """Return the fixes that NVIDIA released for a branch after the end of its support."""
-    end = table["branches"]["end_of_life"].get(branch, "")
     return [fix for fix in table["security"] if fix["branch"] == branch and end and fix["month"] > end]
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.gpu._recovered import require_gpu
-from nodetune.checks.kernel._logged import UPTIME
+from nodetune.checks.shared.kernel_events import UPTIME
 
 REASONS = {
     "NV_ERR_RESET_REQUIRED": "reset required (NV_ERR_RESET_REQUIRED)",

@@ -10,7 +10,7 @@ Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceQueries.html
 """
 
 from nodetune.api import GPU, Check, Empty, FactsView, manual
-from nodetune.checks.gpu._cards import FOR_DESKS
+from nodetune.checks.shared.gpu_cards import FOR_DESKS
 
 WARM = 70
 

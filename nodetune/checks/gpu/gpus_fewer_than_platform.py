@@ -19,7 +19,7 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, manual
-from nodetune.checks.pcie._devices import physical_gpus
+from nodetune.checks.shared.pci_devices import physical_gpus
 
 BOARD, TRAY = 8, 4
 WHOLE_SETS = {("22a3", 4): 8, ("1af1", 6): 8, ("1af1", 12): 16, ("1ac2", 6): 8, ("1ac2", 12): 16}

@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 
 from nodetune.api import Check, Empty, FactAbsentError, FactsView, FactUnreadError, manual
-from nodetune.checks.gpu._cards import GRACE
+from nodetune.checks.shared.gpu_cards import GRACE
 
 OLDEST, OLDEST_ON_GRACE = (4, 18), (5, 14)
 """The oldest kernels of the distributions that NVIDIA supports: RHEL 8, and RHEL 9 on Grace."""

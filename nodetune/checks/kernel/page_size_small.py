@@ -9,7 +9,7 @@ Sources: https://docs.nvidia.com/grace-perf-tuning-guide/os-settings.html
 """
 
 from nodetune.api import GPU_ON_PCI, Check, Equals, FactAbsentError, FactsView, When, manual
-from nodetune.checks.gpu._cards import GRACE
+from nodetune.checks.shared.gpu_cards import GRACE
 
 
 def observe(facts: FactsView) -> int:

@@ -10,7 +10,7 @@ https://github.com/kubernetes/node-problem-detector (kernel-monitor.json, TaskHu
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.kernel._logged import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import UPTIME, recent, times
 
 
 def observe(facts: FactsView) -> str:

@@ -11,7 +11,7 @@ Sources: https://man7.org/linux/man-pages/man5/core.5.html
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtMost, Check, Fact, FactAbsentError, FactsView, limit
-from nodetune.checks.limits._sides import cause, limits_for
+from nodetune.checks.shared.limit_sides import cause, limits_for
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:

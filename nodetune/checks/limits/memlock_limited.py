@@ -15,7 +15,7 @@ https://github.com/Azure/azhpc-images (components/hpc-tuning.sh)
 from typing import Any
 
 from nodetune.api import RDMA, Check, Equals, Fact, FactsView, limit
-from nodetune.checks.limits._sides import WORK, cause, limits_for, logins
+from nodetune.checks.shared.limit_sides import WORK, cause, limits_for, logins
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:

@@ -13,7 +13,7 @@ https://0pointer.net/blog/file-descriptor-limits.html (why the soft limit is 102
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, limit
-from nodetune.checks.limits._sides import RAISED_BY_ITSELF, WORK, cause, limits_for, logins
+from nodetune.checks.shared.limit_sides import RAISED_BY_ITSELF, WORK, cause, limits_for, logins
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:

@@ -11,8 +11,8 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.resource-control
 from typing import Any
 
 from nodetune.api import GPU_ON_PCI, AtLeast, Check, Fact, FactsView, Value, limit
-from nodetune.checks.limits import _sides
-from nodetune.checks.limits._sides import limits_for
+from nodetune.checks.shared import limit_sides
+from nodetune.checks.shared.limit_sides import limits_for
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:
@@ -28,7 +28,7 @@ def cause(facts: FactsView, subjects: tuple[str, ...]) -> str:
     """Name what set the limits that are numbers. An unlimited one is as low as the kernel's own: see `ceiling`."""
     given = limits_for(facts, "nproc")
     numbers = tuple(name for name in subjects if isinstance(given, dict) and given[name] != Value("unlimited"))
-    return _sides.cause("nproc")(facts, numbers)
+    return limit_sides.cause("nproc")(facts, numbers)
 
 
 CHECK = Check(

@@ -11,7 +11,7 @@ Sources: https://man7.org/linux/man-pages/man7/sched.7.html
 from typing import Any
 
 from nodetune.api import Check, Equals, Fact, FactsView, limit
-from nodetune.checks.limits._sides import SESSIONS, cause, limits_for
+from nodetune.checks.shared.limit_sides import SESSIONS, cause, limits_for
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:

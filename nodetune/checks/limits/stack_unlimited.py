@@ -13,8 +13,8 @@ https://man7.org/linux/man-pages/man3/pthread_create.3.html
 from typing import Any
 
 from nodetune.api import Check, Equals, Fact, FactsView, Not, limit
-from nodetune.checks.limits._sides import PASSED_ON, cause, limits_for
-from nodetune.checks.slurm._settings import comes_from_submitter
+from nodetune.checks.shared.limit_sides import PASSED_ON, cause, limits_for
+from nodetune.checks.shared.slurm_settings import comes_from_submitter
 
 
 def observe(facts: FactsView) -> Fact | dict[str, Any]:

@@ -11,7 +11,7 @@ https://www.kernel.org/doc/html/v6.12/arch/x86/x86_64/boot-options.html (mce=boo
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.kernel._logged import UPTIME, ago
+from nodetune.checks.shared.kernel_events import UPTIME, ago
 
 LEFT_OVER_S = 120
 OF_THE_BUS = "PCIe"

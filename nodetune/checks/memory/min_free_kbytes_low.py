@@ -12,7 +12,7 @@ https://github.com/redhat-performance/tuned (profile hpc-compute)
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, Ref, Value, sysctl
-from nodetune.checks.network._links import fast
+from nodetune.checks.shared.network_links import fast
 
 FAST_MBPS = 100_000
 SETTING = "sysctl.vm.min_free_kbytes"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from nodetune.checks.nccl._reading import Selection, misshapen, takes_too_much
-from nodetune.checks.nccl._settings import Problems, Setting, problems
-from nodetune.checks.nccl._table import About
+from nodetune.checks.shared.nccl_reading import Selection, misshapen, takes_too_much
+from nodetune.checks.shared.nccl_settings import Problems, Setting, problems
+from nodetune.checks.shared.nccl_table import About
 
 Ports = Mapping[str, Any]
 """Port name such as mlx5_0/1 → the port, as in the fact rdma.ports."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from nodetune.checks.nccl._reading import is_at, lists, number
-from nodetune.checks.nccl._settings import Problems, Setting, effective, problems, subject
-from nodetune.checks.nccl._table import About, table, variables
+from nodetune.checks.shared.nccl_reading import is_at, lists, number
+from nodetune.checks.shared.nccl_settings import Problems, Setting, effective, problems, subject
+from nodetune.checks.shared.nccl_table import About, table, variables
 
 # -- debugging that is left on -----------------------------------------------------------------------------------------
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 
-from nodetune.checks.nccl._settings import CONF_SCOPES, Problems, Setting, meant, problems, subject
-from nodetune.checks.nccl._table import About, release, since, table, variables
+from nodetune.checks.shared.nccl_settings import CONF_SCOPES, Problems, Setting, meant, problems, subject
+from nodetune.checks.shared.nccl_table import About, release, since, table, variables
 from nodetune.foundation.text import alike
 
 ENGINES = ("service docker", "service containerd", "service kubelet", "service crio")

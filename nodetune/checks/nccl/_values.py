@@ -7,9 +7,9 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, lru_cache
 
-from nodetune.checks.nccl._reading import lists, number
-from nodetune.checks.nccl._settings import EVALUATED, Problems, Setting, effective, problems, subject
-from nodetune.checks.nccl._table import About, table, variables
+from nodetune.checks.shared.nccl_reading import lists, number
+from nodetune.checks.shared.nccl_settings import EVALUATED, Problems, Setting, effective, problems, subject
+from nodetune.checks.shared.nccl_table import About, table, variables
 
 MOST_SOCKETS = 64
 _SUFFIX = re.compile(r"(\d+)\s*([kmg])i?b?", re.IGNORECASE)

@@ -14,8 +14,8 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.nccl._settings import malformed
-from nodetune.checks.nccl._table import newest
+from nodetune.checks.shared.nccl_settings import malformed
+from nodetune.checks.shared.nccl_table import newest
 
 
 def malformed_lines(facts: FactsView) -> Any:

@@ -13,9 +13,9 @@ https://github.com/NVIDIA/nccl (src/transport/net_ib/connect.cc)
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.nccl._reading import number
-from nodetune.checks.nccl._settings import problems
-from nodetune.checks.nccl._table import newest, release
+from nodetune.checks.shared.nccl_reading import number
+from nodetune.checks.shared.nccl_settings import problems
+from nodetune.checks.shared.nccl_table import newest, release
 
 CHOOSES_SINCE = (2, 21)
 

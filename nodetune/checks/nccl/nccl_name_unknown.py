@@ -15,7 +15,7 @@ from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, Unread, nccl_conf
 from nodetune.checks.nccl._names import unknown
-from nodetune.checks.nccl._table import newest, release, table
+from nodetune.checks.shared.nccl_table import newest, release, table
 
 
 def unknown_names(facts: FactsView) -> Any:

@@ -12,7 +12,7 @@ https://github.com/NVIDIA/nccl (src/misc/param.cc: setenv without overwriting, i
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.nccl._settings import repeated
+from nodetune.checks.shared.nccl_settings import repeated
 
 
 def repeated_settings(facts: FactsView) -> Any:

@@ -14,7 +14,7 @@ https://github.com/Azure/azhpc-images (components/customizations) ; https://gith
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.nccl._settings import problems
+from nodetune.checks.shared.nccl_settings import problems
 
 NAMES = ("NCCL_TOPO_FILE", "NCCL_GRAPH_FILE")
 

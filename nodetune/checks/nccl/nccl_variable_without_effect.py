@@ -14,7 +14,7 @@ from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.nccl._names import without_effect
-from nodetune.checks.nccl._table import newest
+from nodetune.checks.shared.nccl_table import newest
 
 
 def ineffective_settings(facts: FactsView) -> Any:

@@ -9,7 +9,7 @@ Sources: https://docs.kernel.org/networking/ip-sysctl.html (the larger of conf/a
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, sysctl
-from nodetune.checks.network._links import conf_of_shared_subnets
+from nodetune.checks.shared.network_links import conf_of_shared_subnets
 
 
 def observe(facts: FactsView) -> dict[str, int] | Absent:

@@ -12,8 +12,8 @@ https://learn.microsoft.com/en-us/azure/virtual-network/how-to-virtual-machine-m
 """
 
 from nodetune.api import BARE_METAL, AtLeast, Check, FactsView, manual
-from nodetune.checks.network._links import fast
-from nodetune.checks.rdma._ports import for_gpus
+from nodetune.checks.shared.network_links import fast
+from nodetune.checks.shared.rdma_ports import for_gpus
 
 FAST_MBPS = 100_000
 LARGER_THAN_USUAL = 1501

@@ -9,7 +9,7 @@ https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net-statistics
 """
 
 from nodetune.api import Check, Empty, manual
-from nodetune.checks.network._links import lost_share
+from nodetune.checks.shared.network_links import lost_share
 
 CHECK = Check(
     needs=("net.links", "net.statistics"),

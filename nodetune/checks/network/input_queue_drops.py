@@ -8,7 +8,7 @@ Sources: https://docs.kernel.org/networking/scaling.html ; https://fasterdata.es
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, share
+from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, share
 
 
 def observe(facts: FactsView) -> str:

@@ -10,7 +10,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (UseAd
 """
 
 from nodetune.api import Check, Equals, FactsView, net_link
-from nodetune.checks.network._links import fast
+from nodetune.checks.shared.network_links import fast
 
 ABLE = ("mlx5_core", "bnxt_en", "ice", "i40e")
 """Drivers that support it; the others always report "off"."""

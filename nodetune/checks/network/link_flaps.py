@@ -8,7 +8,7 @@ Sources: https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import in_use
+from nodetune.checks.shared.network_links import in_use
 
 AT_BOOT = 12
 """Changes that firmware, driver and bonding may cause during boot."""

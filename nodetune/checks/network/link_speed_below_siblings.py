@@ -10,7 +10,7 @@ Sources: https://www.kernel.org/doc/Documentation/ABI/testing/sysfs-class-net
 from typing import Any
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import Links, groups, in_use
+from nodetune.checks.shared.network_links import Links, groups, in_use
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -8,7 +8,7 @@ Sources: https://www.kernel.org/doc/html/latest/networking/snmp_counter.html
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import share
+from nodetune.checks.shared.network_links import share
 
 LIMIT = 0.001
 

@@ -11,9 +11,9 @@ https://www.rfc-editor.org/rfc/rfc894
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import Links, groups, in_use
-from nodetune.checks.rdma._ports import ROCE_MTU, Ports, for_gpus
-from nodetune.checks.rdma._ports import groups as same_ports
+from nodetune.checks.shared.network_links import Links, groups, in_use
+from nodetune.checks.shared.rdma_ports import ROCE_MTU, Ports, for_gpus
+from nodetune.checks.shared.rdma_ports import groups as same_ports
 from nodetune.foundation.stats import agreed
 
 MOST_NAMED = 8

@@ -10,7 +10,7 @@ Sources: https://docs.kernel.org/admin-guide/sysctl/net.html ; https://fasterdat
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, Value, sysctl
-from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, fast
+from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, fast
 
 KERNEL_DEFAULT = 1000
 

@@ -9,7 +9,7 @@ https://docs.kernel.org/networking/scaling.html
 """
 
 from nodetune.api import SEVERAL_NUMA_NODES, AtMost, Check, FactsView, Ref, manual
-from nodetune.checks.network._links import fast
+from nodetune.checks.shared.network_links import fast
 
 
 def observe(facts: FactsView) -> dict[str, int]:

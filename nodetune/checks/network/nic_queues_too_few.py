@@ -10,7 +10,7 @@ https://www.freedesktop.org/software/systemd/man/latest/systemd.link.html (Combi
 """
 
 from nodetune.api import Check, Empty, FactsView, net_link
-from nodetune.checks.network._links import fast
+from nodetune.checks.shared.network_links import fast
 
 ENOUGH = 8
 

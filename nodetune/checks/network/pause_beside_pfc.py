@@ -9,7 +9,7 @@ https://docs.nvidia.com/networking/display/MLNXOFEDv451010/Flow+Control
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.network._links import in_use
+from nodetune.checks.shared.network_links import in_use
 
 
 def observe(facts: FactsView) -> dict[str, str]:

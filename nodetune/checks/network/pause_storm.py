@@ -10,7 +10,7 @@ Sources: https://docs.kernel.org/networking/device_drivers/ethernet/mellanox/mlx
 """
 
 from nodetune.api import Absent, Check, Equals, FactsView, manual
-from nodetune.checks.network._links import in_use
+from nodetune.checks.shared.network_links import in_use
 
 COUNTER = "tx_pause_storm_error_events"
 

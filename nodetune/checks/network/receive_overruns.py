@@ -8,7 +8,7 @@ Sources: https://docs.kernel.org/networking/statistics.html ; https://docs.kerne
 """
 
 from nodetune.api import Check, Empty, manual
-from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, lost_share
+from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, lost_share
 
 CHECK = Check(
     needs=("net.links", "net.statistics"),

@@ -11,7 +11,7 @@ https://docs.tigera.io/calico/latest/reference/felix/configuration (IgnoreLooseR
 """
 
 from nodetune.api import Absent, Check, FactsView, OneOf, manual
-from nodetune.checks.network._links import conf_of_shared_subnets
+from nodetune.checks.shared.network_links import conf_of_shared_subnets
 
 
 def observe(facts: FactsView) -> dict[str, int] | Absent:

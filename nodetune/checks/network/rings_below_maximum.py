@@ -11,7 +11,7 @@ https://fasterdata.es.net/host-tuning/linux/
 """
 
 from nodetune.api import Check, Empty, FactsView, net_link
-from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, fast, lost_share
+from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, fast, lost_share
 
 MISSED = lost_share("rx_missed_errors", least=DROPS_LEAST, limit=DROPS_LIMIT, words="packets missed")
 TINY = 256

@@ -10,7 +10,7 @@ https://fasterdata.es.net/network-tuning/tcp-issues-explained/packet-loss/
 """
 
 from nodetune.api import Absent, Check, Empty, FactsView, Value, manual
-from nodetune.checks.network._links import share
+from nodetune.checks.shared.network_links import share
 
 ENOUGH_SEGMENTS = 1_000_000
 LIMIT = 0.005

@@ -11,7 +11,7 @@ https://man7.org/linux/man-pages/man8/setpci.8.html
 """
 
 from nodetune.api import BARE_METAL, GPU_ON_PCI, Check, Equals, FactsView, manual
-from nodetune.checks.pcie._devices import mellanox_cards
+from nodetune.checks.shared.pci_devices import mellanox_cards
 
 
 def observe(facts: FactsView) -> dict[str, bool]:

@@ -10,7 +10,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting.html
 """
 
 from nodetune.api import BARE_METAL, Check, Equals, FactsView, manual
-from nodetune.checks.pcie._devices import FULL, bridges, ends_a_link, link
+from nodetune.checks.shared.pci_devices import FULL, bridges, ends_a_link, link
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -18,7 +18,7 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/gpu_tr
 import re
 
 from nodetune.api import GPU_ON_PCI, RDMA, Absent, Check, FactsView, OneOf, Unread, Value, module
-from nodetune.checks.rdma._ports import for_gpus
+from nodetune.checks.shared.rdma_ports import for_gpus
 
 AMAZON = "1d0f"
 PEERMEM = {"nvidia_peermem", "nv_peer_mem"}

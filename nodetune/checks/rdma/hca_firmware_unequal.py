@@ -9,7 +9,7 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import usual
+from nodetune.checks.shared.rdma_ports import usual
 
 
 def observe(facts: FactsView) -> dict[str, str]:

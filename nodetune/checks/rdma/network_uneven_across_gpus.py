@@ -23,7 +23,7 @@ from nodetune.api import (
     FactsView,
     manual,
 )
-from nodetune.checks.rdma._ports import Ports, groups, own
+from nodetune.checks.shared.rdma_ports import Ports, groups, own
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:

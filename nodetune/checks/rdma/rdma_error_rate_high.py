@@ -13,7 +13,7 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import active
+from nodetune.checks.shared.rdma_ports import active
 
 LIMITS = {
     "symbol_error": 1e-6,

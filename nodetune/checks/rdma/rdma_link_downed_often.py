@@ -9,7 +9,7 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 """
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import active, groups
+from nodetune.checks.shared.rdma_ports import active, groups
 from nodetune.foundation.stats import median
 
 FEWEST = 10

@@ -17,7 +17,7 @@ https://github.com/deepseek-ai/DeepEP/issues/38 (four of eight cards in use)
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import Ports, groups, own
+from nodetune.checks.shared.rdma_ports import Ports, groups, own
 
 MOST, SURE = 0.5, 0.75
 """Shares of the ports. Without PCI addresses, the second ports of Ethernet cards, which often have no cable, are not told apart."""

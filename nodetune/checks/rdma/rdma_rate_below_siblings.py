@@ -14,7 +14,7 @@ from collections import Counter
 from typing import Any
 
 from nodetune.api import RDMA, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import active, groups
+from nodetune.checks.shared.rdma_ports import active, groups
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -10,7 +10,7 @@ https://www.ibm.com/docs/en/linux-on-systems?topic=functions-set-mtu
 """
 
 from nodetune.api import Absent, AtLeast, Check, FactsView, manual
-from nodetune.checks.rdma._ports import ROCE_MTU, for_gpus
+from nodetune.checks.shared.rdma_ports import ROCE_MTU, for_gpus
 
 
 def observe(facts: FactsView) -> dict[str, int] | Absent:

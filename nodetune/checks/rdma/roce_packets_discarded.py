@@ -10,8 +10,8 @@ https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/troubleshooting/networ
 """
 
 from nodetune.api import RDMA, Absent, Check, Empty, FactsView, manual
-from nodetune.checks.network._links import DROPS_LEAST, DROPS_LIMIT, share
-from nodetune.checks.rdma._ports import active
+from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, share
+from nodetune.checks.shared.rdma_ports import active
 
 LOST, ARRIVED = "rx_discards_phy", "rx_packets_phy"
 

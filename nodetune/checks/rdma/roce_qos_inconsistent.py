@@ -12,7 +12,7 @@ Sources: https://github.com/NVIDIA/doroce-linux ; https://docs.nvidia.com/networ
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import for_gpus, usual
+from nodetune.checks.shared.rdma_ports import for_gpus, usual
 
 NEEDS = ("rdma.ports", "rdma.traffic_class", "rdma.cm_tos", "net.dcb")
 COMPARED = ("traffic class", "PFC priorities")

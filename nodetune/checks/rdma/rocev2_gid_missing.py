@@ -14,7 +14,7 @@ https://www.kernel.org/doc/Documentation/ABI/stable/sysfs-class-infiniband
 from typing import Any
 
 from nodetune.api import Absent, Check, Empty, FactsView, manual
-from nodetune.checks.rdma._ports import active, for_gpus
+from nodetune.checks.shared.rdma_ports import active, for_gpus
 
 LOCAL, NONE = "only link-local RoCE v2 GIDs", "no RoCE v2 GID"
 

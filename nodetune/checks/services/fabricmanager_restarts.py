@@ -9,8 +9,8 @@ https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/index.html
 """
 
 from nodetune.api import NOT_CONTAINER, Check, Empty, FactsView, manual
-from nodetune.checks.kernel._logged import UPTIME, ago
 from nodetune.checks.services._units import NVSWITCH_NEEDS, SYSTEMD, require_nvswitch
+from nodetune.checks.shared.kernel_events import UPTIME, ago
 
 FEWEST = 3
 STEADY_S = 3600

@@ -9,15 +9,15 @@ Sources: https://slurm.schedmd.com/gres.conf.html (Cores) ; https://docs.kernel.
 """
 
 from nodetune.api import GPU, SEVERAL_NUMA_NODES, SLURM, Absent, Check, Empty, FactsView, manual
-from nodetune.checks.slurm import _affinity
+from nodetune.checks.shared import slurm_cores
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
     listed = {}
     for line in facts["slurm.gres"].get("lines", ()):
-        cores = _affinity.numbers(line["cores"])
-        listed.update(dict.fromkeys(_affinity.minors(line["file"]) if cores else [], cores))
-    near = _affinity.near(facts)
+        cores = slurm_cores.numbers(line["cores"])
+        listed.update(dict.fromkeys(slurm_cores.minors(line["file"]) if cores else [], cores))
+    near = slurm_cores.near(facts)
     found = {f"/dev/nvidia{minor}": _far(cores, near[minor][1]) for minor, cores in listed.items() if minor in near}
     return found or Absent("gres.conf lists no cores for /dev/nvidia files")
 
@@ -28,7 +28,7 @@ def _far(cores: list[int], socket: range) -> str:
 
 
 CHECK = Check(
-    needs=("slurm.gres", *_affinity.NEEDS),
+    needs=("slurm.gres", *slurm_cores.NEEDS),
     observe=observe,
     accept=Empty("cores of the GPU's own socket"),
     applies=(SLURM, GPU, SEVERAL_NUMA_NODES),

@@ -9,7 +9,7 @@ Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/f
 """
 
 from nodetune.api import RDMA, SLURM, Check, Equals, FactsView, manual
-from nodetune.checks.slurm._settings import comes_from_submitter
+from nodetune.checks.shared.slurm_settings import comes_from_submitter
 
 
 def observe(facts: FactsView) -> str:

@@ -8,7 +8,7 @@ Sources: https://slurm.schedmd.com/slurm.conf.html
 """
 
 from nodetune.api import GPU_ON_PCI, SLURM, Check, Empty, FactAbsentError, FactsView, manual
-from nodetune.checks.slurm._settings import words
+from nodetune.checks.shared.slurm_settings import words
 
 
 def observe(facts: FactsView) -> str:

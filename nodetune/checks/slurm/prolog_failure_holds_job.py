@@ -9,7 +9,7 @@ Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/p
 """
 
 from nodetune.api import SLURM, Check, Equals, FactsView, manual
-from nodetune.checks.slurm._settings import require_prolog, words
+from nodetune.checks.shared.slurm_settings import require_prolog, words
 
 
 def observe(facts: FactsView) -> str:

@@ -8,7 +8,7 @@ Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/p
 """
 
 from nodetune.api import SLURM, Check, Equals, FactsView, manual
-from nodetune.checks.slurm._settings import require_prolog, words
+from nodetune.checks.shared.slurm_settings import require_prolog, words
 
 MEAN_ALLOC = {"alloc", "contain", "x11", "runinjob"}
 """The other three imply Alloc."""

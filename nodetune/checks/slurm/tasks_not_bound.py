@@ -10,7 +10,7 @@ Sources: https://slurm.schedmd.com/slurm.conf.html ; https://slurm.schedmd.com/c
 """
 
 from nodetune.api import SLURM, Check, Empty, FactsView, manual
-from nodetune.checks.slurm._settings import words
+from nodetune.checks.shared.slurm_settings import words
 
 
 def observe(facts: FactsView) -> list[str]:

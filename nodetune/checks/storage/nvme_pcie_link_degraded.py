@@ -8,7 +8,7 @@ Sources: https://kernel.org/doc/Documentation/ABI/testing/sysfs-bus-pci ; https:
 """
 
 from nodetune.api import BARE_METAL, Check, Equals, FactsView, manual
-from nodetune.checks.pcie._devices import FULL, NVME, ends_a_link, link
+from nodetune.checks.shared.pci_devices import FULL, NVME, ends_a_link, link
 
 
 def observe(facts: FactsView) -> dict[str, str]:

@@ -12,7 +12,7 @@ https://github.com/torvalds/linux/blob/master/drivers/nvme/host/pci.c (nvme_time
 from collections import defaultdict
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.kernel._logged import UPTIME, recent, times
+from nodetune.checks.shared.kernel_events import UPTIME, recent, times
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:

@@ -10,9 +10,10 @@ from typing import Any, TextIO
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import host_options, progress, verbosity
+from nodetune.cli import host_options, verbosity
 from nodetune.cli.commands import _apply
 from nodetune.cli.host_options import HostOptions
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import OK
 from nodetune.hosts.target import ConnectionOptions
@@ -34,7 +35,7 @@ def prepare(request: RollbackRequest, typed: HostOptions) -> list[Undoing]:
             connection = replace(connection, become_password=prepared[0].connection.become_password)
         typed = replace(typed, ask_become_pass=False)
         limited = _is_typed("limit") or _is_typed("failed_of")
-        prepared.append(rollback.prepare(of, hosts, connection, request, limited, progress.Terminal()))
+        prepared.append(rollback.prepare(of, hosts, connection, request, limited, Terminal()))
     _announce(prepared)
     return prepared
 
@@ -50,7 +51,7 @@ def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output
             return _shown(expected, stream, output_format, [])
         apply.print_rollback(sys.stderr, expected, ())
         _apply.confirm(f"Roll back {undoing.title} on {text.count(len(undoing.targets), 'host')}?", yes)
-    run, outcomes = undoing.carry_out(progress.Terminal())
+    run, outcomes = undoing.carry_out(Terminal())
     return _shown(outcomes, stream, output_format, [run])
 
 
@@ -70,7 +71,7 @@ def roll_back_all(
         _apply.need_terminal(yes)
         _list(sys.stderr, prepared)
         _apply.confirm(f"Roll back {count} on {spec}?", yes)
-    done = [each.carry_out(progress.Terminal()) for each in prepared]
+    done = [each.carry_out(Terminal()) for each in prepared]
     return _shown(rollback.joined(outcomes for _, outcomes in done), stream, output_format, [run for run, _ in done])
 
 

@@ -6,7 +6,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import run
 from nodetune.audit.selection import Selection
 from nodetune.cli import verbosity
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remote.selected_hosts import selected_hosts as hosts_of
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nodetune.cli import latest, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.report import rows, verify_rows

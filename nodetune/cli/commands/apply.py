@@ -6,10 +6,11 @@ from pathlib import Path
 
 import click
 
+from nodetune.cli import change_options, renamed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import progress, renamed, requests, settings, verbosity
 from nodetune.cli.commands import _apply
-from nodetune.cli.fields import of
+from nodetune.cli.requests import of
+from nodetune.cli.terminal import Terminal
 from nodetune.remediation import apply
 from nodetune.remediation.request import BY_NAME, ApplyRequest
 from nodetune.report import rows
@@ -31,12 +32,12 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
     help="Maximum disruption allowed. Anything above new-sessions also needs idle GPUs and a drained or cordoned node.",
 )
 @click.option("--dry-run", is_flag=True, help="Run Ansible in check mode and show the diff of every file and setting.")
-@cli_options.agree
+@change_options.agree
 @click.option("--reboot", is_flag=True, help="Reboot hosts if a change needs it.")
-@cli_options.drain
-@cli_options.waits(ApplyRequest)
-@cli_options.assume_drained
-@cli_options.batches(ApplyRequest)
+@change_options.drain
+@change_options.waits(ApplyRequest)
+@change_options.assume_drained
+@change_options.batches(ApplyRequest)
 @click.option(
     "--max-failures",
     **of(ApplyRequest, "max_failures"),
@@ -51,7 +52,7 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
     metavar="N",
     help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to tell a change from noise.",
 )
-@cli_options.runs_folder
+@change_options.runs_folder
 @cli_options.rows_format
 @cli_options.output
 @verbosity.progress_option
@@ -71,7 +72,7 @@ def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str,
     if dry_run and output_format in rows.FORMATS:
         raise click.UsageError("--dry-run writes text or json: nodetune plan --format json lists the steps")
     settings.announce()
-    show = progress.Terminal()
+    show = Terminal()
     prepared = apply.prepare(request, show)
     with cli_options.writing(output) as stream:
         if dry_run:

@@ -14,9 +14,10 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import as_typed, progress, renamed, requests, verbosity
+from nodetune.cli import as_typed, renamed, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.fields import of
+from nodetune.cli.requests import of
+from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
 
 _comparing = cli_options.stack(
@@ -121,7 +122,7 @@ def command(
     about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
-    results = run.run(request, selection, progress.Terminal())
+    results = run.run(request, selection, Terminal())
     summary = summarise(results)
     with cli_options.writing(output) as stream:
         write(results, stream)

@@ -25,7 +25,7 @@ def command(context: click.Context, output_format: str) -> None:
     The command line counts first, then NODETUNE_ variables (NODETUNE_INVENTORY), then the file in the current folder,
     and then ~/.config/nodetune/nodetune.toml. NODETUNE_CONFIG names one file to read instead; empty, none is read.
     """
-    known = settings.KNOWN
+    known = settings.known()
     made = click.Command("config", params=[*known.values()]).make_context("config", [], parent=context)
     if output_format == "json":
         click.echo(json.dumps(_document(made), indent=1))
@@ -44,7 +44,7 @@ def _document(made: click.Context) -> dict[str, Any]:
     """Return the settings as data: what is not set is null, and a setting that repeats is a list."""
     values = {
         key: {"value": made.params[str(each.name)], "from": settings.origin(made, each)}
-        for key, each in settings.KNOWN.items()
+        for key, each in settings.known().items()
     }
     plain: dict[str, Any] = json.loads(json.dumps(values, default=str))
     return {"schema": "nodetune.config/1", "settings": plain, "files": list(map(str, settings.files()))}

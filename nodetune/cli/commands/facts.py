@@ -11,8 +11,9 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CollectRequest
-from nodetune.cli import as_typed, progress, requests, verbosity
+from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.facts import document
 from nodetune.foundation import file_io, text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
@@ -43,7 +44,7 @@ def _folder(_context: click.Context, _parameter: click.Parameter, output: Path |
 def command(request: CollectRequest, output: Path | None, anonymous: bool) -> int:
     """Collect facts of hosts for `nodetune audit --facts`."""
     saved = Saved(output, anonymous)
-    results = run.probed(request.connection, request.selection, saved.take, progress.Terminal())
+    results = run.probed(request.connection, request.selection, saved.take, Terminal())
     for result in results:
         if result.facts:
             click.echo(document.dump(result.facts), nl=False)

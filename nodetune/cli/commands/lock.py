@@ -7,15 +7,16 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import as_typed, progress, requests, verbosity
+from nodetune.cli import as_typed, change_options, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.request import RequestError
 from nodetune.provision.request import LockRequest
 
 
 @requests.command("lock", LockRequest)
 @cli_options.hosts
-@cli_options.provision_site
+@change_options.provision_site
 @click.option(
     "--driver", metavar="VERSION", help="Lock this driver version (580.159.04) instead of the newest one of the branch."
 )
@@ -44,7 +45,7 @@ def command(request: LockRequest) -> int:
     from nodetune.report.text import provision
 
     try:
-        report = lock_hosts.run(request, progress.Terminal())
+        report = lock_hosts.run(request, Terminal())
     except RequestError as problem:
         raise click.UsageError(str(problem)) from None
     unanswered = {each.host: each.problem for each in report.failed}

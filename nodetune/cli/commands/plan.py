@@ -7,8 +7,9 @@ from pathlib import Path
 import click
 
 from nodetune.api.model import HostResult
-from nodetune.cli import as_typed, progress, requests, verbosity
+from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.remediation import plan_document
@@ -45,7 +46,7 @@ def command(
     output: Path | None,
 ) -> int:
     """Show planned changes and their disruption; change nothing."""
-    probed, plans = plan_hosts(request, progress.Terminal())
+    probed, plans = plan_hosts(request, Terminal())
     if scheduler_diff:
         _propose(probed, scheduler_diff)
     if export:

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import as_typed, progress, renamed, requests, settings, verbosity
+from nodetune.cli import as_typed, change_options, renamed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
 from nodetune.provision.request import ProvisionRequest
 
@@ -25,7 +26,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     metavar="NAME",
     help="Profile to tune for. May be repeated. Default: training.",
 )
-@cli_options.provision_site
+@change_options.provision_site
 @click.option(
     "--lock",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -40,17 +41,17 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     is_flag=True,
     help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
-@cli_options.drain
-@cli_options.waits(ProvisionRequest)
-@cli_options.assume_drained
-@cli_options.batches(ProvisionRequest)
+@change_options.drain
+@change_options.waits(ProvisionRequest)
+@change_options.assume_drained
+@change_options.batches(ProvisionRequest)
 @click.option(
     "--dry-run",
     is_flag=True,
     help="Run Ansible in check mode for packages, and show the plan for the rest. Changes nothing.",
 )
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
@@ -73,7 +74,7 @@ def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: 
     from nodetune.report.text import provision
 
     settings.announce()
-    show = progress.Terminal()
+    show = Terminal()
     with cli_options.writing(output) as stream:
         found = run.prepare(request, show)
         if output_format == "text":

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from nodetune.cli import completion, requests, verbosity
+from nodetune.cli import change_options, completion, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.host_options import HostOptions
 from nodetune.remediation.request import RollbackRequest
@@ -19,9 +19,9 @@ from nodetune.remediation.request import RollbackRequest
 @cli_options.hosts
 @click.option("--force", is_flag=True, help="Also undo what someone changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
-@cli_options.assume_drained
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.assume_drained
+@change_options.agree
+@change_options.runs_folder
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option

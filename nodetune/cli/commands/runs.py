@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import Group, completion, options
+from nodetune.cli import Group, change_options, completion, options
 from nodetune.remediation import runs
 
 
 @click.group("runs", cls=Group, invoke_without_command=True)
-@options.runs_folder
+@change_options.runs_folder
 @click.option(
     "-n", "--last", type=click.IntRange(1), default=20, show_default=True, help="Number of runs to list, newest first."
 )
@@ -41,7 +41,7 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
 
 @command.command("show")
 @click.argument("run", shell_complete=completion.run)
-@options.same_runs_folder
+@change_options.same_runs_folder
 @click.option("--diff", is_flag=True, help="Also show every change in files and settings.")
 @options.printed_format
 @click.pass_context

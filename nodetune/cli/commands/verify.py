@@ -9,7 +9,7 @@ import click
 
 from nodetune.cli import options as cli_options
 from nodetune.cli import renamed, requests, verbosity
-from nodetune.cli.fields import of
+from nodetune.cli.requests import of
 from nodetune.foundation import text
 from nodetune.verify import suites
 from nodetune.verify.request import VerifyRequest

@@ -16,14 +16,15 @@ from nodetune.foundation import UserError
 from nodetune.guard.node import gating_checks
 from nodetune.guard.node import policy as on_node
 from nodetune.guard.node.epilog import SNAPSHOT
+from nodetune.guard.node.policy import LIMITS
 
 SCHEMA = "nodetune.guard-policy/1"
 DEFAULTS: Mapping[str, Any] = {
     "mode": "observe",
     "act": "slurm",
-    "seconds": {"total": 5, "step": 3, "stuck": 20},
-    "reuse_seconds": 60,
-    "cap_nodes_per_hour": 5,
+    "seconds": {name: LIMITS[name][0] for name in ("total", "step", "stuck")},
+    "reuse_seconds": LIMITS["reuse_seconds"][0],
+    "cap_nodes_per_hour": LIMITS["cap_nodes_per_hour"][0],
     "shared": None,
     "off": ["/etc/nodetune/guard.off"],
     "scontrol": "/usr/bin/scontrol",

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import time
+from math import inf
 
 from nodetune.guard.node import cache, records
 from nodetune.guard.node.main import InconclusiveError
@@ -19,6 +20,15 @@ MODES, ACTS, ABOUT = ("observe", "enforce"), ("slurm", "drain"), ("gpu", "node")
 KILL_LEFTOVERS = "kill_strays"
 """A setting that keeps its name: guards of every version read it."""
 
+LIMITS = {
+    "total": (5, 0.5, 60),
+    "step": (3, 0.1, 60),  # and at most the total
+    "stuck": (20, 1, 3600),
+    "reuse_seconds": (60, 0, 3600),
+    "cap_nodes_per_hour": (5, 1, 1_000_000),
+}
+"""Numbers of the policy: default, least, most. The first three are the guard's budgets in seconds."""
+
 LARGEST = 1 << 20
 NAMES = {"id": re.compile(r"[a-z0-9][a-z0-9-]*"), "area": re.compile(r"[a-z0-9_]+")}
 
@@ -31,11 +41,11 @@ class Policy:
         self.mode = _one_of(data, "mode", MODES)
         self.act = _one_of(data, "act", ACTS)
         seconds = _entry(data, "seconds", dict)
-        self.total = _number(seconds, "total", 0.5, 60)
-        self.step = _number(seconds, "step", 0.1, self.total)
-        self.stuck = _number(seconds, "stuck", 1, 3600)
-        self.reuse = _number(data, "reuse_seconds", 0, 3600)
-        self.cap = int(_number(data, "cap_nodes_per_hour", 1, 1_000_000))
+        self.total = _number(seconds, "total")
+        self.step = _number(seconds, "step", self.total)
+        self.stuck = _number(seconds, "stuck")
+        self.reuse = _number(data, "reuse_seconds")
+        self.cap = int(_number(data, "cap_nodes_per_hour"))
         self.shared = _path(data, "shared") if data.get("shared") is not None else ""
         self.off = [_path({"off": each}, "off") for each in _entry(data, "off", list)]
         self.scontrol = _path(data, "scontrol")
@@ -101,8 +111,10 @@ def _one_of(data: dict[str, Any], key: str, words: tuple[str, ...]) -> str:
     return found
 
 
-def _number(data: dict[str, Any], key: str, low: float, high: float) -> float:
-    found = data.get(key)
+def _number(data: dict[str, Any], key: str, most: float = inf) -> float:
+    """Return a number of the policy, of at most `most` where that is less than what LIMITS says."""
+    found, (_, low, limit) = data.get(key), LIMITS[key]
+    high = min(limit, most)
     if not isinstance(found, int | float) or isinstance(found, bool) or not low <= found <= high:
         raise ValueError(f"{key} is {found!r} and not a number from {low:g} to {high:g}")
     return found

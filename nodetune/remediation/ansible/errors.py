@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from nodetune.remote.login import sudo
+
 LONGEST_READ = 20_000
 LAST_READ = 1_000
 """What is read of a text: its beginning and its end."""
@@ -15,12 +17,8 @@ ERRORS = {
     r"requires a minimum of Python[^\n\"]*": (
         "python there is too old ({0}): install a newer python3, or name one with ansible_python_interpreter"
     ),
-    r"[Mm]issing sudo password|a password is required": (
-        "sudo wants a password: use --ask-become-pass, or allow this user to use sudo without one"
-    ),
-    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": (
-        "sudo did not accept the password"
-    ),
+    sudo.UNANSWERED: f"sudo wants a password: {sudo.ADVICE}",
+    r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": sudo.REFUSED,
     r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
     ),

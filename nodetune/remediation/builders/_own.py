@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any
 
-from nodetune.foundation import templates
+from nodetune.foundation import json_document, templates
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.builders import HostView, UnfixableError
 
@@ -27,7 +27,7 @@ def own_file(
     host: HostView, path: str, template: str, settings: Mapping[str, Any], allowed: Allowed, **more: Any
 ) -> dict[str, Any]:
     """Return the change that adds these settings to one of nodetune's files. Raise UnfixableError as `kept` does."""
-    merged = merge(kept(host, path, allowed), settings)
+    merged = json_document.merge(kept(host, path, allowed), settings)
     return {"change": "file", "path": path, "content": render(template, merged, **more), "mode": "0644"}
 
 
@@ -61,20 +61,6 @@ def plain_line(value: Any, shape: str = r".*") -> bool:
 def among(known: Collection[str], shape: str = r".*") -> Allowed:
     """Allow plain lines of a shape, each under one of the known keys."""
     return lambda keys, value: len(keys) == 1 and keys[0] in known and plain_line(value, shape)
-
-
-def merge(old: Mapping[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Merge `new` into `old`, mapping by mapping. None removes an entry."""
-    merged = dict(old)
-    for key, value in new.items():
-        if isinstance(value, Mapping):
-            under = merged.get(key)
-            merged[key] = merge(under if isinstance(under, Mapping) else {}, value)
-        elif value is None:
-            merged.pop(key, None)
-        else:
-            merged[key] = value
-    return merged
 
 
 def text_of(value: Any) -> str:

@@ -11,8 +11,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
+from nodetune.foundation.json_document import merge
 from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import Allowed, kept, merge, named, own_file, plain_line
+from nodetune.remediation.builders._own import Allowed, kept, named, own_file, plain_line
 
 NEEDS = ("services.tuned", "services.tuned_profile")
 NAME = "nodetune"

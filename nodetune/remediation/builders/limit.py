@@ -12,9 +12,10 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.checks.limits._sides import SESSIONS
+from nodetune.checks.shared.limit_sides import SESSIONS
+from nodetune.foundation.json_document import merge
 from nodetune.remediation.builders import HostView, UnfixableError, _dropin
-from nodetune.remediation.builders._own import merge, own_file
+from nodetune.remediation.builders._own import own_file
 
 PATH = "/etc/security/limits.d/zz-nodetune.conf"
 UNITS = {"slurmd": "slurmd", "containerd": "containerd", "crio": "crio", "dockerd": "docker", "kubelet": "kubelet"}

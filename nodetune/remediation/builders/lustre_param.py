@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
+from nodetune.foundation.json_document import merge
 from nodetune.remediation.builders import HostView, UnfixableError
-from nodetune.remediation.builders._own import Allowed, kept, merge, named, plain_line, render, text_of
+from nodetune.remediation.builders._own import Allowed, kept, named, plain_line, render, text_of
 from nodetune.remediation.builders.swap_off import unit_name
 
 NEEDS = ("lustre.llite", "lustre.osc", "mounts.points")

@@ -7,7 +7,7 @@ from pathlib import PurePosixPath
 from typing import Any
 
 from nodetune.api.model import Absent, Fix
-from nodetune.probe.sysctl import path_of
+from nodetune.onhost.sysctl import path_of
 from nodetune.remediation.builders import HostView, UnfixableError, _tuned, modprobe
 from nodetune.remediation.builders._own import Allowed, among, named, own_file, text_of
 

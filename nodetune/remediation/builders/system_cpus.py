@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.checks.cpu import _jobs
+from nodetune.checks.shared import job_cpus
 from nodetune.foundation.text import own_settings
 from nodetune.onhost import cpu_list
 from nodetune.remediation.builders import HostView, UnfixableError, _dropin
 
 NEEDS = (
-    *_jobs.NEEDS,
+    *job_cpus.NEEDS,
     "containers.cgroup_v2",
     "cpu.allowed_cpus",
     "cpu.cpusets",
@@ -43,7 +43,7 @@ def _require_jobs_elsewhere(host: HostView) -> None:
     """Raise UnfixableError unless jobs are seen to run outside of the groups: in the kubelet's."""
     if not host["containers.cgroup_v2"]:
         raise UnfixableError("AllowedCPUs= needs control groups v2: boot with systemd.unified_cgroup_hierarchy=1 first")
-    who = _jobs.in_system_slice(host)
+    who = job_cpus.in_system_slice(host)
     if who:
         raise UnfixableError(
             f"{who} runs jobs in system.slice: its CPUs would be theirs. Set AllowedCPUs= on single services, or "

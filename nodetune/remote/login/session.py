@@ -121,7 +121,7 @@ class Session:
         if at < 0:
             return
         if self._password is None:
-            raise UnreachableError("become failed", "sudo did not accept the password")
+            raise UnreachableError("become failed", sudo.REFUSED)
         self.to_send, self._password = memoryview(self._password.encode() + b"\n"), None
         self._seen = at + len(self._command.prompt)
 
@@ -155,8 +155,8 @@ class Session:
         return UnreachableError("bad answer", f"{_no_answer(self._decoder.noise)} (exit status {status}){self._said()}")
 
     def _advice(self, text: str) -> str:
-        if "password is required" in text:
-            return ": give it with --ask-become-pass, or allow sudo without one"
+        if re.search(sudo.UNANSWERED, text):
+            return f": {sudo.ADVICE}"
         return ": sudo must allow this user to run the probe's python3"
 
     def last_error(self) -> str:

@@ -62,7 +62,7 @@ def script(names: Iterable[str], settings: Settings) -> bytes:
         f" {settings.folder}. To remove it: run uninstall, in the same folder as install.\n"
     )
     entry = (
-        "from nodetune.probe import layout, main\n"
+        "from nodetune.onhost import layout\nfrom nodetune.probe import main\n"
         f"deposit(lambda: main.document(ASKED, SECONDS), layout.text, *{given!r})\n"
     )
     probe = payload.probing(payload.PROBE, json.dumps(payload.families(names)), PROBE_SECONDS, entry)

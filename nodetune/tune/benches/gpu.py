@@ -10,10 +10,12 @@ from typing import Any
 
 from nodetune.api.model import Absent, HostFacts
 from nodetune.audit import gpu_users
+from nodetune.foundation.request import built, limited, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import runs
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import DEFAULT, BenchError, Case, Parameter, Setting, Trial
+from nodetune.tune.request import StudyRequest
 from nodetune.verify import disturbance
 from nodetune.verify import run as verify_run
 from nodetune.verify.run import Measure
@@ -40,16 +42,18 @@ FACTS = {*verify_run.FACTS, *runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LI
 
 
 @dataclass(frozen=True)
-class Wanted:
+class GpuRequest:
     """What is asked for. `slowdown` is a fraction; `seconds` and `repeats` are of the stretches of one trial."""
 
     allow_gpu_settings: bool = False
     assume_drained: bool = False
-    ladder: str = "clocks"
-    rungs: int = 6
+    ladder: str = one_of("clocks", LADDERS)
+    rungs: int = limited(6, 2, 20)
     slowdown: float = 0.03
     seconds: float = 3.0
     repeats: int = 2
+    connection: ConnectionOptions = built()
+    study: StudyRequest = part(StudyRequest)
 
     @property
     def setting(self) -> str:
@@ -64,7 +68,7 @@ class GpuBench:
     def __init__(
         self,
         target: Target,
-        wanted: Wanted,
+        wanted: GpuRequest,
         reach: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
@@ -169,7 +173,7 @@ def in_nvml(name: str, value: Any) -> Any:
     return int(value) * 1000 if name == "power_limit" else [int(value), int(value)]
 
 
-def ladder(facts: HostFacts, wanted: Wanted) -> tuple[int, ...]:
+def ladder(facts: HostFacts, wanted: GpuRequest) -> tuple[int, ...]:
     """Return the rungs that all GPUs have, the highest first. Raise BenchError if there are none."""
     rungs = _clocks(facts, wanted.rungs) if wanted.ladder == "clocks" else _limits(facts, wanted.rungs)
     if not rungs:
@@ -201,7 +205,7 @@ def _spread(known: Sequence[int], rungs: int) -> tuple[int, ...]:
     return tuple(sorted({known[round(number * step)] for number in range(rungs)}, reverse=True))
 
 
-def _free(host: str, found: HostFacts | str, wanted: Wanted) -> HostFacts:
+def _free(host: str, found: HostFacts | str, wanted: GpuRequest) -> HostFacts:
     """Return the facts of a host that may be changed. Raise BenchError for any other."""
     if isinstance(found, str):
         raise BenchError(runs.of_host(host, found))

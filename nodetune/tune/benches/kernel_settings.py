@@ -8,10 +8,10 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError, value_of
 from nodetune.api.model import HostFacts
+from nodetune.onhost import sysctl
 from nodetune.tune.benches import runs
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting
 
-SYSCTLS = "/proc/sys/"
 Files = Mapping[str, str]
 """Path → text that is written."""
 
@@ -28,11 +28,6 @@ class Knob:
     files: Callable[[Choice], Files]
     judged_by: tuple[str, ...] = ()
     kept_by: str = ""
-
-
-def sysctl_path(name: str) -> str:
-    """Return /proc/sys/net/ipv4/tcp_rmem of net.ipv4.tcp_rmem."""
-    return SYSCTLS + name.replace(".", "/")
 
 
 def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
@@ -81,8 +76,7 @@ class KnobBench:
 
 
 def _check(path: str, text: str) -> dict[str, Any]:
-    name = path.removeprefix(SYSCTLS).replace("/", ".") if path.startswith(SYSCTLS) else path
-    kind = "sysctl" if path.startswith(SYSCTLS) else "sysfs"
+    kind, name = ("sysctl", sysctl.name_of(path)) if path.startswith(sysctl.ROOT) else ("sysfs", path)
     value = _value(text)
     words = "".join(letter if letter.isalnum() else "-" for letter in name.lower().strip("/"))
     return {"id": f"site-tuned-{words}", kind: name, "accept": value, "set": value, "why": "nodetune tune found it."}

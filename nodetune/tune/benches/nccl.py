@@ -9,11 +9,11 @@ from typing import Any
 from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
-from nodetune.checks.nccl._settings import effective
+from nodetune.checks.shared.nccl_settings import effective
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.tune.benches import nccl_cases, nccl_space, runs
-from nodetune.tune.benches.nccl_cases import Step, Wanted
+from nodetune.tune.benches.nccl_cases import NcclRequest, Step
 from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.benches.runs import Faults, Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
@@ -38,7 +38,7 @@ class NcclBench:
     def __init__(
         self,
         targets: Sequence[Target],
-        wanted: Wanted,
+        wanted: NcclRequest,
         reach: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import text
+from nodetune.foundation.request import RequestError, built, one_of, part
+from nodetune.hosts.target import ConnectionOptions
 from nodetune.measurements import nccl_ops
 from nodetune.tune.model import Case
+from nodetune.tune.request import StudyRequest
 from nodetune.verify import figures
 from nodetune.verify.model import Figure
 
@@ -35,22 +39,40 @@ SECONDS = 180.0
 
 
 @dataclass(frozen=True)
-class Wanted:
+class NcclRequest:
     """What is tuned. Empty sizes and collectives mean those of the objective.
 
     `only`: these variables, also where the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
     """
 
-    objective: str = "bandwidth"
+    objective: str = one_of("bandwidth", SIZES)
     sizes: tuple[int, ...] = ()
     collectives: tuple[str, ...] = ()
     gpus: tuple[int, ...] = ()
     nccl: str = ""
-    dtype: str = "float32"
+    dtype: str = one_of("float32", ("float32", "bfloat16"))
     env: Mapping[str, str] = field(default_factory=dict)
     only: tuple[str, ...] = ()
-    plugin: bool = False
+    plugin: Path | None = None
     allow_busy: bool = False
+    multi_node: bool = False
+    connection: ConnectionOptions = built()
+    study: StudyRequest = part(StudyRequest)
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if self.plugin and self.objective != "bandwidth":
+            raise RequestError("--plugin chooses algorithms by their bandwidth: leave --objective out")
+        if self.plugin and self.only:
+            raise RequestError("--plugin and --parameter: keep one")
+        both = sorted(set(self.env) & set(self.only))
+        if both:
+            raise RequestError(f"{both[0]}: --env keeps it as it is, and --parameter tunes it: keep one")
+
+    @property
+    def subject(self) -> str:
+        """The word for its files."""
+        return "nccl-plugin" if self.plugin else "nccl"
 
     @property
     def aims(self) -> tuple[int, ...]:
@@ -68,7 +90,7 @@ class Wanted:
         return tuple(dict.fromkeys(self.collectives or usual))
 
 
-def measurement(wanted: Wanted) -> dict[str, Any]:
+def measurement(wanted: NcclRequest) -> dict[str, Any]:
     """Return the line of the plan that measures all cases."""
     options: dict[str, Any] = {"collectives": list(wanted.names), "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
@@ -82,12 +104,12 @@ def measurement(wanted: Wanted) -> dict[str, Any]:
     return {"name": "nccl", "options": {**options, "sizes": [*wanted.aims, *wanted.guards]}, "seconds": SECONDS}
 
 
-def of(found: Iterable[Figure], wanted: Wanted) -> list[tuple[Case, Figure]]:
+def of(found: Iterable[Figure], wanted: NcclRequest) -> list[tuple[Case, Figure]]:
     """Return the cases that the default measurement showed to be possible, each with its figure, in order."""
     return [(_case(each, wanted), each) for each in found if not each.metric.startswith("gemm_with_")]
 
 
-def _case(figure: Figure, wanted: Wanted) -> Case:
+def _case(figure: Figure, wanted: NcclRequest) -> Case:
     size = figures.size(figure)
     name = figure.metric.removesuffix("_latency").removesuffix("_with_gemm")
     if figure.metric.endswith("_latency"):
@@ -155,7 +177,7 @@ def milliseconds(step: Step, moved: Figure, computed: Figure) -> float:
     return 1e3 * (first + (step.operations - first * computed.value) / _alone(computed))
 
 
-def values(found: Sequence[Figure], wanted: Wanted, work: Mapping[tuple[str, int], Step]) -> dict[str, float]:
+def values(found: Sequence[Figure], wanted: NcclRequest, work: Mapping[tuple[str, int], Step]) -> dict[str, float]:
     """Return the value of each case that was measured."""
     both = {(moved.metric, figures.size(moved)): computed for moved, computed in pairs(found)}
     values: dict[str, float] = {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from nodetune.checks.nccl._table import release, since, variables
+from nodetune.checks.shared.nccl_table import release, since, variables
 from nodetune.tune.model import Choice, Parameter, Setting
 
 GUIDE = "https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html"

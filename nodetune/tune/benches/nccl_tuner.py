@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nodetune.foundation import file_io, paths
-from nodetune.tune.benches.nccl_cases import Wanted
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import FUNCTIONS, Survey
 from nodetune.tune.model import Setting
 
@@ -41,7 +41,7 @@ ranks that choose differently wait for each other for ever. A tuner turns off NC
 """
 
 
-def rows(setting: Setting, wanted: Wanted, survey: Survey) -> list[str]:
+def rows(setting: Setting, wanted: NcclRequest, survey: Survey) -> list[str]:
     """Return the rows of a setting of NCCL_ALGO: for the sizes that were measured, and communicators of the same shape."""
     named = {FUNCTIONS[name] for name in wanted.names if name in FUNCTIONS}
     chosen = [value for name, value in setting if name == "NCCL_ALGO"]

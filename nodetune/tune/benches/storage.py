@@ -9,11 +9,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostFacts
+from nodetune.foundation.request import built, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting, Trial
+from nodetune.tune.request import StudyRequest
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
 
@@ -35,13 +38,15 @@ DIRECT_SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Wanted:
+class StorageRequest:
     """What is asked for. `size`: bytes of the file that is written."""
 
     folder: str
     allow_settings: bool = False
-    objective: str = "read"
+    objective: str = one_of("read", OBJECTIVES)
     size: int = 1 << 30
+    connection: ConnectionOptions = built()
+    study: StudyRequest = part(StudyRequest)
 
 
 class StorageBench(KnobBench):
@@ -52,7 +57,7 @@ class StorageBench(KnobBench):
     def __init__(
         self,
         target: Target,
-        wanted: Wanted,
+        wanted: StorageRequest,
         reach: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
@@ -197,7 +202,7 @@ def _dirty(now: Sequence[int]) -> Knob:
 
     def files(choice: Choice) -> dict[str, str]:
         sizes = DIRTY[str(choice)]
-        return {kernel_settings.sysctl_path(name): str(size) for name, size in zip(LIMITS, sizes, strict=True)}
+        return {sysctl.path_of(name): str(size) for name, size in zip(LIMITS, sizes, strict=True)}
 
     return Knob(Parameter("dirty_limits", choices, VM), files, ("dirty-limit-high", "dirty-background-limit-high"))
 

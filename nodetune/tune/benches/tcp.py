@@ -9,11 +9,14 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
+from nodetune.foundation.request import built, one_of, part
 from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench
 from nodetune.tune.benches.runs import Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
+from nodetune.tune.request import StudyRequest
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure
 
@@ -36,13 +39,15 @@ SECONDS = 2
 
 
 @dataclass(frozen=True)
-class Wanted:
+class TcpRequest:
     """What is asked for. `network`: only addresses in it; `interface`: its name on both hosts."""
 
     allow_settings: bool = False
-    objective: str = "one-stream"
+    objective: str = one_of("one-stream", OBJECTIVES)
     network: str = ""
     interface: str = ""
+    connection: ConnectionOptions = built()
+    study: StudyRequest = part(StudyRequest)
 
 
 class TcpBench(KnobBench):
@@ -53,7 +58,7 @@ class TcpBench(KnobBench):
     def __init__(
         self,
         targets: Sequence[Target],
-        wanted: Wanted,
+        wanted: TcpRequest,
         reach: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
@@ -127,9 +132,7 @@ def _buffers(facts: Mapping[str, HostFacts | str]) -> Knob:
     )
 
     def files(choice: Any) -> dict[str, str]:
-        return {
-            kernel_settings.sysctl_path(name): f"{sizes[0]} {sizes[1]} {BUFFERS[choice]}" for name, sizes in now.items()
-        }
+        return {sysctl.path_of(name): f"{sizes[0]} {sizes[1]} {BUFFERS[choice]}" for name, sizes in now.items()}
 
     checks = ("tcp-rmem-below-bandwidth", "tcp-wmem-below-bandwidth")
     return Knob(Parameter("tcp_buffers", choices, IP), files, checks)
@@ -139,13 +142,13 @@ def _congestion(facts: Mapping[str, HostFacts | str]) -> Knob:
     now = kernel_settings.common(facts, f"sysctl.{CONGESTION}")
     available = str(kernel_settings.common(facts, f"sysctl.{AVAILABLE}")).split()
     choices = tuple(each for each in WORTH_TRYING if each in available and each != now)
-    path = kernel_settings.sysctl_path(CONGESTION)
+    path = sysctl.path_of(CONGESTION)
     parameter = Parameter("congestion_control", choices, IP)
     return Knob(parameter, lambda choice: {path: str(choice)}, ("congestion-control-unusual",))
 
 
 def _number(name: str, choices: tuple[int, ...], checks: tuple[str, ...]) -> Knob:
-    path = kernel_settings.sysctl_path(name)
+    path = sysctl.path_of(name)
     return Knob(Parameter(name.rpartition(".")[2], choices, NET), lambda choice: {path: str(choice)}, checks)
 
 

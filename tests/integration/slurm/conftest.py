@@ -7,6 +7,15 @@ from pathlib import Path
 import guarded
 import pytest
 
+HERE = Path(__file__).parent
+
+
+def pytest_collection_modifyitems(items):
+    """The tests of a file share its cluster: other workers would each start one of their own."""
+    for item in items:
+        if item.path.parent == HERE and not item.get_closest_marker("xdist_group"):
+            item.add_marker(pytest.mark.xdist_group(item.path.stem))
+
 
 def opened(prefix):
     """A folder that users of daemons can enter: pytest's own are closed to them, and again by every pytest that starts."""

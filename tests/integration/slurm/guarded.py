@@ -13,6 +13,7 @@ import lab
 from nodetune.config import profile
 from nodetune.foundation import paths
 from nodetune.guard.deploy import policy
+from tests.support import nvml_substitute
 from tests.unit.guard import install
 
 PYTHON = "/usr/bin/python3"
@@ -38,7 +39,7 @@ SCRIPTS = {
 
 def missing():
     """Why no guarded cluster can be started here; empty when one can."""
-    return lab.missing() or ("" if install.can_build() else "no gcc or no make here")
+    return lab.missing() or nvml_substitute.compiler_missing()
 
 
 class Guarded(lab.Cluster):
@@ -173,5 +174,5 @@ def _rendered(template, given):
 def parts(folder):
     """What all nodes share: the program and the stand-in NVML."""
     install.program(folder / "program")
-    install.stand_in(folder / "nvml")
+    nvml_substitute.copied(folder / "nvml")
     return folder

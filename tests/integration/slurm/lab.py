@@ -99,7 +99,7 @@ class Cluster:
     def __init__(self, folder: Path, nodes: int = 1, extra: str = "", gpus: int = 0, task: str = "none", apart=False):
         self.folder, self.nodes, self.extra = folder, [f"n{number + 1:02d}" for number in range(nodes)], extra
         self.gpus, self.task, self.apart = gpus, task, apart
-        self.port = _free_ports(nodes + 1)
+        self.port, self._ports = _held_ports(nodes + 1)
         self.conf = folder / "etc" / "slurm.conf"
         self._started: list[subprocess.Popen] = []
         self._shells: dict[str, int] = {}
@@ -131,6 +131,7 @@ class Cluster:
         for process in reversed(self._started):
             _end(process)
         self._turn.close()
+        self._ports.close()
 
     def start_controller(self):
         self.controller = self._start([_tool("slurmctld"), "-D", "-c", "-f", str(self.conf)])
@@ -260,19 +261,20 @@ def _end(process):
             continue
 
 
-def _free_ports(count):
-    """The first of `count` ports in a row that nothing listens on."""
-    # below those that the kernel hands out, and far from those of a lab that starts at this moment in another worker
-    for first in range(20000 + os.getpid() % 120 * 100, 32700, count):
+def _held_ports(count):
+    """The first of `count` ports in a row that nothing listens on, and a lock that keeps other labs off them while it is open."""
+    for first in range(20000, 32700, 100):  # below those that the kernel hands out
+        held = (Path(tempfile.gettempdir()) / f"nodetune-slurm-ports-{first}.lock").open("w")
         try:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
             for port in range(first, first + count):
                 with socket.socket() as probe:
-                    probe.bind(
-                        ("", port)
-                    )  # as slurmd does: on every address, also those that sshds of other tests have
+                    # as slurmd does: on every address, also those that sshds of other tests have
+                    probe.bind(("", port))
         except OSError:
+            held.close()
             continue
-        return first
+        return first, held
     raise AssertionError("no free ports")
 
 

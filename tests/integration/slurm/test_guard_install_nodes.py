@@ -150,7 +150,7 @@ def nodetune(machine, folder):
         assert "Traceback" not in done.stderr, done.stderr
         return done.returncode, done.stdout + done.stderr
 
-    call.runs = farm.folder / "runs"
+    call.names = lambda: {path.name for path in (farm.folder / "runs").glob("*")}
     yield call
     farm.stop()
 
@@ -167,14 +167,26 @@ def heartbeat(machine):
     return machine.run("cat", "/run/nodetune/guard/heartbeat", check=False).stdout
 
 
+def test_a_guard_is_installed_called_and_gone_again(machine, cluster, nodetune):
+    before = cluster.conf.read_bytes()
+    machine.write(STATE, "well\n")
+    observes(machine, cluster, nodetune)
+    is_gone(machine, cluster, nodetune, before)
+
+
+@pytest.mark.full
 def test_a_guard_from_nothing_to_enforcing_and_gone_again(machine, cluster, nodetune):
     """The story of the documentation, in its order; each step rests on the one before."""
-    before = cluster.conf.read_bytes()
+    before, earlier = cluster.conf.read_bytes(), nodetune.names()
     looks_first(machine, nodetune)
     observes(machine, cluster, nodetune)
     installs_again_and_changes_nothing(machine, nodetune)
     enforces(machine, cluster, nodetune)
-    leaves_scripts_that_slurm_calls(machine, cluster, nodetune, before)
+    leaves_scripts_that_slurm_calls(cluster, nodetune, before, min(nodetune.names() - earlier))
+    is_gone(machine, cluster, nodetune, before)
+
+
+def is_gone(machine, cluster, nodetune, before):
     machine.run("rm", "-f", STATE)
     code, said = nodetune("uninstall", "--yes", "--reconfigure")
     assert (code, "left " in said) == (0, False), said
@@ -228,9 +240,8 @@ def enforces(machine, cluster, nodetune):
     assert srun(cluster, "hostname")[0] == 0
 
 
-def leaves_scripts_that_slurm_calls(machine, cluster, nodetune, before):
+def leaves_scripts_that_slurm_calls(cluster, nodetune, before, first):
     """Slurm would drain a node whose prolog is gone: not by an uninstall before its time, nor by a forced rollback."""
-    first = min(path.name for path in nodetune.runs.iterdir())
     code, said = nodetune(first, "--yes", "--force", command="rollback")
     assert (code, "Slurm still calls it" in said) == (4, True), said
     assert srun(cluster, "hostname")[0] == 0

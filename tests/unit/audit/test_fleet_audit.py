@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import fleet as synthetic
+from benchmarks.support import synthetic_fleet as synthetic
 from nodetune.api.model import FleetFinding, Unread, Value, Waiver
 from nodetune.audit import auditor
 from nodetune.audit.selection import Selection, comparing

@@ -10,6 +10,7 @@ from nodetune.audit.fleet import outliers
 from nodetune.audit.selection import Selection
 from nodetune.checks import fleet_comparisons
 from nodetune.facts import document
+from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
 
 H200 = {f"GPU{number}": {"value": "NVIDIA H200"} for number in range(8)}
@@ -286,5 +287,5 @@ def test_saved_facts_hold_all_that_is_compared():
 
 
 def test_each_entry_of_the_file_is_a_comparison_of_its_own():
-    entries = yaml.safe_load((fleet_comparisons.HERE / "fleet_comparisons.yml").read_text())
+    entries = yaml.safe_load(paths.bundled("checks/fleet_comparisons.yml").read_text())
     assert sorted(each["id"] for each in entries) == sorted(fleet_comparisons.every())

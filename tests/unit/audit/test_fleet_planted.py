@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks import fleet as synthetic
+from benchmarks.support import synthetic_fleet as synthetic
 from nodetune.audit import fleet
 from nodetune.checks import fleet_comparisons
 

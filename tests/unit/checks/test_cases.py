@@ -17,7 +17,7 @@ STATUSES = ("pass", "fail", "skip", "unknown")
 
 def cases():
     for path in sorted(CASES.glob("*.yml")):
-        content = yaml.safe_load(path.read_text())
+        content = yaml.load(path.read_text(), yaml.CSafeLoader)
         for status in STATUSES:
             group = content.get(status, [])
             for number, case in enumerate(group if isinstance(group, list) else [group]):

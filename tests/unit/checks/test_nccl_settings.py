@@ -2,8 +2,9 @@
 
 import pytest
 
-from nodetune.checks.nccl import _adapters, _effects, _names, _reading, _settings, _table, _values
-from nodetune.checks.nccl._table import table, variables
+from nodetune.checks.nccl import _adapters, _effects, _names, _values
+from nodetune.checks.shared import nccl_reading, nccl_settings, nccl_table
+from nodetune.checks.shared.nccl_table import table, variables
 
 
 def conf(*lines, scope="nccl.conf", file="/etc/nccl.conf"):
@@ -85,7 +86,7 @@ def test_every_default_is_a_value_that_the_lint_accepts():
     ],
 )
 def test_numbers_are_read_as_strtoll_does_with_base_0(text, read):
-    assert _reading.number(text) == read
+    assert nccl_reading.number(text) == read
 
 
 def test_a_number_of_absurd_length_is_no_trouble():
@@ -146,19 +147,19 @@ def test_a_value_that_a_shell_computes_is_not_judged():
 
 def test_a_malformed_line_is_reported_once_and_not_judged():
     lines = conf("export NCCL_BUFFSIZE=4M")
-    assert len(_settings.malformed(lines)) == 1
+    assert len(nccl_settings.malformed(lines)) == 1
     assert _values.invalid(lines) == _names.unknown(lines) == {}
 
 
 def test_blanks_and_quotes_are_faults_of_nccl_conf_only():
     lines = conf("NCCL_DEBUG=WARN ", scope="environment", file="/etc/environment")
-    assert _settings.malformed(lines) == {}
+    assert nccl_settings.malformed(lines) == {}
 
 
 def test_a_carriage_return_matters_to_words_of_an_older_release():
     lines = [{**each, "raw": each["raw"] + "\r"} for each in conf("NCCL_NET=IB", "NCCL_IB_TC=106")]
-    assert list(_settings.malformed(lines, "2.21.5")) == ["/etc/nccl.conf:1 NCCL_NET"]
-    assert _settings.malformed(lines, "2.30.7") == _settings.malformed(lines) == {}
+    assert list(nccl_settings.malformed(lines, "2.21.5")) == ["/etc/nccl.conf:1 NCCL_NET"]
+    assert nccl_settings.malformed(lines, "2.30.7") == nccl_settings.malformed(lines) == {}
 
 
 def test_names_of_others_are_left_alone():
@@ -188,8 +189,8 @@ def test_what_is_too_new_is_told_only_where_the_release_is_known():
 
 def test_the_newest_library_counts():
     libraries = [{"version": "2.9.9"}, {"version": "2.21.5"}, {"version": None}]
-    assert _table.newest(libraries) == "2.21.5"
-    assert _table.newest([]) == ""
+    assert nccl_table.newest(libraries) == "2.21.5"
+    assert nccl_table.newest([]) == ""
 
 
 # -- who wins --------------------------------------------------------------------------------------------------------------
@@ -198,7 +199,7 @@ def test_the_newest_library_counts():
 def test_the_environment_wins_over_files_and_later_files_win():
     profile = conf("NCCL_DEBUG=INFO", scope="profile", file="/etc/profile.d/a.sh")
     environment = conf("NCCL_DEBUG=VERSION", scope="environment", file="/etc/environment")
-    found = _settings.repeated(conf("NCCL_DEBUG=WARN") + environment + profile)
+    found = nccl_settings.repeated(conf("NCCL_DEBUG=WARN") + environment + profile)
     assert sorted(found) == ["/etc/environment:1 NCCL_DEBUG", "/etc/nccl.conf:1 NCCL_DEBUG"]
     assert all("/etc/profile.d/a.sh line 1 sets INFO" in text for text in found.values())
 
@@ -218,11 +219,11 @@ def test_the_environment_wins_over_files_and_later_files_win():
     ],
 )
 def test_a_selection_reads_its_signs_only_at_the_start(value, selected):
-    assert _reading.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
+    assert nccl_reading.Selection(value).selected(["lo", "eth0", "eth1", "eth10"]) == selected
 
 
 def test_a_caret_behind_an_equals_sign_is_part_of_the_name():
-    selection = _reading.Selection("=^eth0")
+    selection = nccl_reading.Selection("=^eth0")
     assert not selection.excludes
     assert selection.misplaced() == ["^eth0"]
 

@@ -13,7 +13,7 @@ from rich.console import Console
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
 from nodetune.checks import load
-from nodetune.cli import as_typed, options
+from nodetune.cli import as_typed, change_options
 from nodetune.foundation import paths
 from nodetune.guard.deploy.nodes import NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
@@ -68,7 +68,7 @@ def way_back(*arguments):
     """What a command prints that keeps its record where these arguments say."""
 
     @click.command()
-    @options.runs_folder
+    @change_options.runs_folder
     def command(runs_folder):
         click.echo(told(apply.print_way_back, "20260101-000000-abcd", as_typed.runs_folder()), nl=False)
 

@@ -4,11 +4,11 @@ import os
 import sys
 import warnings
 
-import click
 import pytest
 from click.testing import CliRunner
 
-from nodetune.cli import as_typed, host_options
+from nodetune.audit.request import CollectRequest
+from nodetune.cli import as_typed, host_options, requests
 from nodetune.cli.main import group
 from nodetune.hosts import inventory
 from nodetune.hosts.inventory import InventoryError
@@ -44,10 +44,10 @@ def parsed(*words, typed=""):
     """The connection options of a command line; `typed` is what a user answers."""
     found = []
 
-    @click.command("x")
+    @requests.command("x", CollectRequest)
     @host_options.hosts_or_nodes
-    def command(**options):
-        found.append(host_options.reach(options))
+    def command(request):
+        found.append(request.connection)
 
     done = CliRunner().invoke(command, [*map(str, words)], input=typed)
     assert done.exit_code == 0, done.output

@@ -8,8 +8,9 @@ from pathlib import Path
 import click
 import pytest
 
-from nodetune.cli.commands import _run
+from nodetune.audit import run
 from nodetune.cli.main import group
+from nodetune.cli.terminal import Terminal
 from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.report.text import apply as text_apply
@@ -183,7 +184,7 @@ def test_ctrl_c_counts_one_host_as_one(capsys):
         raise KeyboardInterrupt
         yield
 
-    (left,) = _run._taken("audit", stopped(), [Target("gpu1")])
+    (left,) = run._taken("audit", stopped(), [Target("gpu1")], Terminal())
     assert (left.state, capsys.readouterr().err) == ("interrupted", "\ninterrupted: 0 of 1 host answered\n")
 
 

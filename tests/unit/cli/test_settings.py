@@ -26,7 +26,7 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
     monkeypatch.delenv(settings.VARIABLE, raising=False)
-    for each in settings.KNOWN.values():
+    for each in settings.known().values():
         monkeypatch.delenv(each.envvar, raising=False)
     return folder
 
@@ -311,7 +311,7 @@ def test_a_file_in_use_imports_no_way_to_hosts(here):
 
 
 def test_every_setting_has_a_variable_that_its_name_says():
-    found = {each.envvar for each in settings.KNOWN.values()}
+    found = {each.envvar for each in settings.known().values()}
     assert {"NODETUNE_INVENTORY", "NODETUNE_SITE", "NODETUNE_ASK_BECOME_PASS", "NODETUNE_RUNS"} <= found
 
 

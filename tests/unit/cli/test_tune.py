@@ -7,18 +7,19 @@ import signal
 from dataclasses import replace
 from pathlib import Path
 
-import click
 import jsonschema
 import pytest
 import yaml
 from click.testing import CliRunner
 
-from benchmarks.tune_truth import Simulated, gains, is_best
-from nodetune.cli import options
+from benchmarks.tuning_errors import Simulated, gains, is_best
+from nodetune.cli import options, requests
 from nodetune.cli.commands._tune import _study
 from nodetune.cli.main import group
 from nodetune.foundation import UserError, paths
 from nodetune.report.html import tuning
+from nodetune.tune import run as tune_run
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.model import Trial
 from tests.support.commandline import nodetune
 
@@ -37,7 +38,7 @@ class Nccl(Simulated):
         return {"nccl": "2.28.3", "driver": ["580.159.04"], "hosts": ["gpu001"]}
 
 
-def tune(*words, world=None, after=None, hosts=False):
+def tune(*words, world=None, after=None):
     """Run it; `after`: Ctrl-C in the trial of that number."""
     made = world or Nccl(random.Random(1), gains(0.05))
     if after:
@@ -50,18 +51,16 @@ def tune(*words, world=None, after=None, hosts=False):
 
         made.measure = stopped
 
-    @click.command()
+    codes = []
+
+    @requests.command("nccl", NcclRequest)
     @options.hosts_or_nodes
     @_study.options
-    def command(**given):
-        def make():
-            _study.reach(given)
-            return made
-
-        command.code = _study.run(make if hosts else lambda: made, "nccl", given)
+    def command(request, output_format, output):
+        codes.append(_study.run(request.study, "nccl", lambda: made, request.connection, output_format, output))
 
     result = CliRunner().invoke(command, words)
-    return getattr(command, "code", None), result
+    return codes[0] if codes else None, result
 
 
 @pytest.fixture(autouse=True)
@@ -92,7 +91,7 @@ def test_the_site_file_is_written_whatever_is_printed(chosen):
 
 
 def test_the_next_command_names_the_same_hosts():
-    _, result = tune("-i", "gpu001,gpu002", "-l", "gpu001", "-b", hosts=True)
+    _, result = tune("-i", "gpu001,gpu002", "-l", "gpu001", "-b")
     assert "nodetune plan -i gpu001,gpu002 -l gpu001 -b --site tuning-nccl.site.yml  " in result.stderr
 
 
@@ -178,7 +177,7 @@ def test_where_nothing_can_be_improved_no_file_is_left(here):
 
 def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):
     clock = iter(float(each) for each in range(0, 10_000, 10))
-    monkeypatch.setattr(_study.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(tune_run.time, "monotonic", lambda: next(clock))
     _, result = tune("--budget", "2m")
     assert "18 settings to try, up to 120 trials: at most about 20 min, longer than --budget (2 min)" in result.stderr
     _, result = tune("--budget", "1h", "--save", "b.json")

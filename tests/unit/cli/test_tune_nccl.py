@@ -2,16 +2,19 @@
 
 import json
 from functools import partial
+from pathlib import Path
 
-import click
 import pytest
 import yaml
 from click.testing import CliRunner
 
+from nodetune.cli import requests
 from nodetune.cli.commands._tune import _nccl as _tune_nccl
 from nodetune.tune.benches import nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
+from nodetune.verify import remote
 from tests.support.nccl_host import Host, noisy
 
 
@@ -22,11 +25,11 @@ def typed():
     def parse(*words):
         found = []
 
-        @click.command()
+        @requests.command("nccl", NcclRequest)
         @_tune_nccl.options
-        def command(**given):
-            found.append(_tune_nccl._wanted(given))
-            _tune_nccl._targets(_tune_nccl.cli_options.reach(dict(given)), together=given["multi_node"])
+        def command(request, job_profile):
+            found.append(_tune_nccl._of_job(request, job_profile))
+            _tune_nccl._targets(request)
 
         result = CliRunner().invoke(command, words)
         if isinstance(result.exception, Exception):
@@ -95,7 +98,7 @@ def test_a_profile_gives_sizes_and_collectives(typed, tmp_path):
 
 def test_a_setting_without_an_algorithm_writes_no_plugin(tmp_path):
     class Bench:
-        wanted, survey = _tune_nccl.Wanted(plugin=True, collectives=("all_gather",)), Survey("2.28.9", gpus=8)
+        wanted, survey = NcclRequest(plugin=Path("p"), collectives=("all_gather",)), Survey("2.28.9", gpus=8)
 
     assert _tune_nccl.plugin_written(tmp_path / "p", Bench(), (("NCCL_MIN_CTAS", 32),)) == []
     assert not (tmp_path / "p").exists()
@@ -107,7 +110,7 @@ def host(tmp_path, monkeypatch):
     """A host that `nodetune tune nccl` measures without a connection."""
     found = Host()
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(_tune_nccl.remote, "measure", found.how)
+    monkeypatch.setattr(remote, "measure", found.how)
     monkeypatch.setattr(_tune_nccl, "NcclBench", partial(NcclBench, facts=found.facts))
     return found
 
@@ -115,11 +118,11 @@ def host(tmp_path, monkeypatch):
 def tune(*words):
     found = []
 
-    @click.command()
+    @requests.command("nccl", NcclRequest)
     @_tune_nccl.options
     @_tune_nccl._study.options
-    def command(**given):
-        found.append(_tune_nccl.tuned(given))
+    def command(request, job_profile, output_format, output):
+        found.append(_tune_nccl.tuned(request, job_profile, output_format, output))
 
     result = CliRunner().invoke(command, words)
     assert found, result.output
@@ -153,7 +156,7 @@ def test_a_better_algorithm_becomes_rows_of_the_plugin(host, tmp_path):
 
 def test_a_row_leaves_out_sizes_that_nobody_measured():
     class Bench:
-        wanted, survey = _tune_nccl.Wanted(plugin=True, sizes=(64 << 10, 128 << 10, 1 << 30)), Survey("2.28.9", gpus=8)
+        wanted, survey = NcclRequest(plugin=Path("p"), sizes=(64 << 10, 128 << 10, 1 << 30)), Survey("2.28.9", gpus=8)
 
     rows = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), Bench.wanted, Bench.survey)
     assert rows == ["allreduce,46341,185363,tree,-1,1,8", "allreduce,759250125,1518500249,tree,-1,1,8"]

@@ -9,7 +9,7 @@ import yaml
 
 from nodetune.api.model import Finding, Waiver
 from nodetune.api.predicates import AtLeast, AtMost, Equals, Within
-from nodetune.config import profile, site_file, waivers
+from nodetune.config import overlay, profile, site_file, waivers
 from nodetune.facts import document
 from nodetune.foundation import paths, yaml_lines
 from nodetune.foundation.yaml_lines import FileError
@@ -25,13 +25,11 @@ def resolved(tmp_path, text, *names):
     return {check.id: check for check in profile.resolve(profile.named(names), site(tmp_path, text)).checks}
 
 
-OWN = [*profile.FOLDER.glob("*.yml"), *paths.bundled("data").glob("*.yml")]
-"""Files that are read by the parser in C."""
-
-
-@pytest.mark.parametrize("path", OWN, ids=lambda path: path.name)
-def test_a_shipped_file_reads_the_same_in_c(path):
-    assert yaml_lines.load(path, using=yaml_lines.OWN) == yaml_lines.load(path)
+def test_the_shipped_profiles_are_what_their_files_say():
+    files = {path.stem: path for path in profile.FOLDER.glob("*.yml")}
+    assert list(profile.shipped()) == sorted(files)
+    for name, path in files.items():
+        assert profile.shipped()[name] == overlay.parse(yaml_lines.load(path), name), "run make write"
 
 
 def test_a_site_file_overrides_accept_set_and_severity(tmp_path):

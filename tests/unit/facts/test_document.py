@@ -9,7 +9,7 @@ from nodetune.api.model import Absent, Each, HostFacts, Unread, Value
 from nodetune.facts import document
 from nodetune.facts.document import FactsError
 from nodetune.foundation import file_io, paths
-from nodetune.probe import layout
+from nodetune.onhost import layout
 
 FACTS = HostFacts(
     "gpu001",

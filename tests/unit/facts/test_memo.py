@@ -14,7 +14,7 @@ from nodetune.facts import document as facts_document
 from nodetune.facts import memo
 from nodetune.facts.memo import InternPool, ResultCache, identities
 from nodetune.foundation import paths
-from nodetune.probe import layout
+from nodetune.onhost import layout
 
 H200 = json.loads((paths.bundled("facts/recorded") / "h200-x4.json").read_text())
 

@@ -1,7 +1,8 @@
-"""Nodes for the tests of the guard: the program is put together once, the stand-in NVML built once."""
+"""Nodes for the tests of the guard: the program is put together once, NVML's substitute is copied once."""
 
 import pytest
 
+from tests.support import nvml_substitute
 from tests.unit.guard import install
 
 
@@ -12,9 +13,9 @@ def program(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def nvml(tmp_path_factory):
-    if not install.can_build():
-        pytest.skip("no gcc or no make here")
-    return install.stand_in(tmp_path_factory.mktemp("nvml"))
+    if missing := nvml_substitute.compiler_missing():
+        pytest.skip(missing)
+    return nvml_substitute.copied(tmp_path_factory.mktemp("nvml"))
 
 
 @pytest.fixture(scope="session")

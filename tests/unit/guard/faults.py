@@ -21,6 +21,7 @@ import threading
 import time
 from pathlib import Path
 
+from tests.support import nvml_substitute
 from tests.unit.guard import install
 from tests.unit.guard.faulty_place import Place, in_namespace, sh, skewed_clock
 
@@ -249,7 +250,7 @@ def runs(count, broken, seed, workers, timely=True):
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         folder.chmod(0o755)
-        nvml, program = install.stand_in(folder / "nvml"), install.program(folder / "program")
+        nvml, program = nvml_substitute.copied(folder / "nvml"), install.program(folder / "program")
         errors = itertools.cycle(chance.sample(ERRORS, len(ERRORS)))
         alone, skew = threading.Lock(), skewed_clock(folder)
         places = [Place(folder / f"n{number}", program, nvml, skew, alone, timely) for number in range(workers)]

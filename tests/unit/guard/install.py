@@ -18,7 +18,6 @@ from nodetune.guard.deploy import archive as parts
 from nodetune.guard.deploy import policy
 from nodetune.remote import payload
 
-NVML = Path(__file__).parents[2] / "machines" / "nvml"
 PYTHON = str(Path(sys.executable).resolve())
 LATEST = 60.0
 """Seconds after which what is waited for counts as not coming."""
@@ -32,17 +31,6 @@ def program(folder):
         path.write_text(source if isinstance(source, str) else source.read_text())
     compileall.compile_dir(folder, quiet=1)
     return folder
-
-
-def stand_in(folder):
-    """Build the stand-in NVML of eight GPUs."""
-    command = ["make", "-s", "-C", str(NVML), f"OUT={folder}", f"PYTHON={sys.executable}"]
-    subprocess.run(command, check=True, capture_output=True)
-    return folder
-
-
-def can_build():
-    return bool(shutil.which("gcc") and shutil.which("make"))
 
 
 def entry(**values):

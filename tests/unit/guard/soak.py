@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 
 from nodetune.guard.node import records
+from tests.support import nvml_substitute
 from tests.unit.guard import install
 
 BUDGET = 5.0
@@ -122,7 +123,7 @@ def soak(runs, load, seed):
     try:
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
-            nvml = install.stand_in(folder / "nvml")
+            nvml = nvml_substitute.copied(folder / "nvml")
             node = install.Node(folder / "node", install.program(folder / "program"), nvml, machine)
             done = Soak(node, random.Random(seed))
             for _ in range(runs):

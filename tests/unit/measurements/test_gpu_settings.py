@@ -10,13 +10,14 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import nvml_substitute
+
 ROOT = Path(__file__).parents[3]
-STAND_IN = ROOT / "tests/machines/nvml"
 POINTS = 20
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="no gcc or no make here"),
+    pytest.mark.skipif(bool(nvml_substitute.compiler_missing()), reason=nvml_substitute.compiler_missing()),
     pytest.mark.skipif(os.geteuid() != 0, reason="NVML lets only root set anything, and so does the stand-in"),
 ]
 
@@ -64,10 +65,8 @@ print(json.dumps([
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    out = tmp_path_factory.mktemp("nvml")
-    subprocess.run(["make", "-s", "-C", STAND_IN, f"OUT={out}", f"PYTHON={sys.executable}"], check=True)
-    return out
+def library():
+    return nvml_substitute.library()
 
 
 class Node:

@@ -1,7 +1,5 @@
 """Finds the code that runs on hosts, and gives a run on a host whose state lies in a folder of the test."""
 
-import shutil
-import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
@@ -14,6 +12,8 @@ sys.path.insert(0, str(PLAYBOOKS / "module_utils"))
 from nodetune_host import core  # noqa: E402
 from nodetune_host.executor import DryRun, Executor  # noqa: E402
 from nodetune_host.journal import Journal  # noqa: E402
+
+from tests.support import nvml_substitute  # noqa: E402
 
 
 @pytest.fixture
@@ -41,14 +41,11 @@ def do(home):
 
 
 @pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    """The folder of the stand-in NVML."""
-    if not shutil.which("gcc") or not shutil.which("make"):
-        pytest.skip("no gcc or no make here")
-    out = tmp_path_factory.mktemp("nvml")
-    stand_in = Path(__file__).parents[2] / "machines" / "nvml"
-    subprocess.run(["make", "-s", "-C", stand_in, f"OUT={out}", f"PYTHON={sys.executable}"], check=True)
-    return out
+def library():
+    """The folder of NVML's substitute."""
+    if missing := nvml_substitute.compiler_missing():
+        pytest.skip(missing)
+    return nvml_substitute.library()
 
 
 def _result(action):

@@ -4,7 +4,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
 
@@ -39,12 +38,10 @@ def test_endless_output_ends_its_command(command):
 
 
 def test_what_a_shared_connection_keeps_open_is_not_waited_for():
-    start = time.monotonic()
-    done = subprocess.Popen([*BOUNDED, "sh", "-c", "sleep 100 >&2 & echo $!"], stdout=subprocess.PIPE, stderr=-3)
-    assert done.wait(30) == 0
-    os.kill(int(done.stdout.read()), signal.SIGKILL)
+    done = subprocess.Popen([*BOUNDED, "sh", "-c", "sleep 600 >&2 & echo $!"], stdout=subprocess.PIPE, stderr=-3)
+    assert done.wait(300) == 0
+    os.kill(int(done.stdout.read()), signal.SIGKILL)  # fails where it has ended
     done.stdout.close()
-    assert time.monotonic() - start < 30
 
 
 def test_told_to_end_it_takes_its_command_along():

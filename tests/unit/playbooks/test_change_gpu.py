@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-STAND_IN = Path(__file__).parents[2] / "machines" / "nvml"
+from tests.support import nvml_substitute
+
 HOST_CODE = Path(__file__).parents[3] / "playbooks" / "module_utils"
 
 pytestmark = [
     pytest.mark.slow,  # each step is a process
-    pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="no gcc or no make here"),
+    pytest.mark.skipif(bool(nvml_substitute.compiler_missing()), reason=nvml_substitute.compiler_missing()),
     pytest.mark.skipif(os.geteuid() != 0, reason="NVML lets only root set anything, and so does the stand-in"),
 ]
 
@@ -39,13 +40,6 @@ print(json.dumps(result.data()))
 """
 READ = "print(json.dumps(gpu.read(order['change'])))"
 BOOT = "sys.exit(gpu.main(order['file']))"
-
-
-@pytest.fixture(scope="session")
-def library(tmp_path_factory):
-    out = tmp_path_factory.mktemp("nvml")
-    subprocess.run(["make", "-s", "-C", STAND_IN, f"OUT={out}", f"PYTHON={sys.executable}"], check=True)
-    return out
 
 
 class Node:

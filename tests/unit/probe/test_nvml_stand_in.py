@@ -17,7 +17,7 @@ from nodetune import checks
 from nodetune.audit import evaluate
 from nodetune.onhost import protocol
 from nodetune.remote import payload
-from tests.support import fake_pynvml
+from tests.support import fake_pynvml, nvml_substitute
 
 SOURCE = Path(__file__).parents[2] / "machines" / "nvml"
 FURTHER = SOURCE / "further.json"
@@ -25,7 +25,7 @@ LATEST = 60.0
 """Seconds after which what a test waits for counts as not coming."""
 
 pytestmark = [
-    pytest.mark.skipif(not shutil.which("gcc") or not shutil.which("make"), reason="no gcc or no make here"),
+    pytest.mark.skipif(bool(nvml_substitute.compiler_missing()), reason=nvml_substitute.compiler_missing()),
     pytest.mark.skipif(os.geteuid() != 0, reason="NVML lets only root set anything, and so does the stand-in"),
 ]
 
@@ -51,13 +51,8 @@ GPU_IS_LOST, VERSION_MISMATCH, IN_USE, INSUFFICIENT_RESOURCES = 15, 18, 19, 23
 
 
 @pytest.fixture(scope="session")
-def built(tmp_path_factory):
-    out = tmp_path_factory.mktemp("nvml")
-    command = ["make", "-s", "-C", str(SOURCE), f"OUT={out}", f"PYTHON={sys.executable}"]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert "warning" not in done.stderr
-    return out
+def built():
+    return nvml_substitute.library()
 
 
 class Node:

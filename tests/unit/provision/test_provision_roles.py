@@ -242,6 +242,7 @@ def test_a_package_that_no_repository_has_is_named(site, playbook):
 # installing
 
 
+@pytest.mark.full
 def test_a_dry_run_tells_the_steps_that_a_run_then_takes_once(site):
     before = site.files()
     dry_run = site.provision(check=True)
@@ -269,6 +270,7 @@ def without_units(site, **more):
     return given
 
 
+@pytest.mark.full
 def test_the_driver_family_moves_in_one_transaction(site):
     for driver, state in ((OLD, "first"), (NEW, "second"), (OLD, "second")):
         came = site.cell.play("provision", without_units(site, driver=driver, state=state))
@@ -323,6 +325,7 @@ def test_a_missing_version_is_reported_with_available_ones(site):
     assert not site.installed().get("nvidia-fabricmanager")
 
 
+@pytest.mark.full
 def test_a_repository_that_left_the_site_file_is_taken_away(site):
     site.cell.play("provision", without_units(site, parts=["nccl"], nodetune_versions={}))
     given = without_units(site, parts=["nccl"], nodetune_versions={})
@@ -337,6 +340,7 @@ def test_a_repository_that_left_the_site_file_is_taken_away(site):
 # Debian
 
 
+@pytest.mark.full
 def test_units_are_enabled_and_pins_hold_against_a_newer_driver(debian):
     debian.provision()
     assert (
@@ -352,6 +356,7 @@ def test_units_are_enabled_and_pins_hold_against_a_newer_driver(debian):
     )
 
 
+@pytest.mark.full
 def test_other_parts_replace_only_what_they_name(debian):
     parts = ("dcgm", "container-toolkit", "nccl")
     came = debian.cell.play("provision", debian.given(parts=parts, nodetune_versions={}))
@@ -365,6 +370,7 @@ def test_other_parts_replace_only_what_they_name(debian):
     assert "datacenter-gpu-manager" not in debian.cell.debs()
 
 
+@pytest.mark.full
 def test_other_parts_wait_for_the_guard_only_if_packages_change(debian):
     never = {"parts": ("nccl",), "nodetune_versions": {}, "nodetune_guard": {"never": True}}
     assert "knows no guard never: nothing is changed" in debian.refused(**never)
@@ -374,6 +380,7 @@ def test_other_parts_wait_for_the_guard_only_if_packages_change(debian):
     assert (came["state"], came["message"], steps(came)) == ("ok", "", [])
 
 
+@pytest.mark.full
 def test_a_failing_package_script_is_named_and_retried(debian):
     debian.cell.write("/etc/nodetune-stand-in/fail", "nvidia-kernel-open-dkms\n")
     message = debian.refused()
@@ -385,6 +392,7 @@ def test_a_failing_package_script_is_named_and_retried(debian):
     assert of_driver({"module": module_version(debian)}) == {OLD}
 
 
+@pytest.mark.full
 def test_an_installation_that_was_cut_short_is_ended_first(debian, apt_served):
     _, _, built = apt_served
     debian.cell.write("/root/half.deb", "")
@@ -396,6 +404,7 @@ def test_an_installation_that_was_cut_short_is_ended_first(debian, apt_served):
     assert debian.installed()["nvidia-fabricmanager"] == f"{OLD}-1"
 
 
+@pytest.mark.full
 def test_a_repository_known_with_another_key_is_explained(debian):
     debian.cell.write("/etc/apt/keyrings/cuda.asc", debian.key)
     text = f"deb [signed-by=/etc/apt/keyrings/cuda.asc] {debian.url}/apt/first /\n"
@@ -438,6 +447,7 @@ def test_a_role_alone_says_which_one_has_to_come_before(debian):
 # RHEL
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("_", [pytest.param(0, marks=with_dnf)])
 def test_lines_of_others_in_the_versionlock_list_stay(rhel, _):
     rhel.cell.write("/etc/dnf/plugins/versionlock.list", "# mine\nbash-0:5.1.8-9.el9.*\n")
@@ -463,6 +473,7 @@ def fabric_managers(rhel):
     return sorted(rhel.cell.run(["rpm", "-q", "--qf", "%{VERSION}-%{RELEASE}\\n", "nvidia-fabricmanager"]).split())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("driver", [pytest.param(each, marks=with_dnf) for each in (OLD, NEW)])
 def test_two_installed_versions_become_the_wanted_one(rhel, dnf_served, driver):
     rhel.cell.play("provision", without_units(rhel))
@@ -480,6 +491,7 @@ def test_two_installed_versions_become_the_wanted_one(rhel, dnf_served, driver):
     assert (again["state"], changed(again), steps(again)) == ("ok", [], [])
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("_", [pytest.param(0, marks=with_dnf)])
 def test_two_installed_versions_are_reported_without_the_wanted(rhel, dnf_served, _):
     rhel.cell.play("provision", without_units(rhel))

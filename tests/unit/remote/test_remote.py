@@ -341,9 +341,10 @@ def here(name="here", **more):
 
 
 def test_this_host_alone_is_probed_in_this_process():
+    start = time.monotonic()
     ((target, facts, seconds),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
     assert (target.name, facts.host, facts.about["transport"]) == ("here", "here", "local")
-    assert 0 < seconds < 10
+    assert 0 < seconds <= time.monotonic() - start
 
 
 def test_a_local_probe_is_validated_like_any_answer(monkeypatch):
@@ -404,17 +405,15 @@ def test_a_thread_that_never_returns_costs_its_host_alone(monkeypatch):
 
     def script(target):
         if target.name == "stuck":
-            never.wait(60)
+            never.wait()
         return script_for(target)
 
-    start = time.monotonic()
     found = {
         target.name: outcome
         for target, outcome, _ in pool.collect([here("stuck"), here("b")], script, SessionOptions(seconds=5.0), 1)
     }
     never.set()
     assert (found["stuck"].state, found["b"].facts["host.arch"].value) == ("deadline", os.uname().machine)
-    assert time.monotonic() - start < 50, "it waited for the thread that never returns"
 
 
 def test_nothing_of_a_local_probe_outlives_its_deadline(tmp_path):

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.tune_truth import BEST, CASES, PARAMETERS, Simulated, gains, is_best
+from benchmarks.tuning_errors import BEST, CASES, PARAMETERS, Simulated, gains, is_best
 from nodetune.tune import confirm, search, space, study
 from nodetune.tune.confirm import RUNS, judged
 from nodetune.tune.model import DEFAULT, Case, Parameter, Trial

@@ -8,11 +8,11 @@ from nodetune.api.model import Absent, Each, HostFacts, Value
 from nodetune.hosts.target import Target
 from nodetune.tune import study
 from nodetune.tune.benches import gpu
-from nodetune.tune.benches.gpu import GpuBench, Wanted
+from nodetune.tune.benches.gpu import GpuBench, GpuRequest
 from nodetune.tune.model import BenchError
 
 H200 = "NVIDIA H200"
-ALLOWED = Wanted(allow_gpu_settings=True)
+ALLOWED = GpuRequest(allow_gpu_settings=True)
 
 
 def facts(**more):
@@ -69,7 +69,7 @@ def bench(host=None, wanted=ALLOWED, found=None):
 @pytest.mark.parametrize(
     ("wanted", "found", "why"),
     [
-        (Wanted(), facts(), "--allow-gpu-settings allows it"),
+        (GpuRequest(), facts(), "--allow-gpu-settings allows it"),
         (ALLOWED, "connection refused", "gpu01: connection refused"),
         (ALLOWED, facts(**{"services.processes": Value({"slurmd": 1})}), "drain the node"),
         (
@@ -91,14 +91,14 @@ def test_what_may_not_be_changed_is_refused_in_one_line(wanted, found, why):
 
 def test_a_drained_node_of_slurm_is_taken_when_somebody_says_so():
     found = facts(**{"services.processes": Value({"slurmd": 1})})
-    assert bench(wanted=Wanted(allow_gpu_settings=True, assume_drained=True), found=found).model == H200
+    assert bench(wanted=GpuRequest(allow_gpu_settings=True, assume_drained=True), found=found).model == H200
 
 
 def test_rungs_are_what_all_gpus_have_below_the_default():
     (clocks,) = bench().parameters
     assert clocks.choices[0] == 1965 and clocks.choices[-1] == 990 and len(clocks.choices) == 6
     assert all((clock - 345) % 15 == 0 for clock in clocks.choices)
-    (limits,) = bench(wanted=Wanted(allow_gpu_settings=True, ladder="power", rungs=3)).parameters
+    (limits,) = bench(wanted=GpuRequest(allow_gpu_settings=True, ladder="power", rungs=3)).parameters
     assert limits.choices == (699, 524, 350)
 
 

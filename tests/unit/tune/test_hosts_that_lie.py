@@ -9,7 +9,7 @@ from nodetune.hosts.target import Target
 from nodetune.remote.live_pool import Ended
 from nodetune.tune import study
 from nodetune.tune.benches import gpu, nccl, storage, tcp
-from nodetune.tune.benches.nccl_cases import Wanted as NcclWanted
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.model import BenchError
 from nodetune.verify import figures
 
@@ -96,13 +96,13 @@ class Host:
 
     def bench(self):
         if self.subject == "gpu":
-            return gpu.GpuBench(Target("a"), gpu.Wanted(allow_gpu_settings=True), None, self.how, self.facts)
+            return gpu.GpuBench(Target("a"), gpu.GpuRequest(allow_gpu_settings=True), None, self.how, self.facts)
         if self.subject == "nccl":
-            wanted = NcclWanted(sizes=(1 << 28,), only=("NCCL_BUFFSIZE",))
+            wanted = NcclRequest(sizes=(1 << 28,), only=("NCCL_BUFFSIZE",))
             return nccl.NcclBench([Target("a")], wanted, None, self.how, self.facts)
         if self.subject == "storage":
-            return storage.StorageBench(Target("a"), storage.Wanted("/data", True), None, self.how, self.facts)
-        return tcp.TcpBench([Target("a"), Target("b")], tcp.Wanted(True), None, self.how, self.facts)
+            return storage.StorageBench(Target("a"), storage.StorageRequest("/data", True), None, self.how, self.facts)
+        return tcp.TcpBench([Target("a"), Target("b")], tcp.TcpRequest(True), None, self.how, self.facts)
 
 
 def tuned(host):
@@ -138,7 +138,7 @@ def test_no_fact_crashes_a_tuning(subject):
 
 @pytest.mark.parametrize("limit", [1 << 62, 1 << 70, 0, -5])
 def test_a_power_limit_that_no_gpu_has_is_refused_at_once(limit):
-    wanted = gpu.Wanted(allow_gpu_settings=True, ladder="power")
+    wanted = gpu.GpuRequest(allow_gpu_settings=True, ladder="power")
     host = Host("gpu", {**FACTS, "gpu.power_management_default_limit": each(limit)})
     with pytest.raises(BenchError, match="power limit"):
         gpu.GpuBench(Target("a"), wanted, None, host.how, host.facts)

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from nodetune.checks.nccl._table import since, variables
+from nodetune.checks.shared.nccl_table import since, variables
 from nodetune.tune.benches.nccl_cases import GUARDS, SIZES
 from nodetune.tune.benches.nccl_space import KNOBS
 

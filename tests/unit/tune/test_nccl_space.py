@@ -2,7 +2,7 @@
 
 import pytest
 
-from nodetune.checks.nccl._table import table, variables
+from nodetune.checks.shared.nccl_table import table, variables
 from nodetune.tune import space
 from nodetune.tune.benches import nccl_space
 from nodetune.tune.benches.nccl_space import KNOBS, Survey

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from nodetune.tune.benches import nccl_tuner
-from nodetune.tune.benches.nccl_cases import Wanted
+from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.benches.nccl_space import Survey
 
 SOURCE = Path(nccl_tuner.__file__).parents[2] / "data" / "tuner" / nccl_tuner.SOURCE
@@ -208,7 +208,7 @@ def test_more_rows_than_there_is_room_for_are_refused(library, rows):
 
 
 def test_what_is_written_is_what_the_plugin_reads(library, tmp_path, monkeypatch):
-    wanted = Wanted(sizes=(1 << 28, 1 << 30))
+    wanted = NcclRequest(sizes=(1 << 28, 1 << 30))
     survey = Survey("2.28.9", nodes=1, gpus=8)
     lines = nccl_tuner.rows((("NCCL_ALGO", "allreduce:tree"),), wanted, survey)
     assert lines == ["allreduce,189812532,1518500249,tree,-1,1,8"]

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.tune_truth import PARAMETERS, Simulated, gains, is_best
+from benchmarks.tuning_errors import PARAMETERS, Simulated, gains, is_best
 from nodetune.tune import study
 from nodetune.tune.journal import Journal, JournalError
 from nodetune.tune.model import DEFAULT, BenchError, Trial

@@ -10,7 +10,7 @@ from nodetune.config import site
 from nodetune.hosts.target import Target
 from nodetune.tune import study
 from nodetune.tune.benches import kernel_settings
-from nodetune.tune.benches.storage import StorageBench, Wanted, mount_of
+from nodetune.tune.benches.storage import StorageBench, StorageRequest, mount_of
 from nodetune.tune.model import BenchError
 
 QUEUE = "/sys/block/nvme0n1/queue"
@@ -61,7 +61,7 @@ def bench(host=None, folder="/data/x", missing=(), **wanted):
         known = {name: Value(FOUND[name]) for name in names if name in FOUND and name not in missing}
         return {"gpu01": HostFacts("gpu01", {name: Absent() for name in names} | known)}
 
-    given = Wanted(folder, **{"allow_settings": True, **wanted})
+    given = StorageRequest(folder, **{"allow_settings": True, **wanted})
     return StorageBench(Target("gpu01"), given, None, (host or Host()).how, facts)
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks.tune_truth import BEST, CASES, Simulated, gains, is_best, tuned
+from benchmarks.tuning_errors import BEST, CASES, Simulated, gains, is_best, tuned
 from nodetune.tune import space, study
 from nodetune.tune.confirm import RUNS, judged
 from nodetune.tune.journal import Journal, JournalError

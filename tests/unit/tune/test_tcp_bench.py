@@ -10,10 +10,10 @@ from nodetune.config import site
 from nodetune.hosts.target import Target
 from nodetune.tune import document as tuning
 from nodetune.tune import study
-from nodetune.tune.benches.tcp import TcpBench, Wanted
+from nodetune.tune.benches.tcp import TcpBench, TcpRequest
 from nodetune.tune.model import BenchError
 
-ALLOWED = Wanted(allow_settings=True)
+ALLOWED = TcpRequest(allow_settings=True)
 SIZES = [4096, 131072, 6291456]
 
 
@@ -62,7 +62,7 @@ def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"wanted": Wanted()}, "--allow-settings allows it"),
+        ({"wanted": TcpRequest()}, "--allow-settings allows it"),
         ({"names": ("a",)}, "1 host: TCP is tuned between two, -l HOST,HOST names them"),
         (
             {"b": {"sysctl.net.ipv4.tcp_rmem": [4096, 87380, 6291456]}},

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from nodetune.api.model import Value
 from nodetune.audit import hosts as audit_hosts
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report.text import verify, verify_changes

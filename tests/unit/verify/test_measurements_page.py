@@ -1,7 +1,13 @@
 """The page that lists the measurements."""
 
-from nodetune.report.text import measurements
+import sys
+from pathlib import Path
+
 from nodetune.verify import catalogue
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "docs"))
+
+import measurements_page as measurements
 
 
 def test_every_measurement_is_on_the_page_with_what_it_does():

@@ -190,7 +190,7 @@ def test_nccl_over_all_hosts_is_retested_as_one_group(seen, tmp_path):
     told = [[records.record("nccl", "all_reduce", "2 nodes of 8 GPUs", value, **about)] for value in (48.0, 20.0)]
     own = records.kept(records.read(told[0], "a"), tmp_path)
     player = records.Player(a=[told[1]], b=[[]])
-    done = prove(player, seen, ("a", "b"), suite="nccl", together=True, baseline=own)
+    done = prove(player, seen, ("a", "b"), suite="nccl", multi_node=True, baseline=own)
     assert [(host, plan["group"]["hosts"]) for host, plan in player.plans] == [("a", ["a", "b"]), ("b", ["a", "b"])] * 2
     (short,) = [each for one in done for each in one.short]
     assert short.again == (20.0,)

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from nodetune.cli.fields import of
 from nodetune.cli.host_options import stack
+from nodetune.cli.requests import of
 from nodetune.guard.deploy.request import PolicySettings
 
 

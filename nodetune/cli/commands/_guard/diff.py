@@ -9,7 +9,7 @@ import click
 from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands._guard import _settings
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import FINDINGS, OK
 from nodetune.guard.deploy import document, install
 from nodetune.guard.deploy.request import GuardDiffRequest

@@ -6,11 +6,11 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, requests, settings, verbosity
+from nodetune.cli import as_typed, change_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.guard.deploy import install
 from nodetune.guard.deploy.request import InstallRequest
 from nodetune.report.text import apply, guard
@@ -34,8 +34,8 @@ from nodetune.report.text import apply, guard
     help="Metrics file for node-exporter that the timer writes, such as /var/lib/prometheus/node-exporter/nodetune.prom.",
 )
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @verbosity.progress_option
 def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     """Install or upgrade the guard on nodes.

@@ -8,7 +8,7 @@ import click
 
 from nodetune.cli import as_typed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import OK
 from nodetune.guard.deploy import document, resume
 from nodetune.guard.deploy.request import ResumeRequest

@@ -6,10 +6,10 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, requests, settings, verbosity
+from nodetune.cli import as_typed, change_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
-from nodetune.cli.progress import Terminal
+from nodetune.cli.terminal import Terminal
 from nodetune.guard.deploy import uninstall
 from nodetune.guard.deploy.request import UninstallRequest
 from nodetune.report.text import apply, guard
@@ -19,8 +19,8 @@ from nodetune.report.text import apply, guard
 @cli_options.hosts
 @click.option("--reconfigure", is_flag=True, help="Run scontrol reconfigure before programs are removed.")
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
-@cli_options.agree
-@cli_options.runs_folder
+@change_options.agree
+@change_options.runs_folder
 @verbosity.progress_option
 def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     """Remove the guard from nodes.

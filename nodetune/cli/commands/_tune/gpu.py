@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from pathlib import Path
 
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands._run import selected_hosts
+from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
-from nodetune.tune.benches.gpu import LADDERS, GpuBench, Wanted
-from nodetune.verify import remote, slurm
+from nodetune.cli.requests import of
+from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.tune.benches.gpu import GpuBench, GpuRequest
+from nodetune.verify.measure import measure_by
 
 MOST_SLOWDOWN = 50.0
 
@@ -24,7 +26,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
     return float(found[1]) / 100
 
 
-@click.command("gpu")
+@requests.command("gpu", GpuRequest)
 @cli_options.hosts_or_nodes
 @click.option(
     "--allow-gpu-settings",
@@ -34,14 +36,13 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
 @click.option("--assume-drained", is_flag=True, help="The node is drained: slurmd starts no job there meanwhile.")
 @click.option(
     "--ladder",
-    type=click.Choice(list(LADDERS)),
-    default="clocks",
-    show_default=True,
+    **of(GpuRequest, "ladder"),
     help="What to lower: locked SM clocks, or the power limit.",
 )
-@click.option("--rungs", type=click.IntRange(2, 20), default=6, show_default=True, help="How many values to try.")
+@click.option("--rungs", **of(GpuRequest, "rungs"), help="How many values to try.")
 @click.option(
     "--max-slowdown",
+    "slowdown",
     callback=_slowdown,
     default="3%",
     show_default=True,
@@ -49,7 +50,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
     help="How much slower the matrix product may become.",
 )
 @_study.options
-def command(**given: Any) -> int:
+def command(request: GpuRequest, output_format: str, output: Path | None) -> int:
     """Find the clock or power limit that costs the least energy.
 
     \b
@@ -61,21 +62,12 @@ def command(**given: Any) -> int:
     killed. The result is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    wanted = Wanted(
-        allow_gpu_settings=given["allow_gpu_settings"],
-        assume_drained=given["assume_drained"],
-        ladder=given["ladder"],
-        rungs=given["rungs"],
-        slowdown=given["max_slowdown"],
-    )
-    return _study.run(lambda: _bench(given, wanted), "gpu", given)
+    connection = request.connection
+    return _study.run(request.study, "gpu", lambda: _bench(request), connection, output_format, output)
 
 
-def _bench(given: dict[str, Any], wanted: Wanted) -> GpuBench:
-    if not wanted.allow_gpu_settings:
-        raise click.UsageError("a ladder changes settings of GPUs while it runs: --allow-gpu-settings allows it")
-    reach = _study.reach(given)
-    targets = selected_hosts(reach)
+def _bench(request: GpuRequest) -> GpuBench:
+    targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) != 1:
         raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time, -l HOST names it")
-    return GpuBench(targets[0], wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
+    return GpuBench(targets[0], request, request.connection, measure_by(request.connection))

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
-import click
-
+from nodetune.cli import requests
 from nodetune.cli.commands._tune import _nccl, _study
+from nodetune.tune.benches.nccl_cases import NcclRequest
 
 
-@click.command("nccl")
+@requests.command("nccl", NcclRequest)
 @_nccl.options
 @_study.options
-def command(**given: Any) -> int:
+def command(request: NcclRequest, job_profile: Path | None, output_format: str, output: Path | None) -> int:
     """Find NCCL settings that are better than the hosts' own.
 
     \b
@@ -26,4 +26,4 @@ def command(**given: Any) -> int:
     log. The result is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    return _nccl.tuned(given)
+    return _nccl.tuned(request, job_profile, output_format, output)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands._run import selected_hosts
+from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
+from nodetune.cli.requests import of
 from nodetune.config import quantities
-from nodetune.tune.benches.storage import OBJECTIVES, StorageBench, Wanted
-from nodetune.verify import remote, slurm
+from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.tune.benches.storage import StorageBench, StorageRequest
+from nodetune.verify.measure import measure_by
 
 SMALLEST, LARGEST = 64 << 20, 64 << 30
 
@@ -27,15 +29,13 @@ def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # no
     return found
 
 
-@click.command("storage")
+@requests.command("storage", StorageRequest)
 @cli_options.hosts_or_nodes
 @click.option("--disk", "folder", required=True, metavar="DIR", help="Folder of the host on the file system to tune.")
 @click.option("--allow-settings", is_flag=True, help="Change settings of the host while measuring. Required.")
 @click.option(
     "--objective",
-    type=click.Choice(list(OBJECTIVES)),
-    default="read",
-    show_default=True,
+    **of(StorageRequest, "objective"),
     help="What to improve: reading a file, writing one with fsync, or random reads of 4 KiB. The others must not become worse.",
 )
 @click.option(
@@ -47,7 +47,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # no
     help="How much to write: at most a tenth of what is free.",
 )
 @_study.options
-def command(**given: Any) -> int:
+def command(request: StorageRequest, output_format: str, output: Path | None) -> int:
     """Find read-ahead, scheduler and dirty limits for a disk.
 
     \b
@@ -59,15 +59,12 @@ def command(**given: Any) -> int:
     it is killed. The result is a proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    wanted = Wanted(given["folder"], given["allow_settings"], given["objective"], given["size"])
-    return _study.run(lambda: _bench(given, wanted), "storage", given)
+    connection = request.connection
+    return _study.run(request.study, "storage", lambda: _bench(request), connection, output_format, output)
 
 
-def _bench(given: dict[str, Any], wanted: Wanted) -> StorageBench:
-    if not wanted.allow_settings:
-        raise click.UsageError("settings of the host change while it measures: --allow-settings allows it")
-    reach = _study.reach(given)
-    targets = selected_hosts(reach)
+def _bench(request: StorageRequest) -> StorageBench:
+    targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) != 1:
         raise click.UsageError(f"{len(targets)} hosts: storage is tuned on one host at a time, -l HOST names it")
-    return StorageBench(targets[0], wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
+    return StorageBench(targets[0], request, request.connection, measure_by(request.connection))

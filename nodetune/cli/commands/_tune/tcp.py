@@ -2,32 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from pathlib import Path
 
 import click
 
 from nodetune.cli import options as cli_options
-from nodetune.cli.commands._run import selected_hosts
+from nodetune.cli import requests, verbosity
 from nodetune.cli.commands._tune import _study
-from nodetune.foundation import text
-from nodetune.tune.benches.tcp import OBJECTIVES, TcpBench, Wanted
-from nodetune.verify import remote, slurm
+from nodetune.cli.requests import of
+from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.tune.benches.tcp import TcpBench, TcpRequest
+from nodetune.verify.measure import measure_by
 
 
-@click.command("tcp")
+@requests.command("tcp", TcpRequest)
 @cli_options.hosts_or_nodes
 @click.option("--allow-settings", is_flag=True, help="Change sysctls of both hosts while measuring. Required.")
 @click.option(
     "--objective",
-    type=click.Choice(list(OBJECTIVES)),
-    default="one-stream",
-    show_default=True,
+    **of(TcpRequest, "objective"),
     help="What to improve: a single connection, or 16 together. The other must not become worse.",
 )
 @click.option("--network", default="", metavar="CIDR", help="Use the hosts' addresses in this network (10.1.0.0/16).")
 @click.option("--interface", default="", metavar="NAME", help="Use this interface of both hosts.")
 @_study.options
-def command(**given: Any) -> int:
+def command(request: TcpRequest, output_format: str, output: Path | None) -> int:
     """Find TCP buffers and congestion control for a path.
 
     \b
@@ -39,15 +38,10 @@ def command(**given: Any) -> int:
     proposal for a site file, or that nothing beats the default.
     Exit code: 0 for a decision, 2 usage, 3 if there is none, 130 after Ctrl-C.
     """
-    wanted = Wanted(given["allow_settings"], given["objective"], given["network"], given["interface"])
-    return _study.run(lambda: _bench(given, wanted), "tcp", given)
+    connection = request.connection
+    return _study.run(request.study, "tcp", lambda: _bench(request), connection, output_format, output)
 
 
-def _bench(given: dict[str, Any], wanted: Wanted) -> TcpBench:
-    if not wanted.allow_settings:
-        raise click.UsageError("sysctls of both hosts change while it measures: --allow-settings allows it")
-    reach = _study.reach(given)
-    targets = selected_hosts(reach)
-    if len(targets) != 2:
-        raise click.UsageError(f"{text.count(len(targets), 'host')}: TCP is tuned between two, -l HOST,HOST names them")
-    return TcpBench(targets, wanted, reach, slurm.measure if reach.transport == "slurm" else remote.measure)
+def _bench(request: TcpRequest) -> TcpBench:
+    targets = selected_hosts(request.connection, verbosity.detail)
+    return TcpBench(targets, request, request.connection, measure_by(request.connection))

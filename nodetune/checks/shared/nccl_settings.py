@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from nodetune.checks.nccl._reading import number
-from nodetune.checks.nccl._table import About, release, variables
+from nodetune.checks.shared.nccl_reading import number
+from nodetune.checks.shared.nccl_table import About, release, variables
 
 Setting = Mapping[str, Any]
 """One line of one file: name, value (None if the line has no =), file, line, raw and scope."""

@@ -6,8 +6,10 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Any
 
+import reach
+
 from nodetune.foundation import text
-from nodetune.verify import limits, reach, reference
+from nodetune.verify import limits, reference
 from nodetune.verify.machine import Machine
 from nodetune.verify.model import Figure
 from nodetune.verify.reference import Entry

@@ -1,4 +1,4 @@
-"""What settings_move_figures.py changes: a disk, a network and a limit of its own, which nothing else uses."""
+"""What settings_move_figures.py and tuning_finds_best.py change: disks, networks and limits that nothing else uses."""
 
 import contextlib
 import os
@@ -6,16 +6,14 @@ import secrets
 import subprocess
 import sys
 import time
+from functools import partial
 from pathlib import Path
 
+from benchmarks.support.measuring import UnavailableError
 from nodetune.hosts.target import ConnectionOptions, SessionOptions, Target
 from nodetune.verify import remote
 
 CONTROL_GROUP = Path("/sys/fs/cgroup/blkio")
-
-
-class UnavailableError(Exception):
-    """Why a case cannot be had on this machine."""
 
 
 def run(*words, **more):
@@ -62,47 +60,55 @@ def slow_disk(settings, operations):
 
 
 @contextlib.contextmanager
-def two_hosts(folder):
-    """Two network namespaces joined by a link of 1 Gb/s, as targets."""
-    names = ["ntbench0", "ntbench1"]
+def _namespaces(folder, network):
+    """Two network namespaces, as targets. `network` joins them by a device eth0 in each."""
+    names = [f"nt{secrets.token_hex(3)}-{number}" for number in range(2)]
     try:
-        for number, name in enumerate(names):
+        for name in names:
             run("ip", "netns", "add", name)
             run("ip", "-n", name, "link", "set", "lo", "up")
-            if number:
-                run("ip", "-n", names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", name)
-        for number, name in enumerate(names):
-            run("ip", "-n", name, "addr", "add", f"10.199.9.{number + 1}/24", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "eth0", "up")
-        yield [_target(folder, name) for name in names]
+        with network(names):
+            for number, name in enumerate(names):
+                run("ip", "-n", name, "addr", "add", f"10.199.9.{number + 1}/24", "dev", "eth0")
+                run("ip", "-n", name, "link", "set", "eth0", "up")
+            yield [_target(folder, name) for name in names]
     finally:
         for name in names:
             subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def two_hosts(folder):
+    """Two network namespaces joined by a link of 1 Gb/s, as targets."""
+    return _namespaces(folder, _cable)
 
 
 @contextlib.contextmanager
+def _cable(names):
+    run("ip", "-n", names[0], "link", "add", "eth0", "type", "veth", "peer", "name", "eth0", "netns", names[1])
+    yield
+
+
 def distant_hosts(folder, megabits, milliseconds):
     """Two network namespaces joined by a link of that rate, and of that delay each way, as targets."""
-    run_id = secrets.token_hex(3)
-    names = [f"nt{run_id}-{number}" for number in range(2)]
-    program, link = Path(__file__).with_name("delayed_link.py"), None
-    try:
-        for name in names:
-            run("ip", "netns", "add", name)
-            run("ip", "-n", name, "link", "set", "lo", "up")
-        words = [sys.executable, program, *names, str(megabits), str(milliseconds)]
-        link = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    return _namespaces(folder, partial(_long_line, megabits=megabits, milliseconds=milliseconds))
+
+
+@contextlib.contextmanager
+def _long_line(names, megabits, milliseconds):
+    words = [sys.executable, Path(__file__).with_name("delayed_link.py"), *names, str(megabits), str(milliseconds)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as link:
         if link.stdout.readline() != "ready\n":
             raise UnavailableError("no TUN device on this machine")
-        for number, name in enumerate(names):
-            run("ip", "-n", name, "addr", "add", f"10.199.8.{number + 1}/24", "dev", "eth0")
-            run("ip", "-n", name, "link", "set", "eth0", "up", "mtu", "9000")
-        yield [_target(folder, name) for name in names]
-    finally:
-        if link:
-            link.communicate()
         for name in names:
-            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+            run("ip", "-n", name, "link", "set", "eth0", "mtu", "9000")
+        yield
+
+
+def set_buffers(targets, **sizes):
+    """Set net.ipv4.tcp_rmem or tcp_wmem of such hosts."""
+    for target in targets:
+        for name, size in sizes.items():
+            run("ip", "netns", "exec", target.name, "sysctl", "-qw", f"net.ipv4.tcp_{name}={size}")
 
 
 def _target(folder, name):

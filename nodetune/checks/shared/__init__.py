@@ -1,0 +1,1 @@
+"""What checks of several areas, and other rooms, share: no checks."""

@@ -1,0 +1,24 @@
+"""The options that a settings file may set: key → option, which no file has to give. Imported where there is such a file."""
+
+from __future__ import annotations
+
+from nodetune.cli import change_options
+from nodetune.cli.host_options import hosts_or_nodes, stack
+from nodetune.cli.options import judging
+from nodetune.cli.settings import Setting
+from nodetune.remediation.request import ApplyRequest
+
+
+@stack(
+    hosts_or_nodes,
+    judging,
+    change_options.runs_folder,
+    change_options.waits(ApplyRequest),
+    change_options.drain,
+    change_options.batches(ApplyRequest),
+)
+def _every() -> None:
+    """Has every option that is a setting."""
+
+
+KNOWN = {each.key: each for each in getattr(_every, "__click_params__", ()) if isinstance(each, Setting)}

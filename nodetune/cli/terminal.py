@@ -1,0 +1,30 @@
+"""How the command line shows what a stage does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from nodetune.cli import verbosity
+
+if TYPE_CHECKING:
+    from nodetune.cli.progress import Progress
+
+
+class Terminal:
+    """Shows on standard error what a stage does (nodetune.foundation.show.Show)."""
+
+    def phase(self, name: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True) -> Progress:
+        from nodetune.cli.progress import Progress  # one file of facts has no phase
+
+        return Progress(name, hosts, seconds, stages, plays=plays)
+
+    def note(self, text: str) -> None:
+        verbosity.note(text)
+
+    def detail(self, text: str) -> None:
+        verbosity.detail(text)
+
+    def warn(self, text: str) -> None:
+        click.echo(text, err=True)

@@ -1,0 +1,19 @@
+"""What every subject of `nodetune tune` is asked: how long, and where the result goes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class StudyRequest:
+    """`budget` is in seconds. Without `save`, the file of the result has the name of its subject."""
+
+    budget: float = 1200.0
+    save: Path | None = None
+    resume: bool = False
+
+    def file(self, subject: str) -> Path:
+        """Return the file of the result."""
+        return self.save or Path(f"tuning-{subject}.json")

@@ -1,0 +1,109 @@
+"""Tune a subject: the trials are kept while it runs, the result and its proposal when there is a decision."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TextIO
+
+from nodetune.foundation import UserError, file_io, text
+from nodetune.foundation.exit_codes import INCOMPLETE, INTERRUPTED, OK
+from nodetune.foundation.show import Show
+from nodetune.tune import confirm, document, search, space, study
+from nodetune.tune.journal import Journal, JournalError
+from nodetune.tune.model import Bench, BenchError, Trial
+from nodetune.tune.request import StudyRequest
+
+
+@dataclass(frozen=True)
+class Tuned:
+    """What a tuning came to. `document` is None where it ended with a `problem`; `site` is the file of the proposal."""
+
+    saved: Path
+    trials: Path
+    count: int
+    document: Mapping[str, Any] | None = None
+    problem: str = ""
+    site: Path | None = None
+
+    @property
+    def decided(self) -> bool:
+        return self.document is not None and self.document["state"] in (study.ACCEPTED, study.NOTHING)
+
+    @property
+    def code(self) -> int:
+        """0 for a decision, 3 if there is none, 130 after Ctrl-C."""
+        if self.decided:
+            return OK
+        return INTERRUPTED if self.document and self.document["state"] == study.STOPPED else INCOMPLETE
+
+
+def run(
+    request: StudyRequest, subject: str, make: Callable[[], Bench], tell: Callable[[str, Trial], None], show: Show
+) -> Tuned:
+    """Tune what `make` returns. `tell` hears each trial. Raise UserError before anything is measured."""
+    saved = request.file(subject)
+    site, trials = saved.with_suffix(".site.yml"), saved.with_name(f"{saved.name}.trials")
+    _refuse_to_overwrite((saved, site), trials, resume=request.resume)
+    file_io.check(saved)
+    began = time.monotonic()
+    try:
+        bench = make()
+        _say_expected(bench, time.monotonic() - began, request.budget, show)
+        journal = Journal(trials, document.header(bench), resume=request.resume)
+    except (BenchError, JournalError) as problem:
+        raise UserError(str(problem)) from None
+    try:
+        outcome = study.tune(bench, request.budget, known=list(journal.known), keep=journal.append, tell=tell)
+    except (BenchError, JournalError) as problem:
+        return _kept(Tuned(saved, trials, journal.count, problem=str(problem)), show)
+    finally:
+        journal.close()
+    found = document.document(bench, outcome, request.budget)
+    proposed = site if found["state"] == study.ACCEPTED and found["proposal"] else None
+    return _kept(Tuned(saved, trials, len(found["trials"]), found, site=proposed), show)
+
+
+def _kept(tuned: Tuned, show: Show) -> Tuned:
+    """Write the result of a decision, then remove trials that are of no more use: a file without any is in the way."""
+    if tuned.decided and tuned.document:
+        with file_io.output(tuned.saved) as stream:
+            stream.write(json.dumps(tuned.document, indent=1) + "\n")
+        show.note(f"written to {tuned.saved}")
+    if tuned.site and tuned.document:
+        with file_io.output(tuned.site) as stream:
+            write_site(stream, tuned.document)
+    if tuned.decided or not tuned.count:
+        tuned.trials.unlink(missing_ok=True)
+    return tuned
+
+
+def _say_expected(bench: Bench, first: float, budget: float, show: Show) -> None:
+    """Say how long it may take, as the first look at the hosts took so many seconds. Too little time is better known now."""
+    count = search.expected(bench) + study.FINALISTS * 2 * confirm.RUNS
+    words = f"{text.count(len(space.first(bench)), 'setting')} to try, up to {count} trials"
+    more = f", longer than --budget ({text.span(budget)})" if count * first > budget else ""
+    show.note(f"{words}: at most about {text.span(count * first)}{more}")
+
+
+def write_site(stream: TextIO, found: Mapping[str, Any]) -> None:
+    """Write the proposal as a site file. Raise UserError if there is none."""
+    import yaml
+
+    if not found["proposal"]:
+        raise UserError(f"{found['state']}: there is no proposal for a site file")
+    stream.write(f"# {text.plain(found['subject'])}: {text.plain(found['reason'], 600)}\n")
+    yaml.safe_dump(json.loads(json.dumps(found["proposal"])), stream, sort_keys=False)
+
+
+def _refuse_to_overwrite(results: Sequence[Path], trials: Path, *, resume: bool) -> None:
+    for each in results:
+        if each.exists():
+            raise UserError(f"{each}: exists: move it away, or name another file with --save")
+    if trials.exists() and not resume:
+        raise UserError(f"{trials}: the trials of an interrupted tuning: --resume continues it; or delete the file")
+    if resume and not trials.exists():
+        raise UserError(f"{trials}: does not exist: there is nothing to resume; leave --resume out")
