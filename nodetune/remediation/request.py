@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 BY_NAME = {disruption_name(value): value for value in DISRUPTIONS}
 """Disruptions by their names on the command line."""
 
-MOST_FORKS = 16
-"""Hosts at a time for Ansible. Each is a process of some 60 MiB, where a probe is a thread."""
-
 
 @dataclass(frozen=True)
 class ChangeRequest:

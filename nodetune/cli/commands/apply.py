@@ -22,7 +22,7 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 
 
 @requests.command("apply", ApplyRequest)
-@cli_options.hosts
+@cli_options.changed_hosts
 @cli_options.selection
 @click.option(
     "--max-disruption",

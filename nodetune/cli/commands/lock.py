@@ -15,7 +15,7 @@ from nodetune.provision.request import LockRequest
 
 
 @requests.command("lock", LockRequest)
-@cli_options.hosts
+@cli_options.changed_hosts
 @change_options.provision_site
 @click.option(
     "--driver", metavar="VERSION", help="Lock this driver version (580.159.04) instead of the newest one of the branch."

@@ -16,7 +16,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 
 
 @requests.command("provision", ProvisionRequest)
-@cli_options.hosts
+@cli_options.changed_hosts
 @click.option(
     "-p",
     "--profile",

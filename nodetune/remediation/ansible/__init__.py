@@ -13,10 +13,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts.target import SessionOptions, Target
+from nodetune.hosts.target import MOST_FORKS, SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.request import MOST_FORKS
 from nodetune.remediation.runs import Run, standing
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
