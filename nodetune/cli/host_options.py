@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from nodetune.cli import renamed, settings, verbosity
 from nodetune.cli.requests import of
-from nodetune.hosts.target import ConnectionOptions, SessionOptions, Vault
+from nodetune.hosts.target import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -72,7 +72,12 @@ class _VaultId(settings.Setting):
         return value if file.startswith("prompt") else f"{label}{at}{folder / file}"
 
 
-_hosts = stack(
+def _forks(more: str = "") -> Callable[[F], F]:
+    told = f"Number of hosts in parallel{more}."
+    return click.option("--forks", cls=settings.Setting, **of(ConnectionOptions, "forks"), help=told)
+
+
+_which = stack(
     click.option(
         "-i",
         "--inventory",
@@ -94,9 +99,8 @@ _hosts = stack(
         metavar="FILE",
         help="Limit to the hosts that failed in this audit, apply or verify (--format json).",
     ),
-    click.option(
-        "--forks", cls=settings.Setting, **of(ConnectionOptions, "forks"), help="Number of hosts in parallel."
-    ),
+)
+_reached = stack(
     click.option(
         "--timeout",
         cls=settings.Setting,
@@ -147,8 +151,11 @@ _hosts = stack(
 )
 
 _to_nodes = _transport("slurm")
-hosts = stack(_hosts, _transport())
-hosts_or_nodes = stack(_hosts, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"}))
+hosts = stack(_which, _forks(), _reached, _transport())
+changed_hosts = stack(_which, _forks(f"; Ansible runs at most {MOST_FORKS}"), _reached, _transport())
+hosts_or_nodes = stack(
+    _which, _forks(), _reached, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
+)
 
 
 @dataclass(frozen=True)

@@ -15,14 +15,14 @@ from click.core import ParameterSource
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
 from nodetune.cli import renamed, requests, settings, verbosity
-from nodetune.cli.host_options import HostOptions, complete, hosts, hosts_or_nodes, stack
+from nodetune.cli.host_options import HostOptions, changed_hosts, complete, hosts, hosts_or_nodes, stack
 from nodetune.cli.requests import of
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.report import MAKERS
 
-__all__ = ["hosts", "hosts_or_nodes", "stack"]
+__all__ = ["changed_hosts", "hosts", "hosts_or_nodes", "stack"]
 """From host_options, for the commands."""
 
 ENDINGS = {

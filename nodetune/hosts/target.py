@@ -26,6 +26,9 @@ STATES = {
 """Everything that can go wrong on the way to a host, in the report's words."""
 
 
+MOST_FORKS = 16
+"""Hosts at a time for Ansible. Each is a process of some 60 MiB, where a probe is a thread."""
+
 TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "local")
 
 

@@ -3,75 +3,81 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
 from nodetune.config.site_provision import Provision
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.foundation.yaml_lines import FileError
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import decide, package_data, results
 from nodetune.provision.decide import Decision
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Lock
 from nodetune.provision.record import DONE, StageResult
-from nodetune.provision.resume_command import ResumeCommand
-from nodetune.remediation.host_operations import ApplyOptions
-from nodetune.remediation.plan import PlanSelection
-
-
-@dataclass(frozen=True)
-class PreflightOptions:
-    """What the user asked for.
-
-    `asked`: the options that select the hosts, for the commands that reproduce a figure; `typed`: the options of this
-    command; `drain`: drain hosts that are in use instead of refusing them.
-    """
-
-    targets: Sequence[Target]
-    reach: ConnectionOptions
-    choice: PlanSelection
-    site: Provision
-    lock: Lock
-    options: ApplyOptions = field(default_factory=lambda: ApplyOptions(max_disruption="reboot", reboot=True, canary=0))
-    asked: str = ""
-    typed: ResumeCommand = field(default_factory=lambda: ResumeCommand("", ""))
-    drain: bool = False
+from nodetune.provision.request import ProvisionRequest
 
 
 @dataclass(frozen=True)
 class Preflight:
     """What was found on hosts: what each gets, the result of its preflight, and the facts behind it."""
 
+    request: ProvisionRequest
+    targets: Sequence[Target]
+    lock: Lock
     decisions: Mapping[str, Decision]
     came: Mapping[str, StageResult]
     facts: Mapping[str, HostFacts]
 
+    @property
+    def site(self) -> Provision:
+        return site_of(self.request)
 
-def check(given: PreflightOptions) -> Preflight:
+
+def site_of(request: ProvisionRequest) -> Provision:
+    """Return what the site files say about provisioning. Raise FileError if they say nothing."""
+    selection = request.selection
+    return required(selection.site.provision if selection.site else None, selection.files)
+
+
+def required(found: Provision | None, files: Sequence[Path]) -> Provision:
+    """Return what site files say about provisioning. Raise FileError if they say nothing."""
+    if found is None:
+        raise FileError(
+            f"{', '.join(map(str, files))}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
+        )
+    return found
+
+
+def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> Preflight:
     """Decide what each host gets, or why it is left alone. Change nothing."""
     decisions: dict[str, Decision] = {}
     came: dict[str, StageResult] = {}
-    found = seen(given.targets, given)
+    found, site = seen(targets, request, lock), site_of(request)
     for host, facts in sorted(found.items()):
         if isinstance(facts, UnreachableError):
             came[host] = results.unreached(facts)
             continue
         try:
-            decision = decide.decide(facts, given.site, given.lock)
+            decision = decide.decide(facts, site, lock)
         except HostRefusedError as refused:
             came[host] = results.refused(refused)
             continue
-        came[host] = (None if given.drain else results.users(facts)) or StageResult(DONE, described(decision))
+        came[host] = (None if request.drain else results.users(facts)) or StageResult(DONE, described(decision))
         if came[host].ok:
             decisions[host] = decision
-    return Preflight(decisions, came, {host: facts for host, facts in found.items() if isinstance(facts, HostFacts)})
+    known = {host: facts for host, facts in found.items() if isinstance(facts, HostFacts)}
+    return Preflight(request, targets, lock, decisions, came, known)
 
 
-def seen(targets: Sequence[Target], given: PreflightOptions) -> dict[str, HostFacts | UnreachableError]:
+def seen(targets: Sequence[Target], request: ProvisionRequest, lock: Lock) -> dict[str, HostFacts | UnreachableError]:
     """Collect the current facts of hosts."""
-    names = decide.FACTS | package_data.facts() | decide.lock_facts(given.lock)
-    return {target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), given.reach)}
+    names = decide.FACTS | package_data.facts() | decide.lock_facts(lock)
+    return {
+        target.name: facts for target, facts, _ in audit_hosts.collect(list(targets), set(names), request.connection)
+    }
 
 
 def described(decision: Decision) -> str:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED
 from nodetune.provision import STAGES, baseline
 from nodetune.provision.record import LEFT_OUT, STOPPED, Clock, Record, Results, StageResult, failed
+from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 
@@ -15,28 +16,15 @@ Say = Callable[[str, Sequence[str]], None]
 """Hears that a stage begins, and on which hosts."""
 
 
-@dataclass(frozen=True)
-class Chosen:
-    """Which stages run: from one on, or only one. The preflight always runs: all others need it."""
-
-    first: str = ""
-    only: str = ""
-
-    def __contains__(self, stage: object) -> bool:
-        if stage == "preflight" or not (self.first or self.only):
-            return True
-        return stage == self.only if self.only else STAGES.index(str(stage)) >= STAGES.index(self.first)
-
-
-def provision(work: Steps, record: Record, chosen: Chosen, say: Say, drain: bool = False) -> int:
+def provision(work: Steps, record: Record, request: ProvisionRequest, say: Say) -> int:
     """Run the stages and return the exit code. The record is complete whatever happens."""
     try:
         for stage in STAGES:
             hosts = record.alive
-            if stage not in chosen:
+            if not request.runs(stage):
                 record.note(stage, dict.fromkeys(hosts, StageResult(LEFT_OUT, "not selected")))
                 continue
-            if stage == "packages" and drain:
+            if stage == "packages" and request.drain:
                 hosts = _drained(work, record, hosts)
             step(record, stage, hosts, getattr(work, stage), work, say)
             if work.stopped:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -19,10 +20,9 @@ from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import driver, preflight
 from nodetune.provision import results as provision_results
 from nodetune.provision.facts import HostRefusedError
-from nodetune.provision.preflight import Preflight, PreflightOptions
+from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
-from nodetune.remediation import document as apply
-from nodetune.remediation import rollout, runs
+from nodetune.remediation import apply, runs
 from nodetune.remediation.ansible import OnEvent
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.runs import Run
@@ -51,10 +51,12 @@ class Tools:
 class Steps:
     """The hosts of one run. Every method takes the hosts that are still with us, and says what each came to."""
 
-    def __init__(self, given: PreflightOptions, looked: Preflight, run: Run, tools: Tools) -> None:
-        self.given, self._looked, self._run, self._tools = given, looked, run, tools
-        self.operations = HostOperations(given.targets, given.reach, given.options, run, tools.on_event)
-        self.decisions = dict(looked.decisions)
+    def __init__(self, found: Preflight, run: Run, tools: Tools) -> None:
+        self._found, self._run, self._tools = found, run, tools
+        self._request, self._site = found.request, found.site
+        self._connection, self._selection = found.request.connection, found.request.selection
+        self.operations = HostOperations(found.targets, found.request, run, tools.on_event)
+        self.decisions = dict(found.decisions)
         self._proofs: dict[str, HostVerification] = {}
         self.ours: list[str] = []
         """Hosts that this run drained."""
@@ -68,18 +70,18 @@ class Steps:
 
     def preflight(self, _hosts: Sequence[str]) -> Results:
         """Record what the preflight found, and what hosts have before any change."""
-        for facts in self._looked.facts.values():
+        for facts in self._found.facts.values():
             self._run.save_facts(facts)
         self._run.save("held", {host: preflight.held(each) for host, each in self.decisions.items()})
-        return dict(self._looked.came)
+        return dict(self._found.came)
 
     def seen(self, hosts: Sequence[str]) -> dict[str, HostFacts | UnreachableError]:
         """Collect the current facts of hosts."""
-        return preflight.seen(self._targets(hosts), self.given)
+        return preflight.seen(self._targets(hosts), self._request, self._found.lock)
 
     def running(self, host: str) -> str:
         """Return the driver that ran on the host at the preflight; empty if none did."""
-        return driver.running_driver(self._looked.facts[host])
+        return driver.running_driver(self._found.facts[host])
 
     def differs(self, facts: HostFacts) -> bool:
         """Return whether a host has other packages than it was found with."""
@@ -93,7 +95,7 @@ class Steps:
 
     def packages(self, hosts: Sequence[str]) -> Results:
         """Install repositories, pins and parts, while no scheduler sends work."""
-        guard = {"drained": not self.given.options.assume_drained}
+        guard = {"drained": not self._request.assume_drained}
         variables = {host: {**self.decisions[host].variables(), "nodetune_guard": guard} for host in hosts}
         return provision_results.played(self.operations.play("provision", hosts, variables, PLAY_SECONDS))
 
@@ -120,7 +122,7 @@ class Steps:
                 found[host] = asked
             else:
                 why[host] = asked
-        lost = self.operations.rebooted(list(why), {"drained": not self.given.options.assume_drained})
+        lost = self.operations.rebooted(list(why), {"drained": not self._request.assume_drained})
         back = [host for host in why if host not in lost]
         found |= {host: failed(message) for host, message in lost.items()}
         for host, facts in self.seen(back).items() if back else ():
@@ -154,22 +156,16 @@ class Steps:
 
     def tune(self, hosts: Sequence[str]) -> Results:
         """Apply the profile, with its reboot."""
-        given = self.given
-        results = list(audit_hosts.audit_keeping_facts(self._targets(hosts), given.choice, given.reach))
-        plans = [rollout.prepare(each, given.options, given.choice.added) for each in auditor.by_name(results)]
+        results = list(audit_hosts.audit_keeping_facts(self._targets(hosts), self._selection, self._connection))
         self._run.save("before", audit_document.audit(replace(each, facts=None) for each in results))
-        rolling = rollout.Rollout(
-            given.targets, given.choice, given.reach, given.options, self._run, self._tools.on_event
-        )
-        done = rolling.apply(plans)
-        self.operations.stopped = self.operations.stopped or rolling.stopped
-        self._run.save("after", audit_document.audit(rolling.after()))
-        self._run.save("outcomes", apply.outcomes(done))
-        return {each.host: provision_results.tuned(each.result, done) for each in plans}
+        prepared = apply.planned(self._request.tuning, self._found.targets, auditor.by_name(results))
+        report = apply.changed(prepared, self._run, self._tools.on_event)
+        self.operations.stopped = self.operations.stopped or report.stopped
+        return {each.host: provision_results.tuned(each, report.done) for each in prepared.results}
 
     def audit(self, hosts: Sequence[str], *, gating_only: bool = False) -> Results:
         """Audit again: nothing fixable may be left (unless `gating_only`), and nothing that keeps jobs away."""
-        results = list(audit_hosts.audit_hosts(self._targets(hosts), self.given.choice, self.given.reach))
+        results = list(audit_hosts.audit_hosts(self._targets(hosts), self._selection, self._connection))
         self._run.save("audit", audit_document.audit(auditor.by_name(results)))
         return {each.host: provision_results.audited(each, gating_only=gating_only) for each in results}
 
@@ -187,8 +183,8 @@ class Steps:
         new = [host for host in hosts if host not in self._proofs]
         if new:
             wanted = self.measured()
-            verify_run = VerifyRun(wanted, self.given.reach, self._tools.measure, self._tools.hear)
-            path = self.given.site.baseline
+            verify_run = VerifyRun(wanted, self._connection, self._tools.measure, self._tools.hear)
+            path = self._site.baseline
             known = baselines.read(path) if path and path.exists() else None
             self._proofs |= {
                 each.host: each for each in verify_run.prove(self._targets(new), known, even_if_busy=False)
@@ -196,12 +192,12 @@ class Steps:
             proofs = [self._proofs[host] for host in sorted(self._proofs)]
             if any(each.state == "interrupted" for each in proofs):
                 self.operations.stopped = self.stopped or STOPPED
-            self._run.save("verify", verify_document.document(proofs, wanted, self.given.asked))
+            self._run.save("verify", verify_document.document(proofs, wanted, shlex.join(self._connection.words)))
         return self._proofs
 
     def measured(self, runs_of: int = 1) -> SuiteRequest:
         """Return what to measure, as verify takes it."""
-        path = self.given.site.nccl
+        path = self._site.nccl
         library = path if ".so" in path or not path else f"{path}/lib/libnccl.so.2"
         return SuiteRequest("quick", nccl=library, repeat=runs_of)
 
@@ -210,7 +206,7 @@ class Steps:
 
         Only what was compared with something: a person decides that a figure is good which nothing proves.
         """
-        path = self.given.site.baseline
+        path = self._site.baseline
         if path is None:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file names no baseline"))
         if path.exists():
@@ -235,15 +231,15 @@ class Steps:
 
     def guard(self, hosts: Sequence[str]) -> Results:
         """Install the guard as `nodetune guard install` does. slurm.conf stays as it is: it belongs to the cluster."""
-        mode, given = self.given.site.guard, self.given
+        mode = self._site.guard
         if not mode:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no guard"))
-        request = InstallRequest(given.reach, given.choice, PolicySettings(mode=mode))
-        wide = nodes.Guarding(given.choice.profiles, given.choice.site)
+        request = InstallRequest(self._connection, self._selection, PolicySettings(mode=mode))
+        wide = nodes.Guarding(self._selection.profiles, self._selection.site)
         targets = self._targets(hosts)
-        results = audit_hosts.audit_keeping_facts(targets, wide, given.reach)
-        prepared = install.with_policies(request, targets, auditor.by_name(results))
-        playbooks = GuardPlaybooks(targets, given.reach, self._run, self._tools.on_event)
+        results = auditor.by_name(audit_hosts.audit_keeping_facts(targets, wide, self._connection))
+        prepared = install.with_policies(request, targets, results)
+        playbooks = GuardPlaybooks(targets, self._connection, self._run, self._tools.on_event)
         install.bring(request, prepared, playbooks)
         lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in prepared.lost}
         return lost | {host: provision_results.installed(outcome, mode) for host, outcome in playbooks.outcomes.items()}
@@ -257,11 +253,11 @@ class Steps:
 
     def join(self, hosts: Sequence[str]) -> Results:
         """Put hosts into service. Hosts that somebody else drained stay drained: there was a reason."""
-        if self.given.site.join == "slurm":
+        if self._site.join == "slurm":
             found = self._resumed(hosts)
             self.ours = [host for host in self.ours if host not in found]
             return found
-        if self.given.site.join == "kubernetes":
+        if self._site.join == "kubernetes":
             return provision_results.played(self.operations.play("uncordon", hosts))
         return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file requests no join"))
 

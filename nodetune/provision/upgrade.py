@@ -7,7 +7,7 @@ before is written down (held.json) before anything is touched.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
@@ -15,9 +15,10 @@ from nodetune.provision.decide import Decision
 from nodetune.provision.lock import upstream
 from nodetune.provision.package_data import Needed, moves_with_driver
 from nodetune.provision.record import DONE, NOTHING, STOPPED, Record, Results, StageResult, failed
+from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.stages import Say, step
 from nodetune.provision.steps import Steps
-from nodetune.remediation.batches import batches, check
+from nodetune.remediation.batches import batches
 from nodetune.remediation.runs import Run
 from nodetune.verify import document as verify
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
@@ -32,27 +33,14 @@ STAGES = ("preflight", "drain", "before", "packages", "reboot", "audit", "after"
 StageAction = Callable[[Sequence[str]], Results]
 
 
-@dataclass(frozen=True)
-class Batching:
-    """In which batches, and whether Slurm is asked to let go first."""
-
-    canary: int = 1
-    batch: str = ""
-    drain: bool = False
-
-
 class Upgrade:
     """One upgrade. The work and the record are those of a provision."""
 
     def __init__(self, work: Steps, record: Record, before_after: BeforeAfter, kept: VerifyRecord, say: Say) -> None:
         self._work, self._record, self._before_after, self._kept, self._say = work, record, before_after, kept, say
 
-    def run(self, batching: Batching) -> int:
-        """Run the upgrade and return the exit code. The record is complete whatever happens.
-
-        Raise BatchError before anything is done.
-        """
-        check(batching.batch)
+    def run(self, request: ProvisionRequest) -> int:
+        """Run the upgrade and return the exit code. The record is complete whatever happens."""
         why = "the run ended earlier"
         try:
             self._step("preflight", list(self._record.hosts), self._preflight)
@@ -60,8 +48,8 @@ class Upgrade:
             same = [host for host in self._record.alive if host not in todo]
             for stage in STAGES[1:]:
                 self._record.note(stage, dict.fromkeys(same, StageResult(NOTHING, "its packages are as locked")))
-            for batch in batches(sorted(todo), batching.canary, batching.batch):
-                self._batch(batch, batching.drain)
+            for batch in batches(sorted(todo), request.canary, request.batch):
+                self._batch(batch, bool(request.drain))
                 why = self._stops(batch)
                 if why:
                     break

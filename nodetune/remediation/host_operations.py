@@ -3,33 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.target import Target
 from nodetune.remediation import ansible
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.request import ChangeRequest
 from nodetune.remediation.runs import Run
 
 DRAIN_POLL_SECONDS = 15.0
 REBOOT_MORE_SECONDS = 900.0
 """What asking for a reboot, and looking whether it happened, may take in addition to the wait itself."""
-
-
-@dataclass(frozen=True)
-class ApplyOptions:
-    """What an apply may do: see the options of the same names on the command line."""
-
-    max_disruption: str = "new sessions"
-    reboot: bool = False
-    drain: bool = False
-    drain_seconds: float = 3600.0
-    reboot_seconds: float = 1800.0
-    assume_drained: bool = False
-    batch: str = ""
-    canary: int = 1
-    max_failures: int = 0
 
 
 class HostOperations:
@@ -38,11 +23,9 @@ class HostOperations:
     `on_event` is called with each of Ansible's events; `run` keeps the record.
     """
 
-    def __init__(
-        self, targets: Iterable[Target], reach: ConnectionOptions, options: ApplyOptions, run: Run, on_event: OnEvent
-    ) -> None:
+    def __init__(self, targets: Iterable[Target], request: ChangeRequest, run: Run, on_event: OnEvent) -> None:
         self.targets = {target.name: target for target in targets}
-        self._reach, self._options, self._run, self._on_event = reach, options, run, on_event
+        self._request, self._run, self._on_event = request, run, on_event
         self.stopped = ""
         """Why everything must end, once it must (Ctrl-C)."""
 
@@ -60,8 +43,8 @@ class HostOperations:
         seconds: float = ansible.SECONDS,
     ) -> dict[str, Outcome]:
         """Run a playbook on some of the hosts: see nodetune.remediation.ansible.play. A play that is ended ends the whole run."""
-        targets = [self.targets[host] for host in hosts]
-        play_options = PlayOptions(self._reach.options, self._reach.forks, seconds)
+        targets, connection = [self.targets[host] for host in hosts], self._request.connection
+        play_options = PlayOptions(connection.options, connection.forks, seconds)
         outcomes = ansible.play(name, targets, variables or {}, play_options, self._run, self._on_event)
         stopped = next((outcome.message for outcome in outcomes.values() if outcome.state == "interrupted"), "")
         self.stopped = self.stopped or stopped
@@ -70,10 +53,10 @@ class HostOperations:
     def drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
         """Take hosts out of service and wait. Return those to be given back, and host → why it is not free in the end."""
         tries = {
-            "nodetune_drain_tries": max(1, round(self._options.drain_seconds / DRAIN_POLL_SECONDS)),
+            "nodetune_drain_tries": max(1, round(self._request.drain_seconds / DRAIN_POLL_SECONDS)),
             "nodetune_drain_delay": DRAIN_POLL_SECONDS,
         }
-        outcomes = self.play("drain", hosts, dict.fromkeys(hosts, tries), self._options.drain_seconds + 600)
+        outcomes = self.play("drain", hosts, dict.fromkeys(hosts, tries), self._request.drain_seconds + 600)
         ours = [host for host, outcome in outcomes.items() if any(event.changed for event in outcome.results)]
         lost = [host for host, outcome in outcomes.items() if outcome.state != "ok" and host not in ours]
         self._unsure |= set(lost)
@@ -97,14 +80,14 @@ class HostOperations:
     @property
     def guard(self) -> dict[str, bool]:
         """What must hold on a host where work is disturbed."""
-        return out_of_use(self._options.assume_drained)
+        return out_of_use(self._request.assume_drained)
 
     def rebooted(self, hosts: Sequence[str], guard: Mapping[str, bool] | None = None) -> dict[str, str]:
         """Reboot hosts that are still free (`guard`: under another condition).
 
         Return host → why it was not rebooted, or did not come back.
         """
-        wait, asked = self._options.reboot_seconds, self.guard if guard is None else dict(guard)
+        wait, asked = self._request.reboot_seconds, self.guard if guard is None else dict(guard)
         given = {host: {"nodetune_reboot_seconds": round(wait), "nodetune_guard": asked} for host in hosts}
         outcomes = self.play("reboot", hosts, given, wait + REBOOT_MORE_SECONDS)
         return {host: f"reboot: {outcome.message}" for host, outcome in outcomes.items() if outcome.state != "ok"}

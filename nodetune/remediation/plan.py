@@ -30,13 +30,13 @@ class PlanSelection(Selection):
             selection.profiles, selection.site, selection.select, selection.ignore, files=selection.files
         )
 
-    @property
-    def added(self) -> tuple[Check, ...]:
-        """The checks of the site file."""
-        return self.site.add if self.site else ()
-
     def facts(self) -> set[str]:
         return super().facts() | facts_for(check.remedy.kind for check in self.candidates)
+
+
+def added(selection: Selection | None) -> tuple[Check, ...]:
+    """Return the checks of the site file."""
+    return selection.site.add if selection and selection.site else ()
 
 
 @dataclass(frozen=True)

@@ -19,4 +19,4 @@ def plan_hosts(request: PlanRequest, show: Show) -> tuple[list[HostResult], list
         from nodetune.remote.selected_hosts import selected_hosts  # saved facts need no way to hosts
 
         found = run.with_facts(selected_hosts(connection, show.detail), selection, connection, show)
-    return found, [plan.plan(each, site=selection.added).without_facts() for each in found]
+    return found, [plan.plan(each, site=plan.added(selection)).without_facts() for each in found]

@@ -6,34 +6,35 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.foundation.request import RequestError, built, limited
 from nodetune.hosts.target import ConnectionOptions
+from nodetune.remediation import batches
 
 if TYPE_CHECKING:
     from nodetune.audit.selection import Selection
 
+BY_NAME = {disruption_name(value): value for value in DISRUPTIONS}
+"""Disruptions by their names on the command line."""
+
 
 @dataclass(frozen=True)
-class ApplyRequest:
-    """Fix what an audit of the hosts finds. Waits are in minutes."""
+class ChangeRequest:
+    """Change hosts: when, in which order, and where that is recorded. Waits are in minutes."""
 
     connection: ConnectionOptions = built()
     selection: Selection = built()
-    max_disruption: str = "new sessions"
-    reboot: bool = False
     reboot_wait: float = limited(30, 0.5, 1440, whole=False)
     drain: str | None = None
     drain_wait: float = limited(60, 0, 10080, whole=False)
     assume_drained: bool = False
     batch: str = ""
     canary: int = limited(1, 0)
-    max_failures: int = limited(0, 0)
     runs_folder: Path | None = None
 
     def __post_init__(self) -> None:
-        """Raise RequestError."""
-        if self.reboot and self.max_disruption != "reboot":
-            raise RequestError("--reboot needs --max-disruption reboot")
+        """Raise BatchError."""
+        batches.check(self.batch)
 
     @property
     def reboot_seconds(self) -> float:
@@ -45,9 +46,50 @@ class ApplyRequest:
 
 
 @dataclass(frozen=True)
+class ApplyRequest(ChangeRequest):
+    """Fix what an audit of the hosts finds. `suite` and `repeat` are for `verify`: measure before and after."""
+
+    max_disruption: str = "new-sessions"
+    reboot: bool = False
+    max_failures: int = limited(0, 0)
+    verify: bool = False
+    suite: str | None = None
+    repeat: int | None = None
+
+    def __post_init__(self) -> None:
+        """Raise RequestError, BatchError."""
+        super().__post_init__()
+        if self.reboot and self.max_disruption != "reboot":
+            raise RequestError("--reboot needs --max-disruption reboot")
+        if not self.verify and (self.suite or self.repeat):
+            raise RequestError("--suite and --repeat need --verify")
+
+    @property
+    def disruption(self) -> str:
+        """The maximum disruption, as fixes have it."""
+        return BY_NAME[self.max_disruption]
+
+
+@dataclass(frozen=True)
 class PlanRequest:
     """Plan fixes for hosts or saved facts."""
 
     connection: ConnectionOptions = built()
     selection: Selection = built()
     facts_path: Path | None = None
+
+
+@dataclass(frozen=True)
+class RollbackRequest:
+    """Undo `run`, or every run that changed the hosts `every`. `force` also undoes what someone changed since."""
+
+    run: str | None = None
+    every: str | None = None
+    force: bool = False
+    assume_drained: bool = False
+    runs_folder: Path | None = None
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if (self.run is None) == (self.every is None):
+            raise RequestError("give either RUN or --all HOST (see nodetune runs)")

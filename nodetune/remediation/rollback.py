@@ -2,58 +2,158 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.foundation import text
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
+from nodetune.foundation.show import Show
+from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
+from nodetune.remediation import ansible, runs
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import out_of_use
-from nodetune.remediation.runs import Run
+from nodetune.remediation.request import RollbackRequest
+from nodetune.remediation.runs import Run, RunError, standing
+from nodetune.remediation.runs.connection import connection_record
+
+Outcomes = Mapping[str, Outcome]
 
 
 @dataclass(frozen=True)
-class RollbackOptions:
-    """How a run is rolled back: `force` also overwrites what someone changed since."""
+class Undoing:
+    """One run, and the hosts on which it is rolled back. `gone` are its hosts that the inventory no longer has."""
 
-    force: bool = False
-    assume_drained: bool = False
+    of: Run
+    targets: Sequence[Target]
+    connection: ConnectionOptions
+    request: RollbackRequest
+    gone: Outcomes
 
+    @property
+    def title(self) -> str:
+        about = self.of.about
+        when = str(about.get("started", ""))[:16].replace("T", " ")
+        return f"run {self.of.id} ({text.plain(about.get('command'))} of {text.plain(when)} UTC)"
 
-def roll_back(
-    of: Run,
-    targets: Sequence[Target],
-    reach: ConnectionOptions,
-    options: RollbackOptions,
-    run: Run | None,
-    on_event: OnEvent,
-) -> dict[str, Outcome]:
-    """Roll back run `of` on hosts; `run` keeps the record (None: check mode, nothing is written)."""
-    groups = {target.name: of.changes(target.name) for target in targets}
-    for host, changes in groups.items():
-        if run and changes is not None:
-            run.save_changes(host, changes)  # so that taking this back in its turn knows what disturbs
-    given = {
-        target.name: {
-            "nodetune_of": of.id,
-            "nodetune_entries": of.entries(target.name),
-            "nodetune_force": options.force,
-            **(_guard_of(of, groups[target.name], options) if run else {}),
+    @property
+    def labels(self) -> list[str]:
+        """What the run changed on the hosts."""
+        return [label for target in self.targets for label in standing.labels(self.of, target.name)]
+
+    def dry_run(self) -> Outcomes:
+        """Return what a rollback would do."""
+        return {**self.revert(None, lambda _event: None), **self.gone}
+
+    def carry_out(self, show: Show) -> tuple[str, Outcomes]:
+        """Roll back and record it as a run. Return its id and what became of each host."""
+        request, connection, hosts = self.request, self.connection, [target.name for target in self.targets]
+        settings = {"of": self.of.id, "force": request.force, "assume_drained": request.assume_drained}
+        settings |= connection_record(connection)
+        with runs.recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
+            run.undone = []
+            with show.phase("rollback", len(hosts)) as phase:
+                outcomes = self.revert(run, phase.heard)
+            run.undone = [host for host, outcome in outcomes.items() if whole(outcome)]
+            run.code = exit_code({**outcomes, **self.gone})
+        return run.id, {**outcomes, **self.gone}
+
+    def revert(self, run: Run | None, on_event: OnEvent) -> dict[str, Outcome]:
+        """Play it on the hosts; `run` keeps the record (None: check mode, nothing is written)."""
+        groups = {target.name: self.of.changes(target.name) for target in self.targets}
+        for host, changes in groups.items():
+            if run and changes is not None:
+                run.save_changes(host, changes)  # so that taking this back in its turn knows what disturbs
+        variables = {
+            host: {
+                "nodetune_of": self.of.id,
+                "nodetune_entries": self.of.entries(host),
+                "nodetune_force": self.request.force,
+                **(self._guard(changes) if run else {}),
+            }
+            for host, changes in groups.items()
         }
-        for target in targets
-    }
-    play_options = PlayOptions(reach.options, reach.forks, check=run is None)
-    return ansible.play("revert", targets, given, play_options, run, on_event)
+        play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
+        return ansible.play("revert", self.targets, variables, play_options, run, on_event)
+
+    def _guard(self, groups: Any) -> dict[str, Any]:
+        """Return what must be true before disruptive changes are undone: undoing them disrupts again.
+
+        The host knows best which groups changed something.
+        """
+        guard = {"nodetune_guard": out_of_use(self.request.assume_drained)}
+        if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
+            return guard  # any may disturb
+        disturb = [group.get("group") for group in ansible.objects(groups) if group.get("disruption") not in FREE]
+        return {**guard, "nodetune_guarded": disturb} if disturb else {}
 
 
-def _guard_of(of: Run, groups: Any, options: RollbackOptions) -> dict[str, Any]:
-    """Return what must be true before disruptive changes are undone: undoing them disrupts again.
+def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
+    """Return the runs to roll back, newest first, each with the hosts. Raise RunError, also for one that is running."""
+    found = _standing_on(request) if request.every is not None else [_named(request)]
+    for of, _ in found:
+        if of.state() == runs.RUNNING:
+            raise RunError(f"run {of.id} is still running: wait for it or stop it")
+    return found
 
-    The host knows best which groups changed something.
-    """
-    if groups is None and of.about.get("command") == "rollback":  # by a version that did not keep them: any may disturb
-        return {"nodetune_guard": out_of_use(options.assume_drained)}
-    disturb = [group.get("group") for group in ansible.objects(groups) if group.get("disruption") not in FREE]
-    return {"nodetune_guard": out_of_use(options.assume_drained), "nodetune_guarded": disturb} if disturb else {}
+
+def _named(request: RollbackRequest) -> tuple[Run, Sequence[str]]:
+    if request.run == "last":
+        return standing.last(request.runs_folder)
+    of = runs.find(str(request.run), request.runs_folder)
+    return of, of.hosts
+
+
+def _standing_on(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
+    spec, root = str(request.every), request.runs_folder
+    found = standing.on(patterns.expand(spec), root)
+    if not found:
+        known = sorted({host for _, hosts in standing.standing(runs.listing(root)) for host in hosts})
+        others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
+        raise RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
+    return [*found]
+
+
+def prepare(
+    of: Run, hosts: Sequence[str], connection: ConnectionOptions, request: RollbackRequest, limited: bool, show: Show
+) -> Undoing:
+    """Select the hosts; `limited`: the command line says on which of them. Raise RunError when none is left."""
+    from nodetune.remote.selected_hosts import selected_hosts
+
+    targets = [target for target in selected_hosts(connection, show.detail) if target.name in hosts]
+    if not targets:
+        raise RunError(f"run {of.id} includes none of these hosts: its hosts are {', '.join(hosts[:10])}")
+    left = [] if limited else sorted(set(hosts) - {target.name for target in targets})
+    why = "not in the inventory: nothing was undone there"
+    return Undoing(of, targets, connection, request, {host: Outcome(host, "unreachable", why) for host in left})
+
+
+def joined(done: Iterable[Outcomes]) -> dict[str, Outcome]:
+    """Join the outcomes of several rollbacks, host by host; the state and message are those of the first failure."""
+    found: dict[str, Outcome] = {}
+    for outcomes in done:
+        for host, outcome in outcomes.items():
+            before = found.get(host, Outcome(host))
+            worse = outcome if before.state == "ok" else before
+            found[host] = replace(worse, results=(*before.results, *outcome.results))
+    return found
+
+
+def whole(outcome: Outcome) -> bool:
+    """Return whether nothing of the run is left on a host."""
+    return outcome.state == "ok" and not outcome.gathered("problems") and not outcome.gathered("refused")
+
+
+def touched(outcome: Outcome) -> bool:
+    """Return whether there is something to undo or to say of a host."""
+    return not whole(outcome) or any(done.get("changed") for done in outcome.gathered("done"))
+
+
+def exit_code(outcomes: Outcomes) -> int:
+    """Return 4 if something could not be undone, 3 if a host was not reached; the highest wins."""
+    left = [outcome for outcome in outcomes.values() if not whole(outcome)]
+    if any(each.state != "unreachable" or each.gathered("problems") or each.gathered("refused") for each in left):
+        return END_STATE_MISSED
+    return INCOMPLETE if left else OK

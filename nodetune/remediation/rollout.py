@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api.model import Check, HostFacts, HostResult
+from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
@@ -17,27 +17,28 @@ from nodetune.remediation import plan as planning
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.batches import batches
 from nodetune.remediation.builders import FREE
-from nodetune.remediation.host_operations import ApplyOptions, HostOperations
+from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
-from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.plan import HostPlan, added
+from nodetune.remediation.request import ApplyRequest
 from nodetune.remediation.runs import Run
 
 if TYPE_CHECKING:
     from nodetune.verify.before_after import BeforeAfter
 
 
-def prepare(result: HostResult, options: ApplyOptions, site: Iterable[Check] = ()) -> HostPlan:
-    """Decide what to do on one host, with the checks of the site file. Pure."""
-    return planning.safely(result, lambda facts: _prepare(result, facts, options, site))
+def prepare(result: HostResult, request: ApplyRequest) -> HostPlan:
+    """Decide what to do on one host. Pure."""
+    return planning.safely(result, lambda facts: _prepare(result, facts, request))
 
 
-def _prepare(result: HostResult, facts: HostFacts, options: ApplyOptions, site: Iterable[Check]) -> HostPlan:
+def _prepare(result: HostResult, facts: HostFacts, request: ApplyRequest) -> HostPlan:
     if facts.about.get("uid"):
         why = "changing a host takes root: log in as root, or use --become (-b)"
         return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
     # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
-    waits = "" if options.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
-    return planning.plan(result, options.max_disruption, waits, site)
+    waits = "" if request.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
+    return planning.plan(result, request.disruption, waits, added(request.selection))
 
 
 def left_out(plans: Iterable[HostPlan]) -> list[StepOutcome]:
@@ -51,16 +52,14 @@ class Rollout:
     def __init__(
         self,
         targets: Iterable[Target],
-        choice: PlanSelection,
-        reach: ConnectionOptions,
-        options: ApplyOptions,
+        request: ApplyRequest,
         run: Run,
         on_event: OnEvent,
         before_after: BeforeAfter | None = None,
     ) -> None:
         self._before_after = before_after
-        self._operations = HostOperations(targets, reach, options, run, on_event)
-        self._choice, self._reach, self._options, self._run = choice, reach, options, run
+        self._operations = HostOperations(targets, request, run, on_event)
+        self._request, self._run = request, run
         self._after: dict[str, HostResult] = {}
         self._played: dict[str, Outcome] = {}
 
@@ -79,7 +78,7 @@ class Rollout:
         by_host = {plan.host: plan for plan in plans if plan.findings}
         done = left_out(plans)
         failed: set[str] = set()
-        for batch in batches(sorted(by_host), self._options.canary, self._options.batch):
+        for batch in batches(sorted(by_host), self._request.canary, self._request.batch):
             why = self._operations.stopped or self._too_many(failed)
             if why:
                 done += _not_applied([by_host[host] for host in batch], why)
@@ -92,9 +91,9 @@ class Rollout:
         return done
 
     def _too_many(self, failed: set[str]) -> str:
-        if len(failed) <= self._options.max_failures:
+        if len(failed) <= self._request.max_failures:
             return ""
-        return f"not begun: {text.count(len(failed), 'host')} had failed (--max-failures {self._options.max_failures})"
+        return f"not begun: {text.count(len(failed), 'host')} had failed (--max-failures {self._request.max_failures})"
 
     def after(self) -> list[HostResult]:
         """Return the last audit of each host that was changed."""
@@ -107,7 +106,7 @@ class Rollout:
     def _batch(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
         hosts = [plan.host for plan in plans]
         disturbed = [plan.host for plan in plans if plan.disturbs]
-        ours, waits = self._operations.drained(disturbed) if self._options.drain else ([], {})
+        ours, waits = self._operations.drained(disturbed) if self._request.drain else ([], {})
         if self._before_after and not self._operations.stopped:
             self._operations.stopped = self._before_after.before(hosts)
         if self._operations.stopped:
@@ -118,7 +117,7 @@ class Rollout:
         self._audit([host for host in hosts if played[host].state == "ok" or host in touched])
         done = self._outcomes(plans, played, waits)
         pending = sorted({each.host for each in done if each.outcome == PENDING})
-        if self._options.reboot and pending and not self._operations.stopped:
+        if self._request.reboot and pending and not self._operations.stopped:
             lost = self._operations.rebooted(pending)
             self._audit(pending)
             played |= {host: replace(played[host], state="failed", message=why) for host, why in lost.items()}
@@ -148,7 +147,7 @@ class Rollout:
 
     def _audit(self, hosts: Sequence[str]) -> None:
         targets = [self._operations.targets[host] for host in hosts]
-        for result in audit_hosts.audit_hosts(targets, self._choice, self._reach):
+        for result in audit_hosts.audit_hosts(targets, self._request.selection, self._request.connection):
             self._after[result.host] = result
             told = {"task": "Audit", "item": "", "status": result.state, "changed": False, "message": result.message}
             self._run.add_event({"host": result.host, **told, "seconds": round(result.seconds, 3)})
@@ -175,7 +174,7 @@ def _not_applied(plans: Iterable[HostPlan], why: str) -> list[StepOutcome]:
 
 
 def dry_run(
-    plans: Sequence[HostPlan], targets: Iterable[Target], reach: ConnectionOptions, on_event: OnEvent
+    plans: Sequence[HostPlan], targets: Iterable[Target], connection: ConnectionOptions, on_event: OnEvent
 ) -> dict[str, Outcome]:
     """Run Ansible in check mode over everything that an apply would do; write, lock and drain nothing."""
     known = {target.name: target for target in targets}
@@ -184,7 +183,7 @@ def dry_run(
         for plan in plans
         if plan.findings
     }
-    options = PlayOptions(reach.options, reach.forks, check=True)
+    options = PlayOptions(connection.options, connection.forks, check=True)
     return ansible.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
 
 

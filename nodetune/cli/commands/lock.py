@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from nodetune.cli import change_options, verbosity
+from nodetune.cli import as_typed, change_options, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
+from nodetune.foundation.request import RequestError
+from nodetune.provision.request import LockRequest
 
 
-@click.command("lock")
-@cli_options.hosts
+@requests.command("lock", LockRequest)
+@cli_options.changed_hosts
 @change_options.provision_site
 @click.option(
     "--driver", metavar="VERSION", help="Lock this driver version (580.159.04) instead of the newest one of the branch."
@@ -27,7 +29,7 @@ from nodetune.cli import options as cli_options
 )
 @click.option("--check", is_flag=True, help="Write nothing; exit with 4 if the lock file would change.")
 @verbosity.progress_option
-def command(output: Path | None, check: bool, driver: str | None, site: tuple[Path, ...], **options: Any) -> int:
+def command(request: LockRequest) -> int:
     """Lock the package versions that hosts would install.
 
     \b
@@ -39,8 +41,19 @@ def command(output: Path | None, check: bool, driver: str | None, site: tuple[Pa
     nothing on any host. Name one host of each kind: operating system, with and without NVSwitches.
     Exit code: 0 done, 2 usage, 3 hosts not reached, 4 a host returned no versions, or (--check) the file would change.
     """
-    from nodetune.cli.commands import _provision
+    from nodetune.provision import lock, lock_hosts
+    from nodetune.report.text import provision
 
-    if check and output is None:
-        raise click.UsageError("--check needs a lock file: name it with -o")
-    return _provision.lock(cli_options.reach(options), site, driver, output, check, sys.stdout)
+    try:
+        report = lock_hosts.run(request, Terminal())
+    except RequestError as problem:
+        raise click.UsageError(str(problem)) from None
+    unanswered = {each.host: each.problem for each in report.failed}
+    provision.print_unanswered(sys.stderr, unanswered, as_typed.text(request.connection))
+    for line in (*report.gathered.disagreeing, *report.gathered.notes):
+        click.echo(line, err=True)
+    if report.gathered.found and request.output is None:
+        sys.stdout.write(lock.text(report.new))
+    elif report.gathered.found:
+        provision.print_lock(sys.stdout, report.old, report.new)
+    return report.code

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
-from nodetune.cli import change_options, renamed, settings, verbosity
+from nodetune.cli import as_typed, change_options, renamed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
-from nodetune.remediation.request import ApplyRequest
+from nodetune.provision.request import ProvisionRequest
 
 STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 
 
-@click.command("provision")
-@cli_options.hosts
+@requests.command("provision", ProvisionRequest)
+@cli_options.changed_hosts
 @click.option(
     "-p",
     "--profile",
@@ -42,9 +42,9 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
     help="Upgrade hosts in service, by --canary and --batch; measure before and after, and roll back if slower.",
 )
 @change_options.drain
-@change_options.waits(ApplyRequest)
+@change_options.waits(ProvisionRequest)
 @change_options.assume_drained
-@change_options.batches(ApplyRequest)
+@change_options.batches(ProvisionRequest)
 @click.option(
     "--dry-run",
     is_flag=True,
@@ -55,7 +55,7 @@ STAGE = renamed.Choice(STAGES, was={"look": "preflight"})
 @cli_options.output_format
 @cli_options.output
 @verbosity.progress_option
-def command(output: Path | None, **options: Any) -> int:
+def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None) -> int:
     """Install, tune, verify and guard bare GPU servers.
 
     \b
@@ -69,12 +69,22 @@ def command(output: Path | None, **options: Any) -> int:
     Exit code: 0 done, 2 usage, 3 hosts not reached or facts unknown, 4 the end state was not reached, 5 below target
     (with --upgrade: slower than before, and rolled back).
     """
-    from nodetune.cli.commands import _provision
+    from nodetune.cli.commands import _apply, _provision
+    from nodetune.provision import run
+    from nodetune.report.text import provision
 
-    if options["upgrade"] and (options["first"] or options["only"]):
-        raise click.UsageError("--upgrade cannot be used with --from or --only")
-    if options["first"] and options["only"]:
-        raise click.UsageError("--from cannot be used with --only")
     settings.announce()
+    show = Terminal()
     with cli_options.writing(output) as stream:
-        return _provision.provision(options, stream)
+        found = run.prepare(request, show)
+        if output_format == "text":
+            provision.print_plan(stream, found.decisions, found.came, as_typed.text(request.connection))
+        if dry_run:
+            outcomes, code = run.dry_run(found, show)
+            _provision.print_dry_run(stream, found, outcomes, output_format)
+            return code
+        if found.decisions:
+            _apply.confirm(_provision.question(found), yes)
+        report = run.carry_out(found, show)
+        _provision.print_report(stream, report, output_format)
+        return report.code

@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
-from nodetune.cli import change_options, completion, verbosity
+from nodetune.cli import change_options, completion, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli.host_options import HostOptions
+from nodetune.remediation.request import RollbackRequest
 
 
-@click.command("rollback")
+@requests.command("rollback", RollbackRequest)
 @click.argument("run", required=False, shell_complete=completion.run)
 @click.option("--all", "every", metavar="HOST", help="Roll back every run that changed these hosts, newest first.")
-@cli_options.hosts
+@cli_options.changed_hosts
 @click.option("--force", is_flag=True, help="Also undo what someone changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
 @change_options.assume_drained
@@ -24,12 +26,7 @@ from nodetune.cli import options as cli_options
 @cli_options.output
 @verbosity.progress_option
 def command(
-    run: str | None,
-    every: str | None,
-    runs_folder: Path | None,
-    output_format: str,
-    output: Path | None,
-    **options: Any,
+    request: RollbackRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None, **typed: Any
 ) -> int:
     """Undo a run: restore files and running values.
 
@@ -44,11 +41,10 @@ def command(
 
     Exit code: 0 done or declined, 2 usage, 3 hosts not reached, 4 something could not be undone.
     """
-    if (run is None) == (every is None):
-        raise click.UsageError("give either RUN or --all HOST (see nodetune runs)")
     from nodetune.cli.commands import _rollback
 
     with cli_options.writing(output) as stream:
-        if every is not None:
-            return _rollback.roll_back_all(every, runs_folder, options, stream, output_format)
-        return _rollback.roll_back(str(run), runs_folder, options, stream, output_format)
+        prepared = _rollback.prepare(request, HostOptions(**typed))
+        if request.every is not None:
+            return _rollback.roll_back_all(request.every, prepared, dry_run, yes, stream, output_format)
+        return _rollback.roll_back(prepared[0], dry_run, yes, stream, output_format)

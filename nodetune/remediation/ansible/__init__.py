@@ -13,15 +13,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts.target import SessionOptions, Target
+from nodetune.hosts.target import MOST_FORKS, SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
 from nodetune.remediation.runs import Run, standing
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
-
-FORKS = 16
-"""Hosts at a time. Each is a process of some 60 MiB for Ansible, where a probe is a thread."""
 
 SECONDS = 3600.0
 DRY_RUN = "dry-run"
@@ -37,12 +34,12 @@ OnEvent = Callable[[Event], None]
 class PlayOptions:
     """How a play runs.
 
-    `forks` is lowered to FORKS. `seconds` are for as many hosts as run at the same time: the others wait for their
+    `forks` is lowered to MOST_FORKS. `seconds` are for as many hosts as run at the same time: the others wait for their
     turn, and the play gets that much longer. `check` is Ansible's check mode.
     """
 
     connection: SessionOptions = field(default_factory=SessionOptions)
-    forks: int = FORKS
+    forks: int = MOST_FORKS
     seconds: float = SECONDS
     check: bool = False
 
@@ -69,7 +66,7 @@ def play(
     """
     if not targets:
         return {}
-    forks = max(1, min(options.forks, FORKS, len(targets)))
+    forks = max(1, min(options.forks, MOST_FORKS, len(targets)))
     return runner.run(
         playbook,
         targets,

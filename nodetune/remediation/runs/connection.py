@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,19 @@ def connection_record(connection: ConnectionOptions) -> dict[str, Any]:
             *(f"{label}@{Path(file).absolute()}" for label, file in vault.files),
             *(f"{label}@prompt" for label, _ in vault.passwords),
         ],
+    }
+
+
+def login_record(connection: ConnectionOptions) -> dict[str, Any]:
+    """Return all options for the way to hosts that a record keeps."""
+    vault_words = connection.vault.typed
+    return {
+        "forks": connection.forks,
+        "timeout": connection.options.seconds,
+        "accept_new_host_keys": connection.options.accept_new_host_keys,
+        "vault_password_file": dict(pairwise(vault_words)).get("--vault-password-file"),
+        "ask_vault_pass": "--ask-vault-pass" in vault_words,
+        **connection_record(connection),
     }
 
 

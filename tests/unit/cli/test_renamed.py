@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.cli import main
 from nodetune.cli.commands import _rollback
+from nodetune.cli.host_options import HostOptions
 from nodetune.hosts import inventory
 from nodetune.hosts.patterns import InventoryError
 from nodetune.hosts.target import ConnectionOptions
@@ -153,8 +154,9 @@ def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
     run.finish(0)
     command = main.group.get_command(click.Context(main.group), "rollback")
     with command.make_context("rollback", [run.id]) as context:
-        reach = _rollback._reach(runs.find(run.id, tmp_path), dict(context.params))
-    assert (reach.transport, reach.inventory) == ("openssh", "a1")
+        typed = HostOptions(transport=context.params["transport"])
+        connection = _rollback.connection_of(runs.find(run.id, tmp_path), typed)
+    assert (connection.transport, connection.inventory) == ("openssh", "a1")
 
 
 def test_local_transport_reaches_one_host_without_ssh():

@@ -5,15 +5,18 @@ import shlex
 import pytest
 
 from nodetune.api.model import Absent, Value
-from nodetune.cli.commands import _provision
+from nodetune.cli import as_typed, requests
+from nodetune.cli.commands.provision import command
+from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts import inventory
-from nodetune.provision import STAGES, baseline, stages, upgrade
+from nodetune.provision import STAGES, baseline, run, stages, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
+from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.resume_command import OLDER, ResumeCommand
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
@@ -33,59 +36,47 @@ class NoRun:
         pass
 
 
-def options(folder, **given):
-    """The options of `provision` as they were typed."""
+def requested(folder, *words):
+    """The request of `provision` with these words on its command line."""
     site(folder)
     locks.write(folder / "v.lock", provisioning.lock())
-    usual = {
-        **dict.fromkeys(("inventory", "limit", "user")),
-        **dict.fromkeys(("become", "ask_become_pass", "accept_new_host_keys", "assume_drained"), False),
-        "forks": 64,
-        "timeout": 40,
-        "transport": "auto",
-        "drain_wait": 60,
-        "reboot_wait": 30,
-        "profiles": (),
-        "site": (folder / "site.yml",),
-        "lock": folder / "v.lock",
-    }
-    return {**usual, **given}
+    named = ["--site", str(folder / "site.yml"), "--lock", str(folder / "v.lock")]
+    with command.make_context("provision", [*named, *words]) as context:
+        return requests.partition(ProvisionRequest, context.params)["request"]
 
 
-def proposed(monkeypatch, options, host="gpu3", stage="packages", drain=False):
+def proposed(request, host="gpu3", stage="packages"):
     """The words of the command after that host, alone in its run, has failed at this stage."""
-    monkeypatch.setattr(inventory, "selected", lambda _: [])
-    record = Record(NoRun(), [host], STAGES, _provision._given(options, drain).typed)
+    record = Record(NoRun(), [host], STAGES, request.resume_command)
     record.note(stage, {host: failed("no room on the disk")})
     return shlex.split(record.document()["hosts"][0]["next"])
 
 
-def test_the_next_command_names_the_failed_host(tmp_path, monkeypatch):
-    words = proposed(monkeypatch, options(tmp_path, inventory="prod", limit="gpu3"))
+def test_the_next_command_names_the_failed_host(tmp_path):
+    words = proposed(requested(tmp_path, "-i", "prod", "-l", "gpu3"))
     assert words[:4] == ["nodetune", "provision", "-i", "prod"]
     assert words[words.index("-l") :] == ["-l", "gpu3", "--from", "packages"]
-    words = proposed(monkeypatch, options(tmp_path, inventory="gpu3"))
+    words = proposed(requested(tmp_path, "-i", "gpu3"))
     assert words[words.index("-l") + 1] == "gpu3"
 
 
-def test_the_next_command_of_a_run_on_this_very_host_names_none(tmp_path, monkeypatch):
-    words = proposed(monkeypatch, options(tmp_path), "localhost")
+def test_the_next_command_of_a_run_on_this_very_host_names_none(tmp_path):
+    words = proposed(requested(tmp_path), "localhost")
     assert words[:2] == ["nodetune", "provision"]
     assert "-l" not in words
 
 
-def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path, monkeypatch):
-    words = proposed(monkeypatch, options(tmp_path, inventory="prod", user="ubuntu", become=True), drain=True)
+def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path):
+    words = proposed(requested(tmp_path, "-i", "prod", "-u", "ubuntu", "-b", "--drain", "slurm"))
     assert ("-b" in words, words[words.index("-u") + 1], words[words.index("--drain") + 1]) == (True, "ubuntu", "slurm")
     assert "--assume-drained" not in words
-    words = proposed(monkeypatch, options(tmp_path, inventory="prod", assume_drained=True))
+    words = proposed(requested(tmp_path, "-i", "prod", "--assume-drained"))
     assert ("--assume-drained" in words, "--drain" in words) == (True, False)
 
 
-def test_figures_are_reproduced_with_options_that_verify_has(tmp_path, monkeypatch):
-    monkeypatch.setattr(inventory, "selected", lambda _: [])
-    given = _provision._given(options(tmp_path, inventory="prod", limit="gpu3", user="ubuntu"), True)
-    assert given.asked == "-i prod -l gpu3 -u ubuntu"
+def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
+    request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "-u", "ubuntu", "--drain", "slurm")
+    assert as_typed.text(request.connection) == "-i prod -l gpu3 -u ubuntu"
 
 
 # What restart_at it
@@ -149,7 +140,7 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
 
     work = Failing()
     record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand("-i prod", "v.lock"))
-    assert stages.provision(work, record, stages.Chosen(), lambda *_: None, drain=True) == END_STATE_MISSED
+    assert stages.provision(work, record, ProvisionRequest(drain="slurm"), lambda *_: None) == END_STATE_MISSED
     (host,) = record.document()["hosts"]
     assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"
     assert "good.json: no" in next(each["message"] for each in host["stages"] if each["stage"] == "verify")
@@ -158,15 +149,14 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
 
 
 def test_a_bad_baseline_is_reported_before_any_host_is_asked(tmp_path, monkeypatch):
-    given = options(tmp_path, inventory="prod")
+    locks.write(tmp_path / "v.lock", provisioning.lock())
     site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
     (tmp_path / "good.json").write_text("{")
     monkeypatch.setattr(inventory, "selected", lambda _: [])
-    monkeypatch.setattr(_provision.preflight, "check", lambda _: pytest.fail("hosts were asked"))
-    more = {**dict.fromkeys(("first", "only", "drain", "runs_folder")), "batch": "", "canary": 1}
-    more |= {"upgrade": False, "dry_run": False, "yes": True, "output_format": "json"}
+    monkeypatch.setattr(run.preflight, "check", lambda *_: pytest.fail("hosts were asked"))
+    words = ["provision", "-i", "prod", "--site", str(tmp_path / "site.yml"), "--lock", str(tmp_path / "v.lock")]
     with pytest.raises(FileError, match=r"good\.json: not JSON"):
-        _provision.provision({**given, **more}, None)
+        group.main([*words, "--yes"], prog_name="nodetune", standalone_mode=False)
 
 
 def test_a_baseline_in_an_impossible_folder_is_refused_early(tmp_path):

@@ -13,9 +13,9 @@ from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout, runs
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.batches import BatchError, batches
-from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.request import ApplyRequest
 from nodetune.remediation.runs import standing
 
 HOSTS = [f"gpu{number}" for number in range(1, 11)]
@@ -164,7 +164,7 @@ class Waves(rollout.Rollout):
     """The order of batches and where it ends: what a batch does is tested on machines (tests/machines)."""
 
     def __init__(self, run, failing, **how):
-        super().__init__([], None, None, ApplyOptions(**how), run, lambda _event: None)
+        super().__init__([], ApplyRequest(**how), run, lambda _event: None)
         self.failing, self.begun = failing, []
 
     def _batch(self, plans):
@@ -228,6 +228,6 @@ def test_nothing_is_tried_without_root_and_the_way_is_named(uid, steps):
     facts = document.load(Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json")
     facts = replace(facts, about={**facts.about, "uid": uid})
     audited = auditor.Auditor(PlanSelection(), "2026-11-01").result(facts)
-    plan = rollout.prepare(replace(audited, facts=facts), ApplyOptions())
+    plan = rollout.prepare(replace(audited, facts=facts), ApplyRequest())
     assert bool(plan.findings) == bool(plan.changes) == steps
     assert any("--become" in each.reason for each in rollout.left_out([plan])) != steps

@@ -22,10 +22,11 @@ from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.remediation import document as apply
 from nodetune.remediation import rollout, runs
 from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.apply import Prepared, changed
 from nodetune.remediation.builders import PlannedChange
-from nodetune.remediation.host_operations import ApplyOptions
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.request import ApplyRequest
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
 from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult
@@ -293,13 +294,13 @@ def rolled(tmp_path, monkeypatch, around, untouched=(), **how):
     answered(monkeypatch, around.said, untouched)
     run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
     targets = records.targets(*HOSTS)
-    rolling = rollout.Rollout(targets, None, ConnectionOptions(), ApplyOptions(**how), run, lambda _event: None, around)
+    rolling = rollout.Rollout(targets, ApplyRequest(ConnectionOptions(), **how), run, lambda _event: None, around)
     return {each.host: each for each in rolling.apply(planned())}
 
 
 def test_a_batch_is_measured_while_drained_before_resuming(tmp_path, monkeypatch):
     around = Around()
-    rolled(tmp_path, monkeypatch, around, drain=True, canary=0)
+    rolled(tmp_path, monkeypatch, around, drain="slurm", canary=0)
     assert [name for name, _ in around.said] == ["drain", "before", "remediate", "after", "resume"]
     assert [hosts for name, hosts in around.said if name in ("before", "after")] == [list(HOSTS)] * 2
 
@@ -330,13 +331,14 @@ def test_slower_comes_before_an_end_state_that_was_not_reached(tmp_path, monkeyp
     """The audits here judge nothing, so no step counts as fixed."""
     answered(monkeypatch, [])
     targets = records.targets(*HOSTS)
-    work = _apply.Work(targets, PlanSelection(), ConnectionOptions(), "new sessions", planned())
+    prepared = Prepared(ApplyRequest(ConnectionOptions(), PlanSelection(), canary=0), targets, planned())
     player = records.Player(**{host: times(records.whole(), late) for host in HOSTS})
     made = before_after(how=player, **dict.fromkeys(HOSTS, ()))
+    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
+    report = changed(prepared, run, lambda _event: None, made)
+    assert report.code == code
     stream = io.StringIO()
-    with runs.recorded("apply", {}, list(HOSTS), None, tmp_path) as run:
-        assert _apply.carry_out(work, ApplyOptions(canary=0), run, made, stream, "text") == code
-    assert run.about["exit"] == code
+    _apply.print_report(stream, prepared, report, "text")
     assert ("SLOWER than before: 3 figures on gpu[1-3]" in stream.getvalue()) == (late is SLOW)
     assert "3 still failing" in stream.getvalue()
     assert f"nodetune rollback {run.id}" in stream.getvalue()

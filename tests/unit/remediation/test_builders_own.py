@@ -9,7 +9,7 @@ from nodetune.api.model import Check, Each, HostFacts, HostResult, Unread, Value
 from nodetune.audit import gpu_users
 from nodetune.remediation import builders, export, plan, rollout
 from nodetune.remediation.builders import block_queue, kernel_arg, limit, sysctl, sysfs
-from nodetune.remediation.host_operations import ApplyOptions
+from nodetune.remediation.request import ApplyRequest
 from tests.support.fixing import built, files, finding_of, refused
 
 DEBIAN = {"host.os": Value({"id": "ubuntu", "version": "22.04", "like": ["debian"], "name": "Ubuntu"})}
@@ -188,7 +188,7 @@ def fails(*_):
     ("where", "name", "prepare"),
     [
         (builders, "build", plan.plan),
-        (gpu_users, "busy", lambda result: rollout.prepare(result, ApplyOptions())),
+        (gpu_users, "busy", lambda result: rollout.prepare(result, ApplyRequest())),
     ],
 )
 def test_a_host_that_cannot_be_planned_is_named_and_others_go_on(where, name, prepare, monkeypatch):

@@ -5,13 +5,13 @@ import io
 
 import pytest
 
-from nodetune.cli.commands import _rollback
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import rollback, runs
 from nodetune.remediation.ansible import Event, Outcome
-from nodetune.remediation.rollback import RollbackOptions
+from nodetune.remediation.request import RollbackRequest
+from nodetune.remediation.rollback import Undoing
 
 SWAP = {"group": "swap, idle node", "disruption": "idle node", "changes": []}
 SYSCTL = {"group": "sysctl", "disruption": "none", "changes": []}
@@ -41,7 +41,8 @@ def sent(monkeypatch):
 
 def take_back(of, root):
     run = runs.Run.create("rollback", {}, ["gpu1"], None, root)
-    rollback.roll_back(of, [Target("gpu1")], ConnectionOptions(), RollbackOptions(), run, lambda _event: None)
+    undoing = Undoing(of, [Target("gpu1")], ConnectionOptions(), RollbackRequest(of.id), {})
+    undoing.revert(run, lambda _event: None)
     run.finish(0)
     return run
 
@@ -81,7 +82,7 @@ REFUSED = Outcome(
 )
 def test_the_highest_exit_code_that_holds_wins(outcomes, code):
     told = {outcome.host: outcome for outcome in outcomes}
-    assert _rollback._shown(told, io.StringIO(), "text", []) == code
+    assert rollback.exit_code(told) == code
 
 
 def test_hosts_gone_from_the_inventory_are_named_as_failures(tmp_path, sent, monkeypatch, capsys):

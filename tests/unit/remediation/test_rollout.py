@@ -12,12 +12,17 @@ from nodetune.facts import document
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import host_operations, rollout, runs
 from nodetune.remediation.ansible import Event, Outcome
-from nodetune.remediation.host_operations import ApplyOptions, HostOperations
+from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED
 from nodetune.remediation.plan import PlanSelection
+from nodetune.remediation.request import ApplyRequest
 
 MACHINE = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
 DRAINED = Event("gpu1", "Drain", changed=True, result={"changed": True, "busy": ""})
+
+
+def request_for(**given):
+    return ApplyRequest(ConnectionOptions(), PlanSelection(), **given)
 
 
 def planned(how, *, slurmd, computing, host="gpu1"):
@@ -34,14 +39,14 @@ def planned(how, *, slurmd, computing, host="gpu1"):
 @pytest.mark.parametrize(
     ("drain", "slurmd", "computing", "disturbs"),
     [
-        (False, True, False, True),
-        (False, True, True, False),
-        (True, True, True, True),  # its job ends by itself while the node is drained
-        (True, False, True, False),  # nothing ends what no scheduler started
+        (None, True, False, True),
+        (None, True, True, False),
+        ("slurm", True, True, True),  # its job ends by itself while the node is drained
+        ("slurm", False, True, False),  # nothing ends what no scheduler started
     ],
 )
 def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, disturbs):
-    found = planned(ApplyOptions(max_disruption="reboot", drain=drain), slurmd=slurmd, computing=computing)
+    found = planned(request_for(max_disruption="reboot", drain=drain), slurmd=slurmd, computing=computing)
     assert found.disturbs is disturbs
     assert found.findings
 
@@ -70,8 +75,7 @@ def run_on(tmp_path, *hosts):
 def operations_on(tmp_path, *hosts, **how):
     return HostOperations(
         [Target(host) for host in hosts],
-        ConnectionOptions(),
-        ApplyOptions(**how),
+        request_for(**how),
         run_on(tmp_path, *hosts),
         lambda _event: None,
     )
@@ -80,11 +84,9 @@ def operations_on(tmp_path, *hosts, **how):
 def test_a_run_stopped_while_draining_changes_nothing_more(tmp_path, monkeypatch):
     ended = Outcome("gpu1", "interrupted", "ended by Ctrl-C")
     ansible = Ansible(monkeypatch, drain={"gpu1": ended})
-    how = ApplyOptions(max_disruption="reboot", drain=True)
+    how = request_for(max_disruption="reboot", drain="slurm")
     work = planned(how, slurmd=True, computing=False)
-    rolling = rollout.Rollout(
-        [Target("gpu1")], PlanSelection(), ConnectionOptions(), how, run_on(tmp_path, "gpu1"), lambda _event: None
-    )
+    rolling = rollout.Rollout([Target("gpu1")], how, run_on(tmp_path, "gpu1"), lambda _event: None)
     done = [each for each in rolling.apply([work]) if each.check in {found.check for found in work.findings}]
     assert ansible.names() == ["drain"]
     assert {(each.outcome, each.reason) for each in done} == {(NOT_APPLIED, "ended by Ctrl-C")}
@@ -118,13 +120,11 @@ def test_a_host_that_failed_after_a_change_is_audited(tmp_path, monkeypatch):
     lost = {"gpu1": Outcome("gpu1", "failed", "it broke", (put,)), "gpu2": Outcome("gpu2", "unreachable", "no route")}
     Ansible(monkeypatch, remediate=lost)
     monkeypatch.setattr(
-        rollout.audit_run, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
+        rollout.audit_hosts, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
     )
-    how = ApplyOptions(canary=0)
+    how = request_for(canary=0)
     hosts = ("gpu1", "gpu2")
-    rolling = rollout.Rollout(
-        map(Target, hosts), PlanSelection(), ConnectionOptions(), how, run_on(tmp_path, *hosts), lambda _event: None
-    )
+    rolling = rollout.Rollout(map(Target, hosts), how, run_on(tmp_path, *hosts), lambda _event: None)
     done = rolling.apply([planned(how, slurmd=False, computing=False, host=host) for host in hosts])
     assert [each.host for each in rolling.after()] == ["gpu1"]
     reasons = {each.host: each.reason for each in done if each.outcome == NOT_APPLIED}
@@ -132,4 +132,4 @@ def test_a_host_that_failed_after_a_change_is_audited(tmp_path, monkeypatch):
 
 
 def test_without_facts_there_is_nothing_to_do():
-    assert rollout.prepare(HostResult("gpu1", "unreachable", "no route"), ApplyOptions(drain=True)).findings == ()
+    assert rollout.prepare(HostResult("gpu1", "unreachable", "no route"), request_for(drain="slurm")).findings == ()

@@ -17,7 +17,7 @@ from nodetune.report.text import apply, guard
 
 
 @requests.command("install", InstallRequest)
-@cli_options.hosts
+@cli_options.changed_hosts
 @cli_options.judging
 @_settings.policy
 @click.option(

@@ -16,7 +16,7 @@ from nodetune.report.text import apply, guard
 
 
 @requests.command("uninstall", UninstallRequest)
-@cli_options.hosts
+@cli_options.changed_hosts
 @click.option("--reconfigure", is_flag=True, help="Run scontrol reconfigure before programs are removed.")
 @click.option("--dry-run", is_flag=True, help="Show every change; change nothing.")
 @change_options.agree

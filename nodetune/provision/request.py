@@ -1,0 +1,77 @@
+"""What the commands that install and upgrade hosts are asked to do."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from nodetune.foundation.request import RequestError, built
+from nodetune.hosts.target import ConnectionOptions
+from nodetune.provision import STAGES
+from nodetune.provision.resume_command import ResumeCommand
+from nodetune.remediation.request import ApplyRequest, ChangeRequest
+
+
+@dataclass(frozen=True)
+class ProvisionRequest(ChangeRequest):
+    """Bring hosts to the versions of a lock, from one stage on, or by only one; or upgrade hosts in service."""
+
+    lock: Path = Path()
+    first: str | None = None
+    only: str | None = None
+    upgrade: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise RequestError, BatchError."""
+        super().__post_init__()
+        if self.upgrade and (self.first or self.only):
+            raise RequestError("--upgrade cannot be used with --from or --only")
+        if self.first and self.only:
+            raise RequestError("--from cannot be used with --only")
+
+    def runs(self, stage: str) -> bool:
+        """Return whether a stage runs. The preflight always does: all others need it."""
+        if stage == "preflight" or not (self.first or self.only):
+            return True
+        return stage == self.only if self.only else STAGES.index(stage) >= STAGES.index(str(self.first))
+
+    @property
+    def tuning(self) -> ApplyRequest:
+        """The request of the stage `tune`: anything, on all hosts at once."""
+        return ApplyRequest(
+            self.connection,
+            self.selection,
+            reboot_wait=self.reboot_wait,
+            assume_drained=self.assume_drained,
+            canary=0,
+            max_disruption="reboot",
+            reboot=True,
+        )
+
+    @property
+    def resume_command(self) -> ResumeCommand:
+        """The options of this run for the next one, without its limit: a proposed command names one host."""
+        connection = replace(self.connection, limit=None, failed_of="")
+        jobs = [
+            *(["--drain", self.drain] if self.drain else []),
+            *(["--assume-drained"] if self.assume_drained else []),
+        ]
+        words = [*connection.words, *self.selection.words, *jobs]
+        return ResumeCommand(shlex.join(words), str(self.lock), bool(connection.inventory))
+
+
+@dataclass(frozen=True)
+class LockRequest:
+    """Ask hosts which versions they would install. `check`: change no lock file, only compare."""
+
+    connection: ConnectionOptions = built()
+    site: tuple[Path, ...] = ()
+    driver: str | None = None
+    output: Path | None = None
+    check: bool = False
+
+    def __post_init__(self) -> None:
+        """Raise RequestError."""
+        if self.check and self.output is None:
+            raise RequestError("--check needs a lock file: name it with -o")

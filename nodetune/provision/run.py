@@ -1,0 +1,114 @@
+"""Provision hosts: look at them and decide (`prepare`), then carry it out, or show what packages would change."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
+from nodetune.foundation.show import Phase, Show
+from nodetune.provision import STAGES, baseline, preflight, stages, steps, upgrade
+from nodetune.provision import lock as locks
+from nodetune.provision.preflight import Preflight
+from nodetune.provision.record import Record
+from nodetune.provision.request import ProvisionRequest
+from nodetune.provision.steps import Steps, Tools
+from nodetune.remediation import ansible, runs
+from nodetune.remediation.ansible import Outcome, PlayOptions
+from nodetune.remediation.plan import PlanSelection
+from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remote.selected_hosts import selected_hosts
+from nodetune.verify import remote
+from nodetune.verify.before_after import BeforeAfter
+from nodetune.verify.compare import FEWEST
+
+
+@dataclass(frozen=True)
+class ProvisionReport:
+    """The result of a provision: its document, the hosts that stay drained with the reason, and the exit code."""
+
+    document: dict[str, Any]
+    drained: dict[str, str]
+    code: int
+
+
+def prepare(request: ProvisionRequest, show: Show) -> Preflight:
+    """Decide what each host gets. Raise FileError, InventoryError."""
+    site, lock = preflight.site_of(request), locks.read(request.lock)
+    targets = selected_hosts(request.connection, show.detail)
+    if not request.upgrade:
+        baseline.check(site.baseline)
+    return preflight.check(replace(request, selection=PlanSelection.of(request.selection)), targets, lock)
+
+
+def dry_run(found: Preflight, show: Show) -> tuple[dict[str, Outcome], int]:
+    """Run Ansible in check mode for the packages. Return the outcomes and the exit code."""
+    outcomes: dict[str, Outcome] = {}
+    going = [target for target in found.targets if target.name in found.decisions]
+    if going and found.request.runs("packages"):
+        connection = found.request.connection
+        variables = {host: {**each.variables(), "nodetune_guard": {}} for host, each in found.decisions.items()}
+        options = PlayOptions(connection.options, connection.forks, steps.PLAY_SECONDS, check=True)
+        with show.phase("dry run", len(going)) as phase:
+            outcomes = ansible.play("provision", going, variables, options, on_event=phase.heard)
+    lost = max((each.code for each in found.came.values()), default=OK)
+    wrong = any(each.state != "ok" for each in outcomes.values())
+    return outcomes, max(lost, END_STATE_MISSED if wrong else OK)
+
+
+def carry_out(found: Preflight, show: Show) -> ProvisionReport:
+    """Run the stages, or the upgrade, and record them."""
+    request, hosts = found.request, [target.name for target in found.targets]
+    inventory = lasting_inventory(request.connection.inventory)
+    with runs.recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
+        stage_names = upgrade.STAGES if request.upgrade else STAGES
+        record = Record(run, sorted(hosts), stage_names, request.resume_command, request.upgrade)
+        count = 0 if request.upgrade else sum(map(request.runs, STAGES))
+        with show.phase("provision", len(hosts), stages=count, plays=False) as phase:
+            drained, code = _stages(found, run, record, phase)
+            for host in sorted(hosts):
+                broke = record.broke_at(host)
+                phase.done(host, f"{broke} failed" if broke else "ok")
+        run.code = max(code, END_STATE_MISSED if drained else OK)
+    return ProvisionReport(record.document(), drained, run.code)
+
+
+def _stages(found: Preflight, run: Run, record: Record, phase: Phase) -> tuple[dict[str, str], int]:
+    """Return the hosts that stay drained with the reason, and the exit code of the stages."""
+
+    def hear(host: str, what: str) -> None:
+        phase.step(host, f"measuring {what}")
+
+    def say(stage: str, hosts: Sequence[str]) -> None:
+        phase.stage(stage, len(hosts))
+
+    request, connection = found.request, found.request.connection
+    work = Steps(found, run, Tools(remote.measure, phase.heard, hear))
+    if request.upgrade:
+        suite = work.measured(FEWEST)
+        kept = upgrade.VerifyRecord(run, suite, shlex.join(connection.words))
+        around = BeforeAfter(suite, found.targets, connection, remote.measure, hear, kept)
+        code = upgrade.Upgrade(work, record, around, kept, say).run(request)
+    else:
+        code = stages.provision(work, record, request, say)
+    return work.operations.left_drained, code
+
+
+def _recorded(request: ProvisionRequest) -> dict[str, Any]:
+    """Return the options that the record keeps."""
+    selection = request.selection
+    names = ("drain_wait", "reboot_wait", "assume_drained", "upgrade", "canary", "batch")
+    return {
+        **login_record(request.connection),
+        "failed_of": request.connection.failed_of or None,
+        "profiles": selection.profiles,
+        "site": " ".join(map(str, selection.files)),
+        "lock": str(request.lock),
+        **{name: getattr(request, name) for name in names},
+        "drain": bool(request.drain),
+        "first": request.first or "",
+        "only": request.only or "",
+    }

@@ -1,0 +1,189 @@
+"""Apply fixes: audit hosts and decide (`prepare`), then change them (`carry_out`) or show what would change (`dry_run`)."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from nodetune.api.model import HostResult
+from nodetune.audit import document as audit_document
+from nodetune.audit import run as audit_run
+from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
+from nodetune.foundation.show import Phase, Show
+from nodetune.hosts.target import Target
+from nodetune.remediation import document, plan_document, rollout, runs
+from nodetune.remediation import outcomes as remediation_outcomes
+from nodetune.remediation.ansible import OnEvent, Outcome
+from nodetune.remediation.batches import batches
+from nodetune.remediation.outcomes import StepOutcome
+from nodetune.remediation.plan import HostPlan, PlanSelection
+from nodetune.remediation.request import ApplyRequest
+from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.verify import before_after, remote
+from nodetune.verify import document as verify_document
+from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
+from nodetune.verify.compare import FEWEST
+from nodetune.verify.run import HostVerification
+from nodetune.verify.suites import SuiteRequest
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What an apply knows before it starts."""
+
+    request: ApplyRequest
+    targets: Sequence[Target]
+    plans: Sequence[HostPlan]
+
+    @property
+    def results(self) -> list[HostResult]:
+        return [each.result for each in self.plans]
+
+    @property
+    def busy(self) -> list[HostPlan]:
+        """The plans that change something."""
+        return [each for each in self.plans if each.findings]
+
+    @property
+    def not_reached(self) -> list[HostResult]:
+        return [each for each in self.results if each.state != "ok"]
+
+    @property
+    def skipped(self) -> list[StepOutcome]:
+        """What this run leaves out."""
+        return rollout.left_out(self.plans)
+
+    @property
+    def without_skipped(self) -> list[HostPlan]:
+        return [replace(each, left_out=()) for each in self.plans]
+
+    @property
+    def code(self) -> int:
+        """The exit code where there is nothing to do: 4 if something that is allowed waits, 3 if a host was not reached."""
+        waits = any(remediation_outcomes.within(each.disruption, self.request.disruption) for each in self.skipped)
+        return END_STATE_MISSED if waits else self.reached
+
+    @property
+    def reached(self) -> int:
+        return INCOMPLETE if self.not_reached else OK
+
+    @property
+    def suite(self) -> SuiteRequest:
+        """What --verify measures."""
+        return SuiteRequest(suite=self.request.suite or "quick", repeat=self.request.repeat or FEWEST)
+
+    @property
+    def duration(self) -> str:
+        """How long --verify will take, for a person who decides whether to wait."""
+        parts = batches([each.host for each in self.busy], self.request.canary, self.request.batch)
+        return before_after.duration(self.suite, len(parts))
+
+
+@dataclass(frozen=True)
+class ApplyReport:
+    """The result of an apply.
+
+    `run` is None if there was nothing to do. `dead`: the earlier runs that were interrupted, by host; `drained`: why hosts
+    that this run drained are not back in service; `verified`: what --verify measured; `stopped`: why it ended early.
+    """
+
+    run: str | None
+    done: Sequence[StepOutcome]
+    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
+    drained: Mapping[str, str] = field(default_factory=dict)
+    verified: BeforeAfterResult | None = None
+    code: int = OK
+    stopped: str = ""
+
+
+def prepare(request: ApplyRequest, show: Show) -> Prepared:
+    """Audit the hosts, and decide what to do on each. Raise InventoryError."""
+    from nodetune.remote.selected_hosts import selected_hosts
+
+    request = replace(request, selection=PlanSelection.of(request.selection))
+    targets = selected_hosts(request.connection, show.detail)
+    return planned(request, targets, audit_run.with_facts(targets, request.selection, request.connection, show))
+
+
+def planned(request: ApplyRequest, targets: Sequence[Target], results: Iterable[HostResult]) -> Prepared:
+    """Decide what to do on hosts by the results of their audit. The selection of the request is a PlanSelection."""
+    return Prepared(request, targets, [rollout.prepare(each, request) for each in results])
+
+
+def dry_run(prepared: Prepared, show: Show) -> tuple[dict[str, Outcome], int]:
+    """Run Ansible in check mode. Return the outcomes and the exit code."""
+    with show.phase("dry run", len(prepared.busy)) as phase:
+        outcomes = rollout.dry_run(prepared.plans, prepared.targets, prepared.request.connection, phase.heard)
+    wrong = any(each.state != "ok" or each.gathered("problems") for each in outcomes.values())
+    return outcomes, END_STATE_MISSED if wrong else prepared.reached
+
+
+def carry_out(prepared: Prepared, show: Show) -> ApplyReport:
+    """Change the hosts and record it. Raise OSError where nothing can be recorded."""
+    request, hosts = prepared.request, [each.host for each in prepared.busy]
+    inventory = lasting_inventory(request.connection.inventory)
+    with runs.recorded("apply", _recorded(request), hosts, inventory, request.runs_folder) as run:
+        _record_before(run, prepared)
+        with show.phase("apply", len(hosts)) as phase:
+            report = changed(prepared, run, phase.heard, _measured(prepared, run, phase) if request.verify else None)
+        run.code = report.code
+    return report
+
+
+def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter | None = None) -> ApplyReport:
+    """Change the hosts, and keep what became of each fix in a record. `around` measures before and after."""
+    rolling = rollout.Rollout(prepared.targets, prepared.request, run, on_event, around)
+    done = rolling.apply(prepared.plans)
+    run.save("after", audit_document.audit(rolling.after()))
+    run.save("outcomes", document.outcomes(done))
+    verified = around.result() if around else None
+    code = END_STATE_MISSED if rolling.left_drained else exit_code(prepared, done)
+    code = max(code, verified.code if verified else OK)
+    return ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified, code, rolling.stopped)
+
+
+def exit_code(prepared: Prepared, done: Sequence[StepOutcome]) -> int:
+    """Return 4 if an allowed fix failed, 3 if a host was not reached; the highest wins."""
+    reached = remediation_outcomes.reached(done, prepared.request.disruption)
+    return prepared.reached if reached else END_STATE_MISSED
+
+
+def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:
+    """Return what measures the hosts around their changes, and keeps the figures in the record."""
+    connection, suite = prepared.request.connection, prepared.suite
+
+    def keep(when: str, verifications: Sequence[HostVerification]) -> None:
+        run.save(f"{when}-verify", verify_document.document(verifications, suite, shlex.join(connection.words)))
+
+    def hear(host: str, what: str) -> None:
+        phase.step(host, f"measuring {what}")
+
+    return BeforeAfter(suite, prepared.targets, connection, remote.measure, hear, keep)
+
+
+def _recorded(request: ApplyRequest) -> dict[str, Any]:
+    """Return the options that the record keeps."""
+    selection, connection = request.selection, request.connection
+    names = ("reboot", "reboot_seconds", "drain_seconds", "assume_drained", "batch", "canary")
+    return {
+        "inventory": connection.inventory,
+        **login_record(connection),
+        "profiles": selection.profiles,
+        "site": " ".join(map(str, selection.files)),
+        "select": selection.select,
+        "ignore": selection.ignore,
+        **{name: getattr(request, name) for name in (*names, "max_failures", "verify", "suite", "repeat")},
+        "max_disruption": request.disruption,
+        "drain": bool(request.drain),
+    }
+
+
+def _record_before(run: Run, prepared: Prepared) -> None:
+    for each in prepared.busy:
+        if each.result.facts:
+            run.save_facts(each.result.facts)
+    run.save("before", audit_document.audit(replace(each.result, facts=None) for each in prepared.busy))
+    run.save("plan", plan_document.plan([each for each in prepared.without_skipped if each.findings]))
