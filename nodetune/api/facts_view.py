@@ -45,6 +45,11 @@ class FactsView:
             self._facts[name] = self._lookup(self._host, name)
         return self._facts[name]
 
+    @property
+    def read(self) -> Iterable[str]:
+        """Return the names of the facts that were asked for."""
+        return self._facts
+
     def __getitem__(self, name: str) -> Any:
         if name not in self._values:
             self._values[name] = self._read(name)

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodetune.api.model import SEVERITIES, Check, Finding, FleetFinding, HostFacts, HostResult, Waiver
-from nodetune.audit import evaluate
+from nodetune.audit import alike, evaluate
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
@@ -35,12 +35,10 @@ class Auditor:
     def __init__(self, choice: Selection, today: str = "") -> None:
         self._choice = choice
         self._today = today or _today()
-        self._resolved: dict[
-            tuple[tuple[str, ...], int], tuple[profile.Profile, list[evaluate.Prepared], OneCause]
-        ] = {}
+        self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, alike.Judge, OneCause]] = {}
 
-    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, list[evaluate.Prepared], OneCause, str]:
-        """Return the profile of a host, its prepared checks, what joins findings, and why it is this profile."""
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, alike.Judge, OneCause, str]:
+        """Return the profile of a host, what judges by its checks, what joins findings, and why it is this profile."""
         site = self._choice.site_of(facts.host)
         names, reason = profile.matching(facts, self._choice.profiles or (site.profile if site else ()))
         key = names, id(site)
@@ -48,7 +46,7 @@ class Auditor:
             chosen = profile.resolve(names, site)
             wanted = [check for check in chosen.checks if self._choice.wants(check)]
             ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
-            self._resolved[key] = chosen, ready, OneCause(wanted)
+            self._resolved[key] = chosen, alike.Judge(ready), OneCause(wanted)
         return *self._resolved[key], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
@@ -84,8 +82,8 @@ class Auditor:
 
     def result(self, facts: HostFacts, seconds: float = 0.0) -> HostResult:
         """Judge the facts of one host."""
-        chosen, ready, causes, reason = self._profile_of(facts)
-        findings = evaluate.audit(ready, facts)
+        chosen, judge, causes, reason = self._profile_of(facts)
+        findings = judge.audit(facts)
         waived = _waived(findings, chosen.waivers, facts.host, self._today)
         return HostResult(
             facts.host,

@@ -46,12 +46,6 @@ def raw(names: Iterable[str]) -> set[str]:
     return set().union(*(raw_needs(name) for name in names), set())
 
 
-def audit(checks: Iterable[Prepared], host: HostFacts) -> tuple[Finding, ...]:
-    """Return one finding for each check."""
-    known_as = identities(host)
-    return tuple(check.judge(host, known_as) for check in checks)
-
-
 def judge(check: Check, host: HostFacts) -> Finding:
     """Return the finding of one check on one host."""
     return Prepared(check).judge(host)
@@ -82,16 +76,22 @@ class Prepared:
         return self._verdicts.of(host, known_as or identities(host), self._judge_once)
 
     def _judge_once(self, host: HostFacts) -> Finding:
-        """Judge, and turn equal findings into one object: different facts mostly lead to a few findings."""
-        found = self._judge(host)
+        return self.reading(host)[0]
+
+    def reading(self, host: HostFacts) -> tuple[Finding, Iterable[str]]:
+        """Judge, and return also which facts that took.
+
+        Equal findings become one object: different facts mostly lead to a few findings.
+        """
+        view = FactsView(host, self._declared, lookup)
+        found = self._judge(view)
         words = found.status, found.observed, found.wanted, found.reason
         if len(self._said) < FORMS:
             self._said.setdefault(words, found)
         known = self._said.get(words)
-        return known if known is not None and known == found else found
+        return known if known is not None and known == found else found, view.read
 
-    def _judge(self, host: HostFacts) -> Finding:
-        view = FactsView(host, self._declared, lookup)
+    def _judge(self, view: FactsView) -> Finding:
         try:
             why_not = self._does_not_apply(view)
             if why_not:
