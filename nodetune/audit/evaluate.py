@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from nodetune.api import GPU, predicates
@@ -25,6 +26,8 @@ SIMPLE = (str, int, float)
 
 LONGEST = 4000
 """Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
+
+NONE: Mapping[str, str] = {}
 
 
 def declared(check: Check) -> set[str]:
@@ -158,7 +161,7 @@ class Prepared:
         if self.check.absent == "fail":
             lacking = boot_units.lacking(self.check)
             if lacking:
-                return self._finding("fail", observed=reason, wanted=self._wanted, manual=lacking)
+                return replace(self._finding("fail", reason, self._wanted), manual=lacking)
             return self._failing(view, reason, self._wanted)
         return self._finding(self.check.absent, reason=reason)
 
@@ -184,10 +187,11 @@ class Prepared:
             odd = stats.odd_ones({subject: seen for subject, (_, seen, _) in verdicts.items()})
             cap = self._cap(view)
             why = self._why(view, cap, subjects=tuple(chosen))
-            return self._failing(view, observed, wanted, cap, reason=why, subjects=chosen, peers=len(of), odd=odd)
+            return replace(self._failing(view, observed, wanted, cap, why, chosen), peers=len(of), odd=odd)
         if status == "pass":
-            return self._finding("pass", observed=observed, wanted=wanted, peers=len(of))
-        return self._finding(status, reason=observed, subjects=chosen if status == "unknown" else {})
+            return replace(self._finding("pass", observed, wanted), peers=len(of))
+        found = self._finding(status, reason=observed)
+        return replace(found, subjects=chosen) if status == "unknown" else found
 
     def _judge_subject(self, view: FactsView, subject: str, fact: Value | Absent | Unread) -> tuple[str, str, str]:
         """Return (status, observed value or reason, wanted value) of one subject."""
@@ -254,23 +258,31 @@ class Prepared:
     def _show(self, value: Any) -> str:
         return plain_text.value(value, self.check.unit)
 
-    def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "", **more: Any) -> Finding:
+    def _finding(self, status: str, observed: str = "", wanted: str = "", reason: str = "") -> Finding:
         """Make a finding. Its texts come from the host, so they are made safe to print and shortened here."""
         observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
         words = self.check.id, status, self.check.severity, self._title, observed, wanted, reason
-        return Finding(*words, gates=self._gates, **more)
+        return Finding(*words, gates=self._gates)
 
-    def _failing(self, view: FactsView, observed: str, wanted: str, cap: str | None = None, **more: Any) -> Finding:
+    def _failing(
+        self,
+        view: FactsView,
+        observed: str,
+        wanted: str,
+        cap: str | None = None,
+        reason: str = "",
+        subjects: Mapping[str, str] = NONE,
+    ) -> Finding:
         remedy, fix = self.check.remedy, None
-        more["reason"] = more.get("reason") or boot_units.why_not_set(self.check, view)
         value = self._value_to_set(view)
         if remedy.kind != "manual" and value is not None:
-            subjects = tuple(more.get("subjects", ())) if remedy.per_subject else ()
+            fixed = tuple(subjects) if remedy.per_subject else ()
             where = (remedy.kind, remedy.target, value, remedy.disruption, remedy.file)
             cap = self._cap(view) if cap is None else cap
             ceiling = {"ceiling": {"sysctl": self.check.ceiling.removeprefix("sysctl."), "reason": cap}} if cap else {}
-            fix = Fix(*where, subjects, self.check.unit, {**remedy.params, **ceiling})
-        return self._finding("fail", observed=observed, wanted=wanted, fix=fix, manual=remedy.steps, **more)
+            fix = Fix(*where, fixed, self.check.unit, {**remedy.params, **ceiling})
+        found = self._finding("fail", observed, wanted, reason or boot_units.why_not_set(self.check, view))
+        return replace(found, subjects=subjects, fix=fix, manual=remedy.steps)
 
     def _value_to_set(self, view: FactsView) -> Any:
         """Return the value that a fix would write, or None if the facts for it are not known."""

@@ -19,7 +19,6 @@ from nodetune.cli.host_options import HostOptions, changed_hosts, complete, host
 from nodetune.cli.requests import of
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.report import MAKERS
 
 __all__ = ["changed_hosts", "hosts", "hosts_or_nodes", "stack"]
@@ -40,13 +39,13 @@ ENDINGS = {
 _UNITS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
-def span(_context: click.Context, _parameter: click.Parameter, given: str | None) -> int | None:
+def span(_context: click.Context, _parameter: click.Parameter, typed: str | None) -> int | None:
     """Return the seconds of a duration such as 90s, 30m, 2h or 1d."""
-    if given is None:
+    if typed is None:
         return None
-    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", given)
+    found = re.fullmatch(r"([1-9]\d{0,5})([smhd])", typed)
     if not found:
-        raise click.BadParameter(f"{given!r} is not a duration: use 90s, 30m, 2h or 1d")
+        raise click.BadParameter(f"{typed!r} is not a duration: use 90s, 30m, 2h or 1d")
     return int(found[1]) * _UNITS[found[2]]
 
 
@@ -137,14 +136,14 @@ def environment(_context: click.Context, parameter: click.Parameter, typed: tupl
     return dict(each.split("=", 1) for each in typed)
 
 
-def _saved(_context: click.Context, _parameter: click.Parameter, given: Path | None) -> Path | None:
+def _saved(_context: click.Context, _parameter: click.Parameter, typed: Path | None) -> Path | None:
     """Return an existing path, also for the name of a bundled machine."""
-    if given is None or given.exists():
-        return given
+    if typed is None or typed.exists():
+        return typed
     bundled = {each.stem: each for each in sorted(paths.bundled("facts/recorded").glob("*.json"))}
-    if str(given) in bundled:
-        return bundled[str(given)]
-    raise click.BadParameter(f"no such file or folder: {given} (bundled machines: {', '.join(bundled)})")
+    if str(typed) in bundled:
+        return bundled[str(typed)]
+    raise click.BadParameter(f"no such file or folder: {typed} (bundled machines: {', '.join(bundled)})")
 
 
 saved_facts = click.option(
@@ -170,12 +169,12 @@ def _writable(_context: click.Context, _parameter: click.Parameter, path: Path |
     return path
 
 
-def _by_ending(context: click.Context, parameter: click.Parameter, given: str) -> str:
+def _by_ending(context: click.Context, parameter: click.Parameter, typed: str) -> str:
     """Return the format: the given one, else that of the file's ending. Raise click.BadParameter."""
     path = context.params.get("output")
     asked = ENDINGS.get(path.suffix.lower()) if isinstance(path, Path) else None
     if asked is None or context.get_parameter_source(str(parameter.name)) is not ParameterSource.DEFAULT:
-        return given
+        return typed
     formats: Sequence[str] = getattr(parameter.type, "choices", ())
     if asked not in formats:
         raise click.BadParameter(f"{path} asks for {asked}, and this command writes {' or '.join(formats)}")
@@ -236,16 +235,3 @@ def writing(path: Path | None) -> Iterator[TextIO]:
         yield stream
     if path and path.is_file():
         verbosity.note(f"written to {path}")
-
-
-# For commands that do not have a request yet
-
-
-def reach(options: dict[str, Any]) -> ConnectionOptions:
-    return HostOptions(**{name: options.pop(name) for name in vars(HostOptions()) if name in options}).built()
-
-
-def choice(
-    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
-) -> Selection:
-    return SelectionOptions(profiles, site, select, ignore).built()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import time
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from nodetune.cli import verbosity
@@ -46,20 +47,21 @@ class Events(Silent):
     """Writes one JSON object a line: docs/reports.md#progress."""
 
     def started(self, run: Phase) -> None:
-        self._say(run, "started", hosts=run.hosts)
+        self._say(run, "started", {"hosts": run.hosts})
 
     def stage(self, run: Phase, name: str, hosts: int) -> None:
-        self._say(run, "stage", stage=name, hosts=hosts)
+        self._say(run, "stage", {"stage": name, "hosts": hosts})
 
     def host(self, run: Phase, host: str, outcome: str, message: str) -> None:
-        self._say(run, "host", host=host, outcome=outcome, message=message, done=len(run.outcomes), hosts=run.hosts)
+        told = {"host": host, "outcome": outcome, "message": message, "done": len(run.outcomes), "hosts": run.hosts}
+        self._say(run, "host", told)
 
     def finished(self, run: Phase) -> None:
-        told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts}
-        self._say(run, "finished", **told, seconds=round(run.elapsed, 3))
+        told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts, "seconds": round(run.elapsed, 3)}
+        self._say(run, "finished", told)
 
-    def _say(self, run: Phase, event: str, **more: Any) -> None:
-        data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **more}
+    def _say(self, run: Phase, event: str, about: Mapping[str, Any]) -> None:
+        data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **about}
         sys.stderr.write(f"{json.dumps(data)}\n")
         sys.stderr.flush()
 

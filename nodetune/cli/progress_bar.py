@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from datetime import timedelta
+from typing import Any
 
 from rich import progress
 from rich.console import Console
@@ -76,10 +77,11 @@ class Bar:
                 self._state = SHOWN
                 self._bar.start()
 
-    def _draw(self, run: Phase, **changes: object) -> None:
+    def _draw(self, run: Phase, completed: float | None = None, now: str | None = None) -> None:
         if run.elapsed >= DELAY:
             self._show()
-        self._bar.update(self._task, counts=run.counts(), **changes)  # type: ignore[arg-type]
+        shown: dict[str, Any] = {} if now is None else {"now": now}
+        self._bar.update(self._task, completed=completed, counts=run.counts(), **shown)
 
     def _print(self, run: Phase, line: str) -> None:
         self._draw(run)

@@ -51,14 +51,14 @@ def of(kind: type[Any], name: str) -> dict[str, Any]:
     return taken
 
 
-def partition(kind: type[Any], typed: Mapping[str, Any]) -> dict[str, Any]:
+def partition(kind: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request and what is left of the options. Raise click.UsageError where they contradict each other."""
-    rest = dict(typed)
+    rest = dict(parameters)
     raw = {name: _made(built, rest) for name, built in BUILT.items() if name in kind.__dataclass_fields__}
     try:
         request = _made(kind, rest)
     except RequestError as problem:
-        raise click.UsageError(str(problem)) from None
+        raise click.UsageError(str(problem), click.get_current_context(silent=True)) from None
     for name, each in raw.items():
         request = replace(request, **{name: each.built()})
     return {"request": request, **rest}

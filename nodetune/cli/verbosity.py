@@ -40,8 +40,8 @@ def options(function: F) -> F:
     return function
 
 
-def _choose(context: click.Context, _parameter: click.Parameter, given: str) -> None:
-    context.meta[_PROGRESS] = given
+def _choose(context: click.Context, _parameter: click.Parameter, typed: str) -> None:
+    context.meta[_PROGRESS] = typed
 
 
 progress_option = click.option(
@@ -61,11 +61,11 @@ def chosen_progress() -> str:
     return str(context.meta.get(_PROGRESS, AUTO)) if context else AUTO
 
 
-def _take(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+def _take(context: click.Context, parameter: click.Parameter, typed: bool) -> None:
     if __name__ not in context.meta:  # the first of the two: nothing of another command is left
         context.meta[__name__] = True
         _state.verbose, _state.quiet, _state.began = False, False, time.monotonic()
-    setattr(_state, str(parameter.name), given)
+    setattr(_state, str(parameter.name), typed)
     if _state.verbose and _state.quiet:
         raise click.UsageError("-q and -v contradict each other")
 

@@ -69,9 +69,9 @@ def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
     return {**found, "add": [*found.get("add", ()), *stale]}
 
 
-def _only(given: Any) -> str:
+def _only(value: Any) -> str:
     """Return the version that all hosts have; empty where they differ or it is not known."""
-    several = given if isinstance(given, list) else [given]
+    several = value if isinstance(value, list) else [value]
     return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
 
 

@@ -145,10 +145,10 @@ def command(figure: Figure, asked: str, wanted: SuiteRequest) -> str:
     return shlex.join(words)
 
 
-def _narrowed(given: list[str], figure: Figure) -> list[str]:
+def _narrowed(names: list[str], figure: Figure) -> list[str]:
     """Return the options limited to the hosts of one figure."""
-    if "-i" not in given:
-        return given
-    at = given.index("-l") if "-l" in given else len(given)
+    if "-i" not in names:
+        return names
+    at = names.index("-l") if "-l" in names else len(names)
     of_pair = hosts(figure.subject) if takes_two_hosts(figure.measurement) else []
-    return [*given[:at], "-l", ",".join(of_pair or [figure.host]), *given[at + 2 :]]
+    return [*names[:at], "-l", ",".join(of_pair or [figure.host]), *names[at + 2 :]]

@@ -18,28 +18,28 @@ MOST_ABOUT = 1e20
 BETTER = ("higher", "lower")
 
 
-def read(host: str, given: Any) -> Figure | Unmeasured:
+def read(host: str, value: Any) -> Figure | Unmeasured:
     """One record that anybody may have written. What cannot be understood is a measurement that failed."""
-    return of(host, record(given))
+    return of(host, record(value))
 
 
-def record(given: Any, asked: Collection[str] = ()) -> dict[str, Any]:
+def record(value: Any, asked: Collection[str] = ()) -> dict[str, Any]:
     """Return the record as `of` takes it: complete and harmless, or one that says why it is not.
 
     `asked`: the measurements that may be in it.
     """
-    if not isinstance(given, Mapping):
+    if not isinstance(value, Mapping):
         return {"measurement": min(asked, default="unknown"), FAILED: "its record is no object"}
-    texts = {key: _text(given, key) for key in ("measurement", "metric", "subject", "unit")}
+    texts = {key: _text(value, key) for key in ("measurement", "metric", "subject", "unit")}
     if asked and texts["measurement"] not in asked:
         return {"measurement": min(asked), FAILED: "the host sent a figure that nobody asked for"}
     for status in (SKIP, FAILED):
-        if status in given:
-            return {**texts, status: text.plain(given[status])}
-    samples, better = _numbers(given.get("samples")), given.get("better", "higher")
+        if status in value:
+            return {**texts, status: text.plain(value[status])}
+    samples, better = _numbers(value.get("samples")), value.get("better", "higher")
     if not texts["measurement"] or not texts["subject"] or not samples or better not in BETTER:
         return {**texts, FAILED: "the host sent a figure that is none"}
-    about = given.get("about")
+    about = value.get("about")
     return {**texts, "samples": samples, "better": better, "about": safe(about) if isinstance(about, Mapping) else {}}
 
 
@@ -53,8 +53,8 @@ def of(host: str, known: Mapping[str, Any]) -> Figure | Unmeasured:
     return Figure(host, name, metric or name, subject, runs, known["unit"], known["better"], known["about"])
 
 
-def _text(given: Mapping[str, Any], key: str) -> str:
-    found = given.get(key)
+def _text(record: Mapping[str, Any], key: str) -> str:
+    found = record.get(key)
     return text.plain(found, 80) if isinstance(found, str) else ""
 
 

@@ -100,13 +100,13 @@ def _nccl(figure: Figure, machine: Machine, env: Mapping[str, str]) -> Iterator[
     yield from _without_nvls(figure, machine, given)
 
 
-def _without_nvls(figure: Figure, machine: Machine, given: Mapping[str, str]) -> Iterator[VerifyFinding]:
+def _without_nvls(figure: Figure, machine: Machine, environment: Mapping[str, str]) -> Iterator[VerifyFinding]:
     gpus = figure.about.get("gpus", machine.gpus)
     could = machine.fabric == "nvswitch" and any(name in machine.model.split() for name in REDUCES_IN_SWITCH)
     whole = isinstance(gpus, int) and gpus >= 4 and figure.about.get("nodes", 1) == 1
     if not (could and whole and figure.metric in NVLS_METRICS and figure.about.get("nvls") is False):
         return
-    switched_off = given.get("NCCL_NVLS_ENABLE") == "0"
+    switched_off = environment.get("NCCL_NVLS_ENABLE") == "0"
     yield VerifyFinding(
         figure.host,
         NOTE if switched_off or figure.metric != "all_reduce" else SHORT,

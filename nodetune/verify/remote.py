@@ -105,10 +105,10 @@ def grouped(targets: Sequence[Target], plans: Mapping[str, Plan]) -> list[list[T
     return list(groups.values())
 
 
-def longest(plans: Iterable[Plan], options: SessionOptions) -> float:
+def longest(plans: Iterable[Plan], session_options: SessionOptions) -> float:
     """Return the seconds after which a host is cut off: a ceiling; each measurement has its own deadline."""
     spans = [sum(float(each["seconds"]) + ENDING_SECONDS for each in plan["measurements"]) for plan in plans]
-    return options.seconds + max(spans, default=0.0)
+    return session_options.seconds + max(spans, default=0.0)
 
 
 def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
@@ -124,12 +124,12 @@ def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]
     return [{"told": {**message, "from": plan["group"]["self"]}}]
 
 
-def _is_number(given: Any) -> bool:
-    return type(given) is int and 0 <= given < LAST_NUMBER
+def _is_number(value: Any) -> bool:
+    return type(value) is int and 0 <= value < LAST_NUMBER
 
 
-def _is_topic(given: Any) -> bool:
-    return isinstance(given, str) and len(given) <= LONGEST_TOPIC
+def _is_topic(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= LONGEST_TOPIC
 
 
 def _is_bounded(data: Any) -> bool:

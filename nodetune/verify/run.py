@@ -189,8 +189,10 @@ class VerifyRun:
         """Take one event of one host. Return True if it was its last."""
         if isinstance(event, Ended):
             if event.problem:
-                self._add(host, state=event.problem.state, message=event.problem.message)
-            self._add(host, seconds=self._proofs[host].seconds + event.seconds)
+                self._proofs[host] = replace(
+                    self._proofs[host], state=event.problem.state, message=event.problem.message
+                )
+            self._proofs[host] = replace(self._proofs[host], seconds=self._proofs[host].seconds + event.seconds)
             self._end(host, lost=not self._last)
             return True
         if "record" in event:
@@ -203,7 +205,8 @@ class VerifyRun:
             name, told = str(event["done"].get("measurement")), event["done"]["others"]
             self._others[host, name] = told
             before = self._proofs[host].others
-            self._add(host, others={**before, name: (*before.get(name, ()), told)})
+            others = {**before, name: (*before.get(name, ()), told)}
+            self._proofs[host] = replace(self._proofs[host], others=others)
         for kind in ("step", "note"):
             if kind in event:
                 text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"
@@ -211,14 +214,13 @@ class VerifyRun:
                 self._add(host, notes=[text] if kind == "note" else [])
         return False
 
-    def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = (), **changes: Any) -> None:
+    def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = ()) -> None:
         """Note something about a host; the same thing once, however often it was measured."""
         old = self._proofs[host]
         self._proofs[host] = replace(
             old,
             unmeasured=tuple(dict.fromkeys((*old.unmeasured, *unmeasured))),
             notes=tuple(dict.fromkeys((*old.notes, *notes))),
-            **changes,
         )
 
     def _end(self, host: str, lost: bool) -> None:

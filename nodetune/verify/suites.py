@@ -110,9 +110,9 @@ class SuiteRequest:
         return {**item, "options": options}
 
 
-def _flat(options: Iterable[tuple[str, ...]]) -> list[str]:
+def _flat(words: Iterable[tuple[str, ...]]) -> list[str]:
     """Return the words of options, each option once."""
-    return [word for option in dict.fromkeys(options) for word in option]
+    return [word for option in dict.fromkeys(words) for word in option]
 
 
 def _alone(name: str, suite: str = "full") -> Item:

@@ -296,3 +296,29 @@ def _imported_of_ours(tree):
             inside = [f"{node.module}.{each.name}" for each in node.names]
             modules = [each for each in inside if (PACKAGE.parent / f"{each.replace('.', '/')}.py").exists()]
             yield from modules or [node.module]
+
+
+STAGES = ("cli", "provision", "guard", "verify", "tune", "remediation", "audit")
+
+
+def bags(source):
+    """Where options travel as a dictionary below the function that click calls: a keyword of any kind, or what takes one apart."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            names = {each.arg for each in (*node.args.args, *node.args.kwonlyargs)} & {"options", "given"}
+            yield from (f"{node.name}({name})" for name in names)
+            if node.args.kwarg:
+                yield f"{node.name}(**{node.args.kwarg.arg})"
+    yield from re.findall(r'\.pop\("\w+"', source)
+
+
+@pytest.mark.parametrize("room", STAGES)
+def test_no_bag_of_options_travels_below_a_command(room):
+    found = {str(path.relative_to(PACKAGE)): list(bags(path.read_text())) for path in (PACKAGE / room).rglob("*.py")}
+    assert len(found) > 5
+    assert not {path: each for path, each in found.items() if each}, "make it a field of the stage's request"
+
+
+def test_a_bag_of_options_is_found_in_every_form():
+    source = 'def a(options): ...\ndef b(*, given): ...\nasync def c(**more): ...\nd.pop("yes")\nd.pop(name)\n'
+    assert list(bags(source)) == ["a(options)", "b(given)", "c(**more)", '.pop("yes"']

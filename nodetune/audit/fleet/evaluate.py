@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nodetune.api.model import FleetFinding, HostFacts
 from nodetune.audit.fleet import consensus, messages, outliers
@@ -162,7 +162,7 @@ class Evaluator:
             return messages.odd(comparison, group, odd, self._pools, self._compared, given)
         if unclear.has:
             return messages.undecided(comparison, group, unclear, self._pools, self._compared)
-        return messages.finding(comparison, "pass", group, compared=self._compared)
+        return replace(messages.finding(comparison, "pass", group), compared=self._compared)
 
 
 def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[int, FleetFinding]:
@@ -179,7 +179,7 @@ def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[
         for host, device, value in kind:
             if not bounds.low <= value <= bounds.high:
                 outside.setdefault(host, {})[device] = value, bounds
-    found = dict.fromkeys(hosts, messages.finding(comparison, "pass", group, compared=len(hosts)))
+    found = dict.fromkeys(hosts, replace(messages.finding(comparison, "pass", group), compared=len(hosts)))
     for host, values in outside.items():
         found[host] = messages.outlier(comparison, group, values, len(hosts), len(outside))
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
 
 from nodetune.api.model import FleetFinding
 from nodetune.audit.fleet.consensus import FEWEST, Common, Odd, Pool
@@ -15,14 +15,14 @@ MOST_VALUES = 4
 LONGEST = 4000
 
 
-def finding(comparison: Comparison, status: str, group: str, **more: Any) -> FleetFinding:
+def finding(
+    comparison: Comparison, status: str, group: str, observed: str = "", wanted: str = "", reason: str = ""
+) -> FleetFinding:
     """Make a finding of a comparison; its texts contain data of hosts, so they are bounded."""
-    observed, wanted, reason = (
-        plain_text.plain(more.pop(name, ""), LONGEST) for name in ("observed", "wanted", "reason")
-    )
+    observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
     words = (comparison.title, observed, wanted, reason)
     manual = comparison.next if status == "fail" else ""
-    return FleetFinding(comparison.id, status, comparison.severity, *words, manual=manual, group=group, **more)
+    return FleetFinding(comparison.id, status, comparison.severity, *words, manual=manual, group=group)
 
 
 def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
@@ -42,17 +42,15 @@ def odd(
     worst = min((pools[pool] for pool in found.pools), key=lambda pool: pool.hosts[pool.wanted or ""])
     agree = worst.hosts[worst.wanted or ""]
     reason = f"as on {reference}" if reference else f"as on {agree} of {worst.having} hosts ({group})"
-    return finding(
+    made = finding(
         comparison,
         "fail",
         group,
         observed=found.observed(),
         wanted=found.expected(),
         reason=reason,
-        subjects=_subjects(found),
-        compared=compared,
-        agree=agree,
     )
+    return replace(made, subjects=_subjects(found), compared=compared, agree=agree)
 
 
 def undecided(
@@ -65,17 +63,15 @@ def undecided(
     rest = f", and {len(values) - MOST_VALUES} other values" if len(values) > MOST_VALUES else ""
     reason = f"no majority among {spread.having} hosts ({group}): {counted}{rest}"
     subjects = _subjects(found)
-    return finding(
+    made = finding(
         comparison,
         "fail",
         group,
         observed=found.observed(),
         wanted="the same on all",
         reason=reason,
-        subjects=subjects,
-        compared=compared,
-        decided=False,
     )
+    return replace(made, subjects=subjects, compared=compared, decided=False)
 
 
 def _subjects(found: Odd) -> dict[str, str]:
@@ -89,17 +85,15 @@ def outlier(
     has = {device: f"{number(value)} {comparison.unit}".strip() for device, (value, _) in values.items()}
     _, bounds = max(values.values(), key=lambda each: abs(each[0] - each[1].middle))
     low = f"{number(bounds.low)} to " if comparison.below else "at most "
-    return finding(
+    made = finding(
         comparison,
         "fail",
         group,
         observed=has[""] if set(has) == {""} else plain_text.folded(has),
         wanted=f"{low}{number(bounds.high)}",
         reason=f"the median of {compared} hosts ({group}) is {number(bounds.middle)}",
-        subjects={} if set(has) == {""} else has,
-        compared=compared,
-        agree=compared - outside,
     )
+    return replace(made, subjects={} if set(has) == {""} else has, compared=compared, agree=compared - outside)
 
 
 def number(value: float) -> str:

@@ -97,9 +97,9 @@ class GuardPlaybooks:
         outcome = self._play("guard-reconfigure", {some.name: {"nodetune_slurm_conf": some.conf}})[some.name]
         return "" if outcome.state == "ok" else f"scontrol reconfigure on {some.name}: {outcome.message}"
 
-    def _play(self, name: str, given: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
-        targets = [self._targets[host] for host in given]
-        return ansible.play(name, targets, given, self._options, self._run, self._on_event)
+    def _play(self, name: str, variables: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
+        targets = [self._targets[host] for host in variables]
+        return ansible.play(name, targets, variables, self._options, self._run, self._on_event)
 
     def code(self) -> int:
         """Return 4 if a change failed."""

@@ -59,22 +59,19 @@ def checked(profile: Profile, host: str, settings: Mapping[str, Any]) -> dict[st
 
 def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Make the policy of one host from its resolved profile. Raise ValueError for an unknown setting."""
-    given = dict(settings or {})
-    unknown = sorted(set(given) - set(DEFAULTS))
+    chosen = {**DEFAULTS, **(settings or {})}
+    unknown = sorted(set(chosen) - set(DEFAULTS))
     if unknown:
         raise ValueError(f"the guard has no setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
-    seconds = {**DEFAULTS["seconds"], **given.pop("seconds", {})}
-    environment = {**_nccl(profile.checks), **_environment(given.pop("environment", {}))}
     return {
         "schema": SCHEMA,
         "nodetune": nodetune.__version__,
         "host": host,
         "profile": profile.name,
         "time": int(time.time()),
-        **DEFAULTS,
-        **given,
-        "seconds": seconds,
-        "environment": environment,
+        **chosen,
+        "seconds": {**DEFAULTS["seconds"], **chosen["seconds"]},
+        "environment": {**_nccl(profile.checks), **_environment(chosen["environment"])},
         "checks": [
             gating_checks.entry(each) for each in profile.checks if each.id in profile.gates and each.accept is not None
         ],
@@ -89,14 +86,14 @@ def _nccl(checks: Iterable[Check]) -> dict[str, str]:
     return {name: str(value) for name, value in wanted if isinstance(value, str | int)}
 
 
-def _environment(given: Any) -> dict[str, str]:
+def _environment(variables: Any) -> dict[str, str]:
     """Check names and values: Slurm reads what is printed line by line. Raise ValueError."""
-    if not isinstance(given, Mapping):
-        raise ValueError(f'environment is {given!r}: give {{"NAME": "text"}}')  # noqa: TRY004  (a setting, not a call)
-    for name, value in given.items():
+    if not isinstance(variables, Mapping):
+        raise ValueError(f'environment is {variables!r}: give {{"NAME": "text"}}')  # noqa: TRY004  (a setting, not a call)
+    for name, value in variables.items():
         if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", str(name)) or not str(value).isprintable():
             raise ValueError(f"environment: {name}={value!r} cannot be set: a name, and one line of text")
-    return {str(name): str(value) for name, value in given.items()}
+    return {str(name): str(value) for name, value in variables.items()}
 
 
 def _waiver(waiver: Waiver) -> dict[str, str]:

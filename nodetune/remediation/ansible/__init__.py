@@ -52,7 +52,7 @@ def play(
     playbook: str | Path,
     targets: Sequence[Target],
     variables: Mapping[str, Mapping[str, Any]],
-    options: PlayOptions = PlayOptions(),
+    play_options: PlayOptions = PlayOptions(),
     run: Run | None = None,
     on_event: OnEvent = _ignore,
 ) -> dict[str, Outcome]:
@@ -66,14 +66,14 @@ def play(
     """
     if not targets:
         return {}
-    forks = max(1, min(options.forks, MOST_FORKS, len(targets)))
+    forks = max(1, min(play_options.forks, MOST_FORKS, len(targets)))
     return runner.run(
         playbook,
         targets,
-        _variables(targets, variables, run, options.check),
-        options.connection,
-        ["--diff", *(["--check"] if options.check else []), "--forks", str(forks)],
-        options.seconds * math.ceil(len(targets) / forks),
+        _variables(targets, variables, run, play_options.check),
+        play_options.connection,
+        ["--diff", *(["--check"] if play_options.check else []), "--forks", str(forks)],
+        play_options.seconds * math.ceil(len(targets) / forks),
         recorded(run, on_event) if run else on_event,
     )
 
@@ -95,14 +95,14 @@ def recorded(run: Run, on_event: OnEvent) -> OnEvent:
 
 
 def _variables(
-    targets: Sequence[Target], given: Mapping[str, Mapping[str, Any]], run: Run | None, check: bool
+    targets: Sequence[Target], by_host: Mapping[str, Mapping[str, Any]], run: Run | None, check: bool
 ) -> dict[str, dict[str, Any]]:
     """Return the variables of each host: those of the run, overridden by its own."""
     if run is None and not check:
-        return {target.name: dict(given.get(target.name, {})) for target in targets}
+        return {target.name: dict(by_host.get(target.name, {})) for target in targets}
     own = {"nodetune_run": run.id if run else DRY_RUN, "nodetune_controller": platform.node()}
     over = standing.over(run) if run else {}
     return {
-        target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **given.get(target.name, {})}
+        target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **by_host.get(target.name, {})}
         for target in targets
     }

@@ -48,7 +48,7 @@ def changes(
     sources = {f"{PACKAGE}/{module}.py": _source(module) for module in (*COMMON, *modules)} | dict(more or {})
     return [
         *(_file(f"{folder(name)}/{path}", text) for path, text in sources.items()),
-        _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, folder=folder(name))),
+        _file(f"/etc/systemd/system/{unit(name)}", render(f"{name}.service.j2", {}, {"folder": folder(name)})),
         *([_file(rules(name), render(f"{name}.rules.j2", {}))] if late else []),
         {"change": "unit", "unit": unit(name), "enabled": "enabled", "active": "started" if started else None},
         *([{"change": "run", "run": f"restart {unit(name)}"}] if started else []),

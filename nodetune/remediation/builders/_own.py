@@ -12,9 +12,9 @@ from nodetune.foundation import text as plain_text
 from nodetune.remediation.builders import HostView, UnfixableError
 
 
-def render(template: str, settings: Mapping[str, Any], **more: Any) -> str:
+def render(template: str, settings: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> str:
     """Render one of nodetune's files from templates/NAME. The settings are data, never a template."""
-    return templates.render(template, settings=settings, **more)
+    return templates.render(template, settings=settings, **(more or {}))
 
 
 Allowed = Callable[[tuple[str, ...], Any], bool]
@@ -24,11 +24,16 @@ DEEPEST = 4
 
 
 def own_file(
-    host: HostView, path: str, template: str, settings: Mapping[str, Any], allowed: Allowed, **more: Any
+    host: HostView,
+    path: str,
+    template: str,
+    settings: Mapping[str, Any],
+    allowed: Allowed,
+    more: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Return the change that adds these settings to one of nodetune's files. Raise UnfixableError as `kept` does."""
     merged = json_document.merge(kept(host, path, allowed), settings)
-    return {"change": "file", "path": path, "content": render(template, merged, **more), "mode": "0644"}
+    return {"change": "file", "path": path, "content": render(template, merged, more), "mode": "0644"}
 
 
 def kept(host: HostView, path: str, allowed: Allowed) -> dict[str, Any]:

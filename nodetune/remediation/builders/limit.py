@@ -53,7 +53,9 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         units = dict(merge(units, mine))
         for place in (*mine, *([SESSIONS] if SESSIONS in reached else [])):
             checks.setdefault(place, []).extend(host.checks(fix))
-    files = {SESSIONS: own_file(host, PATH, "limits.conf.j2", sessions, _allowed, in_kib=IN_KIB)} if sessions else {}
+    files = (
+        {SESSIONS: own_file(host, PATH, "limits.conf.j2", sessions, _allowed, {"in_kib": IN_KIB})} if sessions else {}
+    )
     files |= {unit: _dropin.change(host, unit, sections) for unit, sections in units.items()}
     tagged = [change | {"checks": checks[place]} for place, change in files.items()]
     return [*tagged, *_in_order(_dropin.handlers(sorted(units)))]

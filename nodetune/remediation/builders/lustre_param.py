@@ -38,7 +38,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             )
     merged = merge(kept(host, PATH, _allowed(host)), settings)
     lines = {_path(target, system): value for target, of in merged.items() for system, value in of.items()}
-    return [_file(PATH, render("lustre.conf.j2", merged, lines=lines)), _unit(host), _enabled(), *made]
+    return [_file(PATH, render("lustre.conf.j2", merged, {"lines": lines})), _unit(host), _enabled(), *made]
 
 
 def _require_sysfs(target: str, system: str, host: HostView) -> None:
@@ -73,7 +73,7 @@ def _unit(host: HostView) -> dict[str, Any]:
     """Return the unit, wanted by the mounts that there are: what fstab mounts late or on demand has its settings, too."""
     points = host.get("mounts.points") or {}
     mounts = sorted(f"{unit_name(place)}.mount" for place, point in points.items() if point["type"] == "lustre")
-    return _file(f"/etc/systemd/system/{UNIT}", render("lustre.service.j2", {}, path=PATH, mounts=mounts))
+    return _file(f"/etc/systemd/system/{UNIT}", render("lustre.service.j2", {}, {"path": PATH, "mounts": mounts}))
 
 
 def _enabled() -> dict[str, Any]:

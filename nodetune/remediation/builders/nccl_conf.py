@@ -28,8 +28,8 @@ def _assignment(fix: Fix, host: HostView) -> dict[str, Any]:
     return _edit("assignments", {"values": values}, host.checks(fix))
 
 
-def _edit(how: str, given: dict[str, Any], checks: list[str]) -> dict[str, Any]:
-    return {"change": "edit", "path": PATH, "how": how, "with": given, "checks": checks}
+def _edit(how: str, content: dict[str, Any], checks: list[str]) -> dict[str, Any]:
+    return {"change": "edit", "path": PATH, "how": how, "with": content, "checks": checks}
 
 
 def _without(fix: Fix, host: HostView) -> dict[str, Any]:

@@ -116,9 +116,9 @@ def _allowed(keys: tuple[str, ...], value: Any) -> bool:
     return keys[:1] == ("set",) and (value == {} or (keys[1] in known and plain_line(value, r"\w+")))
 
 
-def _are_lines(given: Any) -> bool:
+def _are_lines(value: Any) -> bool:
     try:
-        return bool(_lines(given) == given)
+        return bool(_lines(value) == value)
     except (UnfixableError, TypeError, ValueError):
         return False
 

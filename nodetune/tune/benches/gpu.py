@@ -118,7 +118,8 @@ class GpuBench:
         began, came = time.monotonic(), self._measured(setting)
         values = _values(came, self._gpus)
         about = {"tflops": values.get(SLOWEST), "watts": _watts(came)}
-        trial = runs.trial(setting, cases, came, values, about=about, seconds=round(time.monotonic() - began, 3))
+        trial = runs.trial(setting, cases, came, values)
+        trial = replace(trial, about=about, seconds=round(time.monotonic() - began, 3))
         too_slow = self._too_slow(setting, values) if trial.counts else ""
         return replace(trial, values={}, banned=too_slow) if too_slow else trial
 

@@ -40,10 +40,10 @@ def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
     return found
 
 
-def item(name: str, options: Mapping[str, Any], files: Files) -> dict[str, Any]:
+def item(name: str, measured: Mapping[str, Any], files: Files) -> dict[str, Any]:
     """Return a measurement's line of a plan that holds these files."""
     held = {"hold": dict(files), "allow_settings": True} if files else {}
-    return {"name": name, "options": {**options, **held}}
+    return {"name": name, "options": {**measured, **held}}
 
 
 class KnobBench:
@@ -98,10 +98,10 @@ def common(facts: Mapping[str, HostFacts | str], name: str) -> Any:
     return found[first]
 
 
-def _known(host: str, given: HostFacts | str, name: str) -> Any:
-    if isinstance(given, str):
-        raise BenchError(runs.of_host(host, given))
+def _known(host: str, facts: HostFacts | str, name: str) -> Any:
+    if isinstance(facts, str):
+        raise BenchError(runs.of_host(host, facts))
     try:
-        return value_of(name, given.get(name))
+        return value_of(name, facts.get(name))
     except (FactAbsentError, FactUnreadError) as problem:
         raise BenchError(f"{host}: {name} could not be read: {problem}") from None

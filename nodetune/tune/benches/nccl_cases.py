@@ -158,9 +158,9 @@ def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
             yield each, other
 
 
-def count(given: Any, otherwise: int) -> int:
+def count(value: Any, otherwise: int) -> int:
     """Return a number that a host told, or the other one if it is none."""
-    return given if type(given) is int and 0 < given < MOST_COUNTED else otherwise
+    return value if type(value) is int and 0 < value < MOST_COUNTED else otherwise
 
 
 def _alone(figure: Figure) -> float:

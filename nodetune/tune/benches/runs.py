@@ -111,7 +111,7 @@ def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
         came.notes.append(text.plain(event["note"].get("text", "")))
 
 
-def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float], **common: Any) -> Trial:
+def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float]) -> Trial:
     """Return what one measurement of a setting says. Raise BenchError where a host could not restore what held before."""
     if came.unrestored:
         raise BenchError(f"{came.unrestored}: set it manually")
@@ -119,12 +119,12 @@ def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mappi
         raise BenchError(f"{came.failure}: -b becomes root")
     missing = [case.id for case in cases if case.id not in values]
     if came.wrong:
-        return Trial(setting, banned=came.wrong, **common)
+        return Trial(setting, banned=came.wrong)
     if came.rival:
-        return Trial(setting, disturbed=came.rival, **common)
+        return Trial(setting, disturbed=came.rival)
     if came.failure or missing:
-        return Trial(setting, failed=came.failure or came.skipped or f"not measured: {', '.join(missing)}", **common)
-    return Trial(setting, {case.id: values[case.id] for case in cases}, disturbed=came.disturbance, **common)
+        return Trial(setting, failed=came.failure or came.skipped or f"not measured: {', '.join(missing)}")
+    return Trial(setting, {case.id: values[case.id] for case in cases}, disturbed=came.disturbance)
 
 
 def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOptions) -> dict[str, HostFacts | str]:
@@ -149,12 +149,12 @@ def faults(of: Mapping[str, HostFacts | str]) -> tuple[Faults, str]:
     return frozenset(found), unknown
 
 
-def value(given: HostFacts | str, name: str) -> Any:
+def value(facts: HostFacts | str, name: str) -> Any:
     """Return the value of a fact, or in words why there is none."""
-    if isinstance(given, str):
-        return given
+    if isinstance(facts, str):
+        return facts
     try:
-        return value_of(name, given.get(name))
+        return value_of(name, facts.get(name))
     except FactAbsentError:
         return []
     except FactUnreadError as problem:

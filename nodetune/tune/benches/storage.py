@@ -110,7 +110,8 @@ class StorageBench(KnobBench):
         """Measure the folder once. The host restores what held before, also if it is killed."""
         began, came = time.monotonic(), self._measured(setting)
         values = {_id(figure): figure.value for figure in came.found}
-        return runs.trial(setting, cases, came, values, seconds=round(time.monotonic() - began, 3))
+        trial = runs.trial(setting, cases, came, values)
+        return replace(trial, seconds=round(time.monotonic() - began, 3))
 
     def _measured(self, setting: Setting) -> Measured:
         files = kernel_settings.written(self.knobs, setting)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostFacts
@@ -91,7 +91,8 @@ class TcpBench(KnobBench):
         moved = next((figure for figure in came.found if _way(figure) != self._ways.get(_id(figure))), None)
         if moved and not came.failure:
             return Trial(setting, failed=f"{_id(moved)} took another way: {_way(moved)}", **common)
-        return runs.trial(setting, cases, came, {_id(figure): figure.value for figure in came.found}, **common)
+        trial = runs.trial(setting, cases, came, {_id(figure): figure.value for figure in came.found})
+        return replace(trial, **common)
 
     def _measured(self, setting: Setting) -> Measured:
         options = {"rounds": 1, "seconds": SECONDS, "network": self.wanted.network, "interface": self.wanted.interface}

@@ -18,10 +18,10 @@ from nodetune.verify.measure import measure_by
 SMALLEST, LARGEST = 64 << 20, 64 << 30
 
 
-def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # noqa: ARG001
+def _bytes(ctx: click.Context, param: click.Parameter, typed: str) -> int:  # noqa: ARG001
     """Return the bytes of a size such as 1GiB."""
     try:
-        found = quantities.converted(given, "bytes")
+        found = quantities.converted(typed, "bytes")
     except ValueError:  # UserError is one
         found = None
     if not isinstance(found, int) or not SMALLEST <= found <= LARGEST:
