@@ -19,7 +19,6 @@ from nodetune.cli.host_options import HostOptions, changed_hosts, complete, host
 from nodetune.cli.requests import of
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.report import MAKERS
 
 __all__ = ["changed_hosts", "hosts", "hosts_or_nodes", "stack"]
@@ -236,16 +235,3 @@ def writing(path: Path | None) -> Iterator[TextIO]:
         yield stream
     if path and path.is_file():
         verbosity.note(f"written to {path}")
-
-
-# For commands that do not have a request yet
-
-
-def reach(options: dict[str, Any]) -> ConnectionOptions:
-    return HostOptions(**{name: options.pop(name) for name in vars(HostOptions()) if name in options}).built()
-
-
-def choice(
-    profiles: tuple[str, ...], site: tuple[Path, ...], select: tuple[str, ...] = (), ignore: tuple[str, ...] = ()
-) -> Selection:
-    return SelectionOptions(profiles, site, select, ignore).built()

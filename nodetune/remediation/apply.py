@@ -11,7 +11,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Phase, Show
+from nodetune.foundation.show import Phase, Show, measuring
 from nodetune.hosts.target import Target
 from nodetune.remediation import document, plan_document, rollout, runs
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -158,10 +158,7 @@ def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:
     def keep(when: str, verifications: Sequence[HostVerification]) -> None:
         run.save(f"{when}-verify", verify_document.document(verifications, suite, shlex.join(connection.words)))
 
-    def hear(host: str, what: str) -> None:
-        phase.step(host, f"measuring {what}")
-
-    return BeforeAfter(suite, prepared.targets, connection, remote.measure, hear, keep)
+    return BeforeAfter(suite, prepared.targets, connection, remote.measure, measuring(phase), keep)
 
 
 def _recorded(request: ApplyRequest) -> dict[str, Any]:
