@@ -37,7 +37,7 @@ class ProvisionReport:
 
 def prepare(request: ProvisionRequest, show: Show) -> Preflight:
     """Decide what each host gets. Raise FileError, InventoryError."""
-    site, lock = preflight.site_of(request), locks.read(request.lock)
+    site, lock = preflight.site_of(request.selection.site, request.selection.files), locks.read(request.lock)
     targets = selected_hosts(request.connection, show.detail)
     if not request.upgrade:
         baseline.check(site.baseline)

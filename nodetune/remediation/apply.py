@@ -140,15 +140,9 @@ def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter
     run.save("after", audit_document.audit(rolling.after()))
     run.save("outcomes", document.outcomes(done))
     verified = around.result() if around else None
-    code = END_STATE_MISSED if rolling.left_drained else exit_code(prepared, done)
-    code = max(code, verified.code if verified else OK)
+    reached = not rolling.left_drained and remediation_outcomes.reached(done, prepared.request.disruption)
+    code = max(prepared.reached if reached else END_STATE_MISSED, verified.code if verified else OK)
     return ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified, code, rolling.stopped)
-
-
-def exit_code(prepared: Prepared, done: Sequence[StepOutcome]) -> int:
-    """Return 4 if an allowed fix failed, 3 if a host was not reached; the highest wins."""
-    reached = remediation_outcomes.reached(done, prepared.request.disruption)
-    return prepared.reached if reached else END_STATE_MISSED
 
 
 def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:

@@ -52,7 +52,7 @@ def play(
     playbook: str | Path,
     targets: Sequence[Target],
     variables: Mapping[str, Mapping[str, Any]],
-    options: PlayOptions = PlayOptions(),
+    play_options: PlayOptions = PlayOptions(),
     run: Run | None = None,
     on_event: OnEvent = _ignore,
 ) -> dict[str, Outcome]:
@@ -66,14 +66,14 @@ def play(
     """
     if not targets:
         return {}
-    forks = max(1, min(options.forks, MOST_FORKS, len(targets)))
+    forks = max(1, min(play_options.forks, MOST_FORKS, len(targets)))
     return runner.run(
         playbook,
         targets,
-        _variables(targets, variables, run, options.check),
-        options.connection,
-        ["--diff", *(["--check"] if options.check else []), "--forks", str(forks)],
-        options.seconds * math.ceil(len(targets) / forks),
+        _variables(targets, variables, run, play_options.check),
+        play_options.connection,
+        ["--diff", *(["--check"] if play_options.check else []), "--forks", str(forks)],
+        play_options.seconds * math.ceil(len(targets) / forks),
         recorded(run, on_event) if run else on_event,
     )
 

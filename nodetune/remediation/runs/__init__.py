@@ -49,9 +49,9 @@ _LONGEST_NAME = 60
 _NEAR = 3
 
 
-def place(given: Path | None = None) -> Path:
+def place(root: Path | None = None) -> Path:
     """Return the folder of all runs: --runs, NODETUNE_RUNS, or the user's state folder."""
-    told = given or os.environ.get("NODETUNE_RUNS")
+    told = root or os.environ.get("NODETUNE_RUNS")
     if told:
         return Path(told).expanduser().absolute()
     state = os.environ.get("XDG_STATE_HOME") or ""
@@ -216,21 +216,21 @@ def listing(root: Path | None = None) -> list[Run]:
     return [Run(each) for each in sorted(found, key=lambda each: each.name, reverse=True)]
 
 
-def find(given: str, root: Path | None = None) -> Run:
+def find(name: str, root: Path | None = None) -> Run:
     """Find the run with that id, the only one whose id begins so, or the `last`. Raise RunError."""
     found = listing(root)
     if not found:
         raise RunError(f"no run is recorded in {place(root)}: name another folder with --runs")
-    if given == "last":
+    if name == "last":
         return found[0]
-    fitting = [run for run in found if given and run.id.startswith(given)]
+    fitting = [run for run in found if name and run.id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise RunError(f"{text.plain(given)} may be {_or(run.id for run in fitting)}: give more of it")
+        raise RunError(f"{text.plain(name)} may be {_or(run.id for run in fitting)}: give more of it")
     known = [run.id for run in found]
-    near = difflib.get_close_matches(given, known, _NEAR, 0.7) or known[:_NEAR]
-    raise RunError(f"no run {text.plain(given, 60)!r}; near it: {_or(near)}. All: nodetune runs")
+    near = difflib.get_close_matches(name, known, _NEAR, 0.7) or known[:_NEAR]
+    raise RunError(f"no run {text.plain(name, 60)!r}; near it: {_or(near)}. All: nodetune runs")
 
 
 def _or(names: Iterable[str]) -> str:
