@@ -66,17 +66,17 @@ class Outcome:
         return [_reported(each) for each in found] if member in REPORTED else found
 
 
-def objects(given: Any) -> list[dict[str, Any]]:
+def objects(value: Any) -> list[dict[str, Any]]:
     """Return the objects in a list that a host sent, or the one that it sent instead of a list."""
-    found = given if isinstance(given, list) else [given]
+    found = value if isinstance(value, list) else [value]
     return [each for each in found if isinstance(each, dict)]
 
 
-def _reported(given: dict[str, Any]) -> dict[str, Any]:
+def _reported(result: dict[str, Any]) -> dict[str, Any]:
     """Return what a host reports with texts where texts are expected."""
-    texts = {name: str(given.get(name) or "") for name in ("label", "message")}
-    checks = given.get("checks")
-    return {**given, **texts, "checks": [str(each) for each in checks] if isinstance(checks, list) else []}
+    texts = {name: str(result.get(name) or "") for name in ("label", "message")}
+    checks = result.get("checks")
+    return {**result, **texts, "checks": [str(each) for each in checks] if isinstance(checks, list) else []}
 
 
 class Reader:
@@ -229,9 +229,9 @@ def _counted(stats: Mapping[str, Any], what: str, alias: str) -> bool:
     return isinstance(hosts, dict) and bool(hosts.get(alias))
 
 
-def _weight(given: Any) -> int | None:
+def _weight(value: Any) -> int | None:
     """Return roughly the bytes that JSON data takes in memory; None where it is nested deeper than DEEPEST."""
-    weight, level = 0, [given]
+    weight, level = 0, [value]
     for _ in range(DEEPEST):
         weight += sum(len(each) if isinstance(each, str) else _EACH for each in level)
         level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]

@@ -74,8 +74,8 @@ def check_data(value: Any) -> None:
 class PlayInventory:
     """Ansible's connection variables for targets."""
 
-    def __init__(self, options: SessionOptions) -> None:
-        self._options = options
+    def __init__(self, session_options: SessionOptions) -> None:
+        self._options = session_options
         self._resolver = Resolver()
 
     def variables(self, target: Target) -> dict[str, Any]:

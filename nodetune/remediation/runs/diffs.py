@@ -26,5 +26,5 @@ def _one_diff(diff: Mapping[str, Any]) -> Iterator[str]:
         yield line if line.endswith("\n") else f"{line}\n\\ No newline at end of file\n"
 
 
-def _text(given: Any) -> str:
-    return given if isinstance(given, str) else "" if given is None else json.dumps(given, indent=1) + "\n"
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else "" if value is None else json.dumps(value, indent=1) + "\n"
