@@ -89,7 +89,6 @@ class Progress(Phase):
         self._display: Display = _display()
 
     def __enter__(self) -> Progress:
-        _RUNNING.append(self)
         self._display.started(self)
         return self
 
@@ -97,7 +96,6 @@ class Progress(Phase):
         for host, (outcome, message) in self.lost.items():
             self.done(host, outcome, message)
         self._display.finished(self)
-        _RUNNING.remove(self)
 
     def stage(self, name: str, hosts: int) -> None:
         """Show that a stage begins on so many hosts."""
@@ -130,16 +128,6 @@ def _detail(event: Event) -> str:
     changed, told = ", changed" if event.changed else "", f": {event.message}" if event.message else ""
     seconds = "" if event.status == "started" else f" in {event.seconds:.1f} s"
     return f": {event.status}{changed}{seconds}{told}"
-
-
-_RUNNING: list[Progress] = []
-"""The phases that are shown now, the innermost last."""
-
-
-def measuring(host: str, what: str) -> None:
-    """Show what a host measures now, in the phase that runs."""
-    if _RUNNING:
-        _RUNNING[-1].step(host, f"measuring {what}")
 
 
 def _display() -> Display:

@@ -55,6 +55,8 @@ def partition(kind: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return the request and what is left of the options. Raise click.UsageError where they contradict each other."""
     rest = dict(parameters)
     raw = {name: _made(built, rest) for name, built in BUILT.items() if name in kind.__dataclass_fields__}
+    if "inventory" in rest:  # a request without a connection: a rollback reaches hosts as its run did
+        rest["typed"] = _made(BUILT["connection"], rest)
     try:
         request = _made(kind, rest)
     except RequestError as problem:

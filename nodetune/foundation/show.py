@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Protocol, TypeVar
 
@@ -58,6 +58,11 @@ class Silent:
         return
 
     stage = step = done = heard = note = detail = warn = _ignore
+
+
+def measuring(phase: Phase) -> Callable[[str, str], None]:
+    """Return what shows the measurements of hosts as steps of a phase."""
+    return lambda host, what: phase.step(host, f"measuring {what}")
 
 
 def counted(show: Show, name: str, results: Iterable[T], hosts: int) -> Iterator[T]:

@@ -79,18 +79,18 @@ def read(path: Path) -> dict[str, Versions]:
     return {name: _versions(file, name, each) for name, each in systems.items()}
 
 
-def _versions(file: LocatedYaml, name: Any, value: Any) -> Versions:
+def _versions(file: LocatedYaml, name: Any, entry: Any) -> Versions:
     at = ("systems", name)
     if not isinstance(name, str) or not SYSTEM.fullmatch(name):
         file.fail(f"{name!r} is not a system: write it as debian-12-x86_64", *at)
-    if not isinstance(value, dict) or not set(value) <= {"driver", "packages"}:
+    if not isinstance(entry, dict) or not set(entry) <= {"driver", "packages"}:
         file.fail(f"{name} must be {{driver: version, packages: {{name: version}}}}", *at)
-    driver = value.get("driver", "")
+    driver = entry.get("driver", "")
     if driver and not (isinstance(driver, str) and DRIVER.fullmatch(driver)):
         file.fail(
             f"driver {driver!r} is not a version such as 580.159.04 (quote it if it has only one dot)", *at, "driver"
         )
-    packages = value.get("packages", {})
+    packages = entry.get("packages", {})
     if not isinstance(packages, dict):
         file.fail("packages must map package names to versions", *at, "packages")
     for package, version in packages.items():

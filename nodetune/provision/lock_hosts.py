@@ -29,8 +29,7 @@ class LockReport:
 
 def run(request: LockRequest, show: Show) -> LockReport:
     """Ask hosts, and write the lock file if there is one. Raise FileError, InventoryError, RequestError, OSError."""
-    files = site_files.read(request.site)
-    site = preflight.required(files.provision if files else None, request.site)
+    site = preflight.site_of(site_files.read(request.site), request.site)
     if request.driver and not request.driver.startswith(f"{site.branch}."):
         raise RequestError(f"--driver {request.driver} is not of branch {site.branch}, which {site.file} wants")
     old = lock.read(request.output) if request.output and request.output.exists() else {}

@@ -9,6 +9,7 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.audit import hosts as audit_hosts
+from nodetune.config.overlay import Overlay
 from nodetune.config.site_provision import Provision
 from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target, UnreachableError
@@ -33,29 +34,23 @@ class Preflight:
 
     @property
     def site(self) -> Provision:
-        return site_of(self.request)
+        return site_of(self.request.selection.site, self.request.selection.files)
 
 
-def site_of(request: ProvisionRequest) -> Provision:
-    """Return what the site files say about provisioning. Raise FileError if they say nothing."""
-    selection = request.selection
-    return required(selection.site.provision if selection.site else None, selection.files)
-
-
-def required(found: Provision | None, files: Sequence[Path]) -> Provision:
+def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
     """Return what site files say about provisioning. Raise FileError if they say nothing."""
-    if found is None:
+    if site is None or site.provision is None:
         raise FileError(
             f"{', '.join(map(str, files))}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
         )
-    return found
+    return site.provision
 
 
 def check(request: ProvisionRequest, targets: Sequence[Target], lock: Lock) -> Preflight:
     """Decide what each host gets, or why it is left alone. Change nothing."""
     decisions: dict[str, Decision] = {}
     came: dict[str, StageResult] = {}
-    found, site = seen(targets, request, lock), site_of(request)
+    found, site = seen(targets, request, lock), site_of(request.selection.site, request.selection.files)
     for host, facts in sorted(found.items()):
         if isinstance(facts, UnreachableError):
             came[host] = results.unreached(facts)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Phase, Show
+from nodetune.foundation.show import Phase, Show, measuring
 from nodetune.provision import STAGES, baseline, preflight, stages, steps, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
 from nodetune.provision.request import ProvisionRequest
-from nodetune.provision.steps import Steps, Tools
+from nodetune.provision.steps import Steps
 from nodetune.remediation import ansible, runs
 from nodetune.remediation.ansible import Outcome, PlayOptions
 from nodetune.remediation.plan import PlanSelection
@@ -37,7 +37,7 @@ class ProvisionReport:
 
 def prepare(request: ProvisionRequest, show: Show) -> Preflight:
     """Decide what each host gets. Raise FileError, InventoryError."""
-    site, lock = preflight.site_of(request), locks.read(request.lock)
+    site, lock = preflight.site_of(request.selection.site, request.selection.files), locks.read(request.lock)
     targets = selected_hosts(request.connection, show.detail)
     if not request.upgrade:
         baseline.check(site.baseline)
@@ -79,18 +79,15 @@ def carry_out(found: Preflight, show: Show) -> ProvisionReport:
 def _stages(found: Preflight, run: Run, record: Record, phase: Phase) -> tuple[dict[str, str], int]:
     """Return the hosts that stay drained with the reason, and the exit code of the stages."""
 
-    def hear(host: str, what: str) -> None:
-        phase.step(host, f"measuring {what}")
-
     def say(stage: str, hosts: Sequence[str]) -> None:
         phase.stage(stage, len(hosts))
 
     request, connection = found.request, found.request.connection
-    work = Steps(found, run, Tools(remote.measure, phase.heard, hear))
+    work = Steps(found, run, phase)
     if request.upgrade:
         suite = work.measured(FEWEST)
         kept = upgrade.VerifyRecord(run, suite, shlex.join(connection.words))
-        around = BeforeAfter(suite, found.targets, connection, remote.measure, hear, kept)
+        around = BeforeAfter(suite, found.targets, connection, remote.measure, measuring(phase), kept)
         code = upgrade.Upgrade(work, record, around, kept, say).run(request)
     else:
         code = stages.provision(work, record, request, say)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import HostFacts
@@ -13,6 +13,7 @@ from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.exit_codes import INCOMPLETE
+from nodetune.foundation.show import Phase, measuring
 from nodetune.guard.deploy import install, nodes
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.request import InstallRequest, PolicySettings
@@ -23,14 +24,13 @@ from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
 from nodetune.remediation import apply, runs
-from nodetune.remediation.ansible import OnEvent
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.runs import Run
 from nodetune.verify import baseline as baselines
 from nodetune.verify import document as verify_document
+from nodetune.verify import remote
 from nodetune.verify.machine import UNKNOWN
-from nodetune.verify.run import HostVerification, Measure, VerifyRun
-from nodetune.verify.run import Tell as Hear
+from nodetune.verify.run import HostVerification, VerifyRun
 from nodetune.verify.suites import SuiteRequest
 
 PLAY_SECONDS = 7200.0
@@ -39,23 +39,14 @@ PLAY_SECONDS = 7200.0
 MOST_PAST_RUNS = 5
 
 
-@dataclass(frozen=True)
-class Tools:
-    """What the work is done with: who measures, and who hears of it."""
-
-    measure: Measure
-    on_event: OnEvent
-    hear: Hear
-
-
 class Steps:
     """The hosts of one run. Every method takes the hosts that are still with us, and says what each came to."""
 
-    def __init__(self, found: Preflight, run: Run, tools: Tools) -> None:
-        self._found, self._run, self._tools = found, run, tools
+    def __init__(self, found: Preflight, run: Run, phase: Phase) -> None:
+        self._found, self._run, self._phase = found, run, phase
         self._request, self._site = found.request, found.site
         self._connection, self._selection = found.request.connection, found.request.selection
-        self.operations = HostOperations(found.targets, found.request, run, tools.on_event)
+        self.operations = HostOperations(found.targets, found.request, run, phase.heard)
         self.decisions = dict(found.decisions)
         self._proofs: dict[str, HostVerification] = {}
         self.ours: list[str] = []
@@ -159,7 +150,7 @@ class Steps:
         results = list(audit_hosts.audit_keeping_facts(self._targets(hosts), self._selection, self._connection))
         self._run.save("before", audit_document.audit(replace(each, facts=None) for each in results))
         prepared = apply.planned(self._request.tuning, self._found.targets, auditor.by_name(results))
-        report = apply.changed(prepared, self._run, self._tools.on_event)
+        report = apply.changed(prepared, self._run, self._phase.heard)
         self.operations.stopped = self.operations.stopped or report.stopped
         return {each.host: provision_results.tuned(each, report.done) for each in prepared.results}
 
@@ -183,7 +174,7 @@ class Steps:
         new = [host for host in hosts if host not in self._proofs]
         if new:
             wanted = self.measured()
-            verify_run = VerifyRun(wanted, self._connection, self._tools.measure, self._tools.hear)
+            verify_run = VerifyRun(wanted, self._connection, remote.measure, measuring(self._phase))
             path = self._site.baseline
             known = baselines.read(path) if path and path.exists() else None
             self._proofs |= {
@@ -239,7 +230,7 @@ class Steps:
         targets = self._targets(hosts)
         results = auditor.by_name(audit_hosts.audit_keeping_facts(targets, wide, self._connection))
         prepared = install.with_policies(request, targets, results)
-        playbooks = GuardPlaybooks(targets, self._connection, self._run, self._tools.on_event)
+        playbooks = GuardPlaybooks(targets, self._connection, self._run, self._phase.heard)
         install.bring(request, prepared, playbooks)
         lost = {each.host: failed(f"{each.state}: {each.message}", INCOMPLETE) for each in prepared.lost}
         return lost | {host: provision_results.installed(outcome, mode) for host, outcome in playbooks.outcomes.items()}

@@ -132,7 +132,7 @@ class Upgrade:
     def _step_back(self, hosts: Sequence[str]) -> None:
         """Put back what was there, and see whether it is as it was. The failure of the upgrade itself stays on record."""
         broke = {host: self._record.broke_at(host) for host in hosts}
-        step(self._record, "back", hosts, lambda given: self._back(given, broke), self._work, self._say)
+        step(self._record, "back", hosts, lambda each: self._back(each, broke), self._work, self._say)
 
     def _back(self, hosts: Sequence[str], broke: Mapping[str, str]) -> Results:
         work = self._work

@@ -11,7 +11,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Phase, Show
+from nodetune.foundation.show import Phase, Show, measuring
 from nodetune.hosts.target import Target
 from nodetune.remediation import document, plan_document, rollout, runs
 from nodetune.remediation import outcomes as remediation_outcomes
@@ -140,15 +140,9 @@ def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter
     run.save("after", audit_document.audit(rolling.after()))
     run.save("outcomes", document.outcomes(done))
     verified = around.result() if around else None
-    code = END_STATE_MISSED if rolling.left_drained else exit_code(prepared, done)
-    code = max(code, verified.code if verified else OK)
+    reached = not rolling.left_drained and remediation_outcomes.reached(done, prepared.request.disruption)
+    code = max(prepared.reached if reached else END_STATE_MISSED, verified.code if verified else OK)
     return ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified, code, rolling.stopped)
-
-
-def exit_code(prepared: Prepared, done: Sequence[StepOutcome]) -> int:
-    """Return 4 if an allowed fix failed, 3 if a host was not reached; the highest wins."""
-    reached = remediation_outcomes.reached(done, prepared.request.disruption)
-    return prepared.reached if reached else END_STATE_MISSED
 
 
 def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:
@@ -158,10 +152,7 @@ def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:
     def keep(when: str, verifications: Sequence[HostVerification]) -> None:
         run.save(f"{when}-verify", verify_document.document(verifications, suite, shlex.join(connection.words)))
 
-    def hear(host: str, what: str) -> None:
-        phase.step(host, f"measuring {what}")
-
-    return BeforeAfter(suite, prepared.targets, connection, remote.measure, hear, keep)
+    return BeforeAfter(suite, prepared.targets, connection, remote.measure, measuring(phase), keep)
 
 
 def _recorded(request: ApplyRequest) -> dict[str, Any]:

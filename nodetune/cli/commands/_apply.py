@@ -12,7 +12,7 @@ from nodetune.cli import as_typed, verbosity
 from nodetune.foundation import UserError, json_document
 from nodetune.foundation.exit_codes import OK
 from nodetune.remediation import document
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible import Outcome
 from nodetune.remediation.apply import ApplyReport, Prepared
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after
@@ -48,23 +48,19 @@ def print_dry_run(stream: TextIO, prepared: Prepared, outcomes: Mapping[str, Out
 def print_report(stream: TextIO, prepared: Prepared, report: ApplyReport, output_format: str) -> None:
     """Print what was done."""
     if output_format == "text":
-        _print_text(stream, prepared, report)
+        single = len(prepared.plans) == 1
+        apply.print_interrupted(stream, report.dead, single)
+        apply.print_outcomes(stream, report.done, single)
+        if report.verified:
+            asked = as_typed.text(prepared.request.connection)
+            before_after.print_gain(stream, report.verified, report.done, asked, single)
+        apply.print_drained(stream, report.drained)
+        apply.print_way_back(stream, str(report.run), as_typed.runs_folder())
     else:
         print_data(stream, prepared, report, output_format)
     if stream is not sys.stdout:
         way_back = f"nodetune rollback {report.run} {as_typed.runs_folder()}".rstrip()
         verbosity.note(f"{apply.counts(report.done)}; to undo it: {way_back}")
-
-
-def _print_text(stream: TextIO, prepared: Prepared, report: ApplyReport) -> None:
-    single = len(prepared.plans) == 1
-    apply.print_interrupted(stream, report.dead, single)
-    apply.print_outcomes(stream, report.done, single)
-    if report.verified:
-        asked = as_typed.text(prepared.request.connection)
-        before_after.print_gain(stream, report.verified, report.done, asked, single)
-    apply.print_drained(stream, report.drained)
-    apply.print_way_back(stream, str(report.run), as_typed.runs_folder())
 
 
 def print_data(stream: TextIO, prepared: Prepared, report: ApplyReport, output_format: str) -> None:
@@ -88,7 +84,3 @@ def confirm(question: str, yes: bool) -> None:
     if not yes and not click.confirm(question, err=True):
         click.echo("Nothing was changed.", err=True)
         raise click.exceptions.Exit(OK)
-
-
-def silent(_event: Event) -> None:
-    """Take Ansible's events without output."""

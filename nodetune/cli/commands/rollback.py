@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -26,7 +25,7 @@ from nodetune.remediation.request import RollbackRequest
 @cli_options.output
 @verbosity.progress_option
 def command(
-    request: RollbackRequest, dry_run: bool, yes: bool, output_format: str, output: Path | None, **typed: Any
+    request: RollbackRequest, typed: HostOptions, dry_run: bool, yes: bool, output_format: str, output: Path | None
 ) -> int:
     """Undo a run: restore files and running values.
 
@@ -44,7 +43,7 @@ def command(
     from nodetune.cli.commands import _rollback
 
     with cli_options.writing(output) as stream:
-        prepared = _rollback.prepare(request, HostOptions(**typed))
+        prepared = _rollback.prepare(request, typed)
         if request.every is not None:
             return _rollback.roll_back_all(request.every, prepared, dry_run, yes, stream, output_format)
         return _rollback.roll_back(prepared[0], dry_run, yes, stream, output_format)

@@ -72,11 +72,11 @@ def objects(value: Any) -> list[dict[str, Any]]:
     return [each for each in found if isinstance(each, dict)]
 
 
-def _reported(sent: dict[str, Any]) -> dict[str, Any]:
+def _reported(result: dict[str, Any]) -> dict[str, Any]:
     """Return what a host reports with texts where texts are expected."""
-    texts = {name: str(sent.get(name) or "") for name in ("label", "message")}
-    checks = sent.get("checks")
-    return {**sent, **texts, "checks": [str(each) for each in checks] if isinstance(checks, list) else []}
+    texts = {name: str(result.get(name) or "") for name in ("label", "message")}
+    checks = result.get("checks")
+    return {**result, **texts, "checks": [str(each) for each in checks] if isinstance(checks, list) else []}
 
 
 class Reader:

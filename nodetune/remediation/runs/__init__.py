@@ -49,9 +49,9 @@ _LONGEST_NAME = 60
 _NEAR = 3
 
 
-def place(folder: Path | None = None) -> Path:
+def place(root: Path | None = None) -> Path:
     """Return the folder of all runs: --runs, NODETUNE_RUNS, or the user's state folder."""
-    told = folder or os.environ.get("NODETUNE_RUNS")
+    told = root or os.environ.get("NODETUNE_RUNS")
     if told:
         return Path(told).expanduser().absolute()
     state = os.environ.get("XDG_STATE_HOME") or ""
