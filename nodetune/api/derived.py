@@ -138,6 +138,21 @@ def lookup(host: HostFacts, name: str) -> Fact:
     """Return a fact of a host, collected or derived."""
     if not is_derived(name):
         return host.get(name)
+    global _of_last  # noqa: PLW0603
+    last, known = _of_last
+    if last is not host:
+        known = {}
+        _of_last = host, known
+    if name not in known:
+        known[name] = _compute(host, name)
+    return known[name]
+
+
+_of_last: tuple[HostFacts | None, dict[str, Fact]] = None, {}
+"""What was computed for the last host: several checks ask for it."""
+
+
+def _compute(host: HostFacts, name: str) -> Fact:
     computed = function(name)
     try:
         return Value(computed(FactsView(host, computed.needs, lookup)))  # type: ignore[attr-defined]
