@@ -5,6 +5,7 @@ import json
 import os
 import re
 import shutil
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -20,12 +21,15 @@ from nodetune.measurements import (
     gpu_latency,
     memory,
     memory_latency,
+    nccl_overlap,
     nccl_results,
     wakeup,
 )
 from nodetune.measurements import report as reporting
 from tests.unit.measurements.test_verify_host import measured, memory_library
 from tests.unit.measurements.test_verify_nccl import TABLES, Heard, table
+from tests.unit.measurements.test_verify_nccl_small import PATH
+from tests.unit.measurements.test_verify_nccl_small import Heard as SmallHeard
 
 CPU = min(os.sched_getaffinity(0))
 
@@ -84,20 +88,19 @@ STREAM = r"""
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-/* STREAM's Copy (https://www.cs.virginia.edu/stream): bytes read and written, per second of CPU time; the best of all. */
+/* STREAM's Copy (https://www.cs.virginia.edu/stream): bytes read and written, per second of CPU time. */
 static double now(void) { struct timespec t; clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); return t.tv_sec + t.tv_nsec / 1e9; }
 int main(int argc, char **argv) {
   size_t n = strtoull(argv[1], 0, 10) / sizeof(double), times = argc > 2 ? atoi(argv[2]) : 10;
-  double *a = malloc(n * sizeof *a), *c = malloc(n * sizeof *c), best = 0;
+  double *a = malloc(n * sizeof *a), *c = malloc(n * sizeof *c);
   for (size_t j = 0; j < n; j++) a[j] = j, c[j] = 0;
   for (size_t k = 0; k < times; k++) {
     double start = now();
     for (size_t j = 0; j < n; j++) c[j] = a[j];
     double rate = 2.0 * n * sizeof(double) / (now() - start);
     if (c[k] != a[k]) return 1;
-    if (rate > best) best = rate;
+    printf("%f\n", rate);
   }
-  printf("%f\n", best);
 }
 """
 
@@ -113,9 +116,9 @@ def test_stream_copies_as_much_in_a_second_of_cpu_time(tmp_path, monkeypatch):
     with memory.Buffer(library, size, 1) as source, memory.Buffer(library, size, 0) as target:
         for _ in range(4):
             stream = [str(tmp_path / "stream"), str(size)]
-            theirs.append(float(subprocess.run(stream, capture_output=True, check=True).stdout))
+            theirs += map(float, subprocess.run(stream, capture_output=True, check=True).stdout.split())
             ours += [copier(library.memcpy, size)._copy_until(0, target.address, source.address) for _ in range(10)]
-    assert 1 / 1.5 < max(ours) / max(theirs) < 1.5, (ours, theirs)
+    assert 1 / 1.5 < statistics.median(ours) / statistics.median(theirs) < 1.5, (ours, theirs)
 
 
 def test_no_two_steps_through_memory_can_be_foreseen():
@@ -222,6 +225,23 @@ def test_a_record_of_nccl_has_the_busbw_that_nccl_tests_print(name):
         assert record["samples"] == [pytest.approx(busbw, rel=1e-3)]
         assert record["about"]["algbw"] == pytest.approx(algbw, rel=1e-3)
     assert any(algbw != busbw for algbw, busbw in printed.values()) is (name != "sendrecv")
+
+
+def test_a_collective_with_a_product_has_that_busbw_as_well():
+    found, printed = table("all_reduce")
+    (size, _), seconds, _ = max((each for each in found if not each[0][1]), key=lambda each: each[0][0])
+    case = {"name": "all_reduce", "size": size, "in_place": False}
+    part = {"number": 0, "wrong": 0, "wrong_everywhere": 0, "iterations": 20, "path": PATH, "chosen": {}}
+    part.update(alone=seconds, seconds=[2 * seconds], gemm_alone=700.0, gemm=[600.0])
+    heard = SmallHeard()
+    jobs = [{"rank": 0, "gpu": "GPU0", "check": True, "dtype": "float32"}]
+    nccl_overlap.Results([case], jobs, {"gpus": 8}, "GPU0-7", heard).take(0, part)
+    (moved, _), (algbw, busbw) = heard.records, printed[size, False]
+    assert algbw != busbw
+    assert (moved["about"]["alone"], moved["samples"]) == (
+        pytest.approx(busbw, rel=1e-3),
+        [pytest.approx(busbw / 2, rel=1e-3)],
+    )
 
 
 # Disks
