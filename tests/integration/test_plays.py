@@ -117,18 +117,19 @@ def test_a_login_by_password(accounts, whoami):  # noqa: F811
 
 
 def test_a_host_that_dies_midway_keeps_what_was_done(new_farm, tmp_path):
-    """The connection breaks between two tasks, as it does when the power goes."""
+    """The connection breaks while the second task runs, as it does when the power goes."""
     farm = new_farm()
     address = farm.address()
     farm.start({address: ()})
     farm.know(address)
     path = tmp_path / "play.yml"
-    tasks = [{"name": name, "ansible.builtin.command": f"echo {name}"} for name in ("first", "second")]
+    commands = {"first": "echo first", "second": "sleep 500"}
+    tasks = [{"name": name, "ansible.builtin.command": command} for name, command in commands.items()]
     path.write_text(yaml.safe_dump([{"hosts": "all", "gather_facts": False, "tasks": tasks}]))
 
     def cut(event):
         if event.status == "ok" and event.task == "first":
-            for session in children(farm.servers[0].pid):
+            for session in reversed(children(farm.servers[0].pid)):  # sshd before what it started
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(session, signal.SIGKILL)
             farm.stop()
