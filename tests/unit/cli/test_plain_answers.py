@@ -157,7 +157,7 @@ def test_hosts_that_only_one_side_has_are_not_called_equal(tmp_path):
             document = {"schema": "nodetune.facts/1", "host": name, "about": {}, "facts": {}}
             (tmp_path / folder / f"{name}.json").write_text(json.dumps(document))
     text = said("diff", str(tmp_path / "before"), str(tmp_path / "after"), code=1)
-    assert text.endswith("nothing to compare: no host is on both sides")
+    assert text.endswith("nothing to compare: no host is in both")
 
 
 def test_a_rollback_says_what_it_came_to():
@@ -166,8 +166,8 @@ def test_a_rollback_says_what_it_came_to():
         "gpu1": Outcome("gpu1", results=(Event("gpu1", "Revert", result={"done": done}),)),
         "gpu2": Outcome("gpu2", "unreachable", "refused"),
     }
-    assert text_apply.rolled_back(outcomes, ["1"]) == "1 change undone, 1 host failed or not reached"
-    assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or not reached"
+    assert text_apply.rolled_back(outcomes, ["1"]) == "1 change undone, 1 host failed or unreachable"
+    assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or unreachable"
 
 
 @pytest.mark.parametrize(

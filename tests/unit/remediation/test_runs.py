@@ -286,7 +286,7 @@ def test_figures_around_a_run_come_with_the_command_to_compare(root):
 
 
 def test_an_empty_record_says_so(root):
-    assert cli("--runs", root).output == f"No run is recorded in {root}.\n"
+    assert cli("--runs", root).output == f"No runs are recorded in {root}.\n"
 
 
 def test_a_wrong_id_is_one_line_and_exit_code_2(root):

@@ -105,7 +105,7 @@ def test_a_busy_machine_blames_no_part_and_keeps_no_baseline(better):
     told = " ".join(done.stdout.split())
     assert done.returncode == 3, told
     assert re.search(r"loaded memory others used \d+% of the CPUs \(", told)
-    assert "memory: below target, but others were at work: no part is to blame" in told
+    assert "memory: below target, but other processes used the host, so no part is suspect" in told
     assert "suspect" not in told
     assert "channels" not in told
     assert done.stderr.startswith("loaded.json: not written: during memory others used ")

@@ -69,7 +69,7 @@ def test_a_floor_that_proves_nothing_stands_in_parentheses():
     loose = tuple(replace(each, status="unknown") for each in proof.verdicts if each.expected)
     text = printed(replace(proof, verdicts=loose))
     assert re.search(r"unknown +gpu_copy h2d +8 GPUs .*\(≥ 50.3\) shipped", text)
-    assert "in parentheses: a figure that proves nothing here" in text
+    assert "in parentheses: a figure too loose to prove that the hardware is good" in text
     assert "parentheses" not in printed(proof)
 
 
@@ -265,7 +265,7 @@ def test_too_few_runs_are_told_and_what_to_do():
     assert "--repeat 5" in out.getvalue()
     out = io.StringIO()
     verify_changes.print_changes(out, [])
-    assert "the files have no figure in common" in out.getvalue()
+    assert "the files have no figures in common" in out.getvalue()
 
 
 def test_a_comparison_is_data_too():
