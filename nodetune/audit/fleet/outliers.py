@@ -1,8 +1,10 @@
 """Find outliers by median and MAD, with floors. Pure; standard library only.
 
 A value is an outlier if it is further than 6 robust standard deviations (1.4826 MAD) from the median, further than
-`least`, and more than `times` the median. In a normal distribution that is one value in 10^9. The floors are for heavier
-tails: a fleet whose hosts are all alike has a MAD of zero, and any noise would be infinitely far. If more than a quarter
+`least`, and more than `times` the median. In a normal distribution that is one value in 10^9. The floors are for
+heavier
+tails: a fleet whose hosts are all alike has a MAD of zero, and any noise would be infinitely far. If more than a
+quarter
 of the values are outside, they are a second population, and none is reported.
 Source: https://www.itl.nist.gov/div898/handbook/eda/section3/eda35h.htm (it proposes 3.5 for single data sets).
 """
@@ -21,7 +23,7 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of normal values. `low` is minus infinity where only large values count."""
+    """The bounds of normal values. `low` is minus infinity if only large values count."""
 
     middle: float
     low: float

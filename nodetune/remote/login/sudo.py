@@ -18,8 +18,8 @@ REFUSED = "sudo did not accept the password"
 class Command:
     """What to run on the host.
 
-    With `prompt`, the password may be sent once that was seen on standard error, and only then; the script only once
-    `ready` was seen there, so that neither can end up where the other belongs.
+    With `prompt`, send the password only after the prompt was seen on standard error, and the script only after
+    `ready` was seen there, so that neither can be read in place of the other.
     """
 
     line: str
@@ -28,7 +28,7 @@ class Command:
 
 
 def command(target: Target, nonce: str, program: str = "-") -> Command:
-    """Have Python run `program`: shell words, by default what comes on its standard input. Raise UnreachableError (unsupported) where that takes another way than sudo."""
+    """Return the command for Python to run `program`: shell words, or standard input. Raise UnreachableError."""
     python = f"{_word(target.python)} -I -S {program}"
     if not target.become:
         return Command(python)

@@ -194,7 +194,7 @@ def test_an_unknown_node_ends_with_the_message_of_slurm(cluster):
 def test_a_node_without_that_python_is_told_as_such(cluster):
     _, ends = outcome(started({"n01": plan()}, python="python9"))
     assert ends["n01"].state == "no python"
-    assert ends["n01"].message.endswith("is python3 (3.6 or newer) there?")
+    assert ends["n01"].message.endswith("is python3 (3.6 or newer) installed there?")
 
 
 def test_without_srun_it_says_that_this_is_no_node_of_a_cluster(monkeypatch):

@@ -57,7 +57,7 @@ def test_a_reference_is_replaced_by_the_value_of_its_fact():
     ("data", "message"),
     [
         ({"at_lest": 1}, "no predicate is called 'at_lest'"),
-        ({"at_least": "many"}, "at_least wants a number"),
+        ({"at_least": "many"}, "at_least must be a number"),
         ({"within": [1]}, "within wants two numbers"),
         ({"one_of": "a"}, "one_of wants a list"),
         ({"matches": "("}, "regular expression"),

@@ -81,7 +81,7 @@ def test_a_golden_file_replaces_the_majority(folder):
     [
         (["--reference", "nobody"], "none of the 10 hosts"),
         (["--cohort", "host.kernl"], "--cohort host.kernl"),
-        (["--cohort", "colour"], "no fact is called 'colour'"),
+        (["--cohort", "colour"], "unknown fact 'colour'"),
         (["--no-compare", "--reference", "gpu001"], "--no-compare"),
         (["-s", "fleet-nothing"], "no check matches fleet-nothing"),
     ],

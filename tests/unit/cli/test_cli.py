@@ -93,7 +93,7 @@ assert not loaded, loaded
         (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "numa-balancing-on", "-s", "no-such"], "no check matches no-such"),
-        (["audit", "--facts", MACHINE, "--ignore", "*"], "--ignore * leaves no check over"),
+        (["audit", "--facts", MACHINE, "--ignore", "*"], "--ignore * leaves no checks"),
         (["audit", "-p", "no-such"], "no profile is called 'no-such'"),
         (["audit", "--site", "no-such.yml"], "no-such.yml: no such file"),
         (["audit", "--forks", "0"], "0 is not in the range"),

@@ -122,7 +122,7 @@ def test_the_limit_counts_too(here):
 
 
 def test_hosts_outside_the_selection_are_an_error(here):
-    with pytest.raises(InventoryError, match=r"none of its hosts is selected \(gpu9\): name them with -i"):
+    with pytest.raises(InventoryError, match=r"none of its hosts are selected \(gpu9\): select them with -i"):
         inventory.selected(ConnectionOptions(inventory="gpu[1-4]", only=frozenset({"gpu9"})))
 
 

@@ -49,7 +49,7 @@ def commands(found=group, words=()):
         ("audit --cohort kernel", "did you mean host.kernel"),
         ("profile show trainin", "called 'trainin': did you mean 'training'?"),
         ("audit -i nope.ini", "no such file or folder: nope.ini"),
-        ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is no node set (bad range): write"),
+        ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is not a valid node set (bad range): write"),
     ],
 )
 def test_what_was_typed_wrong_gets_a_clear_answer(words, hint):
@@ -83,7 +83,7 @@ def test_a_fix_that_its_own_check_refuses_is_named_before_it_is_planned(tmp_path
     site = tmp_path / "site.yml"
     site.write_text("checks:\n  slow-start-after-idle-on: {accept: 0, set: 1}\n")
     text = said(command, *BUNDLED, "-s", "slow-start-after-idle-on", "--site", str(site), code=0)
-    assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept refuses" in text
+    assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept rejects" in text
 
 
 # Files

@@ -160,7 +160,7 @@ def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
 def test_local_transport_reaches_one_host_without_ssh():
     (target,) = inventory.selected(ConnectionOptions(inventory="a1", transport="local"))
     assert (target.name, target.connection) == ("a1", "local")
-    with pytest.raises(InventoryError, match="--transport local reaches one host"):
+    with pytest.raises(InventoryError, match="--transport local reaches only this host"):
         inventory.selected(ConnectionOptions(inventory="a[1-2]", transport="local"))
 
 

@@ -96,7 +96,7 @@ def test_a_plan_of_saved_facts_has_the_values_of_the_group(cli, site, machine):
 def test_values_for_groups_take_an_inventory(cli, site, given):
     done = cli("audit", "--site", site(GROUPS), *given)
     assert done.exit_code == 2
-    assert "the group h200: which hosts are in it, only an inventory says; give it with -i" in done.output
+    assert "the group h200, whose hosts only an inventory defines: give one with -i" in done.output
 
 
 def test_contradicting_equal_groups_stop_a_run_at_once(cli, site, machine):
@@ -163,7 +163,7 @@ def test_validate_tells_everything_at_once_with_its_line(cli, site):
     assert done.exit_code == 2
     errors = [("error", line) for line in (3, 4, 5, 6, 12, 13, 14, 17)]
     assert problems(done.output) == [*errors, ("warning", 18)], done.output
-    assert "thp-unsuitable: a fix would set madvise, which accept refuses (never)" in done.output
+    assert "thp-unsuitable: a fix would set madvise, which accept rejects (never)" in done.output
     assert "the waiver for swap-in-use ended on 2020-01-01" in done.output
     assert done.output.endswith("8 errors, 1 warning\n")
 
@@ -181,12 +181,12 @@ def test_validate_compares_groups_and_hosts_with_an_inventory(cli, site, machine
     [
         (
             "dirty-limit-high: {accept: {at_most: 8GiB}, set: 9GiB}",
-            "would set 9 GiB, which accept refuses (at most 8 GiB)",
+            "would set 9 GiB, which accept rejects (at most 8 GiB)",
         ),
         ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 1GiB}", ""),
         ("min-free-kbytes-low: {accept: {at_least: 256MiB}, set: 128MiB}", "would set 128 MiB"),
-        ("shm-small: {accept: {at_least: 64GiB}}", "shm-small names what is wrong and accepts nothing else"),
-        ("shm-small: {accept: {at_least: 64}}", "shm-small names what is wrong and accepts nothing else"),
+        ("shm-small: {accept: {at_least: 64GiB}}", "shm-small lists faults and accepts only an empty list"),
+        ("shm-small: {accept: {at_least: 64}}", "shm-small lists faults and accepts only an empty list"),
     ],
 )
 def test_validate_compares_what_a_check_computes_with_what_a_fix_sets(cli, site, override, said):

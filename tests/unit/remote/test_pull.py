@@ -174,7 +174,7 @@ def test_a_planted_link_is_replaced_and_never_written_through(node, tmp_path, pl
 def test_a_folder_planted_under_the_name_is_an_error_of_one_line(node):
     (node.facts / "gpu001.json").mkdir()
     done = node.run()
-    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is as it was: Is a directory\n")
+    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is unchanged: Is a directory\n")
     assert len(list(node.facts.iterdir())) == 1
 
 
@@ -202,7 +202,7 @@ cat gpu001.json; ls -A; exit $ended
 """
     inside = [*apart("--mount"), "sh", "-c", steps, "sh", *node.command()]
     done = subprocess.run(inside, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is as it was: {reason}\n")
+    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is unchanged: {reason}\n")
     assert done.stdout.splitlines()[0] == "earlier"
     assert "partial" not in done.stdout
 
@@ -233,7 +233,7 @@ def test_an_ordinary_user_writes_what_root_read():
 @a_node
 def test_a_user_who_does_not_exist_is_named(tmp_path):
     done = Node(tmp_path, user="nobody-of-that-name").run()
-    assert (done.returncode, done.stderr) == (1, "nodetune: there is no user nobody-of-that-name here\n")
+    assert (done.returncode, done.stderr) == (1, "nodetune: user nobody-of-that-name does not exist here\n")
 
 
 def forked(work):
@@ -364,17 +364,17 @@ def test_what_was_written_can_be_read_by_a_program(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--dir", "facts"], "--dir 'facts': give a whole path"),
-        (["--dir", "/a b"], "--dir '/a b': give a whole path"),
-        (["--dir", "/a/../b"], "--dir '/a/../b': give a whole path"),
-        (["--dir", "/a\nExecStart=/x"], "give a whole path"),
-        (["--dir", "/a%n"], "give a whole path"),
+        (["--dir", "facts"], "--dir 'facts': give an absolute path"),
+        (["--dir", "/a b"], "--dir '/a b': give an absolute path"),
+        (["--dir", "/a/../b"], "--dir '/a/../b': give an absolute path"),
+        (["--dir", "/a\nExecStart=/x"], "give an absolute path"),
+        (["--dir", "/a%n"], "give an absolute path"),
         (["--dir", "/a", "--every", "30"], "'30' is not a duration: use 90s, 30m, 2h or 1d"),
         (["--dir", "/a", "--every", "0m"], "'0m' is not a duration"),
-        (["--dir", "/a", "--every", "30s"], "--every wants a time from 1m to 7d"),
-        (["--dir", "/a", "--every", "8d"], "--every wants a time from 1m to 7d"),
-        (["--dir", "/a", "--user", "a b"], "--user 'a b' is no name of a user"),
-        (["--dir", "/a", "--python", "python3"], "--python 'python3': give a whole path"),
+        (["--dir", "/a", "--every", "30s"], "--every must be from 1m to 7d"),
+        (["--dir", "/a", "--every", "8d"], "--every must be from 1m to 7d"),
+        (["--dir", "/a", "--user", "a b"], "--user 'a b' is not a valid user name"),
+        (["--dir", "/a", "--python", "python3"], "--python 'python3': give an absolute path"),
         (["--dir", "/a", "-p", "nope"], "no profile is called 'nope'"),
     ],
 )
