@@ -74,7 +74,7 @@ class Auditor:
             return _failed(probed, f"its facts cannot be judged: {text.plain(repr(problem), 200)}"), None
 
     def alone(self, probed: HostResult) -> HostResult:
-        """Return the audit of the only host of a run: no other host waits for it, and only a reference may be compared."""
+        """Return the audit of the only host of a run: no other host waits for it or is compared, except a reference."""
         if self._choice.between and self._choice.between.reference:
             return self.audit(probed)
         return self._result(probed)

@@ -20,7 +20,7 @@ HEADINGS = (
     "Sources",
 )
 OPTIONAL = ("Healthy exception", "Does not gate")
-"""Critical and high checks have the first (a healthy state that looks like the fault), critical ones without gate the other."""
+"""Critical and high checks have the first (healthy states that look alike), critical ones without gate the other."""
 
 FORMULAS = {
     "cpu.count": "the number of CPUs",

@@ -215,7 +215,7 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         return data
     found = data.get("tool", {}).get("nodetune", {}) if isinstance(data.get("tool"), dict) else {}
     if not isinstance(found, dict):
-        raise SettingsError(f"{shown(path)}: tool.nodetune is no table: write [tool.nodetune]")
+        raise SettingsError(f"{shown(path)}: tool.nodetune is not a table: write [tool.nodetune]")
     return found
 
 
@@ -291,4 +291,4 @@ def _near_variables() -> None:
 
         near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
         if near:
-            click.echo(f"nodetune: {text.plain(other, 60)} is no setting: did you mean {names[near[0]]}?", err=True)
+            click.echo(f"nodetune: {text.plain(other, 60)} is not a setting: did you mean {names[near[0]]}?", err=True)

@@ -96,7 +96,7 @@ def _unknown(read: Read, ranks: Ranks) -> Iterator[Problem]:
         hosts += [(each["hosts"], ("waivers", number, "hosts"))] if each and "hosts" in each else []
     for name, at in named:
         if groups and name not in groups:
-            yield read.problem(yaml_lines.unknown(name, groups, "group of the inventory"), *at)
+            yield read.problem(yaml_lines.unknown(name, groups, "inventory group"), *at)
     for pattern, at in hosts:
         yield from _not_there(read, pattern, ranks, at)
 

@@ -57,4 +57,4 @@ def _unknown(name: str) -> str:
     near = text.alike(name, known, 1)
     there = f"inventories: {', '.join(known)}" if known else "there is no folder inventories/ here"
     asks = f": did you mean -i {near[0]}?" if near else ""
-    return f"no inventory and no host is called {text.plain(name)!r}{asks} ({there})"
+    return f"no inventory or host is named {text.plain(name)!r}{asks} ({there})"

@@ -80,6 +80,6 @@ def _meant(ids: Sequence[str], known: Mapping[str, Check], has_site: bool) -> li
             near = text.near(given, known)
             hint = f"did you mean {' or '.join(near)}?" if near else "search them with: nodetune checks WORD"
             own = "" if has_site else " (a check of your own needs --site FILE)"
-            raise click.UsageError(f"no check is called {given!r}: {hint}{own}")
+            raise click.UsageError(f"unknown check {given!r}: {hint}{own}")
         found |= matching
     return list(found.values())

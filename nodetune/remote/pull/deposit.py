@@ -51,7 +51,7 @@ def _deposit(probe: Any, layout: Any, folder: str, user: str, about: "dict[str, 
 def _name(node: str) -> str:
     """Return the host's name, which is also the name of its file."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", node) or PLACELESS.fullmatch(node):
-        raise DepositError(f"host name {node!r} is not unique: set a real host name")
+        raise DepositError(f"host name {node!r} is invalid or not unique: set a real host name")
     return node
 
 

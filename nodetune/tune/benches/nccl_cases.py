@@ -1,4 +1,4 @@
-"""What a trial of NCCL measures, for an objective: the plan for the hosts, and figures back to values of cases. Pure."""
+"""The cases of NCCL for an objective: the plan for the hosts, and the values of cases from figures. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SIZES = {
     "overlap": (64 * MIB, 256 * MIB),
     "latency": (8, 512, 4096, 65536),
 }
-"""Bytes that an objective is about where none are named."""
+"""Default sizes of an objective in bytes."""
 
 GUARDS = {"bandwidth": (64 << 10, MIB, 16 * MIB), "overlap": (), "latency": (MIB, 64 * MIB)}
-"""Sizes that must only not become worse."""
+"""Sizes that must not become worse."""
 
 COLLECTIVES = {
     "bandwidth": ("all_reduce", "all_gather"),
@@ -35,14 +35,14 @@ COLLECTIVES = {
 MOST_COUNTED = 1 << 20
 REPEATS, ITERATIONS = 3, 20
 SECONDS = 180.0
-"""Deadline of one trial: NCCL's start on eight GPUs takes some ten seconds, a stuck setting all of it."""
+"""Deadline of one trial: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
 
 
 @dataclass(frozen=True)
 class NcclRequest:
     """What is tuned. Empty sizes and collectives mean those of the objective.
 
-    `only`: these variables, also where the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
+    `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
     """
 
     objective: str = one_of("bandwidth", SIZES)
@@ -121,15 +121,15 @@ def _case(figure: Figure, wanted: NcclRequest) -> Case:
 
 
 def _nearest(size: int, sizes: Sequence[int]) -> int:
-    """Return the size that was asked for: what is moved is cut down to whole shares of the ranks."""
+    """Return the requested size: the actual size is rounded down to whole shares of the ranks."""
     return min(sizes, key=lambda each: abs(each - size))
 
 
 @dataclass(frozen=True)
 class Step:
-    """A fixed piece of work: one collective, and computing that takes about as long alone, by default.
+    """A fixed amount of work: one collective, and computation that takes about as long with the defaults.
 
-    The amounts are rounded, so that a tuning that is continued measures the same work.
+    The amounts are rounded so that a resumed tuning measures the same work.
 
     `gigabytes` as busbw counts them, `operations` in 10¹² of each GPU.
     """
@@ -150,7 +150,7 @@ def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
 
 
 def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
-    """Yield the two figures of each collective with a GEMM: what was moved, and what was computed."""
+    """Yield the two figures of each collective with a GEMM: data moved and operations computed."""
     computed = {(each.metric, figures.size(each)): each for each in found if each.metric.startswith("gemm_with_")}
     for each in found:
         other = computed.get((f"gemm_with_{each.metric.removesuffix('_with_gemm')}", figures.size(each)))
@@ -159,7 +159,7 @@ def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
 
 
 def count(given: Any, otherwise: int) -> int:
-    """Return a number that a host told, or the other one if it is none."""
+    """Return a number from a host, or the default if it is not a number."""
     return given if type(given) is int and 0 < given < MOST_COUNTED else otherwise
 
 
@@ -169,7 +169,7 @@ def _alone(figure: Figure) -> float:
 
 
 def milliseconds(step: Step, moved: Figure, computed: Figure) -> float:
-    """Return how long the step takes in which both begin at once: what is over first leaves the GPU to the other."""
+    """Return the time of a step in which both start together: when one ends, the other has the GPU alone."""
     moving, computing = step.gigabytes / moved.value, step.operations / computed.value
     first = min(moving, computing)
     if moving > computing:

@@ -115,7 +115,7 @@ def test_hosts_with_own_plans_and_groups_share_a_step_separately():
 
 
 def test_a_plan_with_a_host_that_is_not_in_the_run_is_refused():
-    with pytest.raises(ValueError, match="n01 is to measure with n02, which is not in this run"):
+    with pytest.raises(ValueError, match="n01 should measure with n02, which is not in this run"):
         list(started({"n01": plan(together=["n01", "n02"])}))
 
 

@@ -47,7 +47,7 @@ def commands(found=group, words=()):
         ("validate", "did you mean profile validate?"),
         ("audit -s ''", "no check matches '': "),
         ("audit --cohort kernel", "did you mean host.kernel"),
-        ("profile show trainin", "called 'trainin': did you mean 'training'?"),
+        ("profile show trainin", "unknown profile 'trainin': did you mean 'training'?"),
         ("audit -i nope.ini", "no such file or folder: nope.ini"),
         ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is not a valid node set (bad range): write"),
     ],

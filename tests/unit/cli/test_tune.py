@@ -172,7 +172,7 @@ def test_where_nothing_can_be_improved_no_file_is_left(here):
     code, result = tune(world=world)
     assert (code, list(here.iterdir())) == (3, [])
     _, told = result.stderr.splitlines()
-    assert told == "nodetune: what is to become better could not be measured: nodetune verify says why"
+    assert told == "nodetune: the objective could not be measured: nodetune verify says why"
 
 
 def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):

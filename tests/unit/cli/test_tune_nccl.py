@@ -166,14 +166,14 @@ def test_a_row_leaves_out_sizes_that_nobody_measured():
     ("words", "told"),
     [
         (("NCCL_PXN_DISABLE",), "NCCL_PXN_DISABLE: only for: several nodes over RDMA"),
-        (("NCCL_MIN_CTAS", "--objective", "latency"), "NCCL_MIN_CTAS: only for: everywhere, but for latency"),
+        (("NCCL_MIN_CTAS", "--objective", "latency"), "NCCL_MIN_CTAS: only for: everywhere except for latency"),
     ],
 )
 def test_a_parameter_that_cannot_be_tuned_here_is_told(host, words, told):
     code, said = tune("--parameter", *words)
-    assert (code, "there is no setting to try on these hosts" in said) == (0, True)
+    assert (code, "no settings to try on these hosts" in said) == (0, True)
     assert f"left as they are: {told}" in said
-    assert "not asked for" not in said
+    assert "not requested" not in said
 
 
 def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):

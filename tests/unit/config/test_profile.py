@@ -82,7 +82,7 @@ def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is not a valid quantity here: write a number of KiB, or .* 256MiB"),
+        ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is not a valid quantity here: write a number of KiB or a text such as 256MiB"),
         ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
         ("{accept: {at_least: lots}}", "at_least must be a number, found 'lots'; min-free-kbytes-low counts in KiB"),
         ("{set: 12 parsecs}", "set: '12 parsecs' is not a valid quantity here: write a number of KiB"),
@@ -134,15 +134,15 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("chekcs: {}\n", "line 1: no key is called 'chekcs': did you mean 'checks'?"),
+        ("chekcs: {}\n", "line 1: unknown key 'chekcs': did you mean 'checks'?"),
         (
             "about: x\nchecks:\n  numa-balancing-no: off\n",
-            "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?",
+            "line 3: unknown check 'numa-balancing-no': did you mean 'numa-balancing-on'?",
         ),
         ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity must be one of"),
         (
             "checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n",
-            "line 3: no key is called 'at_lest': did you mean 'at_least'?",
+            "line 3: unknown key 'at_lest': did you mean 'at_least'?",
         ),
         ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate must be true or false"),
         ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on must be a mapping, on, off, or nothing"),
@@ -168,13 +168,13 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ),
         (
             "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-02-30\n",
-            "line 6: '2025-02-30' is no date: day is out of range for month",
+            "line 6: '2025-02-30' is not a valid date: day is out of range for month",
         ),
-        ("about: x\nprofile: nope\n", "line 2: no profile is called 'nope'; there are: base, "),
-        ("profile:\n  - vm\n  - inferense\n", "line 3: no profile is called 'inferense': did you mean 'inference'?"),
+        ("about: x\nprofile: nope\n", "line 2: unknown profile 'nope'; there are: base, "),
+        ("profile:\n  - vm\n  - inferense\n", "line 3: unknown profile 'inferense': did you mean 'inference'?"),
         (
             "waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
-            "line 2: no check is called 'nope'",
+            "line 2: unknown check 'nope'",
         ),
         ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: id must be site- and small letters"),
         (
@@ -192,7 +192,7 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
             "waivers:\n  - {id: [a], hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
             "line 2: id must be a text",
         ),
-        ("about: x\n5: y\n", "line 2: no key is called 5; there are: about, profile"),
+        ("about: x\n5: y\n", "line 2: unknown key 5; there are: about, profile"),
         ("profile: {a: b}\nwaivers: {}\nabout: []\n", "line 1: profile must be a text or a list"),
         (
             "checks:\n  numa-balancing-on: {accept: {at_least: 1, at_most: 2}}\n",

@@ -142,7 +142,7 @@ def test_a_narrower_audit_uses_the_cached_facts_of_a_full_one(here, tmp_path):
     whole = (folder / "a1.json").read_text()
     narrow = CliRunner().invoke(group, [*words, "-s", "memory"])
     assert narrow.exit_code in (0, 3), narrow.output
-    assert "a1 was not probed again: facts kept" in narrow.stderr
+    assert "a1 was not probed again: facts cached" in narrow.stderr
     assert (folder / "a1.json").read_text() == whole
 
 

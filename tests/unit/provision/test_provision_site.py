@@ -49,7 +49,7 @@ def test_a_baseline_stands_beside_the_site_file(tmp_path):
 
 WRONG = {
     "provision: [driver]": "line 1: provision must be a mapping",
-    "provision:\n  partz: [driver]": "line 2: no key is called 'partz': did you mean 'parts'?",
+    "provision:\n  partz: [driver]": "line 2: unknown key 'partz': did you mean 'parts'?",
     "provision:\n  driver: {}": "line 2: driver needs a branch",
     "provision:\n  driver: {branch: newest}": "line 2: driver needs a branch",
     "provision:\n  driver: {branch: 580, modules: closed}": "line 2: modules must be one of auto, open, proprietary; found 'closed'",

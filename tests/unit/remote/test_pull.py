@@ -152,7 +152,7 @@ def test_of_two_runs_at_once_the_second_says_so_and_ends(node):
 def test_a_host_name_that_is_no_host_s_own_makes_no_file(node, name):
     done = node.run(name)
     assert done.returncode == 1
-    assert "set one" in done.stderr
+    assert "set a real host name" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not list(node.facts.iterdir())
 
@@ -375,7 +375,7 @@ def test_what_was_written_can_be_read_by_a_program(tmp_path):
         (["--dir", "/a", "--every", "8d"], "--every must be from 1m to 7d"),
         (["--dir", "/a", "--user", "a b"], "--user 'a b' is not a valid user name"),
         (["--dir", "/a", "--python", "python3"], "--python 'python3': give an absolute path"),
-        (["--dir", "/a", "-p", "nope"], "no profile is called 'nope'"),
+        (["--dir", "/a", "-p", "nope"], "unknown profile 'nope'"),
     ],
 )
 def test_a_slip_is_one_clear_line(tmp_path, arguments, said):
@@ -461,7 +461,7 @@ def test_saved_facts_of_any_age_and_file_name_are_judged(tmp_path):
 def test_a_node_that_writes_another_s_file_is_not_believed(tmp_path):
     leave(tmp_path, "n2", name="n1")
     found, said = state(tmp_path)
-    assert (found, said) == ("bad facts", f"{tmp_path}/n1.json: holds the facts of n2, and must go by that name")
+    assert (found, said) == ("bad facts", f"{tmp_path}/n1.json: contains facts for n2 and must have that name")
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"facts": {', '{"facts": {}, "schema": "nodetune.facts/9"}', "[]", "\0"])

@@ -350,7 +350,7 @@ def test_this_host_alone_is_probed_in_this_process():
 def test_a_local_probe_is_validated_like_any_answer(monkeypatch):
     monkeypatch.setattr(local, "facts", lambda *_: {"facts": {"a": 5}})
     ((_, told, _),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
-    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is none of value, absent, unread, each")
+    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is not a value, absent, unread or each")
 
 
 def test_results_arrive_as_ready_and_a_failure_stops_no_other():

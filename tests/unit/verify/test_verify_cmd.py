@@ -139,7 +139,7 @@ def test_a_missing_gpu_is_said_and_nothing_is_proved(tmp_path):
         (["--repeat", "0"], "0 is not in the range"),
         (["--network", "10.0.0.0/8"], "--network needs --pairs"),
         (["--pairs", "--network", "fe80::/64"], "--network fe80::/64: write an IPv4 network, such as 10.1.0.0/16"),
-        (["--only", "memory", "-o", "none/a.json"], "none: there is no such folder"),
+        (["--only", "memory", "-o", "none/a.json"], "none: the folder does not exist"),
         (["--only", "memory", "--save-baseline", "/proc/x"], "/proc/x: "),
         (["--baseline", "none.json"], "none.json: No such file"),
         (["--baseline", "text.json"], "text.json: not JSON: write one with nodetune verify --save-baseline FILE"),

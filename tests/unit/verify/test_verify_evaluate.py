@@ -210,7 +210,7 @@ def test_a_link_that_lost_lanes_is_the_suspect():
 
 def test_a_slow_pair_of_sound_gpus_is_the_path_between_them():
     text = suspect(**{"gpu_p2p p2p GPU3→GPU5": 200.0})
-    assert text == "the NVSwitch between GPU3 and GPU5: both are sound with other partners"
+    assert text == "the NVSwitch between GPU3 and GPU5: both are fast with other partners"
 
 
 def test_a_gpu_that_is_slow_with_every_partner_is_the_suspect():
@@ -230,7 +230,7 @@ def test_slow_far_memory_points_between_the_numa_nodes():
     ]
     found = named(verdicts(records.read(told)), [], H200)
     assert {each.suspect for each in found if each.status == SHORT} == {
-        "the link between the NUMA nodes: GPU1 is as fast as it should be from its own"
+        "the link between the NUMA nodes: GPU1 is fast enough from its own NUMA node"
     }
 
 
@@ -345,7 +345,7 @@ def test_heat_is_a_gpu_fault_and_its_power_limit_is_not():
         (figure,) = records.read([records.record("gpu_load", "tflops", "GPU2", 600.0, "TFLOP/s", reasons=reasons)])
         return [each.title for each in findings.findings([figure], {"gpu1": H200}, {})]
 
-    assert load(hw_thermal_slowdown=0.4) == ["held back under load: too hot (hw_thermal_slowdown)"]
+    assert load(hw_thermal_slowdown=0.4) == ["throttled under load: too hot (hw_thermal_slowdown)"]
     assert load(sw_power_cap=1.0, hw_slowdown=0.0) == []
 
 

@@ -163,7 +163,7 @@ def test_a_killed_payload_is_dropped_and_names_its_step(plant):
         ({"measurements": [{"name": "report"}]}, "no measurement is called report"),
         ({"measurements": [{"name": "../probe/cpu"}]}, "no measurement is called"),
         ({"measurements": [], "group": {"hosts": ["x"]}}, "a is not in its own group: x"),
-        ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a is to measure with x, which is not in this run"),
+        ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a should measure with x, which is not in this run"),
     ],
 )
 def test_an_impossible_plan_is_refused_before_anything_runs(plan, says):

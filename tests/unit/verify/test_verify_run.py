@@ -91,7 +91,7 @@ def test_what_was_short_only_once_passes_and_says_so(seen):
     (done,) = prove(player, seen, env={"NCCL_NVLS_ENABLE": "0"})
     assert done.short == []
     (told,) = [each.reason for each in done.verdicts if each.again]
-    assert told == "below target once (3000), and not when measured again"
+    assert told == "below target once (3000) but not when measured again"
     assert verify_run.exit_code([done]) == OK
 
 
