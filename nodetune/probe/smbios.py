@@ -12,9 +12,9 @@ EXTENDED = 0x7FFF
 
 
 def memory_modules():
-    """Return [{slot, bank, type, size_mb, speed_mts}] of all slots; size 0: empty or switched off by the firmware.
+    """Return [{slot, bank, type, size_mb, speed_mts}] of all slots; size 0: empty or disabled by the firmware.
 
-    `speed_mts` is the speed that the firmware configured, null where it does not tell.
+    `speed_mts` is the configured speed, null if the firmware does not report it.
     """
     try:
         table = read.raw_bytes(TABLE)

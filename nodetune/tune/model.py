@@ -90,7 +90,7 @@ class Bench(Protocol):
         """Measure the setting once. Changes on a host are always restored before it returns."""
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return the conditions of the result as JSON data: versions, topology, hosts. A change makes the result stale."""
+        """Return the conditions of the result as JSON data: versions, topology, hosts. A change makes it stale."""
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
         """Return the setting as overrides of a site file for `plan --site` and `apply --site`."""

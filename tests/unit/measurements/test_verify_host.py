@@ -299,7 +299,7 @@ def test_what_fio_complains_of_is_told(fio, tmp_path):
 
 def test_a_program_over_its_time_is_ended_with_a_word():
     start = time.monotonic()
-    with pytest.raises(reporting.MeasurementError, match="sleep was not done within 1 s"):
+    with pytest.raises(reporting.MeasurementError, match="sleep did not finish within 1 s"):
         tool.run([shutil.which("sleep"), "300"], 1)
     assert time.monotonic() - start < 100
 
@@ -311,7 +311,7 @@ def test_a_program_over_its_time_is_ended_with_a_word():
         ("yes >&2", "sh printed more than 8 MiB"),
         ("echo first; echo 'no such device' >&2; exit 3", r"sh failed \(3\): no such device"),
         ("kill -9 $$", r"sh failed \(signal SIGKILL\): no message"),
-        ("exec >&- 2>&-; exec sleep 300", "sh closed its output and was not done"),
+        ("exec >&- 2>&-; exec sleep 300", "sh closed its output but did not finish"),
     ],
 )
 def test_what_goes_wrong_with_a_program_is_said_in_one_line(shell, says):

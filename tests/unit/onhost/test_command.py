@@ -49,13 +49,13 @@ def test_a_command_that_is_not_there_is_told():
 
 
 def test_a_command_over_its_time_is_killed_with_what_it_started():
-    with pytest.raises(command.CommandError, match="^sh was not done within 0.3 s$"):
+    with pytest.raises(command.CommandError, match="^sh did not finish within 0.3 s$"):
         shell("sleep 301.125 & sleep 301.125", 0.3)
     assert gone("301.125")
 
 
 def test_a_command_that_closes_its_output_and_stays_is_killed():
-    with pytest.raises(command.CommandError, match="^sh closed its output and was not done within 0.3 s$"):
+    with pytest.raises(command.CommandError, match="^sh closed its output but did not finish within 0.3 s$"):
         shell("exec >&- 2>&-; exec sleep 301.25", 0.3)
     assert gone("301.25")
 

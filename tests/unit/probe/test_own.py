@@ -86,7 +86,7 @@ def test_drop_ins_of_the_file_that_holds_are_read_with_it(link):
 
 
 def test_a_link_that_udev_does_not_know_is_absent(link):
-    assert link("", {}) == {"eth0": {"absent": "udev does not know this link"}}
+    assert link("", {}) == {"eth0": {"absent": "udev has no data for this link"}}
 
 
 def test_a_link_file_that_is_gone_is_unread(link):
