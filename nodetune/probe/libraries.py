@@ -32,7 +32,7 @@ def collect(names, step):
 
 
 def _library(path):
-    """Return {target, size, needed}: the link's target, the file's size (null: no file), the size that its header needs.
+    """Return {target, size, needed}: the link's target, the file's size (null: no file), the size in its header.
 
     `needed` is null unless it is a 64-bit ELF file.
     """

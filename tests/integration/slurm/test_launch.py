@@ -111,7 +111,7 @@ def test_hosts_with_own_plans_and_groups_share_a_step_separately():
         "n03": ["rank 0", "rank 1"],
         "n01": ["rank 2", "rank 3"],
     }
-    assert "not done in time" in records["n02"][0]["failed"]
+    assert "not finished in time" in records["n02"][0]["failed"]
 
 
 def test_a_plan_with_a_host_that_is_not_in_the_run_is_refused():

@@ -492,7 +492,7 @@ def test_a_program_without_a_table_fails_with_its_last_words(tmp_path, eight_gpu
     words.write_text("some host: Test CUDA failure common.cu:1170 'out of memory'\n")
     program(tmp_path, "all_reduce", words)
     assert by_program(tmp_path).failures == [
-        "all_reduce_perf gave no result: some host: Test CUDA failure common.cu:1170 'out of memory'"
+        "all_reduce_perf printed no result: some host: Test CUDA failure common.cu:1170 'out of memory'"
     ]
 
 

@@ -61,7 +61,7 @@ def test_a_command_that_closes_its_output_and_stays_is_killed():
 
 
 def test_an_output_left_open_elsewhere_is_not_waited_for():
-    with pytest.raises(command.CommandError, match="^sh was not done within 0.5 s$"):
+    with pytest.raises(command.CommandError, match="^sh did not finish within 0.5 s$"):
         shell("sleep 301.375 & exit 0", 0.5)
     assert gone("301.375")
 

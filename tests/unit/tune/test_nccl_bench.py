@@ -137,7 +137,7 @@ def test_a_default_with_wrong_data_or_no_figure_is_not_tuned(host):
     host.extra = [{"measurement": "nccl", "failed": "computed wrongly: 1 words"}]
     with pytest.raises(BenchError, match="default itself gives wrong data"):
         host.bench()
-    host.extra = [{"measurement": "nccl", "skip": "one GPU: there is nothing that NCCL could move between GPUs"}]
+    host.extra = [{"measurement": "nccl", "skip": "only one GPU: NCCL has no data to move between GPUs"}]
     host.rate = lambda *_: None
     with pytest.raises(BenchError, match="one GPU"):
         host.bench()

@@ -169,8 +169,8 @@ def test_another_verify_on_a_host_disturbs_and_drops_nothing():
 @pytest.mark.parametrize(
     "problems",
     [
-        ["iperf3 gave no figures", "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only"],
-        ["settings of this host: /run/nodetune/trial.json: Expecting value: look at it, and remove it"],
+        ["iperf3 printed no figures", "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only"],
+        ["settings of this host: /run/nodetune/trial.json: Expecting value: inspect the file and remove it"],
         ["settings are not restored: no answer within 60 s"],
         [
             "another tuning holds settings of this host: wait for its end",

@@ -360,7 +360,7 @@ def test_data_that_came_back_wrong_is_a_fault_of_its_own():
     missing = [Unmeasured("gpu1", "gpu_copy", FAILED, "data came back wrong: 3 words", "", "GPU1")]
     assert findings.wrong_data(missing)[0].status == SHORT
     load = replace(
-        missing[0], measurement="gpu_load", reason="GPU1: computed wrongly: 3 of 528 warps gave another result"
+        missing[0], measurement="gpu_load", reason="GPU1: computed wrongly: 3 of 528 warps had a different result"
     )
     assert findings.wrong_data([load])[0].next == "take this GPU out of service"
     host = replace(missing[0], measurement="memory", subject="")

@@ -114,7 +114,7 @@ def test_hosts_without_a_group_hear_nobody(plant):
         ("raise reporting.MeasurementError('it broke')", "b: it broke"),
         ("os._exit(3)", "b: its process ended (exit status 3); it was at: its start"),
         ("os.kill(os.getppid(), 9); time.sleep(300)", "b: this host has gone"),
-        ("return", "b: it has nothing more to say"),
+        ("return", "b: it has no more messages"),
     ],
 )
 def test_nobody_waits_for_a_host_that_will_say_no_more(plant, body, says):
