@@ -203,7 +203,7 @@ def test_lines_added_below_ours_survive_an_uninstall():
 
 
 def test_a_hook_of_the_site_is_never_taken_out():
-    with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: have it call /opt/nodetune/guard/prolog"):
+    with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: make it call /opt/nodetune/guard/prolog"):
         with_lines(CONF + "Prolog=/etc/slurm/own.sh\n")
 
 
@@ -271,7 +271,7 @@ def test_an_archive_that_is_another_or_torn_puts_nothing_there(a_program):
             bring(a_program)
     archive.write_bytes(whole)
     other = {**a_program, "path": a_program["path"][:-16] + "0" * 16}
-    with pytest.raises(ChangeError, match="another program than was meant"):
+    with pytest.raises(ChangeError, match="is not the expected program"):
         bring(other)
     assert not Path(a_program["path"]).parent.exists()
 

@@ -105,7 +105,7 @@ def test_a_refusal_of_tuned_leaves_no_file(etc, do):
 def test_a_profile_that_somebody_changed_since_is_not_taken_back(etc, do):
     do([wish(etc)])
     (etc / "active_profile").write_text("other\n")
-    assert [each["message"] for each in do.back().refused] == ["changed since by somebody else"]
+    assert [each["message"] for each in do.back().refused] == ["changed since by someone else"]
     assert now(etc)[0] == "other"
 
 
