@@ -39,7 +39,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
         *whole, rest = (rest + block).split(HOST)
         yield from whole
         if len(rest) > LONGEST:
-            raise ValueError("not laid out by hosts")
+            raise ValueError("unknown layout")
     yield rest
 
 
@@ -62,7 +62,7 @@ def _host(text: bytes, known: Known) -> dict[str, Any]:
     if not found:
         return _parsed(b"{" + text + b"}")
     if not findings.endswith(LAST):
-        raise ValueError("more behind the findings")
+        raise ValueError("unexpected data after the findings")
     pieces = findings[: -len(LAST)].split(FINDING)
     return {**_parsed(b"{" + about + b' "findings": 0}'), "findings": [_finding(each, known) for each in pieces]}
 

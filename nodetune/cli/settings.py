@@ -174,9 +174,7 @@ def _read(path: Path) -> dict[str, Given]:
 
     why = ownership.writable_by_others(path)
     if why:
-        raise SettingsError(
-            f"{shown(path)} is not read: {text.plain(why)}: change that, or set {VARIABLE}= to do without"
-        )
+        raise SettingsError(f"{shown(path)} is not read: {text.plain(why)}: fix this, or set {VARIABLE}= to disable it")
     content = _content(path)
     data = _table(path, content)
     lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")

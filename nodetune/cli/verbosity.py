@@ -32,7 +32,7 @@ def options(function: F) -> F:
     """Add -v and -q."""
     for words, told in (
         (("-q", "--quiet"), "Print only the result and errors."),
-        (("-v", "--verbose"), "Also print what is read from where, and each step of each host with the time."),
+        (("-v", "--verbose"), "Also print what is read from where, and each step of each host with its time."),
     ):
         function = click.option(*words, is_flag=True, is_eager=True, expose_value=False, callback=_take, help=told)(
             function
@@ -51,7 +51,7 @@ progress_option = click.option(
     show_default=True,
     expose_value=False,
     callback=_choose,
-    help="Progress on stderr. auto: on a terminal only; json: an event a line, for programs.",
+    help="Progress on stderr. auto: on a terminal only; json: one event on each line, for programs.",
 )
 
 

@@ -25,7 +25,7 @@ ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
 
 
 def schema() -> str:
-    """Return the schema as it is published."""
+    """Return the published schema."""
     return paths.bundled("data/schemas").joinpath("site.json").read_text("utf-8")
 
 

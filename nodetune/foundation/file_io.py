@@ -81,10 +81,11 @@ def check(path: Path) -> None:
 
 
 def read(path: Path, most: int, *, regular: bool = False) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises OSError, about this file.
+    """Return the content of a file of at most `most` bytes. Raise OSError about this file.
 
-    `regular`: only a plain file counts. A link is not followed: it could lead to what this user can read and its maker
-    cannot. What is looked at is what was opened, so nobody can put something else there in between.
+    `regular`: only a plain file is accepted. A link is not followed: it could lead to a file that this user can read
+    and its
+    creator cannot. The checks use the open file, so it cannot be replaced in between.
     """
     careful = os.O_NOFOLLOW | os.O_NONBLOCK if regular else 0
     try:

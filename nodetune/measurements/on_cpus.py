@@ -38,12 +38,12 @@ def named(option, options):
 
 
 def of_services(options):
-    """Return the CPUs on which the services of this host may run, or those that the option `services` names."""
+    """Return the CPUs on which the services of this host may run, or those of the option `services`."""
     return named("services", options) or cpu_list.parse(files.text(SERVICES)) or sorted(numa.ALLOWED)
 
 
 def kept_free():
-    """Return the CPUs that are isolated at boot, or not for services: jobs run there, this session perhaps may not."""
+    """Return the CPUs isolated at boot or closed to services: jobs run there, but this session may be unable to."""
     services = set(cpu_list.parse(files.text(SERVICES)))
     online = set(cpu_list.parse(files.text(ONLINE)))
     return (online - services if services else set()) | set(cpu_list.parse(files.text(ISOLATED)))

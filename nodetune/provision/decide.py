@@ -241,7 +241,7 @@ def _locked(found: Wanted, lock: Lock) -> Versions:
         raise HostRefusedError(f"the lock has no version of {text.names(missing)} for {found.locked_as}", again)
     if "driver" in found.parts and versions.driver.partition(".")[0] != found.branch:
         raise HostRefusedError(
-            f"the lock has driver {versions.driver} and the site file wants branch {found.branch}",
+            f"the lock has driver {versions.driver} but the site file requires branch {found.branch}",
             "run nodetune lock again, or change the branch",
         )
     return versions

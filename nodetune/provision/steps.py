@@ -212,13 +212,13 @@ class Steps:
         """
         path = self.given.site.baseline
         if path is None:
-            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file names no baseline"))
+            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file has no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
         proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
         document = verify_document.kept(proofs, unproven=False)
         if not any(each.verdicts for each in proofs):
-            return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
+            return dict.fromkeys(hosts, failed(f"{path} is not written: no figures to save", INCOMPLETE))
         if not document["figures"] and any(each.disturbed for each in proofs):
             name, why = next(each.disturbed[0] for each in proofs if each.disturbed)
             return dict.fromkeys(hosts, failed(f"{path} is not written: during {name} {why}", INCOMPLETE))
@@ -273,7 +273,7 @@ class Steps:
             variables = {host: {"nodetune_run": run} for host in left}
             came = provision_results.played(self.operations.play("resume", left, variables))
             found |= {host: each for host, each in came.items() if each.state != NOTHING}
-        told = "Slurm has no drain by nodetune there; whoever drained the node resumes it"
+        told = "Slurm has no drain by nodetune there; the user who drained the node must resume it"
         return {host: found.get(host, StageResult(NOTHING, told)) for host in hosts}
 
 

@@ -43,7 +43,7 @@ def write(folder: Path, plans: Iterable[HostPlan]) -> str:
     """Write the folder; returns what was written, in a line. Raise ExportError or OSError."""
     sets = [(f"set-{number}", changes, hosts) for number, (changes, hosts) in enumerate(alike(plans), 1)]
     if not sets:
-        raise ExportError("there is nothing to export: the plan has no step that a tool can do")
+        raise ExportError("nothing to export: the plan has no automatic steps")
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty: give --export a new folder, or empty it first")
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def _snippets(planned: Iterable[PlannedChange]) -> dict[str, str]:
 def _below(root: Path, path: str) -> Path:
     """Return a host's path inside a folder. Raise ExportError for one that leads out of it."""
     if not path.startswith("/") or ".." in path.split("/"):
-        raise ExportError(f"{path!r} is no path that can be written below {root}")
+        raise ExportError(f"{path!r} is not a path that can be written below {root}")
     return root / path.lstrip("/")
 
 

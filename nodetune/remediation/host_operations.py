@@ -88,11 +88,11 @@ class HostOperations:
         for host, outcome in self.play("resume", hosts).items():
             given_back = any(event.changed for event in outcome.results)
             if not given_back and not (host in self._unsure and outcome.state == "ok"):
-                why = outcome.message or "slurmd does not run there, or somebody else drained it since"
+                why = outcome.message or "slurmd does not run there, or someone else has drained it since"
                 self.left_drained[host] = self._perhaps(host, why)
 
     def _perhaps(self, host: str, why: str) -> str:
-        return f"perhaps, for it was lost while it was drained: {why}" if host in self._unsure else why
+        return f"perhaps: the host was lost during the drain: {why}" if host in self._unsure else why
 
     @property
     def guard(self) -> dict[str, bool]:

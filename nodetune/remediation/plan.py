@@ -79,7 +79,7 @@ def safely(result: HostResult, make: Callable[[HostFacts], HostPlan]) -> HostPla
     try:
         return make(result.facts)
     except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
-        message = f"its facts cannot be planned for: {plain_text.plain(repr(problem), 200)}"
+        message = f"no plan is possible from its facts: {plain_text.plain(repr(problem), 200)}"
         return HostPlan(replace(result, state="bad facts", message=message, facts=None, findings=()))
 
 

@@ -33,7 +33,7 @@ def prepare(result: HostResult, options: ApplyOptions, site: Iterable[Check] = (
 
 def _prepare(result: HostResult, facts: HostFacts, options: ApplyOptions, site: Iterable[Check]) -> HostPlan:
     if facts.about.get("uid"):
-        why = "changing a host takes root: log in as root, or use --become (-b)"
+        why = "changes on a host need root: log in as root, or use --become (-b)"
         return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
     # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
     waits = "" if options.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
@@ -94,7 +94,7 @@ class Rollout:
     def _too_many(self, failed: set[str]) -> str:
         if len(failed) <= self._options.max_failures:
             return ""
-        return f"not begun: {text.count(len(failed), 'host')} had failed (--max-failures {self._options.max_failures})"
+        return f"not started: {text.count(len(failed), 'host')} failed (--max-failures {self._options.max_failures})"
 
     def after(self) -> list[HostResult]:
         """Return the last audit of each host that was changed."""

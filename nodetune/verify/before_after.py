@@ -216,17 +216,13 @@ def _stopped(seen: Mapping[str, Measurement]) -> str:
 
 
 def once(wanted: SuiteRequest) -> float:
-    """Return how many seconds measuring a host once takes at most."""
+    """Return the maximum seconds for one measurement of a host."""
     return QUICK_SECONDS if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
 
 
 def duration(wanted: SuiteRequest, batches: int) -> str:
-    """Say how long measuring before and after will take, for a person who decides whether to wait."""
+    """Describe the time that the measurements before and after will take."""
     quick = wanted.suite == "quick"
     minutes = max(1, round(2 * wanted.repeat * once(wanted) / 60))
     each = f" for each of {batches} batches" if batches > 1 else ""
-    return (
-        f"--verify measures the hosts {wanted.repeat} times before and {wanted.repeat} times after their changes"
-        f" (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each},"
-        " and half of that more where something became slower"
-    )
+    return f"--verify measures the hosts {wanted.repeat} times before and {wanted.repeat} times after their changes (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each}, and half as much again if something became slower"

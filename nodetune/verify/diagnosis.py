@@ -130,7 +130,7 @@ def _hosts(short: Verdict, alike: Iterable[Verdict]) -> str:
 
 
 def command(figure: Figure, asked: str, wanted: SuiteRequest) -> str:
-    """Return the command that measures just this again.
+    """Return the command that measures only this figure again.
 
     `asked`: the options that select, reach and judge the hosts.
     """

@@ -134,7 +134,7 @@ def kept(proofs: Iterable[HostVerification], unproven: bool = True) -> dict[str,
 def read(path: Path) -> list[Figure]:
     """Read the figures of a saved result. Raise ResultError or OSError."""
     if path.stat().st_size > LARGEST:
-        raise ResultError(f"{path}: larger than any result")
+        raise ResultError(f"{path}: too large for a result")
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):

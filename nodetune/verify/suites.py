@@ -27,7 +27,7 @@ def suite(name: str) -> list[Item]:
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """What a run is to measure. `only` takes these of the suite, or as the full one has them; the rest are options of single ones."""
+    """What a run measures. `only` selects measurements of the suite or of full; the rest are options of single ones."""
 
     suite: str = one_of("quick", NAMES)
     only: tuple[str, ...] = ()

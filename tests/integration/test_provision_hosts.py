@@ -497,7 +497,7 @@ def test_packages_refused_before_any_change_need_no_way_back(old):
     old.mark("gpu1", "no-repository")
     told = old("--upgrade", "--drain", "slurm", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"
-    assert message(told, "back") == "no package was changed"
+    assert message(told, "back") == "no packages were changed"
     assert next_command(told).endswith("-l gpu1 --upgrade")
     assert old.log("gpu1") == ["drain", "resume"]
 
@@ -526,7 +526,7 @@ def test_a_provision_completes_an_interrupted_upgrade(old, monkeypatch):
 def test_a_host_that_cannot_be_measured_is_not_upgraded(old):
     old.figures["gpu1"] = [[]]
     told = old("--upgrade", code=INCOMPLETE)
-    assert "nothing could be measured, so nothing is upgraded" in message(told, "before")
+    assert "nothing could be measured, so nothing was upgraded" in message(told, "before")
     assert old.log("gpu1") == []
 
 

@@ -82,7 +82,7 @@ UNREACHED = {
     "changed key": Fault(
         "", "host key changed", r"known_hosts:\d+: someone may intercept the connection.*ssh-keygen -R '\[127"
     ),
-    "revoked key": Fault("", "host key changed", "revoked|no longer|someone may be in between"),
+    "revoked key": Fault("", "host key changed", "revoked|no longer|someone may intercept the connection"),
     "no key of ours": Fault("", "authentication failed", r"as \w+\): try `ssh .*ansible_ssh_private_key_file"),
     "wrong key": Fault("", "authentication failed", r"as \w+\)"),
     "another connection": Fault("", "unsupported", "docker"),

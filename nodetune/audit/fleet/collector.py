@@ -43,7 +43,7 @@ class Grouping:
         self.by = by
 
     def needs(self) -> tuple[str, ...]:
-        """Return the facts that it reads."""
+        """Return the facts that grouping reads."""
         return BY_GPU if self.by == GPU else () if self.by in (INVENTORY, ALL) else (self.by,)
 
     def key(self, host: HostFacts, groups: Iterable[str]) -> Key:
@@ -133,7 +133,7 @@ class Collector:
         self.reference = reference
 
     def needs(self) -> set[str]:
-        """Return the facts that it reads."""
+        """Return the facts that the collector reads."""
         compared = set().union(*(each.needs for each in self.comparisons), set())
         return compared | set(self.grouping.needs()) if self.comparisons else set()
 

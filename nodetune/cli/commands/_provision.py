@@ -55,7 +55,7 @@ def lock(
     files = site_files.read(site)
     wanted = _site(files.provision if files else None, site)
     if driver and not driver.startswith(f"{wanted.branch}."):
-        raise click.UsageError(f"--driver {driver} is not of branch {wanted.branch}, which {wanted.file} wants")
+        raise click.UsageError(f"--driver {driver} is not in branch {wanted.branch}, which {wanted.file} requires")
     old = locks.read(output) if output and output.exists() else {}
     targets = selected_hosts(reach)
     with Progress("lock", len(targets)) as shown:
@@ -80,7 +80,8 @@ def lock(
 def _site(found: Provision | None, paths: Sequence[Path]) -> Provision:
     if found is None:
         raise FileError(
-            f"{', '.join(map(str, paths))}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
+            f"{', '.join(map(str, paths))}: the key provision is missing: it sets the repositories and parts of hosts "
+            "(docs/provision.md)"
         )
     return found
 
@@ -162,7 +163,7 @@ def _question(given: PreflightOptions, looked: Preflight, chosen: stages.Chosen,
     what = "Upgrade" if upgrading else "Provision"
     parts = [f"{moved} packages"] if "packages" in chosen or upgrading else []
     if "reboot" in chosen or upgrading:
-        parts.append("a reboot where the driver needs it")
+        parts.append("a reboot if the driver needs it")
     if not upgrading:
         site = given.site
         done = {"tune": True, "guard": bool(site.guard), "join": site.join != "none"}

@@ -186,7 +186,7 @@ def _targets(of: runs.Run, hosts: Sequence[str], reach: ConnectionOptions) -> li
     """Return these hosts of the run that --limit selects. Raise runs.RunError when none is left."""
     found = [target for target in selected_hosts(reach) if target.name in hosts]
     if not found:
-        raise runs.RunError(f"run {of.id} includes none of these hosts: its hosts are {', '.join(hosts[:10])}")
+        raise runs.RunError(f"run {of.id} has none of these hosts: its hosts are {', '.join(hosts[:10])}")
     return found
 
 

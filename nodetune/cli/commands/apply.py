@@ -51,15 +51,15 @@ OLD_NAMES = {value: name for name, value in BY_NAME.items() if name != value}
     default=0,
     show_default=True,
     metavar="N",
-    help="Start no further batch if more hosts than this have failed.",
+    help="Do not start another batch if more hosts than this have failed.",
 )
-@click.option("--verify", is_flag=True, help="Measure hosts before and after, and report what the changes gained.")
+@click.option("--verify", is_flag=True, help="Measure hosts before and after, and report the effect of the changes.")
 @click.option("--suite", type=click.Choice(suites.NAMES), help="Measurements for --verify. Default: quick.")
 @click.option(
     "--repeat",
     type=click.IntRange(FEWEST, 100),
     metavar="N",
-    help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to tell a change from noise.",
+    help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to distinguish a change from noise.",
 )
 @change_options.runs_folder
 @cli_options.rows_format
@@ -143,7 +143,7 @@ def _apply_options(options: dict[str, Any]) -> ApplyOptions:
 def _confirm(busy: Sequence[HostPlan], apply_options: ApplyOptions, yes: bool) -> None:
     steps = sum(len(each.findings) for each in busy)
     hosts = f"{len(busy)} hosts" if len(busy) > 1 else busy[0].host
-    more = ", and reboot where needed" if apply_options.reboot else ""
+    more = ", and reboot if needed" if apply_options.reboot else ""
     _apply.confirm(f"Apply {steps} steps on {hosts}{more}?", yes)
 
 

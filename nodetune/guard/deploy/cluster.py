@@ -23,7 +23,7 @@ def here() -> Slurm:
     """Return Slurm by this machine's own scontrol. Raise ClusterError."""
     tool = shutil.which("scontrol", path=f"{os.environ.get('PATH', '')}:/usr/bin:/usr/local/bin:/opt/slurm/bin")
     if tool is None:
-        raise ClusterError("scontrol is not here: run this on a machine of the cluster that has Slurm's commands")
+        raise ClusterError("scontrol not found: run this on a machine of the cluster with Slurm's commands")
     return Slurm(tool)
 
 
@@ -39,7 +39,7 @@ def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
         raise ClusterError(f"{problem}{where}") from None
     unknown = names - {node.name for node in found}
     if unknown:
-        raise ClusterError(f"Slurm knows no node {nodeset.fold(unknown)}")
+        raise ClusterError(f"Slurm has no node {nodeset.fold(unknown)}")
     return [node for node in found if not names or node.name in names]
 
 

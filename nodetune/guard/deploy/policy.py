@@ -62,7 +62,7 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
     given = dict(settings or {})
     unknown = sorted(set(given) - set(DEFAULTS))
     if unknown:
-        raise ValueError(f"the guard has no setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
+        raise ValueError(f"unknown guard setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
     seconds = {**DEFAULTS["seconds"], **given.pop("seconds", {})}
     environment = {**_nccl(profile.checks), **_environment(given.pop("environment", {}))}
     return {

@@ -124,7 +124,7 @@ def look(node: Node, result: HostResult | None) -> Drained | Fate:
         return Fate(node.name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
     notes = tuple(drain.ours(node, node_state.notes(result.facts)))
     if not notes:
-        return Fate(node.name, STAYS, f"the node has no note of this drain ({plain_text.plain(node.reason, 80)})")
+        return Fate(node.name, STAYS, f"the node has no record of this drain ({plain_text.plain(node.reason, 80)})")
     try:
         return Drained(node, notes, *_policy(result.facts))
     except PolicyError as problem:
@@ -149,14 +149,14 @@ def decide(drained: Drained, result: HostResult) -> Fate:
     name = drained.node.name
     if result.facts is None:
         return Fate(name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
-    judged_by = drained.about or f"profile {result.profile}, for there is no policy on it"
+    judged_by = drained.about or f"profile {result.profile}, because it has no policy"
     try:
         found = _findings(drained, result, result.facts)
     except (InconclusiveError, TypeError, ValueError) as problem:
         return Fate(name, STAYS, f"{POLICY}: {plain_text.plain(str(problem), 200)}", INCOMPLETE, judged_by)
     fate = replace(_fate(name, found, drained.blamed), judged_by=judged_by)
     if fate.state == MAY and not drained.node.drained:
-        return replace(fate, state=STAYS, why=f"Slurm says {drained.node.state}", code=FINDINGS)
+        return replace(fate, state=STAYS, why=f"Slurm reports {drained.node.state}", code=FINDINGS)
     return fate
 
 
@@ -185,7 +185,7 @@ def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
         where = plain_text.folded(first.subjects) if first.subjects else first.observed
         return Fate(name, STAYS, f"{first.check}: {plain_text.plain(where, 200)}{more}", FINDINGS, check=first.check)
     if unknown:
-        text = f"{unknown[0].check} is not known: {plain_text.plain(unknown[0].reason, 200)}"
+        text = f"{unknown[0].check} is unknown: {plain_text.plain(unknown[0].reason, 200)}"
         return Fate(name, STAYS, text, INCOMPLETE, check=unknown[0].check)
     judged = {each.check for status in ("pass", "waived") for each in by_status.get(status, ())}
     if blamed - judged:

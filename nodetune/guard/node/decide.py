@@ -144,7 +144,7 @@ def _not_judged(found: Iterable[Finding], cards: Cards, job: Job) -> str:
     """Return why nothing is known of the job's GPUs although nothing failed; empty if something is known."""
     statuses = [finding.status for finding in found]
     if job.has_gpus and statuses and set(statuses) == {"skip"}:
-        return "Slurm gives the job GPUs, and no check found an NVIDIA GPU to judge"
+        return "Slurm assigned GPUs to the job, but no check found an NVIDIA GPU to judge"
     if cards.missing and cards.known:
-        return f"Slurm gives the job its GPU {min(cards.missing)}, which NVML does not know"
+        return f"Slurm assigned GPU {min(cards.missing)} to the job, which NVML does not report"
     return ""

@@ -102,7 +102,7 @@ def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str
     try:
         node = there.node(data["node"])
         if node.out_of_service:
-            return f"{node.name} is {node.state} already, and its reason stays: {plain_text.plain(node.reason, 80)}"
+            return f"{node.name} is already {node.state}, and its reason stays: {plain_text.plain(node.reason, 80)}"
         refused = may()
         if not refused:
             note(run, data)

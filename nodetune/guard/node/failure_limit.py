@@ -88,7 +88,7 @@ def _mark(folder: str, name: str, most: int) -> str:
     if before > mine - HOUR or len(earlier) < most:
         return ""
     _remove(path)
-    return f"{len(earlier)} nodes were failed within an hour, and {most} are allowed ({folder})"
+    return f"{len(earlier)} nodes failed within an hour, but only {most} are allowed ({folder})"
 
 
 def _dated(path: str) -> int:

@@ -39,7 +39,7 @@ def run(asked: Arguments, job: Job) -> int:
     records.prepare(asked.run)
     with _alone(asked.run) as free:
         if not free:
-            say("nodetune: an earlier health check is still at work")
+            say("nodetune: an earlier health check is still running")
             return RUN
         explained = _explain(asked, job, chosen)
         result = _looked(asked, job, chosen)
@@ -68,7 +68,7 @@ def _explain(asked: Arguments, job: Job, chosen: policy.Policy) -> str:
         there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
         return drain.give_reasons(there, asked.run, job.node)
     except (scontrol.ScontrolError, OSError) as problem:
-        return f"a drain could not be given its reason: {problem}"
+        return f"could not set the reason of a drain: {problem}"
 
 
 def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]:
@@ -106,7 +106,7 @@ def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
 def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
     """Drain the node where the policy wants that. Return why it was not done."""
     if chosen.act != "drain":
-        return "the node is left to the next job's prolog (act: slurm)"
+        return "the next job's prolog handles the node (act: slurm)"
     there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)
     seconds = chosen.total * SHARED_SHARE
     return drain.drain(there, asked.run, result, lambda: failure_limit.forbidden(chosen, result["node"], seconds))

@@ -129,7 +129,7 @@ def _overdue(reader: Reader, found: Reading, own: float, *, hang: bool) -> None:
         why = f", where it could work for {own:.1f} of {spent:.1f} s"
     asleep = _asleep() if hang and reader.step.startswith(WAKING) else []
     if asleep:
-        why = f" and nothing kept {asleep[0]} awake: is nvidia-persistenced running?"
+        why = f" and {asleep[0]} had no clients: is nvidia-persistenced running?"
     elif hang:
         kind = "hang"
     text = f"did not return within {own:.1f} s" if kind == "hang" else "its time was over"

@@ -76,7 +76,7 @@ class Slurm:
         """Return one node. Raise ScontrolError."""
         for found in self.nodes(name):
             return found
-        raise ScontrolError(f"Slurm knows no node {text.plain(name)}")
+        raise ScontrolError(f"Slurm has no node {text.plain(name)}")
 
     def drain(self, name: str, reason: str) -> None:
         self._run("update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
@@ -98,7 +98,7 @@ class Slurm:
         except command.CommandError as problem:
             raise ScontrolError(f"{self._tool}: {problem}") from None
         if status:
-            said = command.last_line(errors or out) or "failed without a word"
+            said = command.last_line(errors or out) or "failed without a message"
             raise ScontrolError(f"scontrol {words[0]}: {text.plain(said, 200)}")
         return str(out)
 

@@ -143,7 +143,7 @@ class Reader:
         if weight is None:
             self._refused.setdefault(alias, "its answer is nested too deeply")
         elif self._kept[alias] > MOST_KEPT:
-            why = f"too much output: all its answers are more than {plain_text.size(MOST_KEPT)}"
+            why = f"too much output: its answers exceed {plain_text.size(MOST_KEPT)}"
             self._refused.setdefault(alias, why)
         return self._refused.get(alias, "")
 
@@ -220,7 +220,7 @@ class Reader:
     def _where(self, alias: str) -> str:
         last = self._last.get(alias)
         if last is None:
-            return " (nothing was done here)"
+            return " (nothing was done on the host)"
         return f" ({'during' if last.status == 'started' else 'after'}: {last.task}{f', {last.item}' if last.item else ''})"
 
 

@@ -33,7 +33,7 @@ def _declared(fix: Fix, gpu: int, model: str | None) -> Any:
     if model is None:
         raise UnfixableError(f"the model of GPU{gpu} could not be read: audit again with the driver loaded")
     if fix.value.get(model) is None:
-        raise UnfixableError(f"GPU{gpu} is a {model}, and `set` says no {fix.target} for it: add it in the site file")
+        raise UnfixableError(f"GPU{gpu} is a {model}, and `set` has no {fix.target} for it: add it in the site file")
     return fix.value[model]
 
 

@@ -44,7 +44,7 @@ def _leave_to_others(host: HostView) -> None:
     others = [path for path in host.get("irq.static_affinity") or [] if not path.endswith(ours)]
     if others:
         raise UnfixableError(
-            f"{', '.join(others)} places interrupts at boot already: change it there, or remove it and plan again"
+            f"{', '.join(others)} already places interrupts at boot: change it there, or remove it and plan again"
         )
 
 
@@ -69,7 +69,7 @@ def _policy(host: HostView, variable: str) -> list[dict[str, Any]]:
     options = _options(known, variable)
     if OPTION in options.split():
         return [script]
-    host.note("irqbalance is told to leave the interrupts of network cards and GPUs alone, and restarts.")
+    host.note("irqbalance is configured to ignore the interrupts of network cards and GPUs, and restarted.")
     path = known.get("file") or SETTINGS_FILES.get(host.family, "/etc/sysconfig/irqbalance")
     value = f'"{" ".join([*options.split(), OPTION])}"'
     return [
@@ -84,11 +84,11 @@ def _options(known: Mapping[str, str], variable: str) -> str:
     options = known.get(variable, "")
     if POLICY_OF_OTHERS.search(options) and OPTION not in options.split():
         raise UnfixableError(
-            f"irqbalance has a policy script already ({variable} in {known.get('file')}): let it print ban=true for "
-            "network cards and GPUs, or take it out and plan again"
+            f"irqbalance has a policy script already ({variable} in {known.get('file')}): make it print ban=true for "
+            "network cards and GPUs, or remove it and plan again"
         )
     if not PLAIN.fullmatch(options):
         raise UnfixableError(
-            f"{variable} in {known.get('file')} holds more than plain options: add {OPTION} there manually"
+            f"{variable} in {known.get('file')} contains more than plain options: add {OPTION} manually"
         )
     return options

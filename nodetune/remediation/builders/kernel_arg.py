@@ -42,7 +42,7 @@ def _require_grub(host: HostView, wanted: str) -> None:
     """
     boot = host.get("cmdline.installed") or {}
     if host.family != "debian" or "/grub" not in str(boot.get("file", "")):
-        loader = boot.get("file") or "no boot loader configuration that is known here"
+        loader = boot.get("file") or "no supported boot loader configuration"
         raise UnfixableError(
             f"neither GRUB with Debian's files nor grubby ({loader}): give the kernel {wanted} manually"
         )

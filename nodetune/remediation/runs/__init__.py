@@ -112,7 +112,7 @@ class Run:
         if self._about is None:
             found = self.document("run")
             if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("hosts"), dict):
-                raise RunError(f"{self.folder / 'run.json'} is missing or not of this version of nodetune ({SCHEMA})")
+                raise RunError(f"{self.folder / 'run.json'} is missing or from another version of nodetune ({SCHEMA})")
             self._about = found
         return self._about
 
@@ -220,17 +220,17 @@ def find(given: str, root: Path | None = None) -> Run:
     """Find the run with that id, the only one whose id begins so, or the `last`. Raise RunError."""
     found = listing(root)
     if not found:
-        raise RunError(f"no run is recorded in {place(root)}: name another folder with --runs")
+        raise RunError(f"no runs are recorded in {place(root)}: give another folder with --runs")
     if given == "last":
         return found[0]
     fitting = [run for run in found if given and run.id.startswith(given)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise RunError(f"{text.plain(given)} may be {_or(run.id for run in fitting)}: give more of it")
+        raise RunError(f"{text.plain(given)} may be {_or(run.id for run in fitting)}: give more characters")
     known = [run.id for run in found]
     near = difflib.get_close_matches(given, known, _NEAR, 0.7) or known[:_NEAR]
-    raise RunError(f"no run {text.plain(given, 60)!r}; near it: {_or(near)}. All: nodetune runs")
+    raise RunError(f"no run {text.plain(given, 60)!r}; similar: {_or(near)}. To list all: nodetune runs")
 
 
 def _or(names: Iterable[str]) -> str:

@@ -36,7 +36,7 @@ def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the newest run that stands, and the hosts where it does. Raise RunError."""
     found = next(standing(runs.listing(root)), None)
     if found is None:
-        raise RunError("nothing to roll back: no recorded run has changed anything that still stands (nodetune runs)")
+        raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
     return found
 
 

@@ -176,7 +176,7 @@ class NcclBench:
         return {"used": ways, "changed": changed, "unread": unread, **({"both": both} if both else {})}
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         survey, hosts = self.survey, sorted(self._facts)
         known = [machines.of(each) for each in self._facts.values() if not isinstance(each, str)]
         return {

@@ -120,7 +120,7 @@ class StorageBench(KnobBench):
         return runs.measured([self._target], items, {}, self._how, self._reach)
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         return {
             "hosts": [self._target.name],
             "kernel": kernel_settings.common(self._facts, "host.kernel"),

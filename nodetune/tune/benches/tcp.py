@@ -100,7 +100,7 @@ class TcpBench(KnobBench):
         return runs.measured(self._targets, [item], {}, self._how, self._reach)
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         return {
             "hosts": sorted(target.name for target in self._targets),
             "kernel": kernel_settings.common(self._facts, "host.kernel"),

@@ -61,8 +61,8 @@ def test_a_reference_is_replaced_by_the_value_of_its_fact():
         ({"within": [1]}, "within must be two numbers"),
         ({"one_of": "a"}, "one_of must be a list"),
         ({"matches": "("}, "regular expression"),
-        ({"equals": 1, "not": 2}, "one predicate expected"),
-        ({}, "one predicate expected"),
+        ({"equals": 1, "not": 2}, "expected one predicate"),
+        ({}, "expected one predicate"),
     ],
 )
 def test_a_wrong_predicate_says_what_is_wrong(data, message):

@@ -83,7 +83,7 @@ def test_a_verify_names_hosts_below_target_or_not_measured(here):
     [
         ({"schema": "nodetune.diff/1"}, "schema 'nodetune.diff/1': --failed-of takes an audit, an apply or a verify"),
         ({"schema": [1]}, "--failed-of takes"),
-        ([1], "not a result of nodetune: --failed-of takes"),
+        ([1], "not a nodetune result: --failed-of takes"),
         ({"schema": "\x1b[2J"}, r"schema '\\x1b"),
     ],
 )
@@ -131,4 +131,4 @@ def test_where_no_host_failed_nothing_is_done(here, command):
     path = saved(here, {"schema": "nodetune.audit/1", "hosts": [host("gpu1")]})
     done = nodetune(command, "-i", "gpu[1-2]", "--failed-of", path)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "no host failed: nothing to do" in done.stderr
+    assert "no hosts failed: nothing to do" in done.stderr

@@ -42,7 +42,7 @@ def test_a_given_format_wins_over_the_ending(tmp_path):
 def test_an_ending_that_a_command_cannot_write_is_refused(tmp_path):
     done = cli("plan", "--facts", MACHINE, "-o", tmp_path / "y.html")
     assert done.exit_code == 2
-    assert "asks for html, and this command writes text or json" in " ".join(done.output.split())
+    assert "implies html, but this command writes text or json" in " ".join(done.output.split())
     assert not (tmp_path / "y.html").exists()
 
 

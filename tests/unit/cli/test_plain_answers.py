@@ -220,14 +220,14 @@ def test_explain_says_what_a_comparison_wants():
 def test_explain_says_that_a_site_switched_a_check_off(tmp_path):
     (tmp_path / "site.yml").write_text("checks:\n  swap-large: off\n")
     text = said("explain", "swap-large", "--site", str(tmp_path / "site.yml"), code=0)
-    assert f"Switched off in: {tmp_path}/site.yml line 2" in text
+    assert f"Disabled in: {tmp_path}/site.yml line 2" in text
 
 
 def test_a_parameter_that_no_host_has_gets_no_fix(tmp_path):
     add = "{id: site-nope, sysctl: vm.nope_nope, accept: 1, set: 1}"
     (tmp_path / "site.yml").write_text(f"add:\n  - {add}\n")
     text = said("audit", "--transport", "local", "--site", str(tmp_path / "site.yml"), "-s", "site-nope", code=1)
-    assert "Correct the name, or load the kernel module that has it" in text
+    assert "Correct the name, or load its kernel module" in text
     assert "fix vm.nope_nope = 1" not in text
 
 
@@ -262,7 +262,7 @@ def test_refusals_fold_over_addresses():
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["-K"], "-K asks for a password and needs a terminal: without one, use sudo without"),
+        (["-K"], "-K prompts for a password, which needs a terminal: without one, use sudo without"),
         (["--ask-vault-pass"], "--ask-vault-pass asks for a password and needs a terminal: without one, use --vault-"),
         (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt asks for a password and needs a terminal"),
     ],

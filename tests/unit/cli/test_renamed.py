@@ -21,11 +21,11 @@ from nodetune.remediation import runs
 
 MACHINE = "h200-x4"
 OLD_AND_NEW = [
-    ("audit", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("audit", ["--via", "ssh"], {"transport": "auto"}, "--via is now called --transport"),
-    ("facts", ["--via=slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("plan", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("verify", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
+    ("audit", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("audit", ["--via", "ssh"], {"transport": "auto"}, "--via is now named --transport"),
+    ("facts", ["--via=slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("plan", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("verify", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
     ("apply", ["--transport", "ssh"], {"transport": "openssh"}, "--transport ssh is now called --transport openssh"),
     ("audit", ["--keep", "x"], {"cache": Path("x")}, "--keep is now called --cache"),
     ("audit", ["--by", "host"], {"group_by": "host"}, "--by is now called --group-by"),

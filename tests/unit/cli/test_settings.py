@@ -281,7 +281,7 @@ def test_a_typed_folder_of_runs_counts_for_show_too(here):
     document |= {"hosts": {}, "started": "2026-01-01T00:00:00+00:00", "inventory": None}
     (run / "run.json").write_text(json.dumps(document))
     assert nodetune("runs", "--runs", "typed", "show", run.name, "--format", "json").returncode == 0
-    assert f"no run is recorded in {here}/settings" in refused("runs", "show", run.name)
+    assert f"no runs are recorded in {here}/settings" in refused("runs", "show", run.name)
 
 
 def test_hosts_of_an_inventory_in_the_settings_are_completed(here):

@@ -155,7 +155,7 @@ def test_the_blind_count_goes_on_whatever_its_file_holds(instead, shell):
 
 @pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C"}, {"LANG": "xx_YY.latin9", "IFS": "0", "PATH": "/nowhere"}])
 def test_without_a_word_from_slurm_nothing_is_held(bare, shell, environment):
-    assert bare.call(shell=shell, environment=environment) == (0, "nodetune: pass: no check concerns this job\n")
+    assert bare.call(shell=shell, environment=environment) == (0, "nodetune: pass: no check applies to this job\n")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "> /dev/full"])
@@ -215,7 +215,7 @@ def test_a_truncated_entry_script_holds_no_job(instead):
 def test_odd_signs_in_paths_are_only_signs(bare, program, tmp_path):
     odd = tmp_path / 'it\'s $(odd) "here"'
     node = install.Node(odd, program)
-    assert node.call(gpus=None) == (0, "nodetune: pass: no check concerns this job\n")
+    assert node.call(gpus=None) == (0, "nodetune: pass: no check applies to this job\n")
 
 
 def test_the_last_state_is_shown(instead, bare):

@@ -154,7 +154,7 @@ def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
     ("words", "says"),
     [
         (("--set", "cap=3"), "no setting 'cap'"),
-        (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' and not a number"),
+        (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' but must be a number"),
         (("--set", "seconds=3"), "seconds is 3 and not a mapping"),
         (("--set", "cap_nodes_per_hour"), "is not NAME=VALUE"),
         (("--python", "python3"), "not an absolute path"),
@@ -339,7 +339,7 @@ def node(tmp_path):
 
 
 def test_check_answers_as_node_problem_detector_expects(node):
-    assert node.check() == (2, "the guard has not looked at this node since it started")
+    assert node.check() == (2, "the guard has not checked this node since it booted")
     node.looked("pass")
     assert node.check() == (0, "all gating checks pass")
     node.looked("fail", "nodetune: gpu-lost: GPU3\n" + "é" * 200)
@@ -350,12 +350,12 @@ def test_check_answers_as_node_problem_detector_expects(node):
     node.looked("blind", "written by 0.1.0")
     assert node.check() == (2, "inconclusive: written by 0.1.0")
     node.looked("pass", age=3600)
-    assert node.check() == (2, "the guard last looked 60 minutes ago: is its timer at work?")
+    assert node.check() == (2, "the guard last checked 60 minutes ago: is its timer active?")
     node.looked("pass")
     node.say("off", "")
     assert node.check()[0] == 2
     node.say("guard.json", "{")
-    assert node.check() == (2, "the guard has no policy that can be read: install it again")
+    assert node.check() == (2, "the guard has no readable policy: install it again")
 
 
 def test_metrics_appear_whole_and_name_the_failing_checks(node):

@@ -155,7 +155,7 @@ def test_a_host_of_another_run_waits_until_it_is_taken_over(play, tmp_path, etc)
     refused = play("remediate.yml", variables(groups))
     assert refused.rc == 2
     assert refused.states == [("Begin", "failed")]
-    assert "run theirs of ben@head2 works on this host since" in refused.of("Begin")[0]["msg"]
+    assert "run theirs of ben@head2 has been running on this host since" in refused.of("Begin")[0]["msg"]
     assert not (etc / "a").exists()
 
     taken = play("remediate.yml", {**variables(groups), "nodetune_take_over": "theirs"})

@@ -65,7 +65,7 @@ def test_adaptive_moderation_is_that_of_receiving(text, state):
 
 
 def test_a_driver_without_adaptive_moderation_is_a_problem():
-    with pytest.raises(ChangeError, match="eth0 adaptive-rx: the driver has no such setting"):
+    with pytest.raises(ChangeError, match="eth0 adaptive-rx: the driver does not have this setting"):
         link.adaptive("Adaptive RX: n/a  TX: n/a\n", "eth0 adaptive-rx")
 
 

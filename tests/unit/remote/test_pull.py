@@ -390,7 +390,7 @@ def test_a_folder_that_holds_something_else_is_not_written_into(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
     done = nodetune("pull", "bundle", "--dir", "/a", "-o", tmp_path)
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (2, ["thesis.tex"])
-    assert "contains other files (thesis.tex): name a new folder" in done.stderr
+    assert "contains other files (thesis.tex): give a new folder" in done.stderr
 
 
 # What an audit makes of the files.

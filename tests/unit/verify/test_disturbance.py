@@ -265,7 +265,7 @@ def test_a_disturbed_host_gives_no_baseline_and_says_what_to_do(prove, tmp_path,
     kept, path, said = saved(proofs, tmp_path, capsys)
     assert not kept
     assert not path.exists()
-    assert said == f"{path}: not written: during memory {WHY}: end that work, or wait for it, and measure again\n"
+    assert said == f"{path}: not written: during memory {WHY}: end that load or wait for it, then measure again\n"
     assert "save as the baseline" not in printed(*proofs)
     assert "not suitable for a baseline" in printed(*proofs)
 

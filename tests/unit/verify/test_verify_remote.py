@@ -159,9 +159,9 @@ def test_a_killed_payload_is_dropped_and_names_its_step(plant):
 @pytest.mark.parametrize(
     ("plan", "says"),
     [
-        ({"measurements": [{"name": "speed"}]}, "no measurement is called speed: there are clock, disk"),
-        ({"measurements": [{"name": "report"}]}, "no measurement is called report"),
-        ({"measurements": [{"name": "../probe/cpu"}]}, "no measurement is called"),
+        ({"measurements": [{"name": "speed"}]}, "unknown measurement speed: there are clock, disk"),
+        ({"measurements": [{"name": "report"}]}, "unknown measurement report"),
+        ({"measurements": [{"name": "../probe/cpu"}]}, "unknown measurement"),
         ({"measurements": [], "group": {"hosts": ["x"]}}, "a is not in its own group: x"),
         ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a should measure with x, which is not in this run"),
     ],

@@ -31,9 +31,11 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
 @click.option(
     "--allow-gpu-settings",
     is_flag=True,
-    help="Change clocks or power limits while measuring. Nothing is measured without it.",
+    help="Change clocks or power limits while measuring. Required.",
 )
-@click.option("--assume-drained", is_flag=True, help="The node is drained: slurmd starts no job there meanwhile.")
+@click.option(
+    "--assume-drained", is_flag=True, help="Assume that the node is drained: slurmd starts no jobs there meanwhile."
+)
 @click.option(
     "--ladder",
     **of(GpuRequest, "ladder"),
@@ -47,7 +49,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
     default="3%",
     show_default=True,
     metavar="PERCENT",
-    help="How much slower the matrix product may become.",
+    help="Maximum slowdown of the matrix product.",
 )
 @_study.options
 def command(request: GpuRequest, output_format: str, output: Path | None) -> int:

@@ -44,7 +44,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, given: str) -> int:  # no
     callback=_bytes,
     show_default=True,
     metavar="SIZE",
-    help="How much to write: at most a tenth of what is free.",
+    help="Size of the test file: at most a tenth of the free space.",
 )
 @_study.options
 def command(request: StorageRequest, output_format: str, output: Path | None) -> int:
