@@ -18,7 +18,7 @@ FAULTS = {
 
 TUNED = "derived.tuned_settings"
 LOADED = ("sysctl", "sysfs")
-"""Remedies whose files a command may load at any time, just as anybody may write another value."""
+"""Remedies whose files a command may load at any time, just as any user may write another value."""
 
 Show = Callable[[Any], str]
 

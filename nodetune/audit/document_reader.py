@@ -14,7 +14,7 @@ LONGEST = 64 << 20
 
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
 FINDINGS, FINDING, LAST = b'\n   "findings": [\n    {', b"\n    },\n    {", b"\n    }\n   ]"
-"""What stands between the parts, line breaks and all: no text can look like it, as texts in JSON have none."""
+"""The separators between the parts with their line breaks, which no text in JSON can contain."""
 
 Known = dict[bytes, Any]
 

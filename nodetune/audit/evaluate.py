@@ -152,7 +152,7 @@ class Prepared:
                 return self._judge_value(view, value)
             case Each(of):
                 return self._judge_each(view, of)
-        raise TypeError(f"{self.check.id} observed {fact!r}, which is no fact")
+        raise TypeError(f"{self.check.id} observed {fact!r}, which is not a fact")
 
     def _absent(self, view: FactsView, reason: str) -> Finding:
         if self.check.absent == "fail":

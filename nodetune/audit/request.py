@@ -1,4 +1,4 @@
-"""What `nodetune audit` is asked to do."""
+"""The request of `nodetune audit`."""
 
 from __future__ import annotations
 

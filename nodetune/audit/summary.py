@@ -1,4 +1,4 @@
-"""What a run as a whole came to: counts, and its exit code. Pure."""
+"""The summary of a run: counts and the exit code. Pure."""
 
 from __future__ import annotations
 

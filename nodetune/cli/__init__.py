@@ -24,7 +24,7 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raise click.UsageError with the names that may be meant."""
+        """Find the command. Raise click.UsageError with similar names."""
         word = args[0]
         if not word.startswith("-") and word not in self.names(ctx):
             close = get_close_matches(word, self.list_commands(ctx), 2) or self._below(ctx, word)

@@ -46,7 +46,7 @@ def _of_audit(data: Data) -> Iterator[Any]:
 
 
 def _of_apply(data: Data) -> Iterator[Any]:
-    """Yield hosts with a fix that did not work, was tried with a problem, or that were not put back into service."""
+    """Yield hosts with a fix that did not work, was tried with a problem, or that were not resumed."""
     from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED
 
     for step in _dicts(data, "steps"):

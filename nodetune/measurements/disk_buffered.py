@@ -5,7 +5,7 @@ What, in GB/s, one process: `write`, until the last write() returns (it waits on
 128 KiB, after the file has left the page cache, so that read-ahead decides. disk has the same with direct I/O.
 How: only in a given folder (option `dir`), on any file system, also NFS and Lustre; in a file that never has a name,
 of at most a tenth of the free space. It is written again for each repeat, like a checkpoint.
-Only its own pages are dropped from the cache (posix_fadvise), and mincore tells whether they are gone.
+Only its own pages are dropped from the cache (posix_fadvise), and mincore shows whether they are gone.
 Statistic: the median of the repeats, of which there are fewer where time runs out. about: the file system's type, its
 read-ahead, the dirty limits, and fsync's seconds of each repeat: the time for which a checkpoint stalls its job.
 Manually: fio --name=x --directory=DIR --size=1G --rw=write --bs=1M --end_fsync=1 and fio … --rw=read --bs=128k --invalidate=1

@@ -47,7 +47,7 @@ class Plan:
 
 
 def places(near, nodes, distance, options):
-    """Return the NUMA nodes to measure a GPU from, given its own (None: not known, so all of them)."""
+    """Return the NUMA nodes to measure a GPU from, given its own (None: unknown, so all of them)."""
     if options.get("nodes") is not None:
         return [node for node in nodes if node in options["nodes"]]
     if near not in nodes:

@@ -10,7 +10,7 @@ How: one process a core (or all logical CPUs, option smt), SECONDS_A_SAMPLE each
 core idle for the system's own work, as a job that uses all cores does not either.
 Under load (option `load`; alone where CPUs are kept free of system tasks): the same while as many busy tasks as there are
 CPUs run wherever system.slice lets its services run (cpuset.cpus.effective; everywhere without one). CPUs that are
-isolated from system tasks stay as they are; others lose half of their time. about["load"] tells these figures apart.
+isolated from system tasks stay as they are; others lose half of their time. about["load"] distinguishes these figures.
 Statistic: `longest` is the largest of the repeats, `p999` and `lost` their median.
 Manually: osnoise or hwnoise (rtla hwnoise -c CPUS -d 10s), cyclictest -m -a -t.
 """

@@ -32,7 +32,7 @@ PAGE = 1 << 21
 LARGEST = 64 << 20
 SMALLEST = 4 << 20
 CACHES = 2
-"""The buffers are together at least so many times the last-level cache."""
+"""The total size of the buffers is at least this multiple of the last-level cache."""
 
 
 def measure(options, report):

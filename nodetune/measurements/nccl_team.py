@@ -66,7 +66,7 @@ class Member:
         return kind in ("fault", "skip")
 
     def stopped(self):
-        """Return whether the process is stopped (SIGSTOP, a debugger) or stuck in the kernel, in words; else empty."""
+        """Return how the process is stopped (SIGSTOP, a debugger) or stuck in the kernel; empty if it runs."""
         return {"T": "is stopped", "t": "is held by a debugger"}.get(state(self.pid), "")
 
     def kill(self):

@@ -3,8 +3,8 @@
 Two looks at /proc, none in between: the measurement is alone with what it measures. Busy time of all CPUs, less that of the
 measurement and all that it started (the kernel sums it up when they have ended), less that of kernel threads, which work
 for either. Interrupts are nobody's. `steal` is a share of what this host's CPUs wanted to run: a hypervisor takes nothing
-from CPUs that are idle. `pressure` (PSI; not every kernel has it) and `load` (average of a minute, at the beginning) are told
-as they are, because what is measured is in them.
+from CPUs that are idle. `pressure` (PSI; not every kernel has it) and `load` (average of a minute, at the beginning)
+are reported unchanged because they include the measurement itself.
 """
 
 import collections

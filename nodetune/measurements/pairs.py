@@ -219,7 +219,7 @@ def _within(ways, network):
 
 
 def interface_to(address):
-    """Return the interface by which this host sends to an address, or None if not known."""
+    """Return the interface by which this host sends to an address, or None if unknown."""
     own = _towards(address)
     return next((name for name, each in addresses() if each == own), None)
 

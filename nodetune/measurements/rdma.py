@@ -36,7 +36,7 @@ COMPLAINT = re.compile(
 )
 COMPLETION = re.compile(r"Failed status (\d+)")
 COMPLETIONS = {
-    4: "local protection error: an IOMMU or the memory limit (ulimit -l) is in the way",
+    4: "local protection error: an IOMMU or the memory limit (ulimit -l) prevents it",
     10: "the other adapter refused access to its memory",
     12: "the other side does not answer: check the path (address and GID, MTU, VLAN, PFC, partition)",
     13: "the other side was not ready to receive",

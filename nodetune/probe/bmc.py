@@ -1,4 +1,4 @@
-"""What the baseboard management controller reports, by ipmitool: `bmc.*`.
+"""Reports of the baseboard management controller, by ipmitool: `bmc.*`.
 
 The chassis state and the size of the event log cost one short command each. Sensors (`bmc.power_supplies`,
 `bmc.fans`) need the whole sensor repository, which takes seconds on many boards, so they are read only on request.

@@ -105,7 +105,7 @@ def _first_file(paths):
 
 
 def _imported(path):
-    """Return files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star stands for a name only."""
+    """Return files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star matches only a name."""
     found = re.search(r"^\s*imports\s*=\s*\[(.*?)\]", _uncommented(read.text(path)), re.M | re.S)
     files = []
     for pattern in re.findall(r"[\"']([^\"']+)[\"']", found.group(1) if found else ""):

@@ -1,4 +1,4 @@
-"""Whose driver a host has: two owners of one driver overwrite each other's files, so whoever was first is left alone. Pure."""
+"""Find the owner of a host's driver: two owners overwrite each other's files, so the first one is kept. Pure."""
 
 from __future__ import annotations
 

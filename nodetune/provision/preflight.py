@@ -1,4 +1,4 @@
-"""The first stage: hosts as they are, and what each is to get. Changes nothing, so it comes before anybody is asked."""
+"""The first stage: the state of hosts and what to install on each. Changes nothing, so it precedes the confirmation."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from nodetune.remediation.plan import PlanSelection
 
 @dataclass(frozen=True)
 class PreflightOptions:
-    """What the user asked for.
+    """The request of the user.
 
     `asked`: the options that select the hosts, for the commands that reproduce a figure; `typed`: the options of this
     command; `drain`: drain hosts that are in use instead of refusing them.
@@ -41,7 +41,7 @@ class PreflightOptions:
 
 @dataclass(frozen=True)
 class Preflight:
-    """What was found on hosts: what each gets, the result of its preflight, and the facts behind it."""
+    """The result of the preflight: the decision, the outcome and the facts of each host."""
 
     decisions: Mapping[str, Decision]
     came: Mapping[str, StageResult]

@@ -1,4 +1,4 @@
-"""What is done at each stage, by the parts that nodetune's other commands are made of. Hosts go through a stage together."""
+"""The work of each stage, with the functions of nodetune's other commands. Hosts go through a stage together."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ MOST_PAST_RUNS = 5
 
 @dataclass(frozen=True)
 class Tools:
-    """What the work is done with: who measures, and who hears of it."""
+    """The functions that measure and that receive progress."""
 
     measure: Measure
     on_event: OnEvent
@@ -49,7 +49,7 @@ class Tools:
 
 
 class Steps:
-    """The hosts of one run. Every method takes the hosts that are still with us, and says what each came to."""
+    """The hosts of one run. Every method takes the remaining hosts and returns the result of each."""
 
     def __init__(self, given: PreflightOptions, looked: Preflight, run: Run, tools: Tools) -> None:
         self.given, self._looked, self._run, self._tools = given, looked, run, tools
@@ -256,7 +256,7 @@ class Steps:
         self.ours = []
 
     def join(self, hosts: Sequence[str]) -> Results:
-        """Put hosts into service. Hosts that somebody else drained stay drained: there was a reason."""
+        """Put hosts into service. Hosts that were drained by others stay drained: there was a reason."""
         if self.given.site.join == "slurm":
             found = self._resumed(hosts)
             self.ours = [host for host in self.ours if host not in found]

@@ -1,4 +1,4 @@
-"""What became of each fix of an apply, and when the apply stops. Pure."""
+"""The outcome of each fix of an apply, and when the apply stops. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nodetune.remediation.builders import FREE
 
 FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED = "fixed", "pending reboot", "still failing", "not applied", "skipped"
 OUTCOMES = (FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED)
-"""What became of a fix. What counts is the audit afterwards, never what Ansible says that it changed."""
+"""The outcomes of a fix. The second audit decides, never what Ansible reports as changed."""
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What became of one fix on one host, and why it is not simply fixed. The documents of a run hold it as it is."""
+    """The outcome of one fix on one host, with the reason if not fixed. The documents of a run contain it unchanged."""
 
     host: str
     check: str

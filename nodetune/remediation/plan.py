@@ -15,7 +15,7 @@ from nodetune.remediation import builders
 from nodetune.remediation.builders import FILES, FREE, PlannedChange
 
 CODE = "/usr/local/lib/nodetune/"
-"""What nodetune's units run: it holds no setting."""
+"""Programs of nodetune's units, which contain no settings."""
 
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
@@ -41,7 +41,7 @@ class PlanSelection(Selection):
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What is done on one host: its audit, the findings that `changes` fix, and those that are left out and why."""
+    """The plan for one host: its audit, the findings that `changes` fix, and those left out with the reason."""
 
     result: HostResult
     findings: tuple[Finding, ...] = ()

@@ -66,7 +66,7 @@ class Rollout:
 
     @property
     def left_drained(self) -> dict[str, str]:
-        """Hosts that this run drained and could not give back, with the reason."""
+        """Hosts that this run drained and could not resume, with the reason."""
         return self._operations.left_drained
 
     @property
@@ -75,7 +75,7 @@ class Rollout:
         return self._operations.stopped
 
     def apply(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
-        """Apply the plans batch by batch and return what became of each fix. Raise BatchError before anything is done."""
+        """Apply the plans batch by batch. Return the outcome of each fix. Raise BatchError before anything is done."""
         by_host = {plan.host: plan for plan in plans if plan.findings}
         done = left_out(plans)
         failed: set[str] = set()

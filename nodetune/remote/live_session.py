@@ -65,8 +65,8 @@ class Mailbox:
 class LiveSession(Session):
     """Passes each event of the host to `take`; the event `end` completes the session.
 
-    The host reads the script by its length so that its standard input stays open: the end of that input tells
-    the host to stop.
+    The host reads the script by its length so that its standard input stays open: the end of that input makes the host
+    stop.
     """
 
     farewell = signal.SIGTERM

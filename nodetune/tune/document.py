@@ -18,15 +18,15 @@ from nodetune.tune.study import Outcome
 SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
 STALE = {"driver": ("gpu.driver_version", "driver"), "kernel": ("host.kernel", "kernel")}
-"""What provenance names → the fact of a host that must still be the same, in words."""
+"""Key of the provenance → the fact of a host that must still be equal, and its description."""
 
 
 class TuningError(UserError):
-    """A file that is no result of a tuning; the text is one line: file, what, and what to do."""
+    """An invalid tuning result; the text is one line: file, fault, and what to do."""
 
 
 def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
-    """Return the document of a tuning: the decision, what it rests on, and what it holds for."""
+    """Return the document of a tuning: the decision, its evidence, and its conditions."""
     return {
         **head(SCHEMA),
         "subject": bench.subject,
@@ -70,7 +70,7 @@ def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
 
 
 def _only(given: Any) -> str:
-    """Return the version that all hosts have; empty where they differ or it is not known."""
+    """Return the version that all hosts have; empty if they differ or it is unknown."""
     several = given if isinstance(given, list) else [given]
     return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
 
@@ -84,7 +84,7 @@ def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
         "accept": {"equals": version},
         "severity": "info",
         "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or remove both from the site file.",
-        "why": f"What nodetune tune {subject} found is valid for {what} {version}: tune again.",
+        "why": f"The result of nodetune tune {subject} is valid for {what} {version}: tune again.",
     }
 
 

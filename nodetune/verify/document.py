@@ -170,7 +170,7 @@ def _figures(host: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _disturbed(measured: Mapping[str, Any], number: int) -> str:
-    """Return what disturbed that run; older results do not tell."""
+    """Return what disturbed that run; older results do not have it."""
     told = measured.get("disturbed")
     return text.plain(told[number]) if isinstance(told, list) and number < len(told) else ""
 

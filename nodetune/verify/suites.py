@@ -27,7 +27,7 @@ def suite(name: str) -> list[Item]:
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """What a run measures. `only` selects measurements of the suite or of full; the rest are options of single ones."""
+    """The selection of a run. `only` selects from the suite or from full; the rest are options of single measurements."""
 
     suite: str = one_of("quick", NAMES)
     only: tuple[str, ...] = ()

@@ -66,7 +66,9 @@ def test_a_full_disk_stops_it_before_anything_is_changed(site, cycle):
     answer = site.apply(SEVERAL)
     site.machine.ssh("rm -r /filling")
     assert_nothing_was_done(
-        cycle, answer, "no temporary file can be written on the host: free some space, or mount it writable (df -h /tmp)"
+        cycle,
+        answer,
+        "no temporary file can be written on the host: free some space, or mount it writable (df -h /tmp)",
     )
 
 

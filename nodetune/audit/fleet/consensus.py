@@ -69,7 +69,7 @@ def of_reference(comparison: Comparison, reference: Seen, groups: Iterable[Seen]
 
 @dataclass(frozen=True)
 class Odd:
-    """What differs on one host or has no majority: device → its value, and device → the expected value."""
+    """Differences on one host or values without majority: device → its value, and device → the expected value."""
 
     has: Mapping[str, str]
     wanted: Mapping[str, str]

@@ -8,7 +8,8 @@ them: a reset or a reboot (154). A GPU has recovered if it needed an action
 since its last reset.
 Healthy exception: The GPU contained the error (Xid 94 and no 95), a program caused the Xid, or the GPU has recovered
 since.
-Does not gate: The kernel log tells what happened, not how the GPU is now, and a reset is not logged: a repaired GPU
+Does not gate: The kernel log shows what happened, not the current state of the GPU, and a reset is not logged: a
+repaired GPU
 could be held until the driver is loaded again. What such a fault leaves behind gates: gpu-lost and gpu-missing
 after Xid 79, gpu-recovery-needed after Xid 95.
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'

@@ -37,7 +37,7 @@ from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
 
 @dataclass(frozen=True)
 class Work:
-    """What an apply knows before it starts."""
+    """The input of an apply."""
 
     targets: Sequence[Target]
     choice: PlanSelection
@@ -61,7 +61,7 @@ class Work:
 
     @property
     def skipped(self) -> list[StepOutcome]:
-        """What this run leaves out."""
+        """The steps that this run leaves out."""
         return rollout.left_out(self.plans)
 
     @property
@@ -160,7 +160,7 @@ def carry_out(
 
 @dataclass(frozen=True)
 class ApplyReport:
-    """What an apply came to, for a report. `run` is None where nothing had to be done."""
+    """The result of an apply, for a report. `run` is None if nothing had to be done."""
 
     run: str | None
     done: Sequence[StepOutcome]

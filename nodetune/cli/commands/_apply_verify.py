@@ -1,4 +1,4 @@
-"""What `apply --verify` adds: hosts are measured around their changes, and what those brought is told."""
+"""The additions of `apply --verify`: measure hosts before and after their changes, and report the effect."""
 
 from __future__ import annotations
 
@@ -28,6 +28,6 @@ def before_after(wanted: SuiteRequest, work: Work, run: Run) -> BeforeAfter:
 
 
 def announce(wanted: SuiteRequest, work: Work, options: ApplyOptions) -> None:
-    """Say how long it will take, before anybody agrees to it."""
+    """Print how long it will take, before the confirmation."""
     parts = batches([each.host for each in work.busy], options.canary, options.batch)
     verbosity.note(verify_before_after.duration(wanted, len(parts)))

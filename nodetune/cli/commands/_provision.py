@@ -1,4 +1,4 @@
-"""What `provision` and `lock` do with their options."""
+"""The work of `provision` and `lock`."""
 
 from __future__ import annotations
 
@@ -90,7 +90,10 @@ def _site(found: Provision | None, paths: Sequence[Path]) -> Provision:
 
 
 def provision(options: dict[str, Any], stream: TextIO) -> int:
-    """Look, show, ask, do, tell. Raise yaml_lines.FileError, inventory.InventoryError, batches.BatchError, click.UsageError."""
+    """Look, show, confirm, provision, report.
+
+    Raise yaml_lines.FileError, inventory.InventoryError, batches.BatchError, click.UsageError.
+    """
     upgrading, dry_run, yes = options.pop("upgrade"), options.pop("dry_run"), options.pop("yes")
     chosen = stages.Chosen(options.pop("first") or "", options.pop("only") or "")
     batching = upgrade.Batching(options.pop("canary"), options.pop("batch"), bool(options.pop("drain")))

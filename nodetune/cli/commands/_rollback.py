@@ -34,7 +34,7 @@ Outcomes = Mapping[str, Outcome]
 
 @dataclass(frozen=True)
 class Work:
-    """What is rolled back: a run, on which hosts, how; `gone` are its hosts that the inventory no longer has."""
+    """The rollback of a run: its hosts and options; `gone` are its hosts that the inventory no longer has."""
 
     of: runs.Run
     targets: Sequence[Target]
@@ -85,7 +85,7 @@ def roll_back(given: str, root: Path | None, options: dict[str, Any], stream: Te
 
 
 def roll_back_all(spec: str, root: Path | None, options: dict[str, Any], stream: TextIO, output_format: str) -> int:
-    """Roll back all that stands on some hosts, newest run first. Raise runs.RunError, inventory.InventoryError."""
+    """Roll back all remaining runs on some hosts, newest first. Raise runs.RunError, inventory.InventoryError."""
     dry_run, yes = options.pop("dry_run"), options.pop("yes")
     works: list[Work] = []
     for of, hosts in _standing_on(spec, root):

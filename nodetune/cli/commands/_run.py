@@ -1,4 +1,4 @@
-"""What the commands that look at hosts share: the hosts, and their results as they come."""
+"""Shared parts of commands that probe hosts: the hosts, and their results on arrival."""
 
 from __future__ import annotations
 

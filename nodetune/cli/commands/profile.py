@@ -52,7 +52,7 @@ def show_profile(names: tuple[str, ...], site: tuple[Path, ...]) -> None:
 
 
 def _place(overlay: profile.Overlay, check_id: str) -> str:
-    """Return where an override stands; nothing for those that come with nodetune."""
+    """Return the file and line of an override; empty for those that come with nodetune."""
     own = overlay.name in profile.shipped() and overlay is profile.shipped()[overlay.name]
     return "" if own else f"   ({overlay.file} line {overlay.lines[check_id]})"
 

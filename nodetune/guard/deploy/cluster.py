@@ -1,4 +1,4 @@
-"""The cluster as its own Slurm tells of it, and how its nodes are reached."""
+"""The cluster as its Slurm reports it, and how to reach its nodes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodetune.hosts.target import ConnectionOptions, Target
 
 
 class ClusterError(UserError):
-    """Slurm cannot be asked here, or knows no such node; one line that says what to do."""
+    """Slurm cannot be queried here, or the node does not exist; one line that says what to do."""
 
 
 def here() -> Slurm:

@@ -33,18 +33,18 @@ KEPT = (
     "scontrol",
     on_node.KILL_LEFTOVERS,
 )
-"""What a new install leaves as it was installed, unless it is told otherwise."""
+"""Settings that a new installation keeps unless options change them."""
 
 
 class Guarding(Selection):
-    """The audit's checks, and what an install looks at besides."""
+    """The audit's checks and additional facts for an installation."""
 
     def facts(self) -> set[str]:
         return super().facts() | set(FACTS) | set(gres.FACTS)
 
 
 class Installed(Selection):
-    """Only what tells what is installed."""
+    """Only the facts about the installed guard."""
 
     def facts(self) -> set[str]:
         return set(FACTS)
@@ -52,10 +52,10 @@ class Installed(Selection):
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """What a host answers.
+    """The answer of a host.
 
-    `slurm`: the settings of the running Slurm (None: it cannot be asked); `folders`: the installed programs, oldest
-    first; `entry`: why the program that Slurm calls cannot run there (empty: it can).
+    `slurm`: the settings of the running Slurm (None: unknown); `folders`: the installed programs, oldest first;
+    `entry`: why the program that Slurm calls cannot run there (empty: it can).
     """
 
     slurm: Mapping[str, str] | None = None
@@ -84,7 +84,7 @@ class GuardedNode:
 
     @property
     def policy(self) -> dict[str, Any]:
-        """The installed one; empty where there is none."""
+        """The installed policy; empty if there is none."""
         return policy.read(self.policy_text)
 
     @property

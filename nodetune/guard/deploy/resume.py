@@ -1,6 +1,6 @@
 """Resume drained nodes: those whose drain is provably the guard's, and whose checks pass now.
 
-A node is judged by the policy that is installed on it, as its prolog does; where there is none, by the profile.
+A node is judged by the policy that is installed on it, as its prolog does; without one, by the profile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STAYS, MAY, BACK = "stays", "may come back", "back"
 
 @dataclass(frozen=True)
 class Fate:
-    """What happens to one node.
+    """The decision about one node.
 
     `state` is one of the three; `code` counts for the exit code; `judged_by` says whose checks were used (empty: none);
     `check` is the one that keeps the node drained.
@@ -49,7 +49,7 @@ class PolicyError(UserError):
 
 @dataclass(frozen=True)
 class Drained:
-    """A node that the guard drained: the notes that tell so, and the installed policy (None: there is none)."""
+    """A node that the guard drained: its records of the drain, and the installed policy, if any."""
 
     node: Node
     notes: tuple[Mapping[str, Any], ...]
@@ -64,7 +64,7 @@ class Drained:
 
 @dataclass(frozen=True)
 class Judging(Selection):
-    """The audit's checks, what the guard left on the node, and what its policy may need besides."""
+    """The audit's checks, the guard's files on the node, and additional facts that its policy may need."""
 
     besides: frozenset[str] = frozenset()
 

@@ -1,7 +1,7 @@
 """Findings and a job → whether the job runs. Pure.
 
-A finding about GPUs counts when the job holds one of them; about others it is told as one of peers. What could not be
-read is never a fault of the node, and never a pass.
+A finding about GPUs counts if the job holds one of them; otherwise it is reported as a peer's. A fact that could not be
+read is neither a fault of the node nor a pass.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Cards:
         return fact.of if isinstance(fact, Each) else {}
 
     def of_job(self, subject: str) -> bool:
-        """Return whether a finding about this subject is one about the job.
+        """Return whether a finding about this subject concerns the job.
 
-        A GPU that does not tell its number is the job's where no GPU tells the number that the job holds.
+        A GPU that does not report its number is the job's if no GPU reports the number that the job holds.
         """
         if not GPU_SUBJECT.fullmatch(subject):
             return True

@@ -72,7 +72,7 @@ def _explain(asked: Arguments, job: Job, chosen: policy.Policy) -> str:
 
 
 def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]:
-    """Read and judge. Waived findings are told, and do not count."""
+    """Read and judge. Waived findings are reported but do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
     reading = read.start(names, left, chosen.step, chosen.stuck).finish()
@@ -104,7 +104,7 @@ def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
 
 
 def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
-    """Drain the node where the policy wants that. Return why it was not done."""
+    """Drain the node if the policy requires it. Return why it was not done."""
     if chosen.act != "drain":
         return "the next job's prolog handles the node (act: slurm)"
     there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)

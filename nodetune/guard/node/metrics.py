@@ -1,7 +1,7 @@
-"""What the last health check found, for others: node-exporter's textfile, and a line with an exit code for node-problem-detector.
+"""Results of the last health check: node-exporter's textfile, and a line and exit code for node-problem-detector.
 
 Run by its path: `python3 -I -S -B …/monitor.py RUN POLICY TEXTFILE` (TEXTFILE empty: no metrics). Reads files under /run
-and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 not known.
+and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 unknown.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Sample = tuple[str, Mapping[str, str], float]
 
 
 class State:
-    """What the guard left on this node: each part empty where it did not."""
+    """The guard's files on this node; missing parts are empty."""
 
     def __init__(self, run: str, policy: str, now: float) -> None:
         self.policy = _data(policy)

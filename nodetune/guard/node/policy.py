@@ -34,7 +34,7 @@ NAMES = {"id": re.compile(r"[a-z0-9][a-z0-9-]*"), "area": re.compile(r"[a-z0-9_]
 
 
 class Policy:
-    """What the policy says, checked. Budgets in seconds; `checks` and `waivers` as in the schema."""
+    """The content of the policy, checked. Budgets in seconds; `checks` and `waivers` as in the schema."""
 
     def __init__(self, data: dict[str, Any], stamp: str) -> None:
         self.stamp = stamp

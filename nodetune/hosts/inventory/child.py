@@ -164,7 +164,7 @@ def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
             return True
 
         def _fetch_inventory_plugins(self) -> list[Any]:
-            """Return the plugins that the source is meant for."""
+            """Return the plugins for the source."""
             return [each for each in super()._fetch_inventory_plugins() if _name(each) not in self.unfit]
 
         def _is_plugin_configuration(self, source: str) -> bool:

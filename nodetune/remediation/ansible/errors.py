@@ -1,4 +1,4 @@
-"""What Ansible says when a host cannot be worked on, as one line that says what to do. Pure."""
+"""Turn Ansible's errors about a host into one line that says what to do. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nodetune.remote.login import sudo
 
 LONGEST_READ = 20_000
 LAST_READ = 1_000
-"""What is read of a text: its beginning and its end."""
+"""The parts of a text that are read: its beginning and its end."""
 
 ERRORS = {
     r"nodetune: too much output: cut off": "too much output: cut off",

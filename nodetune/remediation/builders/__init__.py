@@ -29,10 +29,10 @@ NEEDS = ("host.os", "own.files")
 """Facts that every kind may look at."""
 
 FREE = ("none", "new sessions")
-"""Disruptions that disturb no running work: everything above wants idle GPUs."""
+"""Disruptions that disturb no running work: everything above needs idle GPUs."""
 
 TIMED = ("link",)
-"""Kinds of change that revert by themselves unless they are confirmed in time."""
+"""Kinds of change that revert on their own unless they are confirmed in time."""
 
 FILES = ("file", "tuned")
 """Kinds of change that write a whole file of nodetune's: {"path", "content"}."""
@@ -45,7 +45,7 @@ class UnfixableError(Exception):
 
 
 class HostView(FactsView):
-    """What a builder sees of a host: all its facts, and what earlier changes of the plan leave there. It takes notes.
+    """A builder's view of a host: all its facts, and the results of earlier changes of the plan. It collects notes.
 
     `site` are the checks of a site file.
     """
@@ -64,7 +64,7 @@ class HostView(FactsView):
 
     @property
     def family(self) -> str:
-        """debian, rhel, suse, or the distribution's own id ("" where no os-release tells)."""
+        """debian, rhel, suse, or the distribution's own id ("" without os-release)."""
         system = self.readable("host.os") or {}
         like = [system.get("id", ""), *system.get("like", [])]
         known = (family for family, names in FAMILIES.items() if set(names) & set(like))
@@ -101,7 +101,7 @@ class HostView(FactsView):
         return self._found.get(path) == content or programs.get(path) == _digest(content)
 
     def checks(self, fix: Fix) -> list[str]:
-        """Return the checks that want this fix, for `checks` of a change."""
+        """Return the checks that need this fix, for `checks` of a change."""
         return [found.check for found in self._findings if found.fix == fix]
 
     def sets_sysctl(self, name: str) -> bool:

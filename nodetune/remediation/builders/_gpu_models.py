@@ -38,7 +38,7 @@ def _declared(fix: Fix, gpu: int, model: str | None) -> Any:
 
 
 def _allowed(fix: Fix, gpu: int, value: Any, host: HostView) -> Any:
-    """Return the value as the host takes it. Raise UnfixableError if it is none, or none that the GPU allows."""
+    """Return the value for the host. Raise UnfixableError if it is invalid or the GPU does not allow it."""
     if fix.target == "power_limit":
         return _limit(gpu, value, host)
     return value if value == "none" else _clocks(fix, gpu, value, host)

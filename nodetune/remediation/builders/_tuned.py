@@ -32,7 +32,7 @@ SYSFS = {
     "epp": (f"{CPUS}/cpufreq/policy*/energy_performance_preference",),
     "boost": (f"{CPUS}/intel_pstate/no_turbo", f"{CPUS}/cpufreq/boost"),
 }
-"""What has no key in every version of the plugin cpu, or had another one: the files themselves. One that is not there is left out."""
+"""Settings without a constant key in the plugin cpu: the files themselves. Missing files are left out."""
 
 CPU_KEYS = {
     "governor": ("governor",),
@@ -119,7 +119,7 @@ def _disturbing(profile: Mapping[str, Any]) -> list[str]:
 
 
 def changes(host: HostView, against: Iterable[tuple[Places, Sequence[str]]]) -> list[dict[str, Any]]:
-    """Return the change that sets what is to be set for these checks; none where there is nothing to set."""
+    """Return the change with all settings for these checks, or None if there are none."""
     wanted: dict[str, Any] = {}
     due: set[str] = set()
     for places, checks in against:

@@ -21,7 +21,7 @@ PATTERNS = (
 )
 
 ALIKE = r"nvme\*n\*|(sd|vd|xvd|hd|md|dm-|zram|rbd|nbd|mmcblk|loop|pmem)\*"
-"""What `pattern` makes of names."""
+"""Device patterns made by `pattern`."""
 
 VALUE = r"[\w.,-]+"
 

@@ -1,7 +1,7 @@
 """Interrupts of network cards and GPUs on the CPUs near them: written now, and kept there by nodetune-irq.service.
 
 irqbalance looks every ten seconds and moves what it may move, so it must leave these interrupts alone and may keep all
-others. Of its ways to be told, interrupt numbers (--banirq) change from boot to boot and modules (--banmod) were
+others. Of its options for this, interrupt numbers (--banirq) change from boot to boot and modules (--banmod) were
 matched wrongly up to 1.9.0 (its issue 202); a policy script is asked about each interrupt by the device it belongs to,
 and is what its maintainer advises for this (issue 199).
 """
@@ -22,7 +22,7 @@ POLICY = f"{_boot.folder('irq')}/irqbalance-policy"
 OPTION = f"--policyscript={POLICY}"
 POLICY_OF_OTHERS = re.compile(r"(--policyscript|-l)\b")
 PLAIN = re.compile(r"[\w ./:,=+@%-]*")
-"""What stands between double quotes in an environment file as it is."""
+"""Characters that need no escape in double quotes in an environment file."""
 
 SETTINGS_FILES = {"debian": "/etc/default/irqbalance"}
 CONFINED = ("rhel", "suse")

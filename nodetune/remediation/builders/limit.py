@@ -72,7 +72,7 @@ def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units: dict[str, Sections]) -> str:
-    """Note what is to be set for one subject. Return what keeps a file of nodetune's from having effect there."""
+    """Note what to set for one subject. Return why a file of nodetune's would have no effect there."""
     item, now = fix.target, _now(host, fix.target, subject)
     problem = _in_the_way(item, subject, now, host)
     if problem:
@@ -115,7 +115,7 @@ def _below_ceiling(item: str, value: int | str, host: HostView) -> int | str:
 
 
 def _now(host: HostView, item: str, subject: str) -> Mapping[str, Any]:
-    """Return the subject's current limit {soft, hard, source}; empty if not known."""
+    """Return the subject's current limit {soft, hard, source}; empty if unknown."""
     seen: Mapping[str, Any] = host.readable(f"limits.{item}") or {}
     return seen.get(subject) or {}
 

@@ -10,7 +10,7 @@ from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import among, named, own_file
 
 LOADS_ONLY_WITH = {"nvidia_peermem": "ib_core"}
-"""What the file of a module needs if it was built so that it loads: without it, each boot would report a failed unit."""
+"""Symbols that a loadable module file needs: without them, each boot would report a failed unit."""
 
 NEEDS = tuple(f"modules.depends.{name}" for name in LOADS_ONLY_WITH)
 

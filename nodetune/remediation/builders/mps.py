@@ -50,7 +50,7 @@ def _wanted(value: Any) -> dict[str, str]:
 
 
 def _refuse_others(host: HostView) -> None:
-    """Raise UnfixableError where somebody else's daemon runs, or a GPU is divided: MPS wants the GPUs for itself."""
+    """Raise UnfixableError if another daemon runs or a GPU is divided: MPS needs exclusive GPUs."""
     others = [each for each in host.get("mps.daemons") or [] if each["unit"] != UNIT]
     if others:
         pids = ", ".join(str(each["pid"]) for each in others)

@@ -14,7 +14,7 @@ from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of
 
 CONFIRM_SECONDS = 120
-"""How long a changed link waits for the controller's word that it still answers, before it goes back by itself."""
+"""Seconds that a changed link waits for the controller's confirmation before it reverts on its own."""
 
 NEEDS = ("net.links", "net.channels", "net.local_cpus", "own.links")
 

@@ -17,7 +17,7 @@ from nodetune.remediation.builders._own import named, text_of
 NEEDS = ("host.kernel", "mounts.configured", "mounts.nfs", "mounts.points")
 
 FIRST_KERNEL = {"nconnect": (5, 3)}
-"""Where an option came: an older kernel refuses the whole mount. Backports are not known, so left to a person."""
+"""The kernel version of an option: an older kernel refuses the whole mount. Backports are left to the user."""
 
 Place = Mapping[str, Any]
 

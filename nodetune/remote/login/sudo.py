@@ -16,7 +16,7 @@ REFUSED = "sudo did not accept the password"
 
 @dataclass(frozen=True)
 class Command:
-    """What to run on the host.
+    """The command to run on the host.
 
     With `prompt`, send the password only after the prompt was seen on standard error, and the script only after
     `ready` was seen there, so that neither can be read in place of the other.

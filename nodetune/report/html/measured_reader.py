@@ -30,7 +30,7 @@ HOST = "{host}"
 
 
 class About(NamedTuple):
-    """What all figures of one kind share; `key` identifies the kind."""
+    """The common data of all figures of one kind; `key` identifies the kind."""
 
     key: tuple[str, ...]
     measurement: str

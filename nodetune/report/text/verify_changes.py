@@ -56,7 +56,7 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
         told = f"each at the {LEVEL:.0%} level: of {len(changes)} figures without change about {len(changes) * LEVEL:.1g} would show one"
         lines.line(told if changes else "compare results of the same hosts and measurements")
     if UNSURE in statuses:
-        lines.line("too few runs to tell a change from noise: measure both sides with --repeat 5 or more")
+        lines.line("too few runs to distinguish a change from noise: measure both sides with --repeat 5 or more")
     if lost_runs(changes):
         lines.line(lost_runs(changes))
 

@@ -28,7 +28,7 @@ LEAST = 4
 
 @dataclass(frozen=True)
 class Profile:
-    """What a job spends its time on. `share`: the part of the time in collectives with these sizes and operations."""
+    """The time of a job in collectives. `share`: the part of the time with these sizes and operations."""
 
     collectives: tuple[str, ...]
     sizes: tuple[int, ...]

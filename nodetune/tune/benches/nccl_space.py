@@ -30,7 +30,7 @@ FUNCTIONS = {"all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatt
 
 @dataclass(frozen=True)
 class Survey:
-    """What NCCL used with the host's settings, from its log. `set`: variables that the site has set, with values."""
+    """NCCL's choices with the host's settings, from its log. `set`: variables that the site has set, with values."""
 
     version: str
     library: str = ""

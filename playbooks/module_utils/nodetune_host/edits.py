@@ -44,7 +44,7 @@ def fstab_option(text, mount_point, option, remove=()):
 def automount_option(text, key, option, remove=()):
     """Put `option` into the entry of a key in an automounter's map, in place of options in `remove`.
 
-    Raise ValueError if the key has no entry, more than one, or one that continues in the next line.
+    Raise ValueError if the key has no entry, more than one, or one that continues on the next line.
     """
     lines = _lines(text)
     numbers = [number for number, line in enumerate(lines) if line.split()[:1] == [key]]

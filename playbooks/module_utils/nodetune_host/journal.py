@@ -31,7 +31,7 @@ LASTING = ("update-grub", "initramfs")
 """Handlers that a reboot does not replace."""
 
 TORN = b"\0\0"
-"""What remains of unsynced lines after a power cut. A single null is a damaged byte."""
+"""The remains of unsynced lines after a power cut. A single null is a damaged byte."""
 
 SHAPES = (
     {"run", "since", "machine", "boot"},

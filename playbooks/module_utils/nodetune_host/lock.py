@@ -75,9 +75,9 @@ class Lock:
         age = self._age(held) if held else 0.0
         if held and held["run"] not in (self.run, *take_over.split()) and age < STALE_SECONDS:
             raise StopError(
-                f"run {held['run']} of {held['controller']} has been running on this host since {_clock(held['since'])}"
-                f" (last active {age:.0f} s ago): wait for it; if it has died, this ends by itself"
-                f" after {STALE_SECONDS // 60} minutes"
+                f"run {held['run']} of {held['controller']} has been running on this host since "
+                f"{_clock(held['since'])} (last active {age:.0f} s ago): wait for it; if it has died, its lock "
+                f"expires after {STALE_SECONDS // 60} minutes"
             )
         self._write({"run": self.run, "controller": controller, "since": time.time(), "boot": boot_id()})
 

@@ -82,7 +82,10 @@ def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is not a valid quantity here: write a number of KiB or a text such as 256MiB"),
+        (
+            "{accept: {at_least: 256MHz}}",
+            "accept: '256MHz' is not a valid quantity here: write a number of KiB or a text such as 256MiB",
+        ),
         ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
         ("{accept: {at_least: lots}}", "at_least must be a number, found 'lots'; min-free-kbytes-low counts in KiB"),
         ("{set: 12 parsecs}", "set: '12 parsecs' is not a valid quantity here: write a number of KiB"),

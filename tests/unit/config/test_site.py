@@ -168,7 +168,10 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "line 3: swappi* contradicts the pattern in line 2 on swappiness-high",
         ),
         ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: unknown key 'swap-in-use'; there are: checks"),
-        ("groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n", "line 2: b must be a mapping, on, off, or nothing"),
+        (
+            "groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n",
+            "line 2: b must be a mapping, on, off, or nothing",
+        ),
         ("groups:\n  gpu:\n", "line 2: gpu must be a mapping with checks"),
         ("groups: [gpu]\n", "line 1: groups must be a mapping of names to their checks"),
         ("groups:\n  gpu: {checks: {swap-in-usee: off}}\n", "line 2: unknown check 'swap-in-usee'"),
@@ -199,7 +202,10 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "line 2: manual is for fact and file, which nodetune does not fix: remove it",
         ),
         ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl must be the name of a kernel parameter"),
-        ("add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n", "line 2: sysctl must be the name of a kernel parameter"),
+        (
+            "add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n",
+            "line 2: sysctl must be the name of a kernel parameter",
+        ),
         ("add:\n  - {id: site-a, kernel_arg: a=1, accept: 1}\n", "line 2: kernel_arg must be the name of a kernel arg"),
     ],
 )

@@ -190,7 +190,10 @@ def test_nouveau_is_a_fault_of_the_node_for_jobs_with_gpus():
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_job_unjudged():
     found = decided(gpus="0,3")
-    assert (found.verdict, found.reason) == ("inconclusive", "Slurm assigned GPU 3 to the job, which NVML does not report")
+    assert (found.verdict, found.reason) == (
+        "inconclusive",
+        "Slurm assigned GPU 3 to the job, which NVML does not report",
+    )
 
 
 def test_gpus_of_slurm_on_a_host_that_shows_none_are_unjudged():

@@ -108,7 +108,10 @@ def test_system_tasks_are_kept_where_they_are_told_and_end():
 
 
 def test_system_tasks_that_cannot_run_there_are_an_error():
-    with pytest.raises(reporting.MeasurementError, match="system tasks cannot be simulated here"), on_cpus.Tasks([1023]):
+    with (
+        pytest.raises(reporting.MeasurementError, match="system tasks cannot be simulated here"),
+        on_cpus.Tasks([1023]),
+    ):
         pass
 
 

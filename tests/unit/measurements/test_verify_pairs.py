@@ -278,9 +278,7 @@ def test_no_server_is_left_running(measure, iperf3):
 def test_without_an_adapter_rdma_is_skipped_on_each_host(measure):
     if os.path.isdir(rdma.CLASS) and os.listdir(rdma.CLASS):
         pytest.skip("this machine has an RDMA adapter")
-    package = (
-        "no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
-    )
+    package = "no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
     assert measure("rdma", hosts=2)[""]["skip"].startswith(package)
 
 

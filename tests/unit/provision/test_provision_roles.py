@@ -436,9 +436,7 @@ def test_a_role_alone_says_which_one_has_to_come_before(debian):
     ]
     play += ["-e", "ansible_python_interpreter=/usr/bin/python3", f"{books}/provision.yml", "--tags"]
     out = debian.cell.run([*play, "fabric_manager"], check=False, env=env)
-    assert (
-        f"driver {OLD} is wanted, but found no libnvidia-nscq, no nvidia-fabricmanager: run role driver first" in out
-    )
+    assert f"driver {OLD} is wanted, but found no libnvidia-nscq, no nvidia-fabricmanager: run role driver first" in out
     out = debian.cell.run([*play, "repositories,pins,driver,fabric_manager"], env=env)
     assert "failed=0" in out
     assert debian.installed()["nvidia-fabricmanager"] == f"{OLD}-1"

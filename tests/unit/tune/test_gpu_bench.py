@@ -77,9 +77,9 @@ def bench(host=None, wanted=ALLOWED, found=None):
             facts(**{"gpu.compute_running_processes": Each({"GPU0": Value([{"pid": 71, "name": "python3"}])})}),
             "python3 (71): a ladder needs idle GPUs",
         ),
-        (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "of several models"),
+        (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "has several GPU models"),
         (ALLOWED, facts(**{"gpu.nvml": Absent("no NVML library")}), "gpu01: no GPU has settings that can be changed"),
-        (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs have could not be read"),
+        (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs support could not be read"),
     ],
     ids=["not-allowed", "unreachable", "slurm", "busy", "mixed", "no-gpu", "no-clocks"],
 )  # fmt: skip

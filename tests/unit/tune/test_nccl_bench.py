@@ -76,7 +76,9 @@ def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
 
 def test_gpus_whose_users_are_not_known_are_left_alone_in_one_line(host):
     host.users = Unread("the driver hangs")
-    with pytest.raises(BenchError, match=r"^gpu1: unknown whether a process uses a GPU .*: fix this or use --allow-busy$"):
+    with pytest.raises(
+        BenchError, match=r"^gpu1: unknown whether a process uses a GPU .*: fix this or use --allow-busy$"
+    ):
         host.bench()
     assert host.bench(allow_busy=True).cases
 
@@ -94,9 +96,7 @@ def test_a_failed_trial_says_why_and_is_not_banned(host):
 def test_a_trial_of_fewer_gpus_is_no_comparison(host):
     bench = host.bench()
     host.about = {"gpus": 1}
-    assert (
-        bench.measure(CTAS, bench.cases).failed == "1 GPU of 1 node took part, a different number than by default"
-    )
+    assert bench.measure(CTAS, bench.cases).failed == "1 GPU of 1 node took part, a different number than by default"
 
 
 def test_sizes_that_do_not_fit_are_told_and_nothing_to_improve_is_one_line(host):

@@ -68,7 +68,7 @@ def bench(host=None, folder="/data/x", missing=(), **wanted):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"allow_settings": False}, "--allow-settings allows it"),
+        ({"allow_settings": False}, "allow this with --allow-settings"),
         ({"folder": "data"}, "data: give the absolute path of a folder"),
         ({"host": Host(mount={"source": "tmpfs", "type": "tmpfs"})}, "/data/x: tmpfs (tmpfs) has no settings to tune"),
         ({"host": Host(problem="/data/x is not a folder: name one")}, "gpu01: /data/x is not a folder: name one."),

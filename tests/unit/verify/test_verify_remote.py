@@ -226,7 +226,7 @@ def test_a_figure_that_is_none_is_told_as_such(liar, change):
         assert events[0].problem.state == "bad answer"
     else:
         assert events[0]["record"]["measurement"] == "disk"
-        assert events[0]["record"]["failed"].startswith("the host sent a figure")
+        assert events[0]["record"]["failed"].startswith("the host sent an invalid figure")
 
 
 def test_what_harms_a_terminal_is_defused(liar):

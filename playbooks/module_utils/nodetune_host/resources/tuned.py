@@ -88,7 +88,7 @@ def _runs():
 
 
 def _text(path):
-    """Return the text of a small file, empty where there is none."""
+    """Return the text of a small file; empty if it is missing."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read(4096)
