@@ -130,13 +130,11 @@ Cause = Callable[[Any, tuple[str, ...]], str]
 class Check:
     """One fault that a host can have. `id`, `area` and `doc` come from its file.
 
-    It judges the fact named `fact`, or the value that `observe` computes from the facts in `needs`.
-    `accept` judges it; `set` is what a fix would write (a value, or a Ref to a fact).
-    `absent` is the status if the thing does not exist: skip, pass or fail.
-    `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel parameter's
-    fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of` names a
-    check with
-    the same cause: if both fail, its finding also reports this one.
+    It judges the fact named `fact`, or the value that `observe` computes from the facts in `needs`. `accept` judges it;
+    `set` is what a fix would write (a value, or a Ref to a fact). `absent` is the status if the thing does not exist:
+    skip, pass or fail. `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel
+    parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of`
+    names a check with the same cause: if both fail, its finding also reports this one.
     """
 
     accept: Any

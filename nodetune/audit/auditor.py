@@ -203,8 +203,7 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
     """Judge a saved file, or those of a folder. A host with a bad or missing file counts as unreachable.
 
     Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing
-    selected) or
-    OSError.
+    selected) or OSError.
     """
     choice.validate()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)

@@ -64,10 +64,9 @@ def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ..
     """Return the stack for a host and a description of the reason.
 
     The stack is base, the given profiles (by default that for the host's purpose), and the profiles whose conditions
-    the facts
-    meet. Raise FileError for a name that does not exist.
+    the facts meet. Raise FileError for a name that does not exist.
     """
-    asked, why = tuple(given), "as told"
+    asked, why = tuple(given), "as given"
     if not asked:
         purpose, why = _purpose(facts)
         asked = (purpose,)

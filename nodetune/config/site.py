@@ -1,7 +1,7 @@
 """Resolve site files for one host: several files, values for groups and hosts, waivers for groups.
 
-The more specific value wins: host over group, group over all. Of two groups, the one that
-Ansible reads last wins (a child over its parent); of two files with values for the same hosts, the later one.
+The more specific value wins: host over group, group over all. Of two groups, the one that Ansible reads last wins (a
+child over its parent); of two files with values for the same hosts, the later one.
 """
 
 from __future__ import annotations

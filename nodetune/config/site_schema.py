@@ -21,7 +21,7 @@ TYPES = {
 
 
 ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
-"""Keys of which one entry can be invalid and the others valid."""
+"""Keys whose entries can be invalid one by one."""
 
 
 def schema() -> str:

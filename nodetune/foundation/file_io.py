@@ -84,8 +84,7 @@ def read(path: Path, most: int, *, regular: bool = False) -> bytes:
     """Return the content of a file of at most `most` bytes. Raise OSError about this file.
 
     `regular`: only a plain file is accepted. A link is not followed: it could lead to a file that this user can read
-    and its
-    creator cannot. The checks use the open file, so it cannot be replaced in between.
+    and its creator cannot. The checks use the open file, so it cannot be replaced in between.
     """
     careful = os.O_NOFOLLOW | os.O_NONBLOCK if regular else 0
     try:

@@ -1,8 +1,7 @@
 """The exact Mann-Whitney test and its inverse, the Hodges-Lehmann interval. Pure; standard library only.
 
 It assumes no distribution and needs no table or random numbers. scipy has it too but takes 100 MB, which a tool on a
-login node
-should not need for a few lines.
+login node should not need for a few lines.
 """
 
 from __future__ import annotations

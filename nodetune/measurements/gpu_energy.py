@@ -1,11 +1,10 @@
 """Energy of matrix products as in training: joules for 1e12 operations, by NVML's energy counter.
 
-Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches of `seconds` without rest, after `settle`
-seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a tenth of a
-second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks ([lowest, highest]
-MHz) meanwhile, only with `allow_gpu_settings` and on GPUs without other users; the previous settings are always
-restored
-(temporary.py). The product is gemm's: random numbers, checked afterwards.
+Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches of `seconds` without rest, after
+`settle` seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a
+tenth of a second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks
+([lowest, highest] MHz) meanwhile, only with `allow_gpu_settings` and on GPUs without other users; the previous settings
+are always restored (temporary.py). The product is gemm's: random numbers, checked afterwards.
 
 Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 while PyTorch multiplies.
 Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_settings.

@@ -1,8 +1,7 @@
 """Power limits and locked clocks of GPUs for the time of a measurement: a kind of setting of temporary.py.
 
 A key is `UUID/setting`. NVML does not report which clocks are locked: clocks that nodetune locked (LOCKS) are locked
-again, and
-anything else is released.
+again, and anything else is released.
 """
 
 import json

@@ -2,7 +2,7 @@
 
 What: libc's memcpy between two buffers a thread, bytes read plus bytes written, in GB/s. memcpy of large buffers writes
 past the caches; where it does not, the memory does half as much again (lines are read before they are written).
-How: one thread a core, pinned, its buffers touched by itself on the node under test (checked, page by page at three
+How: one thread a core, pinned, its buffers touched first on the node under test (checked, page by page at three
 places) in huge pages where the kernel gives them; together many times the size of the last cache, and at most a quarter
 of the node's free memory. All threads copy at once for SECONDS_A_SAMPLE; the sum of their rates is a sample.
 Statistic: the median of the repeats. metric `local`: all cores and one; `remote`: CPUs of one node, memory of another

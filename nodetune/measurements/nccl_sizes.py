@@ -13,7 +13,7 @@ def least(free):
 
 
 def fitting(sizes, free, buffers, report):
-    """Return the sizes of which the buffers fit into the free memory, or the smallest one, which then fails."""
+    """Return the sizes whose buffers fit into the free memory, or the smallest one, which then fails."""
     fit = [size for size in sizes if free is None or buffers * size + ASIDE <= free] or [min(sizes)]
     left_out = [cuda.in_words(size) for size in sorted(set(sizes) - set(fit))]
     if left_out:

@@ -115,7 +115,7 @@ class Report:
                 raise MeasurementError("{} sent nothing about {} within {:.0f} s".format(who, topic, seconds))
 
     def hear_all(self, topic, seconds):
-        """Return the messages of all other hosts under the topic: {index: data}. Raise like hear."""
+        """Return the messages of all other hosts under the topic: {index: data}. Raise like `hear`."""
         end = time.monotonic() + seconds
         others = [index for index in range(len(self.hosts)) if index != self.self]
         return {index: self.hear(topic, max(0.0, end - time.monotonic()), index) for index in others}

@@ -41,8 +41,8 @@ DROPS = ("rx_dropped", "rx_missed_errors", "rx_crc_errors", "rx_fifo_errors", "t
 def measure(options, report):
     """Measure.
 
-    Options: rounds, seconds (a direction), streams (in all: a number, or a list of which each is measured), processes, and
-    those of pairs.
+    Options: rounds, seconds (a direction), streams (in total: a number, or a list of numbers to measure), processes,
+    and those of pairs.
     """
     program = tool.need("iperf3", PACKAGE)
     pairs.play(

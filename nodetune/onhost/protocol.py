@@ -1,8 +1,7 @@
 """Exchange data between a host and its controller, in both directions, as lines among any other output.
 
 Data (bytes) becomes `<<nodetune NONCE PART/PARTS TEXT>>`, with TEXT as deflated base64. Long data takes several lines,
-each
-short enough that tools which merge the output of many hosts line by line (srun --label) can carry it.
+each short enough that tools which merge the output of many hosts line by line (srun --label) can carry it.
 """
 
 import base64

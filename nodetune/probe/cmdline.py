@@ -1,8 +1,7 @@
 """Kernel arguments of the running kernel and of the next boot.
 
 `cmdline.running` is the whole command line; `cmdline.running.NAME` and `cmdline.installed.NAME` are single arguments:
-the value,
-an empty text for a bare flag, of repeated arguments the last one, as in the kernel.
+the value, an empty text for a bare flag, of repeated arguments the last one, as in the kernel.
 """
 
 import os

@@ -1,8 +1,7 @@
 """Processors: number, frequency policy, idle states, isolation: `cpu.*`.
 
 Facts over CPUs are folded: one subject for all CPUs with the same value ("cpu0-255"). Facts that need a read for each
-CPU
-(governor, epp, idle_states, throttle_events) are collected only on request.
+CPU (governor, epp, idle_states, throttle_events) are collected only on request.
 """
 
 import os

@@ -120,8 +120,7 @@ def _placement(irqs, local):
     """Return where the interrupts go.
 
     A new mask moves an interrupt only when it next occurs. Until then, the mask says where it goes. An interrupt that
-    occurred
-    since but is still elsewhere does not follow its mask.
+    occurred since but is still elsewhere does not follow its mask.
     """
     where, remote = set(), []
     idle = {irq: _events(irq) for irq in irqs if not set(_effective(irq)) <= set(_allowed(irq))}

@@ -1,8 +1,7 @@
 """systemd units and daemons that own settings of a host: `services.UNIT`, and some facts about all of them.
 
 `services.slurmd` is slurmd.service; other types have their full name (`services.apt-daily-upgrade.timer`). All
-requested
-units cost one systemctl call. The other facts (FACTS, below) are read only on request.
+requested units cost one systemctl call. The other facts (FACTS, below) are read only on request.
 """
 
 import os

@@ -61,6 +61,6 @@ def _word(body, at):
 
 
 def _text(texts, number):
-    """Return a text by its number, which counts from 1; 0 is none."""
+    """Return a text by its number, which counts from 1; 0 means no text."""
     text = texts[number - 1] if 0 < number <= len(texts) else b""
     return text.decode("ascii", "backslashreplace").strip()[:64]

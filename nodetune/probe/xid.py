@@ -1,8 +1,7 @@
 """The NVIDIA driver's errors in the kernel log since each GPU was last reset: `xid.*`.
 
 A GPU's events count from its last recovery on: a (re)load of the driver module, or Xid 154 with the message that no
-recovery
-action is needed. Otherwise, a repaired GPU would fail until the next boot.
+recovery action is needed. Otherwise, a repaired GPU would fail until the next boot.
 """
 
 import re

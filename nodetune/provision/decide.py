@@ -53,7 +53,7 @@ NVIDIA = "10de"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a host gets, without versions. `system` is a name of the package data, `choices` the values for its `when`."""
+    """The parts of a host without versions. `system` is a name of the package data, `choices` the values for its `when`."""
 
     host: str
     system: str
@@ -92,7 +92,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Decision:
-    """What to install on a host, with versions; `held` are the current ones (to which a failed upgrade returns)."""
+    """The parts of a host with versions; `held` are the current ones (to which a failed upgrade returns)."""
 
     wanted: Wanted
     versions: Versions

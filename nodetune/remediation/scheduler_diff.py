@@ -1,8 +1,7 @@
 """The proposed changes to the configuration of Slurm and the kubelet, as diffs for review.
 
 Nothing is written to any host because these files belong to the cluster. Hosts with the same change share a hunk. The
-facts
-contain settings, not whole files, so a hunk names hosts instead of line numbers.
+facts contain settings, not whole files, so a hunk names hosts instead of line numbers.
 """
 
 from __future__ import annotations

@@ -18,7 +18,7 @@ Write = Callable[[Sequence[HostResult], TextIO], None]
 
 @dataclass(frozen=True)
 class About:
-    """The content of reports besides the results: checks by id, options that select hosts, threshold, other files.
+    """The input of reports except results: checks by id, options that select hosts, threshold, other files.
 
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
     those that select checks.

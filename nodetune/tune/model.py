@@ -50,9 +50,8 @@ class Trial:
     """One full measurement of one setting: the value of each case.
 
     `banned`: the setting does harm (wrong data, an Xid, a lost link) and is never tried again. `failed`: it could not
-    be
-    measured. `disturbed`: others used the hosts meanwhile, so it does not count and may be repeated. Each is empty for a trial
-    that counts. `about`: observations (transport, clocks, retransmits), JSON data.
+    be measured. `disturbed`: others used the hosts meanwhile, so it does not count and may be repeated. Each is empty
+    for a trial that counts. `about`: observations (transport, clocks, retransmits), JSON data.
     """
 
     setting: Setting

@@ -1,8 +1,7 @@
 """Find what disturbed a figure: other load on the CPUs, the GPU or the disk of its host during the measurement. Pure.
 
 A figure that passes in spite of other load passes. A disturbed figure below its target proves nothing about a part; nor
-is
-it a peer of others or suitable for a baseline.
+is it a peer of others or suitable for a baseline.
 """
 
 from __future__ import annotations

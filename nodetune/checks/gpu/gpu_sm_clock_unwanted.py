@@ -7,7 +7,7 @@ NVML does not report which clocks are locked, so the check counts those that nod
 line
 the check does not apply.
 Confirm manually: nvidia-smi -q -d CLOCK,PERFORMANCE; cat /etc/nodetune/gpu.conf
-Side effects of the fix: A GPU at work keeps to these clocks; power and heat limits still lower them.
+Side effects of the fix: A busy GPU keeps to these clocks; power and heat limits still lower them.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html ;
 https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """

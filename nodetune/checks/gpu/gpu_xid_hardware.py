@@ -15,7 +15,7 @@ after Xid 79, gpu-recovery-needed after Xid 95.
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
-https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not tell a reset) ;
+https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not show a reset) ;
 https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initialisation) ; https://github.com/scitix/sichek/pull/121
 """
 

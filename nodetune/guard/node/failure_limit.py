@@ -68,7 +68,7 @@ def _mark(folder: str, name: str, most: int) -> str:
     """Write the mark, then its date, then count: this order makes earlier nodes visible.
 
     Marks of one tick of the file server's clock count as before one another, so that the cap is never passed, and are
-    dated again after a moment, so that not all of them stand back.
+    dated again after a moment, so that not all of them give way.
     """
     os.makedirs(folder, mode=0o755, exist_ok=True)
     path = os.path.join(folder, name)

@@ -2,9 +2,8 @@
 
 Slurm does nothing when this fails, starts one after the other even where one hangs, and gives it SLURMD_NODENAME and no
 more. So it takes a lock, leaves its result in `health.json`, and drains by itself where the policy says `drain`. Where
-Slurm drained the node because a job was held it puts our reason in the place of `Prolog error`.
-
-It ends with 0 where it came to a verdict, whatever that is: `health.json` has it.
+Slurm drained the node because a job was held it replaces the reason `Prolog error` by ours. It ends with 0 if it has a
+verdict, whatever it is: `health.json` has it.
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
 """Answers about inventories, kept in the user's cache folder until something that determines them changes.
 
 An answer is kept only if files alone determine it: Ansible's own plugins read plain files, and no connection variable
-has a
-template in it. Answers with a password or a file encrypted by Ansible Vault are never kept. An answer is valid while
-the
-inventory, its variables, every ansible.cfg, the ANSIBLE_* variables of the environment, Ansible itself and this
-package are unchanged: it contains a digest of all their contents.
+has a template in it. Answers with a password or a file encrypted by Ansible Vault are never kept. An answer is valid
+while the inventory, its variables, every ansible.cfg, the ANSIBLE_* variables of the environment, Ansible itself and
+this package are unchanged: it contains a digest of all their contents.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Read an inventory with Ansible's own classes and print it as JSON: a program of its own, started by programs.py.
 
 Usage: python3 child.py PATH [PROGRAM …], absolute paths; it runs no other program of the inventory. It imports nothing
-of nodetune, only Ansible. Each line of its answer is one JSON object: `reading` names the
-next source, and the last line has the hosts or an error.
+of nodetune, only Ansible. Each line of its answer is one JSON object: `reading` names the next source, and the last
+line has the hosts or an error.
 """
 
 from __future__ import annotations

@@ -33,8 +33,7 @@ def read(path: Path, typed: str = "/", vault: Vault | None = None) -> tuple[list
     """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
 
     `typed` is what the user typed. If it is not a path, a program in the current folder that has the name of a host
-    must
-    not run, and a file of another user that has the name of a host is not read.
+    must not run, and a file of another user that has the name of a host is not read.
     """
     answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed, vault or Vault())))
     return [_target(each) for each in answer["hosts"]], answer["groups"]

@@ -37,7 +37,7 @@ SYSTEMDS_DEFAULT = [
         ],
     ]
 ]
-"""99-default.link of systemd 252, for links of which udev does not say which file holds."""
+"""99-default.link of systemd 252, for links whose file udev does not report."""
 
 OURS = "00-nodetune-"
 Lines = list[list[Any]]

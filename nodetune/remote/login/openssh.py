@@ -1,8 +1,7 @@
 """The OpenSSH client: one process for each host. Slower than paramiko, but it can do everything that `ssh` can.
 
 ConnectTimeout limits the TCP connection. There is no test connection before it to see whether the port answers: recent
-sshds
-penalise clients that connect without logging in.
+sshds penalise clients that connect without logging in.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ class Command:
     """The command to run on the host.
 
     With `prompt`, send the password only after the prompt was seen on standard error, and the script only after
-    `ready` was seen there, so that neither can be read in place of the other.
+    `ready` was seen there, so that the host cannot confuse the two.
     """
 
     line: str

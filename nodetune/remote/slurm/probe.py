@@ -1,8 +1,7 @@
 """Read the facts of a Slurm cluster's nodes by one srun instead of a login on each: same script, same answer.
 
 In an allocation (salloc, sbatch) the step is part of it. Elsewhere salloc requests one core on as many of the nodes as
-have one
-free now. Further requests come from the variables that srun reads: SLURM_PARTITION, SLURM_ACCOUNT ….
+have one free now. Further requests come from the variables that srun reads: SLURM_PARTITION, SLURM_ACCOUNT ….
 """
 
 from __future__ import annotations
@@ -52,8 +51,7 @@ def collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sessi
     """Probe `targets` by their names in Slurm, and yield (target, facts or error, seconds) as each completes.
 
     Nodes that srun could not start or ended because of another node get a second try without that node. Closing the
-    generator
-    ends the step. Raise sinfo.SlurmError if srun is not installed.
+    generator ends the step. Raise sinfo.SlurmError if srun is not installed.
     """
     check()
     left = [target for target in targets if not target.problem]

@@ -1,8 +1,8 @@
 """Clocks of one GPU: the settings applications_clocks, locked_clocks and locked_memory_clocks of gpu.py.
 
-NVML can set and reset locked clocks but not read them (NVML 13). So clocks
-locked here are recorded until the next boot, when locks end. Locks by others show only by their effect
-on a busy GPU: an idle one does not report a setting as the reason for its clock.
+NVML can set and reset locked clocks but not read them (NVML 13). So clocks locked here are recorded until the next
+boot, when locks end. Locks by others show only by their effect on a busy GPU: an idle one does not report a setting as
+the reason for its clock.
 """
 
 import json

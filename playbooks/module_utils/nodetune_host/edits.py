@@ -1,7 +1,7 @@
 """Edits of files that belong to others, as functions from text to text, independent of files and hosts.
 
-Everything else stays unchanged: comments, order, blanks, line endings, a missing last
-newline. A text that cannot be parsed raises ValueError, whose message continues after the file's name.
+Everything else stays unchanged: comments, order, blanks, line endings, a missing last newline. A text that cannot be
+parsed raises ValueError, whose message continues after the file's name.
 """
 
 import json

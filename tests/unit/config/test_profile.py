@@ -348,7 +348,7 @@ def test_a_check_that_is_off_stays_off_until_a_file_says_on(tmp_path):
 def test_a_named_profile_keeps_the_matching_profiles():
     names, reason = profile.matching(facts(host__virtual={"value": True}), ["inference"])
     assert names == ("base", "inference", "vm")
-    assert reason == "as told; vm: a virtual machine"
+    assert reason == "as given; vm: a virtual machine"
 
 
 def test_shipped_profiles_hold_nothing_reserved_for_sites():

@@ -1,9 +1,8 @@
 """Interrupts of network cards and GPUs, spread over the CPUs near their device: {}; as a program, it keeps them there.
 
 State: {"0000:3b:00.0": ["16", "17", …]}: the allowed CPUs of each interrupt of a device, in the order of their numbers.
-The
-numbers themselves change from boot to boot. It leaves alone disks (the kernel places their queues itself) and devices
-that are handed to guests.
+The numbers themselves change from boot to boot. It leaves alone disks (the kernel places their queues itself) and
+devices that are handed to guests.
 
 The CPUs: local to the device according to sysfs, online, and not isolated (isolcpus, nohz_full). One after the
 other, second threads of cores last; devices that share CPUs continue after the previous device.

@@ -4,10 +4,9 @@ No pythons: remove it, with the folders from it up to "folder" that are then emp
 
 The archive (a zip file with a member MANIFEST: a line `sha256  name` for each other member) was copied to the host
 before; the part after the last dash of the folder's name is the beginning of the manifest's own SHA-256. The folder
-contains
-the members, their compiled forms, and a link `python` to the interpreter that runs them.
-State: {"python": the interpreter, null without a folder, "" if it is incomplete and must be made again};
-without a folder also "folder": the topmost missing folder.
+contains the members, their compiled forms, and a link `python` to the interpreter that runs them. State: {"python": the
+interpreter, null without a folder, "" if it is incomplete and must be made again}; without a folder also "folder": the
+topmost missing folder.
 """
 
 import hashlib

@@ -1,8 +1,7 @@
 """A tuned profile and its activation: {"path": /…/NAME/tuned.conf, "content", "mode", "includes": names, "or"}.
 
 State: {"file": as of `file`, "active": the names of the active profiles, "mode": manual, auto or ""}. tuned undoes a
-profile
-before it applies the next: so a rollback restores it before the values of its run, and its file after that.
+profile before it applies the next: so a rollback restores it before the values of its run, and its file after that.
 """
 
 import os
