@@ -22,7 +22,7 @@ def _number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Operand:
-    """What all predicates are made of: a dataclass takes half a millisecond to make."""
+    """The base of all predicates: a dataclass takes half a millisecond to make."""
 
     wanted: Any
 
@@ -52,7 +52,7 @@ class AtMost(_Operand):
 
 
 class Within(_Operand):
-    """Between two bounds, both allowed."""
+    """Between two bounds, inclusive."""
 
     def test(self, value: Any) -> bool:
         low, high = self.wanted
@@ -81,7 +81,7 @@ class Matches(_Operand):
 
 
 class Contains(_Operand):
-    """A list or text that holds the operand."""
+    """A list or text that contains the operand."""
 
     def test(self, value: Any) -> bool:
         return isinstance(value, str | Sequence) and self.wanted in value
@@ -91,7 +91,7 @@ class Contains(_Operand):
 
 
 class Subset(_Operand):
-    """A list of which every member is in the operand."""
+    """A list whose members are all in the operand."""
 
     def test(self, value: Any) -> bool:
         return isinstance(value, Sequence) and not isinstance(value, str) and set(value) <= set(self.wanted)
@@ -102,7 +102,7 @@ class Subset(_Operand):
 
 @dataclass(frozen=True)
 class Empty(_Operand):
-    """Nothing there: the shape of a check whose observation is a list of faults. The operand says so in words."""
+    """Nothing: for checks that observe a list of faults. The operand describes it."""
 
     wanted: Any = "none"
 
@@ -138,7 +138,7 @@ NEXT_BOOT = "next boot"
 
 
 class ByModel(_Operand):
-    """What is wanted of each model: GPU model → value. None leaves a model alone; a model that is not there fails.
+    """The wanted value for each model: GPU model → value. None ignores a model; a missing model fails.
 
     It tests {model: value}, with the entry `next boot` if that sets another value. A number means the range of
     that number alone.

@@ -84,7 +84,7 @@ def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> 
 
 
 def load(path: Path, *, collect: bool = False) -> LocatedYaml:
-    """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML.
+    """Read a YAML file. Raise FileError if it is missing, cannot be read or is not YAML.
 
     With `collect`, keys that appear twice and impossible dates are left for `finish`.
     """

@@ -82,7 +82,7 @@ class SessionOptions:
     seconds: float = limited(40, 1, 3600, whole=False)
     connect_seconds: float = 10.0
     most_bytes: int = 4 << 20
-    """Of one answer. A real one has a hundredth of that. What it may unpack to: onhost/protocol.py; one fact: facts/shapes.py."""
+    """Limit for one answer, a hundred times a real one. Unpacked: onhost/protocol.py; one fact: facts/shapes.py."""
 
     most_said: int = 16 << 20
     """Limit for everything in a live session, which may take hours."""

@@ -53,7 +53,7 @@ class Work:
         return {**outcomes, **self.gone}
 
     def carry_out(self, root: Path | None) -> tuple[str, Outcomes]:
-        """Roll back and record it as a run. Return its id and what became of each host."""
+        """Roll back and record it as a run. Return its id and the result of each host."""
         record_options = {"of": self.of.id, **vars(self.taking), **connection_record(self.reach)}
         hosts = [target.name for target in self.targets]
         with runs.recorded("rollback", record_options, hosts, self.reach.inventory, root) as run:

@@ -30,7 +30,7 @@ class PreparedInstall(GuardedHosts):
 
     @cached_property
     def differences(self) -> dict[str, PolicyDiff]:
-        """What the new policy of each host would change."""
+        """The differences that the new policy makes on each host."""
         return {node.name: policy_diff.compare(node.policy, self.policies[node.name]) for node in self.nodes}
 
     @property
@@ -41,7 +41,7 @@ class PreparedInstall(GuardedHosts):
 
 @dataclass(frozen=True)
 class InstallReport(GuardReport):
-    """What an install came to. `written`: slurm.conf has the guard's lines on every host."""
+    """The result of an installation. `written`: slurm.conf has the guard's lines on every host."""
 
     answers: Mapping[str, NodeAnswer] = field(default_factory=dict)
     written: bool = False

@@ -122,7 +122,7 @@ def guarded_hosts(targets: list[Target], results: Sequence[HostResult]) -> Guard
     """Return hosts that were probed; those without root count as lost."""
     nodes = [GuardedNode(each) for each in results if each.facts]
     lost = [each for each in results if not each.facts]
-    why = "this takes root: log in as root, or use --become (-b)"
+    why = "root is needed: log in as root, or use --become (-b)"
     lost += [HostResult(node.name, "not root", why) for node in nodes if node.uid]
     return GuardedHosts(targets, [node for node in nodes if not node.uid], lost)
 

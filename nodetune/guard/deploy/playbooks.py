@@ -27,7 +27,7 @@ MOST_SECONDS = 1 << 40
 
 @dataclass(frozen=True)
 class GuardReport:
-    """What became of changes. `run_id` is empty after a dry run; `problem` says what else went wrong."""
+    """The result of changes. `run_id` is empty after a dry run; `problem` says what else went wrong."""
 
     outcomes: Mapping[str, Outcome]
     code: int

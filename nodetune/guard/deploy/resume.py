@@ -100,7 +100,7 @@ def _probed(nodes: Mapping[str, Node], request: ResumeRequest, judging: Judging,
 
 
 def _resumed(slurm: Slurm, drained: Drained, fate: Fate) -> Fate:
-    """Look once more: somebody may have given it another reason while it was probed."""
+    """Check again: its reason may have changed during the probe."""
     try:
         if not drain.ours(slurm.node(fate.name), drained.notes):
             return replace(fate, state=STAYS, why="its drain reason has just changed")

@@ -19,7 +19,7 @@ from nodetune.remote.selected_hosts import selected_hosts
 
 @dataclass(frozen=True)
 class UninstallReport(GuardReport):
-    """What an uninstall came to. `called`: nodes whose Slurm still calls the guard, which keep its files."""
+    """The result of an uninstall. `called`: nodes whose Slurm still calls the guard, which keep its files."""
 
     called: Sequence[str] = ()
 

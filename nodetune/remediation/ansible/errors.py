@@ -17,7 +17,7 @@ ERRORS = {
     r"requires a minimum of Python[^\n\"]*": (
         "python3 on the host is too old ({0}): install a newer one, or set one with ansible_python_interpreter"
     ),
-    sudo.UNANSWERED: f"sudo wants a password: {sudo.ADVICE}",
+    sudo.UNANSWERED: f"sudo needs a password: {sudo.ADVICE}",
     r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": sudo.REFUSED,
     r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"

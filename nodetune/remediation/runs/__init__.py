@@ -70,7 +70,7 @@ class Run:
         """The exit code of the command (see `recorded`)."""
 
         self.undone: list[str] | None = None
-        """The hosts where a rollback is whole; None: this is no rollback."""
+        """The hosts where a rollback is complete; None if this is not a rollback."""
 
     @staticmethod
     def create(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodetune.hosts.target import Target, UnreachableError
 
 UNANSWERED = r"[Mm]issing sudo password|a password is required"
-"""What sudo, or Ansible for it, says when nobody gave a password."""
+"""The message of sudo, or of Ansible for it, without a password."""
 
 ADVICE = "use --ask-become-pass, or allow this user to use sudo without one"
 REFUSED = "sudo did not accept the password"

@@ -55,7 +55,7 @@ def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
     print_differences(stream, prepared.differences)
     print_failing(stream, prepared.nodes)
     if prepared.nodes and not prepared.differs:
-        out.line("an install would change no gating check")
+        out.line("an install would not change any gating check")
 
 
 def print_install_dry_run(stream: TextIO, prepared: PreparedInstall, report: GuardReport, *, lines: bool) -> None:
@@ -76,7 +76,7 @@ def print_dry_run(stream: TextIO, report: GuardReport) -> None:
 
 
 def print_installed(stream: TextIO, prepared: PreparedInstall, report: InstallReport) -> None:
-    """Print what an install came to, and what the running Slurm says."""
+    """Print the result of an installation, and the running Slurm's view."""
     print_changes(stream, report)
     print_running(stream, prepared.nodes, report.answers, report.written)
     print_hurried(stream, {host: answer.slurm for host, answer in report.answers.items()}, prepared.policies)

@@ -43,7 +43,7 @@ FACTS = {*verify_run.FACTS, *runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LI
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """What is asked for. `slowdown` is a fraction; `seconds` and `repeats` are of the stretches of one trial."""
+    """The request. `slowdown` is a fraction; `seconds` and `repeats` are for the measurements of one trial."""
 
     allow_gpu_settings: bool = False
     assume_drained: bool = False

@@ -40,7 +40,7 @@ SECONDS = 180.0
 
 @dataclass(frozen=True)
 class NcclRequest:
-    """What is tuned. Empty sizes and collectives mean those of the objective.
+    """The request. Empty sizes and collectives mean those of the objective.
 
     `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
     """
@@ -62,12 +62,12 @@ class NcclRequest:
     def __post_init__(self) -> None:
         """Raise RequestError."""
         if self.plugin and self.objective != "bandwidth":
-            raise RequestError("--plugin chooses algorithms by their bandwidth: leave --objective out")
+            raise RequestError("--plugin chooses algorithms by their bandwidth: remove --objective")
         if self.plugin and self.only:
             raise RequestError("--plugin and --parameter: keep one")
         both = sorted(set(self.env) & set(self.only))
         if both:
-            raise RequestError(f"{both[0]}: --env keeps it as it is, and --parameter tunes it: keep one")
+            raise RequestError(f"{both[0]}: --env fixes it, and --parameter tunes it: keep one")
 
     @property
     def subject(self) -> str:
@@ -91,7 +91,7 @@ class NcclRequest:
 
 
 def measurement(wanted: NcclRequest) -> dict[str, Any]:
-    """Return the line of the plan that measures all cases."""
+    """Return the plan item that measures all cases."""
     options: dict[str, Any] = {"collectives": list(wanted.names), "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
     options |= {"nccl": wanted.nccl} if wanted.nccl else {}
@@ -105,7 +105,7 @@ def measurement(wanted: NcclRequest) -> dict[str, Any]:
 
 
 def of(found: Iterable[Figure], wanted: NcclRequest) -> list[tuple[Case, Figure]]:
-    """Return the cases that the default measurement showed to be possible, each with its figure, in order."""
+    """Return the cases that are possible according to the default measurement, each with its figure, in order."""
     return [(_case(each, wanted), each) for each in found if not each.metric.startswith("gemm_with_")]
 
 

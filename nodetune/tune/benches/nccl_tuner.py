@@ -42,7 +42,7 @@ hosts, since ranks that choose differently wait for each other forever. A tuner 
 
 
 def rows(setting: Setting, wanted: NcclRequest, survey: Survey) -> list[str]:
-    """Return the rows of a setting of NCCL_ALGO: for the sizes that were measured, and communicators of the same shape."""
+    """Return the rows of a setting of NCCL_ALGO for the measured sizes and for communicators of the same shape."""
     named = {FUNCTIONS[name] for name in wanted.names if name in FUNCTIONS}
     chosen = [value for name, value in setting if name == "NCCL_ALGO"]
     pairs = [str(each).partition(":")[::2] for each in chosen]

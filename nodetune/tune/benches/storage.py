@@ -39,7 +39,7 @@ DIRECT_SECONDS = 2
 
 @dataclass(frozen=True)
 class StorageRequest:
-    """What is asked for. `size`: bytes of the file that is written."""
+    """The request. `size`: bytes of the test file."""
 
     folder: str
     allow_settings: bool = False

@@ -40,7 +40,7 @@ SECONDS = 2
 
 @dataclass(frozen=True)
 class TcpRequest:
-    """What is asked for. `network`: only addresses in it; `interface`: its name on both hosts."""
+    """The request. `network`: only addresses in it; `interface`: its name on both hosts."""
 
     allow_settings: bool = False
     objective: str = one_of("one-stream", OBJECTIVES)

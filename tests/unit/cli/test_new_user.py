@@ -132,7 +132,7 @@ class Empty:
 def test_slurm_that_cannot_be_asked_says_where_it_can():
     with pytest.raises(cluster.ClusterError, match=r"run this on a machine of the cluster, or set SLURM_CONF$"):
         cluster.nodes(Elsewhere(), [])
-    with pytest.raises(cluster.ClusterError, match=r"^Slurm knows no node gpu1$"):
+    with pytest.raises(cluster.ClusterError, match=r"^Slurm has no node gpu1$"):
         cluster.nodes(Empty(), ["gpu1"])
 
 

@@ -69,7 +69,7 @@ def bench(host=None, wanted=ALLOWED, found=None):
 @pytest.mark.parametrize(
     ("wanted", "found", "why"),
     [
-        (GpuRequest(), facts(), "--allow-gpu-settings allows it"),
+        (GpuRequest(), facts(), "allow this with --allow-gpu-settings"),
         (ALLOWED, "connection refused", "gpu01: connection refused"),
         (ALLOWED, facts(**{"services.processes": Value({"slurmd": 1})}), "drain the node"),
         (

@@ -62,7 +62,7 @@ def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"wanted": TcpRequest()}, "--allow-settings allows it"),
+        ({"wanted": TcpRequest()}, "allow this with --allow-settings"),
         ({"names": ("a",)}, "1 host: TCP is tuned between two, -l HOST,HOST names them"),
         (
             {"b": {"sysctl.net.ipv4.tcp_rmem": [4096, 87380, 6291456]}},

@@ -37,7 +37,7 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, typed: str | No
     found = {_size(word) for word in words}
     if len(found) > MOST_SIZES or (typed is not None and not found):
         raise click.UsageError(
-            f"--sizes {plain_text.plain(typed)}: name one to {MOST_SIZES} sizes, such as 256MiB,1GiB"
+            f"--sizes {plain_text.plain(typed)}: give one to {MOST_SIZES} sizes, such as 256MiB,1GiB"
         )
     return tuple(sorted(found))
 
@@ -140,7 +140,9 @@ def _bench(request: NcclRequest) -> NcclBench:
 def _targets(request: NcclRequest) -> Sequence[Target]:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) > 1 and not request.multi_node:
-        raise click.UsageError(f"{len(targets)} hosts: --multi-node tunes NCCL across them, -l HOST tunes within one")
+        raise click.UsageError(
+            f"{len(targets)} hosts: use --multi-node to tune NCCL across them, or -l HOST to tune within one"
+        )
     if len(targets) < 2 and request.multi_node:
         raise click.UsageError("--multi-node needs two hosts or more")
     return targets

@@ -39,9 +39,9 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
 @click.option(
     "--ladder",
     **of(GpuRequest, "ladder"),
-    help="What to lower: locked SM clocks, or the power limit.",
+    help="Setting to lower: locked SM clocks, or the power limit.",
 )
-@click.option("--rungs", **of(GpuRequest, "rungs"), help="How many values to try.")
+@click.option("--rungs", **of(GpuRequest, "rungs"), help="Number of values to try.")
 @click.option(
     "--max-slowdown",
     "slowdown",
@@ -71,5 +71,5 @@ def command(request: GpuRequest, output_format: str, output: Path | None) -> int
 def _bench(request: GpuRequest) -> GpuBench:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) != 1:
-        raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time, -l HOST names it")
+        raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time: select it with -l HOST")
     return GpuBench(targets[0], request, request.connection, measure_by(request.connection))
