@@ -43,9 +43,8 @@ class Target:
     """One host to reach. `name` is its name in reports; the rest are Ansible's connection variables, resolved.
 
     `key_file` and `ssh_args` are additions of the inventory to the user's OpenSSH configuration. `groups` are the
-    inventory's groups of the host without `all`; `ranks` are all groups with depth and priority, by which
-    Ansible orders them (None: no inventory). `problem` says which of its variables cannot be read; it is not
-    reached then.
+    inventory's groups of the host without `all`; `ranks` are all groups with depth and priority, by which Ansible
+    orders them (None: no inventory). `problem` says which of its variables cannot be read; it is not reached then.
     """
 
     name: str

@@ -18,9 +18,8 @@ DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 def opened(options, report, watched=True):
     """Return the GPUs to measure, with contexts. Report and leave out those that cannot be opened.
 
-    `watched`: whether to report other processes that compute on them meanwhile.
-    `options["gpus"]` has the numbers or names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError
-    if a wanted GPU does not exist.
+    `watched`: whether to report other processes that compute on them meanwhile. `options["gpus"]` has the numbers or
+    names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError if a wanted GPU does not exist.
     """
     report.step("loading libcuda")
     driver = cuda.Driver(options.get("libcuda"))

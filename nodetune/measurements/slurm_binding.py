@@ -63,8 +63,7 @@ def measure(options, report):
     program = tool.need("srun", "slurm-client")
     if not os.environ.get("SLURM_JOB_ID", "").isdigit():
         raise reporting.SkipError(
-            "an allocation of this node is needed: salloc -N1 --exclusive nodetune verify --transport slurm --only "
-            "slurm_binding"
+            "an allocation of this node is needed: salloc -N1 --exclusive nodetune verify --transport slurm --only slurm_binding"
         )
     cores = sum(len(numa.cores(cpus)[0]) for cpus in numa.nodes().values())
     tasks = int(options.get("tasks") or min(MOST_TASKS, cores))

@@ -15,8 +15,7 @@ WRONG = ("came back wrong", "computed wrongly")
 
 OUT_OF_SERVICE = {
     "memory": "take this host out of service; its EDAC counters and dmesg name the module",
-    "nccl": "take the GPU in the message and its partners out of service until gpu_memory, gpu_p2p and gpu_load show "
-    "which one is faulty",
+    "nccl": "take the GPU in the message and its partners out of service until gpu_memory, gpu_p2p and gpu_load show which one is faulty",
     "gpu_p2p": "take both out of service until gpu_memory and gpu_copy of each show which one is faulty",
 }
 """For other measurements, the message names the faulty GPU."""

@@ -88,8 +88,7 @@ def _reference_row(collected: Collector) -> Reference | None:
     if collected.reference in collected.inventory:
         return Reference(collected.reference, "", {})
     raise ReferenceHostError(
-        f"--reference {collected.reference!r}: no such file, and not one of the {len(collected.hosts)} hosts of this "
-        "run"
+        f"--reference {collected.reference!r}: no such file, and not one of the {len(collected.hosts)} hosts of this run"
     )
 
 

@@ -80,8 +80,7 @@ def lock(
 def _site(found: Provision | None, paths: Sequence[Path]) -> Provision:
     if found is None:
         raise FileError(
-            f"{', '.join(map(str, paths))}: the key provision is missing: it sets the repositories and parts of hosts "
-            "(docs/provision.md)"
+            f"{', '.join(map(str, paths))}: the key provision is missing: it sets the repositories and parts of hosts (docs/provision.md)"
         )
     return found
 
@@ -90,10 +89,7 @@ def _site(found: Provision | None, paths: Sequence[Path]) -> Provision:
 
 
 def provision(options: dict[str, Any], stream: TextIO) -> int:
-    """Look, show, confirm, provision, report.
-
-    Raise yaml_lines.FileError, inventory.InventoryError, batches.BatchError, click.UsageError.
-    """
+    """Look, show, confirm, provision, report. Raise FileError, InventoryError, BatchError, click.UsageError."""
     upgrading, dry_run, yes = options.pop("upgrade"), options.pop("dry_run"), options.pop("yes")
     chosen = stages.Chosen(options.pop("first") or "", options.pop("only") or "")
     batching = upgrade.Batching(options.pop("canary"), options.pop("batch"), bool(options.pop("drain")))

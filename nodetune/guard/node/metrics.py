@@ -23,10 +23,7 @@ OLD = "blind"
 """The word of 0.1.0 for inconclusive. A guard of 0.1.0 writes it; metrics have it along with the new one until 0.3.0."""
 HELP = {
     "info": ("gauge", "The guard of this node: version, profile, mode and action."),
-    "result": (
-        "gauge",
-        "1 for the result of the last health check: pass, fail, or inconclusive (blind: the old name).",
-    ),
+    "result": ("gauge", "1 for the result of the last health check: pass, fail or inconclusive (old name: blind)."),
     "result_timestamp_seconds": ("gauge", "Time when the last health check ended."),
     "result_duration_seconds": ("gauge", "Duration of the last health check."),
     "failing_check": ("gauge", "1 for each check that failed in the last health check."),

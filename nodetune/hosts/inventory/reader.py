@@ -74,8 +74,7 @@ def _refuse_foreign(path: Path) -> None:
     if why:
         name = programs.short(path)
         raise InventoryError(
-            f"{name} may be a host name, so the file is not read ({why}): to use it as an inventory, write -i "
-            f"{_typed(path)}"
+            f"{name} may be a host name, so the file is not read ({why}): to use it as an inventory, write -i {_typed(path)}"
         )
 
 

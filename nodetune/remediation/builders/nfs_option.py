@@ -64,8 +64,7 @@ def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Plac
         )
     if missing:
         host.note(
-            f"The source of the mount {', '.join(missing)} is unknown: give it the same option, or it may decide for "
-            "all."
+            f"The source of the mount {', '.join(missing)} is unknown: give it the same option, or it may decide for all."
         )
     yield from ((place, configured[place]) for place in alike if place in configured)
 

@@ -46,13 +46,11 @@ def _require_jobs_elsewhere(host: HostView) -> None:
     who = job_cpus.in_system_slice(host)
     if who:
         raise UnfixableError(
-            f"{who} runs jobs in system.slice, so the jobs would get its CPUs. Set AllowedCPUs= on single services, "
-            "or CpuSpecList= in slurm.conf"
+            f"{who} runs jobs in system.slice, so the jobs would get its CPUs. Set AllowedCPUs= on single services, or CpuSpecList= in slurm.conf"
         )
     if not any(name.startswith("kubepods") for name in host["cpu.cpusets"]):
         raise UnfixableError(
-            "no group kubepods with a cpuset exists next to system.slice: jobs may run in system.slice or user.slice "
-            "and would get only those CPUs"
+            "no group kubepods with a cpuset exists next to system.slice: jobs may run in system.slice or user.slice and would get only those CPUs"
         )
 
 
@@ -82,8 +80,7 @@ def _cpus(wanted: Any, host: HostView) -> str:
     near = _near_gpus(host)
     if cpus & near and every - near:
         raise UnfixableError(
-            f"the CPUs {cpu_list.fold(cpus & near)} are near a GPU, {cpu_list.fold(every - near)} are near none: "
-            "declare some of the latter"
+            f"the CPUs {cpu_list.fold(cpus & near)} are near a GPU, {cpu_list.fold(every - near)} are near none: declare some of the latter"
         )
     if cpus & near:
         host.note(f"every CPU here is near a GPU, so {text} are taken from the best CPUs for jobs.")

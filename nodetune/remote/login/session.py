@@ -109,8 +109,7 @@ class Session:
         if self._heard > self.most_bytes:
             raise UnreachableError(
                 "too much output",
-                f"cut off after {plain_text.size(self.most_bytes)}; the output begins: "
-                f"{_begin(self._decoder.noise or self._errors)}",
+                f"cut off after {plain_text.size(self.most_bytes)}; the output begins: {_begin(self._decoder.noise or self._errors)}",
             )
 
     def _converse(self) -> None:
@@ -145,8 +144,7 @@ class Session:
         if status in (126, 127) or missing:
             return UnreachableError(
                 "no python",
-                f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set "
-                "ansible_python_interpreter",
+                f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter",
             )
         if self._become and not self._decoder.noise and (not self._all_queued or "sudo" in text):
             return UnreachableError(

@@ -42,20 +42,14 @@ def _hosts(lines: Lines, diff: Diff) -> None:
         if host not in diff.bad:
             states.setdefault(state, []).append(host)
     for (was, now), hosts in states.items():
-        told = (
-            "reached again"
-            if now == "ok"
-            else "no longer reachable"
-            if was == "ok"
-            else "unreachable for another reason"
-        )
+        told = "reached again" if now == "ok" else "no longer reached" if was == "ok" else "not reached, otherwise"
         lines.line(
             (f"{told}: ", "bold magenta"),
             named(hosts),
             f" ({text.plain(was)}{f' → {text.plain(now)}' * (now != 'ok')})",
         )
     if diff.rebooted:
-        lines.line(("rebooted between the audits: ", "bold"), named(diff.rebooted))
+        lines.line(("rebooted in between: ", "bold"), named(diff.rebooted))
 
 
 def _facts(lines: Lines, diff: Diff) -> None:

@@ -184,8 +184,7 @@ def _lacking(settings: Mapping[str, str]) -> str:
         there = settings.get(name.lower(), "")
         if value.startswith("/") and there:
             lines.append(
-                f"# {name}={plain_text.plain(there, 200)} is currently set: make it call {value} and exit with the "
-                "same code"
+                f"# {name}={plain_text.plain(there, 200)} is currently set: make it call {value} and exit with the same code"
             )
     return "\n".join(lines)
 

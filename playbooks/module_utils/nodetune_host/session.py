@@ -127,8 +127,7 @@ def _entries_of(given):
     found = own if len(own) >= len(given["entries"]) else given["entries"]
     if any("withheld" in entry for entry in found):
         raise StopError(
-            f"the journal of run {given['of']} is incomplete here, and the copy lacks entries that contained a "
-            "password: nothing is undone"
+            f"the journal of run {given['of']} is incomplete here, and the copy lacks entries that contained a password: nothing is undone"
         )
     return found
 

@@ -1,9 +1,8 @@
 """Frequency and idle states of CPUs: {"setting", "value"}; as a program, it sets them at boot.
 
 Settings: governor and epp (a word of the kernel's), boost (true, false), max_perf_pct (percent), idle_latency_us (CPUs
-enter no idle state that takes longer to leave).
-State: {"cpufreq/policy*/scaling_governor": {"performance": "0-63"}}: the text of the file, and the numbers in
-place of the star.
+enter no idle state that takes longer to leave). State: {"cpufreq/policy*/scaling_governor": {"performance": "0-63"}}:
+the text of the file, and the numbers in place of the star.
 """
 
 import os

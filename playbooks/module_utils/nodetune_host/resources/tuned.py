@@ -29,8 +29,7 @@ def wanted(change, now):
     name = _name(change)
     if now["active"] not in (name, change["includes"]):
         raise ChangeError(
-            f"tuned's active profile is now {now['active'] or 'none'}, but the plan was made for "
-            f"{change['includes']}: plan again"
+            f"tuned's active profile is now {now['active'] or 'none'}, but the plan was made for {change['includes']}: plan again"
         )
     return {"file": file.wanted(change, now["file"]), "active": name, "mode": "manual"}
 
