@@ -234,7 +234,7 @@ def _typed(what: str, option: str, instead: str) -> str:
         if _has_terminal():
             raise
         raise click.UsageError(
-            f"{option} prompts for a password, which needs a terminal: without one, {instead}"
+            f"{option} prompts for a password and needs a terminal: without one, {instead}"
         ) from None
 
 

@@ -196,9 +196,7 @@ def _matching(file: LocatedYaml, pattern: str, change: Any, known: set[str], at:
     if not found:
         file.fail(f"no check matches {pattern!r} (list them: nodetune checks)", *at, pattern)
     if isinstance(change, dict) and {"accept", "set"} & set(change):
-        file.fail(
-            "a pattern accepts on, off, nothing, severity and gate: accept and set need a single check", *at, pattern
-        )
+        file.fail("a pattern takes on, off, nothing, severity and gate: accept and set are for one check", *at, pattern)
     return found
 
 

@@ -70,7 +70,7 @@ def _number(text: str, unit: str) -> int | float:
     found = _QUANTITY.fullmatch(text.strip())
     if found is None or found[2] not in family:
         raise ValueError(
-            f"{text!r} is not a valid quantity here: write a number of {unit} or a text such as {example(unit)}"
+            f"{text!r} is not a quantity here: write a number of {unit}, or a text such as {example(unit)}"
         )
     amount = Fraction(found[1]) * family[found[2]] / family[unit]
     if amount.denominator != 1 and unit in _BYTES:

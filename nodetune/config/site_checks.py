@@ -103,9 +103,7 @@ def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
     if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node
         return {"fact": f"sysfs.{subject}"}, replace(remedies.sysfs(subject), disruption="idle node")
     if kind == "file":
-        return {"fact": f"file.{subject}"}, remedies.manual(
-            f"Change the content of {subject} to the site's wanted content."
-        )
+        return {"fact": f"file.{subject}"}, remedies.manual(f"Change {subject} to the site's wanted content.")
     if kind == "service":
         return {"fact": f"services.{subject.removesuffix('.service')}"}, remedies.service(subject)
     return {"fact": f"cmdline.running.{subject}"}, remedies.kernel_arg(subject)

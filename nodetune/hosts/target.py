@@ -74,8 +74,7 @@ class Target:
 class SessionOptions:
     """Limits and options for the sessions of all hosts in a run.
 
-    `seconds` is the deadline of one host from name look-up to the last byte; `connect_seconds` is for the TCP
-    connection.
+    `seconds` is the deadline of one host from name look-up to the last byte; `connect_seconds` for the connection.
     """
 
     seconds: float = limited(40, 1, 3600, whole=False)

@@ -1,7 +1,6 @@
 """One measurement manually: python3 -m nodetune.measurements NAME '{"option": 1}' [SECONDS]. Records as JSON lines, steps on stderr.
 
-It runs as in a complete verify (in its own process, killed at its deadline), but waits for no other verify on this
-host.
+It runs as in a complete verify (in its own process, killed at its deadline), but does not wait for another verify.
 """
 
 import json

@@ -2,8 +2,7 @@
 
 What: the kernel's own measure (cycles over time, averaged since its last look) of each core's clock, in GHz, while one
 process a core spins. `base`, `max` and `nominal` in GHz are what the hardware states; below base under full load means
-throttled: power limit, heat, a governor, or firmware. metric `single`: one core of each NUMA node alone, which should
-come
+throttled: power limit, heat, a governor, or firmware. metric `single`: one core of each NUMA node alone, which should come
 near `max`; `allowed` is the governor's limit, and `of_allowed` the share of it that was reached.
 How: scaling_cur_freq of cpufreq; without it "cpu MHz" of /proc/cpuinfo, but not on virtual machines, where that never
 changes. Plain integer work: cores that run AVX-512 or AMX all the time are slower.

@@ -68,9 +68,7 @@ def folder_of(options):
     if not folder:
         raise reporting.SkipError("no folder to measure in: give --disk DIR")
     if not os.path.isdir(folder):
-        raise reporting.MeasurementError(
-            "{} is not a folder: give a folder on the file system to measure".format(folder)
-        )
+        raise reporting.MeasurementError("{} is not a folder: give one on the file system to measure".format(folder))
     return folder
 
 

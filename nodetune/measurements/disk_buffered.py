@@ -81,9 +81,7 @@ def _tell(report, folder, size, runs, about):
     report.result(folder, whole, "GB/s", metric="write_fsync", block=disk.BLOCK, **about)
     kept = max(each["cached"] or 0.0 for each in runs)
     if kept > MOST_CACHED:
-        reason = (
-            "{} keeps {:.0%} of the file in memory in spite of the request to drop it: reads do not come from a disk"
-        )
+        reason = "{} keeps {:.0%} of the file in memory in spite of drop requests: reads do not come from a disk"
         report.skip(reason.format(about.get("file_system", "this file system"), kept), folder, "read")
     else:
         about["cache_known"] = all(each["cached"] is not None for each in runs)

@@ -52,9 +52,7 @@ def _refuse_users(report):
     """Raise MeasurementError if a process computes on a GPU of this host: it would be slowed down."""
     users = [words for gpu in gpus.known(report).values() for words in gpu.computing().values()]
     if users:
-        raise reporting.MeasurementError(
-            "GPUs are in use, so no settings are changed: " + ", ".join(sorted(set(users)))
-        )
+        raise reporting.MeasurementError("GPUs are in use, so nothing is changed: " + ", ".join(sorted(set(users))))
 
 
 def _counts(gpu, report):

@@ -132,9 +132,7 @@ def load(path=None):
         return Library(handle, _mapped() or each)
     if path or len(problems) > 1 or libs.distrust(LIBRARY):
         raise reporting.MeasurementError("NCCL cannot be loaded: {}".format("; ".join(problems)))
-    advice = (
-        "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or give its path: --nccl PATH"
-    )
+    advice = "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or use --nccl PATH"
     raise reporting.SkipError("no {} on this host: {}".format(LIBRARY, advice))
 
 

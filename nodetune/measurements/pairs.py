@@ -2,8 +2,7 @@
 
 A host offers its IPv4 addresses, the first one of each interface: that of the default route first, then the others. The other
 host takes the first that answers, of those that it does not have itself (a container bridge has the same on every host).
-Options for other addresses: network (only addresses in it: `10.1.0.0/16`), interface (its name on every host),
-addresses
+Options for other addresses: network (only addresses in it: `10.1.0.0/16`), interface (its name on every host), addresses
 ({host: address}); an interface and an address are used without a test.
 """
 

@@ -2,8 +2,7 @@
 
 Before anything is set, RECORD stores the current values. They are restored when the measurement ends; if it is killed,
 by a helper process that waits for its end, and by the supervisor (main.py), which outlives it. Settings left by a host
-that froze are restored before the next settings are held. The record is in /run: after a power cut it is gone, like the
-settings.
+that froze are restored before the next settings are held. The record is in /run: after a power cut both are gone.
 
 A kind of setting is a module with three functions. start() is called once in each process, before any other. current(key,
 value) returns {key: value}: everything to restore after this value was put. put(key, value) raises MeasurementError if

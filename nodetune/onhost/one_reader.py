@@ -22,8 +22,7 @@ def take_turn(name, seconds, stuck=float("inf"), is_rival=None):
 
     A rival is a process of root or our user with the same name, or one whose name `is_rival`. A rival that is in the
     kernel, makes no progress and is `stuck` seconds old is not waited for. Each takes the name and then looks: of two
-    that do so together, at least one sees the other, releases the name and waits a random time, so that two never
-    continue.
+    that do so together, at least one sees the other, releases the name and waits a random time.
     """
     name, own = name[:LONGEST_NAME], own_name()
     is_rival = is_rival or name.__eq__

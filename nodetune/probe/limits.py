@@ -1,8 +1,7 @@
 """Resource limits at all their sources, and shared memory: `limits.*`.
 
 `limits.ITEM` (memlock, nofile, stack, nproc, rtprio, core) has one subject for each source: "login sessions" (PAM over
-what sshd passes on), and each running daemon that starts work. Values are bytes and counts as in the kernel, or
-"unlimited".
+what sshd passes on), and each running daemon that starts work. Values as in the kernel, or "unlimited".
 """
 
 import fnmatch

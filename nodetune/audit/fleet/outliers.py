@@ -1,10 +1,8 @@
 """Find outliers by median and MAD, with floors. Pure; standard library only.
 
 A value is an outlier if it is further than 6 robust standard deviations (1.4826 MAD) from the median, further than
-`least`, and more than `times` the median. In a normal distribution that is one value in 10^9. The floors are for
-heavier
-tails: a fleet whose hosts are all alike has a MAD of zero, and any noise would be infinitely far. If more than a
-quarter
+`least`, and more than `times` the median. In a normal distribution that is one value in 10^9. The floors are for heavier
+tails: a fleet whose hosts are all alike has a MAD of zero, and any noise would be infinitely far. If more than a quarter
 of the values are outside, they are a second population, and none is reported.
 Source: https://www.itl.nist.gov/div898/handbook/eda/section3/eda35h.htm (it proposes 3.5 for single data sets).
 """

@@ -41,7 +41,7 @@ CHECK = Check(
     accept=Empty("at least 262144 bytes"),
     remedy=manual(
         "Remove rsize= and wsize= from the mount's options (/etc/fstab or the automounter's map), unmount, and mount "
-        "again. If there are none, the server limits it: raise it there (knfsd: /proc/fs/nfsd/max_block_size, with "
+        "again. Otherwise, the server limits it: raise it there (knfsd: /proc/fs/nfsd/max_block_size, with "
         "nfsd stopped)."
     ),
     severity="low",

@@ -47,9 +47,7 @@ def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vau
             for answer in _answers(child.stdout, wait):
                 if "reading" not in answer:
                     return answer
-        raise InventoryError(
-            f"{path}: Ansible exited before it had read this inventory: try ansible-inventory --list -i {path}"
-        )
+        raise InventoryError(f"{path}: Ansible exited before it had read this: try ansible-inventory --list -i {path}")
     finally:
         _end(child)
         child.stdout.close()

@@ -119,9 +119,7 @@ def _checked(path: Path, answer: programs.Answer) -> programs.Answer:
         raise InventoryError(f"{path} lists no hosts: add hosts, or name them on the command line")
     for name in names:
         if text.plain(name) != name:
-            raise InventoryError(
-                f"{path}: {text.plain(name, 60)!r} is not a valid host name: is this file an inventory?"
-            )
+            raise InventoryError(f"{path}: {text.plain(name, 60)!r} is not a host name: is this file an inventory?")
     return answer
 
 

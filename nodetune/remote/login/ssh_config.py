@@ -28,8 +28,7 @@ USER = "~/.ssh/config"
 class Settings:
     """The settings that OpenSSH would use for one host.
 
-    `name` is the name that was asked for, `host` its resolved name; `told` is the output of `ssh -G` by lower-case
-    keyword.
+    `name` is the requested name, `host` its resolved name; `told` is the output of `ssh -G` by lower-case keyword.
     """
 
     name: str

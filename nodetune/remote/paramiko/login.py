@@ -71,9 +71,7 @@ class Login:
         tried = f"tried {', '.join(self._tried[:6])}" if self._tried else "no key or password to try"
         takes = f"; the server accepts {plain_text.plain(', '.join(self._allowed), 100)}" if self._allowed else ""
         active = self._transport.is_active()
-        gone = (
-            "" if active else "; the server then closed the connection: set one key with ansible_ssh_private_key_file"
-        )
+        gone = "" if active else "; the server then hung up: set one key with ansible_ssh_private_key_file"
         text = f"{tried}{takes}{gone}{openssh.advice('authentication failed', target, settings)}"
         return UnreachableError("authentication failed", text)
 

@@ -46,9 +46,7 @@ class Settings:
     def __post_init__(self) -> None:
         for name, path in (("--dir", self.folder), ("--python", self.python)):
             if not _PATH.fullmatch(path) or ".." in path.split("/"):
-                raise PullError(
-                    f"{name} {path!r}: give an absolute path such as /shared/nodetune/facts, without blanks"
-                )
+                raise PullError(f"{name} {path!r}: give an absolute path without blanks, such as /shared/facts")
         if self.user and not _USER.fullmatch(self.user):
             raise PullError(f"--user {self.user!r} is not a valid user name")
         if not SHORTEST <= self.every <= LONGEST:

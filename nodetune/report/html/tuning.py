@@ -13,8 +13,7 @@ from nodetune.tune.document import chance, in_words
 
 ASSETS = Path(__file__).parent / "assets"
 ROW, HEAD, REACH = 44, 24, 47
-"""Layout of the picture: pixels for each case and above the first; per cent from the middle to the end of the "
-"longest bar."""
+"""Layout of the picture: pixels for each case and above the first; per cent for the longest bar from the middle."""
 
 LEAST_SPAN = 0.02
 """The smallest fraction that the picture shows on each side: smaller differences are noise."""

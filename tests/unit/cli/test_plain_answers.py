@@ -262,7 +262,7 @@ def test_refusals_fold_over_addresses():
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["-K"], "-K prompts for a password, which needs a terminal: without one, use sudo without"),
+        (["-K"], "-K prompts for a password and needs a terminal: without one, use sudo without"),
         (["--ask-vault-pass"], "--ask-vault-pass asks for a password and needs a terminal: without one, use --vault-"),
         (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt asks for a password and needs a terminal"),
     ],

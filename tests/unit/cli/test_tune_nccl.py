@@ -73,7 +73,7 @@ def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
         (["--plugin", "x", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
         (["--env", "NCCL_BUFFSIZE=1", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
         (["--multi-node"], "needs two hosts"),
-        (["-i", "a,b"], "use --multi-node to tune NCCL across them"),
+        (["-i", "a,b"], "--multi-node tunes NCCL across them"),
         (["--collective", "gossip"], "gossip"),
     ],
 )

@@ -84,11 +84,11 @@ def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, 
     [
         (
             "{accept: {at_least: 256MHz}}",
-            "accept: '256MHz' is not a valid quantity here: write a number of KiB or a text such as 256MiB",
+            "accept: '256MHz' is not a quantity here: write a number of KiB, or a text such as 256MiB",
         ),
         ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
         ("{accept: {at_least: lots}}", "at_least must be a number, found 'lots'; min-free-kbytes-low counts in KiB"),
-        ("{set: 12 parsecs}", "set: '12 parsecs' is not a valid quantity here: write a number of KiB"),
+        ("{set: 12 parsecs}", "set: '12 parsecs' is not a quantity here: write a number of KiB"),
     ],
 )
 def test_a_quantity_that_does_not_fit_names_the_unit(tmp_path, text, says):

@@ -162,7 +162,7 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
     ("text", "says"),
     [
         ("checks:\n  nope-*: off\n", "line 2: no check matches 'nope-*'"),
-        ("checks:\n  swap*: {set: 1}\n", "line 2: a pattern accepts on, off, nothing, severity and gate"),
+        ("checks:\n  swap*: {set: 1}\n", "line 2: a pattern takes on, off, nothing, severity and gate"),
         (
             "checks:\n  swap*: off\n  swappi*: on\n",
             "line 3: swappi* contradicts the pattern in line 2 on swappiness-high",

@@ -262,7 +262,7 @@ def test_nothing_but_a_folder_is_measured_in(fio, tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", "/dev/null", tmp_path / "missing"):
         (record,) = measured("disk", dir=str(path))
-        assert record["failed"] == f"{path} is not a folder: give a folder on the file system to measure"
+        assert record["failed"] == f"{path} is not a folder: give one on the file system to measure"
     assert (tmp_path / "file").read_text() == "x"
 
 

@@ -140,9 +140,7 @@ def _bench(request: NcclRequest) -> NcclBench:
 def _targets(request: NcclRequest) -> Sequence[Target]:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) > 1 and not request.multi_node:
-        raise click.UsageError(
-            f"{len(targets)} hosts: use --multi-node to tune NCCL across them, or -l HOST to tune within one"
-        )
+        raise click.UsageError(f"{len(targets)} hosts: --multi-node tunes NCCL across them, -l HOST within one")
     if len(targets) < 2 and request.multi_node:
         raise click.UsageError("--multi-node needs two hosts or more")
     return targets

@@ -33,9 +33,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, given: str) -> float: 
     is_flag=True,
     help="Change clocks or power limits while measuring. Required.",
 )
-@click.option(
-    "--assume-drained", is_flag=True, help="Assume that the node is drained: slurmd starts no jobs there meanwhile."
-)
+@click.option("--assume-drained", is_flag=True, help="Assume that the node is drained: slurmd starts no jobs there.")
 @click.option(
     "--ladder",
     **of(GpuRequest, "ladder"),
