@@ -141,7 +141,7 @@ def _frequency():
 
 
 def _boost():
-    """Return whether CPUs may run above their base frequency. The two drivers have files with opposite meanings."""
+    """Return whether CPUs may run above their base frequency. The two drivers have files of opposite sense."""
     inverse = read.file_fact(INTEL_PSTATE + "/no_turbo", int)
     if "value" in inverse:
         return read.value(inverse["value"] == 0)

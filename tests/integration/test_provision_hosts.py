@@ -485,7 +485,7 @@ def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
 
 
 @pytest.mark.full
-def test_a_driver_that_does_not_come_up_is_taken_back(old):
+def test_a_driver_that_does_not_come_up_is_undone(old):
     old.mark("gpu1", "no-boot")
     told = old("--upgrade", code=END_STATE_MISSED)
     assert "driver 580.159.04 is loaded, 580.178.04 is installed" in message(told, "reboot")
@@ -503,7 +503,7 @@ def test_packages_refused_before_any_change_need_no_way_back(old):
 
 
 @pytest.mark.full
-def test_packages_that_were_exchanged_in_part_are_taken_back(old):
+def test_packages_that_were_exchanged_in_part_are_undone(old):
     old.mark("gpu1", "no-setup")
     told = old("--upgrade", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"

@@ -129,7 +129,7 @@ def endless_wait(connection):
 
 
 def commands(farm):
-    """Stand-ins for python3, each in a folder of its own."""
+    """Substitutes for python3, each in a folder of its own."""
     texts = {
         "chatty": f"echo 'using Python 3 of module system'\nexec {sys.executable} \"$@\"",
         "old": "nonce=$(sed -n 's/.*<<nodetune \\([0-9a-f]*\\) old.*/\\1/p' | head -1)\nprintf '\\n<<nodetune %s old "

@@ -1,4 +1,4 @@
-"""Each kind of change on a machine with systemd, kernel modules, swap and network cards: done, witnessed, taken back.
+"""Each kind of change on a machine with systemd, kernel modules, swap and network cards: done, witnessed, undone.
 
 The code that does it runs on the machine as it would under Ansible, without Ansible: that is tested elsewhere.
 """
@@ -77,7 +77,7 @@ def host(machine):
 
 
 def assert_done_once_and_taken_back(host, witness, after, *changes):
-    """Does, asks the witness, does again, takes back, asks the witness again."""
+    """Does, asks the witness, does again, undoes, asks the witness again."""
     before = host.says(witness)
     first = host.do(*changes)
     assert first["problems"] == []

@@ -134,7 +134,7 @@ def at_work(cluster):
 
 
 def allocation(cluster, nodes):
-    """A job of ours on these nodes."""
+    """Our job on these nodes."""
     words = ["sbatch", "--parsable", f"--nodelist={','.join(nodes)}", "--output=/dev/null", "--wrap=sleep 300"]
     job = cluster.run(*words, f"--nodes={len(nodes)}", "--no-kill").strip()
     cluster.wait_until(lambda: "RUNNING" in cluster.run("squeue", "--noheader", "--format=%T", "-j", job), "it runs")

@@ -34,7 +34,7 @@ def wait_for_our_reason(cluster, node="n01", reason=LOST):
 
 
 def look(cluster, node="n01"):
-    """A health check beside those that slurmd starts, until one has seen that the node is sick."""
+    """A health check next to those that slurmd starts, until one has seen that the node is sick."""
     environment = {"SLURMD_NODENAME": node, "SLURM_CONF": str(cluster.conf)}
 
     def seen():

@@ -1,4 +1,4 @@
-"""Hosts of one kind are held against each other, and only what is known counts."""
+"""Hosts of one kind are compared with each other, and only what is known counts."""
 
 import pytest
 import yaml

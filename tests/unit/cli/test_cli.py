@@ -19,7 +19,7 @@ MACHINE = "h200-x4"
 
 
 def in_process(*arguments, env=None):
-    """The program in a process of its own: for how it starts and ends, and for a probe that no stand-in has touched."""
+    """The program in a process of its own: for how it starts and ends, and for a probe that no substitute has touched."""
     return subprocess.run(
         [sys.executable, "-m", "nodetune", *map(str, arguments)],
         stdin=subprocess.DEVNULL,

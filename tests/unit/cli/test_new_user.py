@@ -183,7 +183,7 @@ def test_explain_says_what_is_wrong_with_saved_facts(tmp_path):
 
 
 @pytest.mark.parametrize(("width", "columns"), [("80", 1), ("140", 2)])
-def test_runs_stand_in_columns_where_these_fit(tmp_path, monkeypatch, width, columns):
+def test_runs_are_in_columns_where_these_fit(tmp_path, monkeypatch, width, columns):
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path))
     monkeypatch.setenv("COLUMNS", width)
     Run.create("guard uninstall", {}, ["gpu1"]).finish(0)

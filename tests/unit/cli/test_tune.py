@@ -134,7 +134,7 @@ def test_nothing_better_is_a_result_with_exit_0():
     assert not Path("tuning-nccl.site.yml").exists()
 
 
-def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
+def test_ctrl_c_keeps_the_trials_and_resume_continues():
     code, result = tune(after=12)
     assert code == 130, result.output
     assert "no result yet: 11 trials kept in tuning-nccl.json.trials: use --resume to continue" in result.stderr

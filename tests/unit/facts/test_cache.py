@@ -1,4 +1,4 @@
-"""An audit that keeps facts asks no host twice, and goes on where it was stopped."""
+"""An audit that keeps facts asks no host twice, and continues where it was stopped."""
 
 import json
 import os

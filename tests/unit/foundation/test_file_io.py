@@ -10,7 +10,7 @@ import pytest
 from nodetune.foundation import file_io
 
 
-def test_a_link_put_beside_the_file_is_not_followed(tmp_path):
+def test_a_link_put_next_to_the_file_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     for name in (".report.txt.partial", "report.txt.partial"):

@@ -113,7 +113,7 @@ def test_a_hanging_call_holds_the_job_and_is_named(node, call):
 
 
 def in_driver(pid):
-    """Whether the stand-in makes a process hang: it is deaf to signals meanwhile."""
+    """Whether the substitute makes a process hang: it is deaf to signals meanwhile."""
     return "SigBlk:\t0000000000000000" not in Path(f"/proc/{pid}/status").read_text()
 
 

@@ -202,7 +202,7 @@ def test_lines_added_below_ours_survive_an_uninstall():
     assert with_lines(with_lines(CONF) + "NodeName=n02\n", {}) == CONF + "NodeName=n02\n"
 
 
-def test_a_hook_of_the_site_is_never_taken_out():
+def test_a_program_of_the_site_is_never_taken_out():
     with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: make it call /opt/nodetune/guard/prolog"):
         with_lines(CONF + "Prolog=/etc/slurm/own.sh\n")
 
@@ -253,7 +253,7 @@ def test_a_program_is_unpacked_run_and_removed_completely(a_program, tmp_path):
     assert not (tmp_path / "opt").exists()
 
 
-def test_a_program_that_was_damaged_is_made_anew(a_program):
+def test_a_program_that_was_damaged_is_made_again(a_program):
     bring(a_program)
     for damage in ("nodetune/guard/node/decide.py", "MANIFEST", "pynvml.py"):
         (Path(a_program["path"]) / damage).write_text("x")
@@ -285,7 +285,7 @@ def test_a_host_without_a_python_that_is_new_enough_is_told_so(a_program, tmp_pa
         program.wanted(change, program.read(change))
 
 
-def test_a_hook_goes_where_no_slurm_runs(tmp_path):
+def test_a_program_goes_where_no_slurm_runs(tmp_path):
     path = tmp_path / "guard" / "prolog"
     path.parent.mkdir()
     path.write_text("x")

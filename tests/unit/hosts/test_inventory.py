@@ -289,7 +289,7 @@ def test_variables_of_the_current_folder_are_not_the_inventorys(write, tmp_path,
     assert targets("hosts.ini")[0].user is None
 
 
-def test_group_and_host_variables_beside_the_inventory(write):
+def test_group_and_host_variables_next_to_the_inventory(write):
     write("hosts.ini", "[gpu]\na\nb\n")
     write("group_vars/gpu.yml", "ansible_user: groupie\n")
     write("host_vars/b.yml", "ansible_user: own\n")
@@ -693,7 +693,7 @@ def test_a_cached_answer_of_another_user_is_not_believed(write_cached, tmp_path)
     assert refused("hosts.ini") == ANSIBLE_IS_NOT_STARTED
 
 
-def test_a_damaged_cache_entry_is_read_anew(write, monkeypatch, tmp_path):
+def test_a_damaged_cache_entry_is_read_again(write, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write("hosts.ini", STATIC)
     targets("hosts.ini")

@@ -319,7 +319,7 @@ def by_hand(*words):
     )
 
 
-def test_one_measurement_by_hand_prints_records_as_json_lines():
+def test_one_manual_measurement_prints_records_as_json_lines():
     done = by_hand("disk", "{}")
     assert done.returncode == 0
     assert done.stdout == '{"measurement": "disk", "skip": "no folder to measure in: give --disk DIR"}\n'
@@ -329,7 +329,7 @@ def test_one_measurement_by_hand_prints_records_as_json_lines():
 @pytest.mark.parametrize(
     "words", [[], ["../main"], ["nothing"], ["disk", "[1]"], ["disk", "{"], ["disk", "{}", "soon"]]
 )
-def test_by_hand_a_slip_is_explained(words):
+def test_a_slip_in_a_manual_measurement_is_explained(words):
     done = by_hand(*words)
     assert done.returncode == 2
     assert done.stdout == ""

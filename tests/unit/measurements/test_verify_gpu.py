@@ -1,4 +1,4 @@
-"""The GPU measurements against a stand-in libcuda (tests/support/cuda): their arithmetic, what they check, and how they fail."""
+"""The GPU measurements against a substitute libcuda (tests/support/cuda): their arithmetic, what they check, and how they fail."""
 
 import json
 import os
@@ -30,7 +30,7 @@ NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p")
 
 @pytest.fixture(scope="session")
 def libcuda(tmp_path_factory):
-    """The stand-in, built."""
+    """The substitute, built."""
     path = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
     subprocess.run(["gcc", *flags, ROOT / "tests/support/cuda/stand_in.c", "-o", path], check=True)

@@ -391,7 +391,7 @@ def test_wrong_data_fails_names_the_gpu_and_gives_no_figure():
 
 
 def program(folder, name, table_file, json_file=None):
-    """A stand-in for a program of nccl-tests that prints what the real one printed on a node with eight H200s."""
+    """A substitute for a program of nccl-tests that prints what the real one printed on a node with eight H200s."""
     path = folder / f"{name}_perf"
     wants_json = f'"{json_file}"' if json_file else ""
     path.write_text(

@@ -333,7 +333,7 @@ def test_a_partners_link_speed_that_is_none_is_not_known(gbits):
     assert pairs.way_to({"ways": [["127.0.0.1", gbits]], "door": None}, "there") == ("127.0.0.1", None)
 
 
-def test_a_partners_address_is_written_anew():
+def test_a_partners_address_is_written_again():
     assert pairs.way_to({"ways": [["127.0.0.1", 25]], "door": None}, "there") == ("127.0.0.1", 25)
 
 

@@ -72,7 +72,7 @@ def test_a_command_that_prints_without_end_is_killed(stream):
         shell(f"exec yes{stream}")
 
 
-def test_what_a_command_left_running_on_purpose_goes_on():
+def test_what_a_command_left_running_on_purpose_continues():
     pid = int(shell("sleep 301.5 >/dev/null 2>&1 & echo $!"))
     assert sleeping("301.5")
     os.kill(pid, signal.SIGKILL)

@@ -1,4 +1,4 @@
-"""The resource of GPU settings over the stand-in NVML (tests/machines/nvml), each step in a process of its own."""
+"""The resource of GPU settings over the substitute NVML (tests/machines/nvml), each step in a process of its own."""
 
 import json
 import os
@@ -43,7 +43,7 @@ BOOT = "sys.exit(gpu.main(order['file']))"
 
 
 class Node:
-    """A host with the stand-in's GPUs in a state of their own."""
+    """A host with the substitute's GPUs in a state of their own."""
 
     def __init__(self, library, folder):
         self.folder, self.running = folder, folder / "nvml-run"
@@ -120,7 +120,7 @@ def node(library, tmp_path):
         ("mig_mode", "enabled", {"mode": "enabled", "instances": []}),
     ],
 )
-def test_a_setting_is_done_kept_and_taken_back(node, setting, value, kept):
+def test_a_setting_is_done_kept_and_undone(node, setting, value, kept):
     before = node.value(setting)
     first = node.do((setting, value))
     assert first["problems"] == [] and first["changed"]
@@ -211,7 +211,7 @@ def test_a_lock_that_an_idle_gpu_hides_is_released_too(node):
     assert node.value("locked_clocks") == "none"
 
 
-def test_a_mig_layout_is_made_changed_and_taken_back(node):
+def test_a_mig_layout_is_made_changed_and_undone(node):
     assert node.do(("mig_devices", {"1g.18gb": 7}))["problems"] == []
     assert node.devices() == {"1g.18gb": 7}
     mixed = {"1g.18gb": 2, "3g.71gb": 1, "1g.35gb": 1}

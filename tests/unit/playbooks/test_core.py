@@ -395,7 +395,7 @@ class TestLock:
         ):
             second.take("ben@head2")
 
-    def test_the_same_run_goes_on(self, folder):
+    def test_the_same_run_continues(self, folder):
         for _ in range(2):
             with lock.Lock("first", folder) as first:
                 first.take("anna@head1")

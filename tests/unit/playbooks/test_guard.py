@@ -1,4 +1,4 @@
-"""What disrupts is refused where a GPU computes, and where that cannot be told. NVML is the stand-in (tests/machines/nvml)."""
+"""What disrupts is refused where a GPU computes, and where that cannot be told. NVML is the substitute (tests/machines/nvml)."""
 
 import os
 import subprocess

@@ -92,7 +92,7 @@ def test_a_link_with_special_characters_has_a_valid_timer():
 
 
 def inside_a_network_namespace(code):
-    """Runs code with `link` imported beside two veth links a0 and a1; returns the JSON that it prints."""
+    """Runs code with `link` imported next to two veth links a0 and a1; returns the JSON that it prints."""
     setup = "mount -t sysfs none /sys && ip link add a0 type veth peer name a1 && exec "
     script = f"import json, sys\nsys.path.insert(0, {str(HOST_CODE)!r})\n"
     script += (

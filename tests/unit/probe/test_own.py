@@ -1,4 +1,4 @@
-"""What is found of our own files, and of the .link files that ours hide."""
+"""What is found of nodetune's files, and of the .link files that ours hide."""
 
 import hashlib
 
@@ -44,7 +44,7 @@ def test_no_file_is_read_without_end(tree, collect):
 
 @pytest.fixture
 def link(tree, collect):
-    """The fact of one network card, with files planted beside it."""
+    """The fact of one network card, with files planted next to it."""
 
     def planted(known, more):
         root = tree({})

@@ -262,7 +262,7 @@ def test_a_dry_run_tells_the_steps_that_a_run_then_takes_once(site):
 
 
 def without_units(site, **more):
-    """RHEL's stand-ins have empty units, which are masked ones: they can be installed, not enabled."""
+    """RHEL's substitutes have empty units, which are masked ones: they can be installed, not enabled."""
     given = site.given(**more)
     if site.data.manager == "dnf":
         for each in given["nodetune_packages"].values():
@@ -341,7 +341,7 @@ def test_a_repository_that_left_the_site_file_is_taken_away(site):
 
 
 @pytest.mark.full
-def test_units_are_enabled_and_pins_hold_against_a_newer_driver(debian):
+def test_units_are_enabled_and_pins_resist_a_newer_driver(debian):
     debian.provision()
     assert (
         debian.cell.run(["systemctl", "is-enabled", "nvidia-fabricmanager", "nvidia-persistenced"]).split()

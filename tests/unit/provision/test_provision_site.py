@@ -43,7 +43,7 @@ def test_a_branch_may_be_a_number(tmp_path):
     assert site(tmp_path, "provision: {driver: {branch: 580}}\n").branch == "580"
 
 
-def test_a_baseline_stands_beside_the_site_file(tmp_path):
+def test_a_baseline_is_next_to_the_site_file(tmp_path):
     assert site(tmp_path, SITE + "  baseline: baselines/good.json\n").baseline == tmp_path / "baselines/good.json"
 
 

@@ -216,7 +216,7 @@ def test_the_last_failed_are_run_again(pytester, installed):
     assert "passed" not in again
 
 
-def test_it_runs_beside_testinfra_and_the_user_s_own_tests(run, pytester):
+def test_it_runs_next_to_testinfra_and_the_user_s_own_tests(run, pytester):
     pytester.makepyfile(
         """
         def test_root(host):

@@ -112,7 +112,7 @@ def test_a_play_names_its_run_and_the_record_keeps_its_events(written, tmp_path)
 
 
 class Started:
-    """Stands in for Ansible: notes what each play was started with."""
+    """Replaces Ansible: notes what each play was started with."""
 
     def __init__(self, monkeypatch):
         self.given = []

@@ -47,7 +47,7 @@ def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, 
 
 
 class Ansible:
-    """Stands in for `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
+    """Replaces `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
 
     def __init__(self, monkeypatch, **answers):
         self.answers, self.played = answers, []

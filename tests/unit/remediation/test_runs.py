@@ -148,7 +148,7 @@ def test_a_journal_whose_last_line_is_torn_keeps_the_others(root):
 
 
 def test_a_full_disk_leaves_whole_lines_and_the_old_file(root):
-    """A limit on the size of files stands in for the disk: the kernel stops the write half way, too."""
+    """A limit on the size of files replaces the disk: the kernel stops the write half way, too."""
     run = new(root)
     run.add_entries("gpu1", [{"n": 1}])
     run.save("plan", {"steps": []})
@@ -241,7 +241,7 @@ def with_a_story(root):
     return run
 
 
-def test_runs_are_listed_beside_torn_and_foreign_folders(root):
+def test_runs_are_listed_next_to_torn_and_foreign_folders(root):
     run = with_a_story(root)
     (root / "20260101-000000-aaaa").mkdir()
     (root / "20260101-000000-bbbb").mkdir()

@@ -78,7 +78,7 @@ def node(tmp_path):
 
 
 def facts_of_this_machine():
-    """The names of the facts that an audit reads, in a process that has loaded no stand-in of NVML before."""
+    """The names of the facts that an audit reads, in a process that has loaded no substitute of NVML before."""
     script = (
         "from nodetune.remote import local, payload; from nodetune.audit import selection\n"
         "print(*local.facts(payload.families(selection.Selection().facts()), 20.0)['facts'])"

@@ -480,7 +480,7 @@ def test_sudo_is_left_out_by_whoever_is_that_user_already():
     assert not local.becomes_another(here())
 
 
-def test_a_lifeline_closes_what_comes_after_its_end_at_once():
+def test_a_deadline_closes_what_comes_after_its_end_at_once():
     closed = []
     life = Deadline(10)
     life.on_end(lambda: closed.append("first"))

@@ -372,7 +372,7 @@ class TestInABrowser:
         names, kept = fleet
         return page.open(audited(*names), measured=kept, fragment=fragment, **more)
 
-    def test_the_overview_names_who_falls_short_in_one_line(self, page, sixty_four):
+    def test_the_overview_names_who_is_below_target_in_one_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/")
         assert flat(page.text(".measuredline")) == (
             "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and "
@@ -523,7 +523,7 @@ class TestInABrowser:
         assert [flat(each) for each in rows[0]][1:6] == ["gpu_copy h2d", "GPU2", "26.4 GB/s", rows[0][4], "42 %"]
         assert all(row[6].startswith("nodetune verify -i prod -l gpu017 --only ") for row in rows)
 
-    def test_search_finds_what_fell_short(self, page, sixty_four):
+    def test_search_finds_what_is_below_target(self, page, sixty_four):
         self.open(page, sixty_four, "#/search/pcie%20gpu2")
         assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements below target with “pcie gpu2”"
         assert set(page.texts("main tbody a")) == {"gpu017"}

@@ -183,7 +183,7 @@ def test_less_is_better_where_the_case_says_so():
 # --- the journal
 
 
-def test_a_resumed_tuning_goes_on_where_it_was_and_ends_alike(tmp_path):
+def test_a_resumed_tuning_continues_where_it_was_and_ends_alike(tmp_path):
     header = {"subject": "nccl"}
     whole = study.tune(bench(7, effect=gains(0.05)), 1200)
 

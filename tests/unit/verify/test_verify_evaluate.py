@@ -1,4 +1,4 @@
-"""Figures become verdicts: the order of trust, siblings by a robust statistic, the part to suspect, hostile records."""
+"""Figures become verdicts: the order of trust, peers by a robust statistic, the part to suspect, hostile records."""
 
 import json
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_an_outlier_is_short_though_every_floor_lets_it_pass():
     assert sum(each.status == SHORT for each in found) == 1
 
 
-def test_siblings_that_are_all_slow_still_meet_the_shipped_floor():
+def test_peers_that_are_all_slow_still_meet_the_shipped_floor():
     slow = gpus(*[26.0] * 8)
     assert {each.status for each in verdicts(slow)} == {PASS}, "no floor is for a node that is not known to be near"
     near = [replace(each, about={"local": True}) for each in slow]
@@ -92,7 +92,7 @@ def test_a_wide_spread_raises_no_alarm_for_its_tail():
     assert {each.status for each in found} == {PASS}
 
 
-def test_better_than_all_siblings_is_no_fault():
+def test_better_than_all_peers_is_no_fault():
     assert of(verdicts(gpus(54.0, 54.1, 54.2, 54.0, 80.0)), "gpu_copy", "GPU4").status == PASS
     quick = gpus(6.0, 6.1, 6.0, 6.2, 2.0, measurement="gpu_latency", metric="launch", better="lower")
     assert of(verdicts(quick), "gpu_latency", "GPU4").status == PASS
@@ -103,7 +103,7 @@ def test_of_two_or_three_the_one_far_below_the_best_stands_apart():
     assert [each.status for each in verdicts(gpus(54.0, 40.0), L4)] == [UNKNOWN, SHORT]
 
 
-def test_one_gpu_alone_has_no_siblings():
+def test_one_gpu_alone_has_no_peers():
     assert peers.among(gpus(54.0), 0.05) is None
 
 
