@@ -1,4 +1,4 @@
-"""Which suites measure what a shipped figure is about. A figure that none of them reaches judges nobody."""
+"""Find the suites that measure a shipped figure. A figure that no suite measures is never used."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from nodetune.verify import catalogue, suites
 from nodetune.verify.reference import Entry
 
 PAIRS = "--pairs"
-"""What is in no suite, because it takes two hosts."""
+"""Measurements in no suite because they need two hosts."""
 
 ONLY_WITH = {("gpu_p2p", "p2p_both"): "both"}
 """Metrics that an option of the measurement leaves out."""
 
 
 def suites_of(entry: Entry) -> tuple[str, ...]:
-    """Return the suites that reach it, on a machine that it fits and whose memory holds its size."""
+    """Return the suites that measure it on a matching machine with enough memory for its size."""
     if catalogue.of(entry.measurement).scope == "pair":
         return (PAIRS,)
     return tuple(name for name in suites.NAMES if any(_reaches(item, entry) for item in suites.suite(name)))

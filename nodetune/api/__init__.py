@@ -1,4 +1,4 @@
-"""What the author of a check imports: the model, predicates, remedies, the view of facts, and conditions shared by many checks."""
+"""The API for authors of checks: the model, predicates, remedies, the view of facts, and shared conditions."""
 
 from nodetune.api.facts_view import FactAbsentError, FactsView, FactUnreadError
 from nodetune.api.model import Absent, Cause, Check, Each, Fact, Observe, Ref, Unread, Value, When

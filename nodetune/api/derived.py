@@ -1,7 +1,7 @@
 """Facts computed from other facts. Pure.
 
 A function `name` here is the fact `derived.name`; `@needs` declares what it reads. It returns a value, or raises
-what the view raises when a needed fact is absent or unread.
+the exception of the view if a needed fact is absent or unread.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def tcp_wmem(facts: FactsView) -> list[int]:
 
 
 SMALLEST_RESERVE_KB = 135_168
-"""The value of tuned's hpc-compute profile on every machine."""
+"""The value in tuned's hpc-compute profile on every machine."""
 
 
 @needs("memory.total_kb")
@@ -100,7 +100,7 @@ def pid_max(facts: FactsView) -> int:
 
 @needs("services.tuned", "services.tuned_profile")
 def tuned_settings(facts: FactsView) -> dict[str, dict[str, str]]:
-    """Return what tuned's active profile sets again at each boot: plugin of tuned → key → text; nothing unless it starts then."""
+    """Return what tuned's active profile sets at each boot: plugin → key → text; empty if tuned does not start then."""
     unit = facts.get("services.tuned") or {}
     starts = unit.get("active") == "active" and unit.get("enabled") == "enabled"
     found: dict[str, dict[str, str]] = {}
@@ -113,7 +113,7 @@ def tuned_settings(facts: FactsView) -> dict[str, dict[str, str]]:
 def function(name: str) -> Function:
     """Return the function of `derived.NAME`. Raise KeyError for an unknown derived fact."""
     if not exists(name):
-        raise KeyError(f"no derived fact is called {name}")
+        raise KeyError(f"unknown derived fact {name}")
     found: Function = globals()[name.removeprefix("derived.")]
     return found
 
@@ -123,7 +123,7 @@ def is_derived(name: str) -> bool:
 
 
 def exists(name: str) -> bool:
-    """Return whether there is a derived fact of that name."""
+    """Return whether a derived fact of that name exists."""
     return hasattr(globals().get(name.removeprefix("derived.")), "needs")
 
 

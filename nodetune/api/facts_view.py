@@ -1,4 +1,4 @@
-"""What a check sees of a host: the facts that it declared, and nothing else."""
+"""The view of a host for a check: only the facts that it declared."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
 
 
 class FactAbsentError(Exception):
-    """The thing that is asked for is not on this host (absent)."""
+    """The requested thing does not exist on this host (absent)."""
 
 
 class FactUnreadError(Exception):
-    """The fact that is asked for could not be read; the text says why."""
+    """The requested fact could not be read; the text says why."""
 
 
 class FactUndeclaredError(Exception):
@@ -24,7 +24,7 @@ class FactsView:
     """Facts by name, limited to the declared ones.
 
     `facts[name]` is the value; a fact over several subjects is a dict of subject → value without the absent ones.
-    What is read is kept, so a check may ask for the same fact in a loop.
+    Values are cached, so a check may read the same fact in a loop.
     Raise FactAbsentError if the fact is absent, FactUnreadError if it (or one subject of it) could not be read.
     """
 
@@ -59,7 +59,7 @@ class FactsView:
         return found
 
     def _read(self, name: str) -> Any:
-        """Return the value, or the error that says why there is none."""
+        """Return the value, or the error with the reason."""
         try:
             return value_of(name, self.fact(name))
         except (FactAbsentError, FactUnreadError) as missing:

@@ -1,4 +1,4 @@
-"""The frozen values that the stages hand to one another. No I/O; standard library only."""
+"""The frozen values that the stages exchange. No I/O; standard library only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DISRUPTIONS = (
     "idle GPU",
     "reboot",
 )
-"""What a fix disrupts, least to most. By default only the first two are done.
+"""The disruptions of a fix, least to most. By default only the first two are applied.
 
 Checks, JSON documents and run records use these values. The command line and reports for people use `disruption_name`.
 """
@@ -39,14 +39,14 @@ class Value:
 
 @dataclass(frozen=True)
 class Absent:
-    """The host does not have this thing. Neither zero nor unreadable."""
+    """The host does not have this thing: neither zero nor unreadable."""
 
     reason: str = "not present on this host"
 
 
 @dataclass(frozen=True)
 class Unread:
-    """The fact could not be read, and why."""
+    """The fact could not be read, with the reason."""
 
     reason: str
 
@@ -62,12 +62,12 @@ Fact = Value | Absent | Unread | Each
 
 
 NOT_COLLECTED = "not collected: collect the facts again with this version"
-"""Why a fact is unread that the file does not have."""
+"""The reason for a fact that is missing in the file."""
 
 
 @dataclass(frozen=True)
 class HostFacts:
-    """All that one probe saw: fact name → fact, and how the probe went."""
+    """The result of one probe: fact name → fact, and how the probe went."""
 
     host: str
     facts: Mapping[str, Fact]
@@ -100,10 +100,10 @@ class When:
 
 @dataclass(frozen=True)
 class Remedy:
-    """A kind of fix with parameters. `kind` names nodetune/remediation/builders/<kind>.py; `manual` has steps only.
+    """A kind of fix with parameters. `kind` names nodetune/remediation/builders/<kind>.py; `manual` has only steps.
 
-    `persisted` names the fact that tells what the next boot will set and which file decides;
-    `boot_default` is what the kernel sets when no file does (None: not known). `per_subject`: it acts on the failing
+    `persisted` names the fact with the value that the next boot sets and the file that decides;
+    `boot_default` is what the kernel sets without a file (None: unknown). `per_subject`: it acts on the failing
     subjects (disks, links, GPUs), not on the host as a whole.
     """
 
@@ -123,19 +123,18 @@ Observe = Callable[[Any], Any]
 
 
 Cause = Callable[[Any, tuple[str, ...]], str]
-"""(facts view, failing subjects) → what made the value what it is, such as a file; empty if that is not known."""
+"""(facts view, failing subjects) → what set the value, such as a file; empty if unknown."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One fault that a host can have. `id`, `area` and `doc` come from the file that holds it.
+    """One fault that a host can have. `id`, `area` and `doc` come from its file.
 
-    What is judged is the fact named `fact`, or what `observe` computes from the facts in `needs`.
-    `accept` judges it; `set` is what a fix would write (a value, or a Ref to a fact).
-    `absent` says what it means when the thing is not there: skip, pass or fail.
-    `cause` adds to a finding what made the value what it is, from the same `needs`. `ceiling` names a kernel parameter's
-    fact that caps what the fix can reach: while `accept` refuses its value, no fix is planned. `part_of` names a check of
-    the same cause: where both fail, its finding reports this one too.
+    It judges the fact named `fact`, or the value that `observe` computes from the facts in `needs`. `accept` judges it;
+    `set` is what a fix would write (a value, or a Ref to a fact). `absent` is the status if the thing does not exist:
+    skip, pass or fail. `cause` adds to a finding what set the value, from the same `needs`. `ceiling` names a kernel
+    parameter's fact that limits what the fix can reach: while `accept` rejects its value, no fix is planned. `part_of`
+    names a check with the same cause: if both fail, its finding also reports this one.
     """
 
     accept: Any
@@ -165,9 +164,9 @@ class Check:
 
 @dataclass(frozen=True)
 class Waiver:
-    """A named person's decision to live with a finding until a date (ISO, inclusive).
+    """A named person's decision to accept a finding until a date (ISO, inclusive).
 
-    It is for `hosts`, or for the hosts of inventory `groups`.
+    It covers `hosts`, or the hosts of inventory `groups`.
     """
 
     id: str
@@ -180,7 +179,7 @@ class Waiver:
 
 @dataclass(frozen=True)
 class Fix:
-    """What a plan would do about a finding: data only. `subjects` are the devices that it concerns; empty: the host."""
+    """The planned fix of a finding: data only. `subjects` are the devices that it changes; empty: the host."""
 
     kind: str
     target: str
@@ -198,7 +197,7 @@ class Finding:
 
     `subjects` maps each failing (or unreadable) subject to what was observed there; `odd` names those that
     differ from their peers. `reason` explains a skip, an unknown, a waiver, or a value that the next
-    boot would lose. `part_of` names the failing check whose finding reports this one too.
+    boot would lose. `part_of` names the failing check whose finding also reports this one.
     """
 
     check: str
@@ -221,8 +220,8 @@ class Finding:
 class FleetFinding(Finding):
     """The verdict of one comparison on one host.
 
-    `group` is the group that the host was compared in, `compared` how many hosts of it could be compared, and `agree` how
-    many of these have the wanted value. `decided` is false where too few agree for any host to be called odd.
+    `group` is the group of the host, `compared` the number of its hosts that could be compared, and `agree` how
+    many of these have the wanted value. `decided` is false if too few agree for any host to be the odd one.
     """
 
     group: str = ""
@@ -232,14 +231,14 @@ class FleetFinding(Finding):
 
 
 def fix_of(found: Finding) -> Fix:
-    """Return the fix of a finding that is known to have one, such as a finding of a plan."""
+    """Return the fix of a finding that must have one, such as a finding of a plan."""
     assert found.fix is not None  # noqa: S101  (for the type checker)
     return found.fix
 
 
 @dataclass(frozen=True)
 class HostResult:
-    """What became of one host: `state` is ok or the name of a connection failure, `message` says more."""
+    """The result of one host: `state` is ok or the name of a connection failure, `message` has details."""
 
     host: str
     state: str
@@ -254,5 +253,5 @@ class HostResult:
         return (found for found in self.findings if found.status == "fail")
 
     def causes(self) -> Iterator[Finding]:
-        """Return the failing findings without those that another one reports too."""
+        """Return the failing findings without those that another finding also reports."""
         return (found for found in self.failing() if not found.part_of)

@@ -1,6 +1,6 @@
 """Predicates that test a value and describe themselves. Standard library only.
 
-Each is data: `to_data` gives what a site file or a prolog policy holds (`{at_least: 5}`), `from_data` reads it back.
+Each is data: `to_data` returns the form in a site file or a prolog policy (`{at_least: 5}`), `from_data` reads it.
 An operand may be a `Ref` to another fact; `resolve` replaces it by that fact's value.
 """
 
@@ -22,7 +22,7 @@ def _number(value: Any) -> bool:
 
 @dataclass(frozen=True)
 class _Operand:
-    """What all predicates are made of: a dataclass takes half a millisecond to make."""
+    """The base of all predicates: a dataclass takes half a millisecond to make."""
 
     wanted: Any
 
@@ -52,7 +52,7 @@ class AtMost(_Operand):
 
 
 class Within(_Operand):
-    """Between two bounds, both allowed."""
+    """Between two bounds, inclusive."""
 
     def test(self, value: Any) -> bool:
         low, high = self.wanted
@@ -81,7 +81,7 @@ class Matches(_Operand):
 
 
 class Contains(_Operand):
-    """A list or text that holds the operand."""
+    """A list or text that contains the operand."""
 
     def test(self, value: Any) -> bool:
         return isinstance(value, str | Sequence) and self.wanted in value
@@ -91,7 +91,7 @@ class Contains(_Operand):
 
 
 class Subset(_Operand):
-    """A list of which every member is in the operand."""
+    """A list whose members are all in the operand."""
 
     def test(self, value: Any) -> bool:
         return isinstance(value, Sequence) and not isinstance(value, str) and set(value) <= set(self.wanted)
@@ -102,7 +102,7 @@ class Subset(_Operand):
 
 @dataclass(frozen=True)
 class Empty(_Operand):
-    """Nothing there: the shape of a check whose observation is a list of faults. The operand says so in words."""
+    """Nothing: for checks that observe a list of faults. The operand describes it."""
 
     wanted: Any = "none"
 
@@ -134,13 +134,13 @@ class Where(_Operand):
 
 
 NEXT_BOOT = "next boot"
-"""The entry of what is observed, with the model, that tells what the next boot brings."""
+"""The entry of the observation with the value that the next boot sets."""
 
 
 class ByModel(_Operand):
-    """What is wanted of each model: GPU model → value. None leaves a model alone; a model that is not there fails.
+    """The wanted value for each model: GPU model → value. None ignores a model; a missing model fails.
 
-    Tested is {model: value}, with the entry `next boot` where that brings another value. A number stands for the range of
+    It tests {model: value}, with the entry `next boot` if that sets another value. A number means the range of
     that number alone.
     """
 
@@ -172,7 +172,7 @@ KEY_OF = {kind: key for key, kind in BY_KEY.items()}
 
 
 def wants_number(accept: Any) -> bool:
-    """Return whether nothing but a number meets this."""
+    """Return whether only a number can satisfy this."""
     found = as_predicate(accept)
     return isinstance(found, AtLeast | AtMost | Within) or (isinstance(found, Equals) and _number(found.wanted))
 
@@ -205,17 +205,17 @@ def operand_from_data(data: Any) -> Any:
 def from_data(data: Any) -> Predicate:
     """Read a predicate from a site file or a policy.
 
-    Raise ValueError, naming the key, for a predicate that does not exist or operands that do not fit.
+    Raise ValueError with the key for an unknown predicate or invalid operands.
     """
     if not isinstance(data, dict):
         return Equals(data)
     if set(data) == {"fact"}:
         return Equals(operand_from_data(data))
     if len(data) != 1:
-        raise ValueError(f"one predicate expected, found {', '.join(map(str, data)) or 'none'}")
+        raise ValueError(f"expected one predicate, found {', '.join(map(str, data)) or 'none'}")
     ((key, operand),) = data.items()
     if key not in BY_KEY:
-        raise ValueError(f"no predicate is called {key!r}: use one of {', '.join(BY_KEY)}")
+        raise ValueError(f"unknown predicate {key!r}: use one of {', '.join(BY_KEY)}")
     return _built(key, operand)
 
 
@@ -224,20 +224,20 @@ def _built(key: str, operand: Any) -> Predicate:
         return Not(from_data(operand))
     if key == "where":
         if not isinstance(operand, dict):
-            raise ValueError("where wants a mapping of entry to predicate")
+            raise ValueError("where must be a mapping of entry to predicate")
         return Where({name: from_data(each) for name, each in operand.items()})
     if key == "by_model" and not (
         isinstance(operand, dict) and operand and all(isinstance(name, str) for name in operand)
     ):
-        raise ValueError("by_model wants a mapping of GPU model (as nvidia-smi -L names it) to value")
+        raise ValueError("by_model must be a mapping of GPU model (as shown by nvidia-smi -L) to value")
     if key == "within" and not (
         isinstance(operand, list) and len(operand) == 2 and all(map(_number, operand)) and operand[0] <= operand[1]
     ):
-        raise ValueError("within wants two numbers: [low, high]")
+        raise ValueError("within must be two numbers: [low, high]")
     if key in ("at_least", "at_most") and not (_number(operand) or isinstance(operand_from_data(operand), Ref)):
-        raise ValueError(f"{key} wants a number, found {operand!r}")
+        raise ValueError(f"{key} must be a number, found {operand!r}")
     if key in ("one_of", "subset") and not isinstance(operand, list):
-        raise ValueError(f"{key} wants a list")
+        raise ValueError(f"{key} must be a list")
     if key == "matches":
         _check_pattern(operand)
     built: Predicate = BY_KEY[key](operand_from_data(operand))
@@ -248,7 +248,7 @@ def _check_pattern(operand: Any) -> None:
     try:
         re.compile(operand)
     except (re.error, TypeError) as problem:
-        raise ValueError(f"matches wants a regular expression: {problem}") from None
+        raise ValueError(f"matches must be a regular expression: {problem}") from None
 
 
 def refs(data: Any) -> set[str]:

@@ -1,7 +1,7 @@
 """The remedy kinds as constructors. One kind = one way to change a host, with its running and its persisted side.
 
-A check names what it changes; how disruptive that is, and which fact tells what the next boot will do, is known
-here once for all checks of a kind. Values to set live in the check (or the profile), never here.
+A check names what it changes. The disruption and the fact with the next boot's value are defined
+here once for all checks of a kind. Values to set are in the check (or the profile), never here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def kernel_arg(name: str) -> Remedy:
 
 
 def limit(item: str) -> Remedy:
-    """Set a resource limit everywhere it can come from: PAM, systemd's defaults, the launching services."""
+    """Set a resource limit in all its sources: PAM, systemd's defaults, the launching services."""
     return Remedy(
         "limit", item, disruption="service restart", file="/etc/security/limits.d/zz-nodetune.conf", per_subject=True
     )
@@ -108,7 +108,7 @@ def mount_option(option: str) -> Remedy:
 
 
 def nfs_option(option: str) -> Remedy:
-    """Set an option of NFS mounts where it stands: fstab or a map of the automounter. It holds from the next boot on."""
+    """Set an option of NFS mounts in fstab or in a map of the automounter. It takes effect at the next boot."""
     return Remedy("nfs_option", option, disruption="reboot", file="/etc/fstab", per_subject=True)
 
 
@@ -135,7 +135,7 @@ def docker_daemon(key: str) -> Remedy:
 
 
 def gpu(setting: str, disruption: str = "none") -> Remedy:
-    """Change a setting of GPUs through NVML; a systemd unit restores it at boot. ECC is kept by the GPU itself."""
+    """Change a setting of GPUs through NVML; a systemd unit restores it at boot. The GPU itself persists ECC."""
     file = "" if setting == "ecc_mode" else "/etc/systemd/system/nodetune-gpu.service"
     return Remedy("gpu", setting, disruption=disruption, file=file, per_subject=True)
 
@@ -147,7 +147,7 @@ def system_cpus() -> Remedy:
 
 
 def mps() -> Remedy:
-    """Run the control daemon of CUDA MPS in a unit of nodetune's, with the GPUs in exclusive process mode."""
+    """Run the control daemon of CUDA MPS in nodetune's own unit, with the GPUs in exclusive process mode."""
     return Remedy("mps", "mps", disruption="idle GPU", file="/etc/systemd/system/nodetune-mps.service")
 
 

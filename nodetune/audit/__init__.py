@@ -1,1 +1,1 @@
-"""Facts to findings: which checks run, what they conclude, and how hosts compare."""
+"""Facts to findings: select checks, judge hosts, and compare hosts."""

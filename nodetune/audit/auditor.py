@@ -1,4 +1,4 @@
-"""Judge facts: of one host, of saved files, and of hosts that are compared with each other."""
+"""Judge the facts of one host, of saved files, and of hosts that are compared with each other."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ LONGEST_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""
 
 MOST_KNOWN = 4096
-"""Groups of findings of one cause that are kept joined."""
+"""Number of groups of findings with one cause that the memo keeps."""
 
 
 class Auditor:
-    """Turns the facts of hosts into findings. Resolves each stack of overlays once."""
+    """Turns the facts of hosts into findings. Each stack of overlays is resolved once."""
 
     def __init__(self, choice: Selection, today: str = "") -> None:
         self._choice = choice
@@ -50,9 +50,9 @@ class Auditor:
         return *self._resolved[key], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:
-        """Return the audit of a host, without its facts, and the row to compare with other hosts.
+        """Return the audit of a host without its facts, and its row for the comparison with other hosts.
 
-        A host whose facts cannot be judged, or not in time, fails alone. Raise UserError for a mistake of the user.
+        If the facts of a host cannot be judged in time, only that host fails. Raise UserError for a user's mistake.
         """
         if not probed.facts:
             return probed, None
@@ -66,13 +66,13 @@ class Auditor:
             raise
         except time_limit.OutOfTimeError:
             return _failed(
-                probed, f"its facts are not judged: that took more than {LONGEST_SECONDS:g} s of CPU time"
+                probed, f"its facts were not judged: this took more than {LONGEST_SECONDS:g} s of CPU time"
             ), None
         except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
             return _failed(probed, f"its facts cannot be judged: {text.plain(repr(problem), 200)}"), None
 
     def alone(self, probed: HostResult) -> HostResult:
-        """Return the audit of the one host of a run: no other waits for it, or is compared with it but a reference."""
+        """Return the audit of the only host of a run: no other host waits for it or is compared, except a reference."""
         if self._choice.between and self._choice.between.reference:
             return self.audit(probed)
         return self._result(probed)
@@ -101,13 +101,13 @@ class Auditor:
         return result
 
     def take(self, result: HostResult, row: fleet.Row | None) -> None:
-        """Collect the row of a host, to compare it with other hosts."""
+        """Collect the row of a host for the comparison with other hosts."""
         if self._choice.collector and row:
             self._choice.collector.take(result.host, row)
 
 
 class OneCause:
-    """Joins findings of one cause: the leading check reports the others with it.
+    """Joins findings of one cause: the leading check also reports the others.
 
     Hosts with the same findings get the same objects.
     """
@@ -117,7 +117,7 @@ class OneCause:
         self._known: dict[tuple[int, ...], tuple[tuple[Finding, ...], tuple[Finding, ...]]] = {}
 
     def joined(self, findings: tuple[Finding, ...]) -> tuple[Finding, ...]:
-        """Return the findings, with each part marked that a failing leader reports."""
+        """Return the findings. Parts that a failing leader reports are marked."""
         failing = {found.check: found for found in findings if found.status == "fail"}
         parts: dict[str, list[Finding]] = {}
         for check, leader in self._leader_of.items():
@@ -139,7 +139,7 @@ class OneCause:
 
 
 def _may_join(part: Finding, leader: Finding) -> bool:
-    """Return whether the leader says enough: a part that weighs more, or that gates, stands alone."""
+    """Return whether the leader may report the part: a part that is more severe, or that gates, stays separate."""
     return SEVERITIES.index(part.severity) <= SEVERITIES.index(leader.severity) and not part.gates
 
 
@@ -154,18 +154,18 @@ def _failed(probed: HostResult, message: str) -> HostResult:
 
 
 def expect(targets: Iterable[Target], choice: Selection) -> None:
-    """Announce the hosts of this run to the site files and to the collector. Raises FileError, fleet.ReferenceHostError."""
+    """Announce the hosts of this run to the site files and the collector. Raise FileError, fleet.ReferenceHostError."""
     choice.expect({target.name: target.ranks for target in targets})
     if choice.collector:
         choice.collector.expect({target.name: target.groups for target in targets})
 
 
 def compared(results: Iterable[HostResult], choice: Selection, today: str = "") -> list[HostResult]:
-    """Add the findings of the comparison between hosts. Raises fleet.ReferenceHostError."""
+    """Add the findings of the comparison between hosts. Raise fleet.ReferenceHostError."""
     known = list(results)  # first: reading the results may fill the collector
     found = _between(known, choice)
     if choice.between and len(known) == 1 and not found and not choice.candidates:
-        raise FileError("one host cannot be compared with itself: name several, or give --reference")
+        raise FileError("one host cannot be compared with itself: select several hosts or give --reference")
     day = today or _today()
     every = []
     for result in known:
@@ -177,7 +177,7 @@ def compared(results: Iterable[HostResult], choice: Selection, today: str = "") 
 
 
 def _between(results: Sequence[HostResult], choice: Selection) -> dict[str, list[tuple[FleetFinding, ...]]]:
-    """Return host → what the comparison found on it. Raise fleet.ReferenceHostError."""
+    """Return host → its findings from the comparison. Raise fleet.ReferenceHostError."""
     if choice.between is None or (len(results) < 2 and not choice.between.reference):
         return {}
     from nodetune.audit import fleet  # one host alone needs none
@@ -198,10 +198,10 @@ def _today() -> str:
 
 
 def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> Iterator[HostResult]:
-    """Judge a saved file, or those of a folder, where a host with a bad or missing file counts as not reached.
+    """Judge a saved file, or those of a folder. A host with a bad or missing file counts as unreachable.
 
-    Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing selected) or
-    OSError.
+    Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing
+    selected) or OSError.
     """
     choice.validate()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)
@@ -222,7 +222,7 @@ def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> 
 
 
 def expect_saved(saved: Saved, choice: Selection) -> None:
-    """Tell the site files which inventory groups the hosts of saved facts are in. Raises FileError, as `saved` does."""
+    """Give the site files the inventory groups of the hosts with saved facts. Raise FileError, as `saved` does."""
     if saved.targets is None or choice.site is None:
         return
     ranks = {target.name: target.ranks for target in saved.targets}
@@ -232,7 +232,7 @@ def expect_saved(saved: Saved, choice: Selection) -> None:
 
 
 def saved_facts(saved: Saved) -> list[HostResult]:
-    """Return saved facts of any age, unjudged, sorted by host. Raises document.FactsError, InventoryError."""
+    """Return saved facts of any age, unjudged, sorted by host. Raise document.FactsError, InventoryError."""
     if not saved.is_folder:
         return [_of_file(saved.facts())]
     found, without = saved.files()

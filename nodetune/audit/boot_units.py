@@ -1,4 +1,4 @@
-"""What sets a value now and at the next boot: a file, nodetune's unit or tuned. And why it is not set."""
+"""Find what sets a value now and at the next boot (a file, nodetune's unit or tuned), or why it is not set."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ FAULTS = {
 
 TUNED = "derived.tuned_settings"
 LOADED = ("sysctl", "sysfs")
-"""Remedies whose files a command may load at any time, as anybody may write another value."""
+"""Remedies whose files a command may load at any time, just as any user may write another value."""
 
 Show = Callable[[Any], str]
 
 
 def needs(check: Check) -> tuple[str, ...]:
-    """Return the facts about what sets the value again at boot: nodetune's unit, and tuned."""
+    """Return the facts about what sets the value at boot: nodetune's unit and tuned."""
     return (*_unit(check), *([TUNED] if _by_sysctl(check) else []))
 
 
@@ -38,7 +38,7 @@ def kept_by_tuned(check: Check, view: FactsView) -> bool:
 
 
 def _unit(check: Check) -> tuple[str, ...]:
-    """Return the facts about nodetune's unit that sets it again at boot: its state, and what it sets (nodetune-irq: all)."""
+    """Return the facts about nodetune's boot unit for the value: its state and what it sets (nodetune-irq: all)."""
     found = UNIT.fullmatch(check.remedy.file)
     if found is None or check.set is None:
         return ()
@@ -46,7 +46,7 @@ def _unit(check: Check) -> tuple[str, ...]:
 
 
 def why_not_set(check: Check, view: FactsView) -> str:
-    """Return that the unit did not do its work; empty if it did, if there is none, or if that is not known."""
+    """Return why the unit did not set the value; empty if it did, if there is no unit, or if this is unknown."""
     state, *settings = _unit(check) or ("",)
     unit = view.readable(state) if state else None
     fault = FAULTS.get(str(unit.get("active")), "") if isinstance(unit, dict) else ""
@@ -57,7 +57,7 @@ def why_not_set(check: Check, view: FactsView) -> str:
 
 
 def lacking(check: Check) -> str:
-    """Return what to do about a kernel parameter that the kernel lacks, which no fix can set; empty for anything else."""
+    """Return what to do about a parameter that the kernel lacks, so that no fix can set it; empty for anything else."""
     target = check.remedy.target
     if check.fact != f"sysctl.{target}":
         return ""
@@ -65,7 +65,7 @@ def lacking(check: Check) -> str:
 
 
 def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], show: Show) -> str:
-    """Return why a correct value is lost at the next boot; empty if it is not, or if that is unknown."""
+    """Return why a correct value is lost at the next boot; empty if it is not lost or this is unknown."""
     persisted, default = _persisted(check, view), check.remedy.boot_default
     if isinstance(persisted, Unread):
         return ""
@@ -74,11 +74,11 @@ def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], 
         return "" if kept else f"the next boot sets {show(persisted['value'])}: {place(persisted)}"
     if default is None or accepts(default) or kept_by_tuned(check, view):
         return ""
-    return f"no file keeps it: the next boot starts from {show(default)}"
+    return f"no file persists it: the next boot starts with {show(default)}"
 
 
 def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
-    """Return which file sets the value now. A file with another value does not: the next boot sets that one."""
+    """Return the file that sets the current value. A file with another value takes effect at the next boot."""
     persisted = _persisted(check, view)
     if value is None or persisted is None or isinstance(persisted, Unread):
         return ""
@@ -90,7 +90,7 @@ def who_decides(check: Check, view: FactsView, value: Any, show: Show) -> str:
 
 
 def _persisted(check: Check, view: FactsView) -> Any:
-    """Return what the next boot sets ({value, file, line}); None if no file sets it, Unread if not known."""
+    """Return what the next boot sets ({value, file, line}); None if no file sets it, Unread if unknown."""
     name = check.remedy.persisted
     if name is None or check.set is None:
         return None

@@ -11,11 +11,11 @@ from nodetune.foundation import UserError, text
 
 
 class DocumentError(UserError):
-    """A file that is neither facts nor an audit, or not whole; the text says what and where."""
+    """A file that is neither facts nor an audit, or incomplete; the text says what and where."""
 
 
 FINDING = ("check", "status", "severity", "title", "observed", "wanted", "reason")
-"""The texts of a finding that are needed."""
+"""The required texts of a finding."""
 
 
 def checked(data: Any, where: str) -> Mapping[str, Any]:
@@ -23,7 +23,7 @@ def checked(data: Any, where: str) -> Mapping[str, Any]:
     hosts = data.get("hosts") if isinstance(data, dict) else None
     good: set[int] = set()
     if not isinstance(hosts, list) or not all(_is_host(host, good) for host in hosts):
-        raise DocumentError(f"{where}: not a whole audit document: make it with nodetune audit --format json")
+        raise DocumentError(f"{where}: not a complete audit document: write one with nodetune audit --format json")
     found: Mapping[str, Any] = data
     return found
 
@@ -46,7 +46,7 @@ def _is_finding(found: Any) -> bool:
 def compare(before: Mapping[str, Any], after: Mapping[str, Any]) -> Diff:
     """Return the findings that are new, gone or changed, host by host.
 
-    A host that was not reached on a side has no findings there: only its state is compared.
+    A host that was unreachable on one side has no findings there: only its state is compared.
     """
     old, new = ({host["name"]: host for host in document["hosts"]} for document in (before, after))
     both = [(old[name], new[name]) for name in sorted(old.keys() & new.keys())]

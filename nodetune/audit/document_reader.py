@@ -14,7 +14,7 @@ LONGEST = 64 << 20
 
 HOSTS, HOST, END = b'\n "hosts": [\n  {', b"\n  },\n  {", b'\n  }\n ],\n "fleet": '
 FINDINGS, FINDING, LAST = b'\n   "findings": [\n    {', b"\n    },\n    {", b"\n    }\n   ]"
-"""What stands between the parts, line breaks and all: no text can look like it, as texts in JSON have none."""
+"""The separators between the parts with their line breaks, which no text in JSON can contain."""
 
 Known = dict[bytes, Any]
 
@@ -39,7 +39,7 @@ def _pieces(stream: IO[bytes]) -> Iterator[bytes]:
         *whole, rest = (rest + block).split(HOST)
         yield from whole
         if len(rest) > LONGEST:
-            raise ValueError("not laid out by hosts")
+            raise ValueError("unknown layout")
     yield rest
 
 
@@ -62,7 +62,7 @@ def _host(text: bytes, known: Known) -> dict[str, Any]:
     if not found:
         return _parsed(b"{" + text + b"}")
     if not findings.endswith(LAST):
-        raise ValueError("more behind the findings")
+        raise ValueError("unexpected data after the findings")
     pieces = findings[: -len(LAST)].split(FINDING)
     return {**_parsed(b"{" + about + b' "findings": 0}'), "findings": [_finding(each, known) for each in pieces]}
 

@@ -16,16 +16,16 @@ from nodetune.foundation import stats
 from nodetune.foundation import text as plain_text
 
 ORDER = {"fail": 0, "unknown": 1, "pass": 2, "skip": 3}
-"""What the verdicts over several subjects come to: the first of these that any subject has."""
+"""The verdict over several subjects: the first of these that any subject has."""
 
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, MemoryError)
-"""What a fact of an unexpected shape may raise."""
+"""Exceptions that a fact of an unexpected shape may cause."""
 
 SIMPLE = (str, int, float)
-"""Values of which equal ones are judged once for all subjects and hosts: most of a fleet are equal."""
+"""Types of values that are judged once for all subjects and hosts: most values of a fleet are equal."""
 
 LONGEST = 4000
-"""Signs of one text of a finding: hosts with hundreds of devices fit, a hostile one does not flood the report."""
+"""Longest text of a finding: hosts with hundreds of devices fit, and a hostile host cannot flood the report."""
 
 NONE: Mapping[str, str] = {}
 
@@ -55,7 +55,7 @@ def judge(check: Check, host: HostFacts) -> Finding:
 
 
 class Prepared:
-    """A check made ready to judge many hosts: what does not depend on the host is worked out once."""
+    """A check prepared for many hosts: everything that does not depend on the host is computed once."""
 
     def __init__(self, check: Check, gates: bool = False) -> None:
         self.check = check
@@ -125,7 +125,7 @@ class Prepared:
         return ""
 
     def _gpus_told(self, view: FactsView) -> int:
-        """Return how many GPUs the check's own facts tell of: a recording of one tool may lack the number."""
+        """Return the number of GPUs in the check's own facts: a recording of one tool may lack the total."""
         facts = [view.fact(name) for name in self._declared if name.startswith("gpu.")]
         return max((len(fact.of) for fact in facts if isinstance(fact, Each)), default=0)
 
@@ -155,7 +155,7 @@ class Prepared:
                 return self._judge_value(view, value)
             case Each(of):
                 return self._judge_each(view, of)
-        raise TypeError(f"{self.check.id} observed {fact!r}, which is no fact")
+        raise TypeError(f"{self.check.id} observed {fact!r}, which is not a fact")
 
     def _absent(self, view: FactsView, reason: str) -> Finding:
         if self.check.absent == "fail":
@@ -234,19 +234,19 @@ class Prepared:
         return accept, accept.describe(self._show)
 
     def _why(self, view: FactsView, cap: str, value: Any = None, subjects: tuple[str, ...] = ()) -> str:
-        """Return what made the value what it is, as far as that is known."""
+        """Return what set the value, as far as known."""
         decides = boot_units.who_decides(self.check, view, value, self._show)
         return "; ".join(filter(None, (decides, self._cause(view, subjects), cap)))
 
     def _cause(self, view: FactsView, subjects: tuple[str, ...]) -> str:
-        """Return the cause that the check knows. A fact that it cannot make sense of costs the cause, not the verdict."""
+        """Return the cause that the check finds. A fact that it cannot interpret costs the cause, not the verdict."""
         try:
             return self.check.cause(view, subjects) if self.check.cause else ""
         except (FactAbsentError, FactUnreadError, *MALFORMED):
             return ""
 
     def _cap(self, view: FactsView) -> str:
-        """Return which kernel parameter keeps the fix from reaching an accepted value; empty if none does."""
+        """Return the kernel parameter that keeps the fix from reaching an accepted value; empty if none does."""
         value = view.readable(self.check.ceiling) if self.check.ceiling else None
         if type(value) is not int or self._accept_for(view)[0].test(value):
             return ""
@@ -285,7 +285,7 @@ class Prepared:
         return replace(found, subjects=subjects, fix=fix, manual=remedy.steps)
 
     def _value_to_set(self, view: FactsView) -> Any:
-        """Return the value that a fix would write, or None if the facts for it are not known."""
+        """Return the value that a fix would write, or None if its facts are unknown."""
         if not self._sets_ref:
             return self.check.set
         try:

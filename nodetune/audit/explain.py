@@ -1,4 +1,4 @@
-"""What a check's docstring teaches, taken apart by its fixed headings, and what it wants and writes, in words."""
+"""A check's docstring split at its fixed headings, and descriptions of the wanted value and the fix."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ HEADINGS = (
     "Sources",
 )
 OPTIONAL = ("Healthy exception", "Does not gate")
-"""Critical and high checks have the first: what looks like the fault and is none. Critical ones that hold no job say why."""
+"""Critical and high checks have the first (healthy states that look alike), critical ones without gate the other."""
 
 FORMULAS = {
     "cpu.count": "the number of CPUs",
@@ -42,7 +42,7 @@ FORMULAS = {
     "kernel.nvidia_module_version": "the version of the loaded module",
     "net.local_cpus": "the number of CPUs near the card",
 }
-"""A fact that a wanted value comes from → how it is worked out, as a person would say it."""
+"""A fact from which a wanted value is computed → a description of the formula."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Explanation:
 
 
 def explain(check: Check) -> Explanation:
-    """Take the docstring apart. A missing heading is missing here too."""
+    """Split the docstring. A missing heading is missing here too."""
     pattern = "|".join(re.escape(each) for each in HEADINGS)
     parts = re.split(rf"^({pattern}):", check.doc, flags=re.MULTILINE)
     sections = {head: " ".join(body.split()) for head, body in zip(parts[1::2], parts[2::2], strict=True)}
@@ -62,7 +62,7 @@ def explain(check: Check) -> Explanation:
 
 
 def wanted(check: Check) -> str:
-    """Describe what the check accepts; say how values are worked out that come from facts."""
+    """Describe what the check accepts, with formulas for values from facts."""
     if check.accept is None:
         return "the same on hosts that should be alike" if fleet_comparisons.is_fleet(check.id) else "left untouched"
     worded = predicates.resolve(check.accept, formula)
@@ -70,12 +70,12 @@ def wanted(check: Check) -> str:
 
 
 def formula(fact: str) -> str:
-    """Say how a value that comes from a fact is worked out."""
+    """Describe how a value is computed from a fact."""
     return FORMULAS.get(fact, f"the host's {fact}")
 
 
 def fix(check: Check) -> str:
-    """Describe the fix in one line, with what it writes."""
+    """Describe the fix in one line with the value that it writes."""
     remedy = check.remedy
     if remedy.kind == "manual":
         return remedy.steps or "nothing to set"
@@ -89,7 +89,7 @@ def fix(check: Check) -> str:
 
 
 def _written(check: Check) -> str:
-    """Return what a fix writes: as in the file, with its unit; a formula where it comes from facts."""
+    """Return what a fix writes: as in the file, with its unit; a formula if it comes from facts."""
     value: Any = predicates.resolve(check.set, formula)
     if predicates.refs(check.set):
         return f"({value})"

@@ -1,4 +1,4 @@
-"""Who uses the GPUs of a host. Pure."""
+"""Find the processes that use the GPUs of a host. Pure."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ FACTS = (NVML, *GPU_PROCESSES)
 
 
 def busy(facts: HostFacts) -> str:
-    """Return who uses the GPUs, so that disruptive changes have to wait; empty if nobody does."""
+    """Return who uses the GPUs, so that disruptive changes must wait; empty if nobody does."""
     try:
         found = users(facts)
     except FactUnreadError as problem:
         return str(problem)
-    return f"it waits until these no longer use a GPU: {found}" if found else ""
+    return f"waits until these no longer use a GPU: {found}" if found else ""
 
 
 def in_slurm(facts: HostFacts) -> bool:
-    """Return whether a slurmd runs there, so that draining the node makes its jobs end. Not known counts as no."""
+    """Return whether slurmd runs on the host, so that draining the node ends its jobs. Unknown counts as no."""
     found = facts.get("services.processes")
     return isinstance(found, Value) and isinstance(found.value, Mapping) and bool(found.value.get("slurmd"))
 
 
 def users(facts: HostFacts) -> str:
-    """Return the processes that compute on GPUs, by name and number. Raise FactUnreadError if that is not known."""
+    """Return the processes that compute on GPUs, by name and PID. Raise FactUnreadError if unknown."""
     if isinstance(facts.get(NVML), Absent):
         return ""
     try:
         found = sorted({_user(each) for name in GPU_PROCESSES for each in _processes(facts, name)})
     except (FactUnreadError, TypeError, ValueError, AttributeError) as problem:
-        raise FactUnreadError(f"whether a process uses a GPU is not known ({plain_text.plain(problem)})") from None
+        raise FactUnreadError(f"unknown whether a process uses a GPU ({plain_text.plain(problem)})") from None
     return _some(found)
 
 

@@ -21,7 +21,7 @@ BUSY_SHARE = 0.75
 def collect(
     targets: list[Target], names: set[str], reach: ConnectionOptions
 ) -> Iterator[tuple[Target, HostFacts | UnreachableError, float]]:
-    """Probe hosts, each yielded as it completes."""
+    """Probe hosts and yield each as it completes."""
     asked = payload.families(names)
     if reach.transport == "slurm":
         from nodetune.remote.slurm import probe as slurm_probe
@@ -40,7 +40,7 @@ def _script(asked: Mapping[str, list[str]], reach: ConnectionOptions) -> tuple[b
 def probe_hosts(
     targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
 ) -> Generator[HostResult, None, None]:
-    """Yield the facts of hosts, unjudged, each as it completes. Hosts with facts in the cache are not probed."""
+    """Yield the unjudged facts of hosts, each as it completes. Hosts with cached facts are not probed."""
     names, left = choice.facts(), []
     for target in targets:
         known = cache.known(target, names) if cache else None
@@ -60,7 +60,7 @@ def probe_hosts(
 def audit_hosts(
     targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
 ) -> Generator[HostResult, None, None]:
-    """Probe and judge hosts, many of them in several processes. The results have no facts."""
+    """Probe and judge hosts; for many hosts in several processes. The results have no facts."""
     auditor.expect(targets, choice)
     by_name = {target.name: target for target in targets}
     count = 1 if reach.transport == "slurm" else parallel.processes(len(targets))  # one srun is for all hosts

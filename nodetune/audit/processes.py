@@ -15,7 +15,7 @@ Probe = Callable[[list[T]], Generator[tuple[str, HostResult], None, None]]
 
 
 class Judge(Protocol):
-    """What turns the facts of each host into its result (see auditor.py), and collects what is compared."""
+    """Turns the facts of each host into its result and collects the compared values (see auditor.py)."""
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]: ...
 
@@ -25,9 +25,9 @@ class Judge(Protocol):
 def judged(
     judge: Judge, things: Mapping[str, T], probe: Probe[T], count: int | None = None
 ) -> Generator[HostResult, None, None]:
-    """Judge what `probe` makes of the things (by host name), in `count` processes (default: as many as pay off).
+    """Judge the results of `probe` for the things (by host name) in `count` processes (default: as many as pay off).
 
-    A host whose process died counts as not reached.
+    A host whose process died counts as unreachable.
     """
     left, every = set(things), list(things.values())
     count = parallel.processes(len(every)) if count is None else count
@@ -43,4 +43,4 @@ def judged(
             judge.take(result, row)
             yield result
     for name in sorted(left):
-        yield HostResult(name, "internal error", "the process that worked for this host ended early: run it again")
+        yield HostResult(name, "internal error", "the process for this host died: run the command again")

@@ -1,4 +1,4 @@
-"""What `nodetune audit` is asked to do."""
+"""The request of `nodetune audit`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class AuditRequest:
     def __post_init__(self) -> None:
         """Raise RequestError."""
         if self.cache and self.facts_path:
-            raise RequestError("--cache cannot be used with --facts, which probes no host")
+            raise RequestError("--cache cannot be used with --facts, which does not probe hosts")
         if self.max_age and not (self.cache or self.facts_path):
             raise RequestError("--max-age needs --facts or --cache")
         if self.reference and self.no_compare:

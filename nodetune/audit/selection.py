@@ -1,4 +1,4 @@
-"""What a run is about: which checks, and the facts that they take."""
+"""The selection of a run: its checks and the facts that they need."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALWAYS = ("host.hostname", "host.arch", "host.kernel", "host.os", "host.virtual"
 
 @dataclass(frozen=True)
 class Between:
-    """What is compared between hosts, which of them (`by`: see `comparing`), and with which instead of the majority."""
+    """The comparison between hosts: what, the cohorts (`by`: see `comparing`), and the reference, if any."""
 
     comparisons: tuple[Comparison, ...]
     by: str
@@ -37,7 +37,7 @@ class Between:
 
 @dataclass(frozen=True)
 class Selection:
-    """Which checks a run is about: profile names (empty: by the facts), a site file, patterns of ids or areas.
+    """The checks of a run: profile names (empty: by the facts), a site file, patterns of ids or areas.
 
     With `between` (see `comparing`), the hosts are also compared with each other.
     """
@@ -58,7 +58,7 @@ class Selection:
 
     @cached_property
     def collector(self) -> fleet.Collector | None:
-        """Takes what is compared of each host; None where nothing is."""
+        """Takes the compared values of each host; None if nothing is compared."""
         if self.between is None:
             return None
         from nodetune.audit import fleet  # one host alone needs none
@@ -66,7 +66,7 @@ class Selection:
         return fleet.Collector(self.between.comparisons, self.between.by, self.between.reference)
 
     def site_of(self, host: str) -> profile.Overlay | None:
-        """Return the site file as it is for a host. Raise FileError."""
+        """Return the site file resolved for a host. Raise FileError."""
         if self.site is None:
             return None
         from nodetune.config import site  # most runs have none
@@ -74,14 +74,14 @@ class Selection:
         return site.of_host(self.site, host)
 
     def expect(self, ranks: Mapping[str, tuple[profile.Rank, ...] | None]) -> None:
-        """Take the inventory groups of hosts. Raise FileError if what the site file says for one of them cannot be told."""
+        """Take the inventory groups of hosts. Raise FileError if the site file cannot be resolved for one of them."""
         if self.site:
             from nodetune.config import site
 
             site.expect(self.site, ranks)
 
     def for_hosts(self, hosts: Iterable[str]) -> list[tuple[Selection, set[str]]]:
-        """Return this selection with the site file as it is for hosts, and the hosts that it is so for. Raise FileError."""
+        """Return selections with the site file resolved, each with its hosts. Raise FileError."""
         found: dict[int, tuple[Selection, set[str]]] = {}
         for host in hosts:
             site = self.site_of(host)
@@ -92,12 +92,12 @@ class Selection:
         return self.wants_named(check.id, check.area)
 
     def wants_named(self, *names: str) -> bool:
-        """Return whether the patterns leave in what has these names (its id, its area)."""
+        """Return whether the patterns select a check with these names (its id, its area)."""
         return (not self.select or _matches(names, self.select)) and not _matches(names, self.ignore)
 
     @cached_property
     def candidates(self) -> tuple[Check, ...]:
-        """Every check that this run might judge on some host, whatever profile its facts lead to."""
+        """Return every check that this run might judge on a host, whatever profile its facts select."""
         self.validate()
         return tuple(filter(self.wants, self._every()))
 
@@ -105,7 +105,7 @@ class Selection:
         return (*checks.load_all(), *(self.site.add if self.site else ()))
 
     def validate(self) -> None:
-        """Raise FileError for a pattern that matches nothing, or if nothing is left over."""
+        """Raise FileError for a pattern that matches nothing, or if no checks are left."""
         compared = self._compared()
         known = {name for check in self._every() for name in (check.id, check.area)}
         for pattern in self.select:
@@ -113,17 +113,17 @@ class Selection:
         for pattern in self.ignore:  # site checks and comparisons may be left out of a run that has none
             _known(pattern, known | {"site", fleet_comparisons.AREA, *fleet_comparisons.every()})
         if not compared and not any(map(self.wants, self._every())):
-            raise FileError(f"--ignore {', '.join(self.ignore)} leaves no check over")
+            raise FileError(f"--ignore {', '.join(self.ignore)} leaves no checks")
 
     def judged(self) -> tuple[Check, ...]:
-        """Return the candidates, and what is compared between hosts."""
+        """Return the candidates and the comparisons between hosts."""
         return (*self.candidates, *(each.as_check() for each in self._compared()))
 
     def _compared(self) -> tuple[Comparison, ...]:
         return self.between.comparisons if self.between else ()
 
     def facts(self) -> set[str]:
-        """Return the facts to collect: for the candidates, and for choosing the profile."""
+        """Return the facts to collect for the candidates and for the choice of the profile."""
         overlays = profile.shipped().values()
         chosen_by = {when.fact for overlay in overlays for when in overlay.when}
         if not self.profiles:
@@ -160,7 +160,7 @@ def comparing(choice: Selection, by: str = fleet_comparisons.GPU, reference: str
         near = text.near(by, choice.facts())
         hint = f": did you mean {' or '.join(near)}?" if near else " (nodetune facts prints them all)"
         raise FileError(
-            f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: no fact is called {by!r}{hint}"
+            f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: unknown fact {by!r}{hint}"
         )
     golden = document.load(Path(reference)) if reference and Path(reference).is_file() else reference
     area = fleet_comparisons.AREA

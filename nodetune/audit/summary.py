@@ -1,4 +1,4 @@
-"""What a run as a whole came to: counts, and its exit code. Pure."""
+"""The summary of a run: counts and the exit code. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 @dataclass(frozen=True)
 class Summary:
-    """Counts over all hosts. `failing` and `unknown` are by severity; of findings of one cause, `failing` counts one."""
+    """Counts over all hosts. `failing` and `unknown` are by severity; `failing` counts findings of one cause once."""
 
     hosts: int = 0
     reached: int = 0
@@ -40,7 +40,7 @@ def summarise(results: Iterable[HostResult]) -> Summary:
 
 
 def parts_of(findings: Iterable[Finding]) -> dict[str, list[str]]:
-    """Return leading check → the checks that its finding reports too."""
+    """Return leading check → the checks that its finding also reports."""
     found: dict[str, list[str]] = {}
     for each in findings:
         if each.part_of and each.check not in found.setdefault(each.part_of, []):

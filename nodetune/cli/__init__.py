@@ -24,13 +24,13 @@ class Group(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command. Raise click.UsageError with the names that may be meant."""
+        """Find the command. Raise click.UsageError with similar names."""
         word = args[0]
         if not word.startswith("-") and word not in self.names(ctx):
             close = get_close_matches(word, self.list_commands(ctx), 2) or self._below(ctx, word)
             hint = f"did you mean {' or '.join(close)}?" if close else f"list them with: {ctx.command_path} --help"
             of = f" of {ctx.command_path}" if ctx.parent else ""
-            raise click.UsageError(f"no command{of} is called {word!r}: {hint}", ctx)
+            raise click.UsageError(f"unknown command {word!r}{of}: {hint}", ctx)
         return super().resolve_command(ctx, args)
 
     def _below(self, ctx: click.Context, word: str) -> list[str]:  # noqa: ARG002

@@ -36,7 +36,7 @@ def selected(selection: Selection) -> str:
 
 
 def runs_folder() -> str:
-    """Return --runs if the command line holds it, quoted for a shell: a setting holds for the next command, too."""
+    """Return --runs if it is on the command line, quoted for a shell: a setting also applies to the next command."""
     context = click.get_current_context(silent=True)
     given = context.params.get("runs_folder") if context else None
     if context is None or given is None or settings.is_implicit(context, "runs_folder"):

@@ -48,7 +48,7 @@ drain = click.option(
 assume_drained = click.option(
     "--assume-drained",
     is_flag=True,
-    help="Assume that no scheduler uses the hosts, without asking it.",
+    help="Assume that no scheduler uses the hosts, without querying it.",
 )
 provision_site = click.option(
     "--site",

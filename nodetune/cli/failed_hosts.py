@@ -29,7 +29,7 @@ def hosts(path: Path) -> frozenset[str]:
     schema = data.get("schema") if isinstance(data, dict) else None
     find = KINDS.get(schema) if isinstance(schema, str) else None
     if find is None:
-        kind = f"schema {text.plain(schema, 60)!r}" if schema else "not a result of nodetune"
+        kind = f"schema {text.plain(schema, 60)!r}" if schema else "not a nodetune result"
         raise FailedError(f"{path}: {kind}: --failed-of takes an audit, an apply or a verify: {WRITE}")
     return frozenset(name for name in find(data) if isinstance(name, str))
 
@@ -46,7 +46,7 @@ def _of_audit(data: Data) -> Iterator[Any]:
 
 
 def _of_apply(data: Data) -> Iterator[Any]:
-    """Yield hosts with a fix that did not work, was tried with a problem, or that were not put back into service."""
+    """Yield hosts with a fix that did not work, was tried with a problem, or that were not resumed."""
     from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED
 
     for step in _dicts(data, "steps"):

@@ -52,7 +52,7 @@ def _transport(*slurm: str) -> Callable[[F], F]:
         type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
-        help="How to reach hosts. auto uses paramiko, and OpenSSH where paramiko lacks a feature."
+        help="How to reach hosts. auto uses paramiko, or OpenSSH if paramiko lacks a feature."
         + (" slurm uses srun; without -i, on all nodes of the allocation." if slurm else ""),
     )
 
@@ -240,7 +240,9 @@ def _typed(what: str, option: str, instead: str) -> str:
     except click.Abort:
         if _has_terminal():
             raise
-        raise click.UsageError(f"{option} asks for a password and needs a terminal: without one, {instead}") from None
+        raise click.UsageError(
+            f"{option} prompts for a password and needs a terminal: without one, {instead}"
+        ) from None
 
 
 def _has_terminal() -> bool:
@@ -258,7 +260,7 @@ def _failed_of(path: Path | None) -> frozenset[str] | None:
 
     found = failed.hosts(path)
     if not found:
-        verbosity.note(f"{path}: no host failed: nothing to do")
+        verbosity.note(f"{path}: no hosts failed: nothing to do")
         raise click.exceptions.Exit(0)
     return found
 

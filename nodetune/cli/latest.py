@@ -18,7 +18,7 @@ LONGEST = 2000
 
 
 def keep(command: str, asked: str, summary: Mapping[str, Any]) -> None:
-    """Record what a command came to, instead of the last time. `asked`: its options. Where nothing can be written: nothing."""
+    """Record the result of a command in place of the previous one, if possible. `asked`: its options."""
     told = {"schema": SCHEMA, "command": command, "time": int(time.time()), "asked": asked[:LONGEST], **summary}
     with suppress(OSError, RuntimeError):  # a home that is read-only, or none
         told["folder"] = str(Path.cwd())

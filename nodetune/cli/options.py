@@ -177,7 +177,7 @@ def _by_ending(context: click.Context, parameter: click.Parameter, typed: str) -
         return typed
     formats: Sequence[str] = getattr(parameter.type, "choices", ())
     if asked not in formats:
-        raise click.BadParameter(f"{path} asks for {asked}, and this command writes {' or '.join(formats)}")
+        raise click.BadParameter(f"{path} implies {asked}, but this command writes {' or '.join(formats)}")
     return asked
 
 
@@ -190,7 +190,7 @@ def format_option(formats: Sequence[str], *, file: bool = True) -> Callable[[Any
         default=formats[0],
         show_default=True,
         callback=_by_ending,
-        help="Output format." + " With -o, the ending of the file decides." * file,
+        help="Output format." + " With -o, the file name extension decides." * file,
     )
 
 

@@ -1,4 +1,4 @@
-"""What `nodetune` says without a command: the last audit, apply, verify and guard status, and what to do next."""
+"""The output of `nodetune` without a command: the last audit, apply, verify and guard status, and the next command."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ ENDED = {
     END_STATE_MISSED: "end state not reached",
     TOO_SLOW: "a figure is below target or became worse",
 }
-"""What an exit code of a run means."""
+"""The meaning of a run's exit code."""
 
 LONGEST = 160
 
 Known = dict[str, Any]
-"""What was recorded about one command; empty: nothing."""
+"""The record of one command; empty if there is none."""
 
 
 def lines(now: float | None = None) -> list[tuple[str, str]]:
@@ -115,7 +115,7 @@ def _run(run: Run, now: float) -> tuple[str, str]:
 
 
 def _outcomes(run: Run) -> Mapping[str, int]:
-    """Return how many steps of a run came to what."""
+    """Return the number of steps of a run with each outcome."""
     try:
         rows = run.document("outcomes")
     except runs.RunError:

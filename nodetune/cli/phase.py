@@ -31,7 +31,7 @@ class Phase:
         return time.monotonic() - self._since
 
     def counts(self) -> str:
-        """Return how far it is, in words."""
+        """Describe the progress."""
         if self.stages:
             return f"stage {len(self.begun)} of {self.stages}"
         failed = f", {self.failed} not ok" if self.failed else ""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 SCHEMA = "nodetune.progress/1"
 LOST = ("failed", "unreachable")
-"""What Ansible says of a host on which a task did not succeed."""
+"""Ansible's events for a host on which a task did not succeed."""
 
 
 class Display(Protocol):
@@ -98,7 +98,7 @@ class Progress(Phase):
         self._display.finished(self)
 
     def stage(self, name: str, hosts: int) -> None:
-        """Show that a stage begins on so many hosts."""
+        """Show that a stage begins on this many hosts."""
         self.begun.append(name)
         self._display.stage(self, name, hosts)
 

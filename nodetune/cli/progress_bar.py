@@ -89,9 +89,9 @@ class Bar:
 
 
 class _Left(progress.ProgressColumn):
-    """The time that is left: until the end of what is known to take so long, else as the part that is done took.
+    """The remaining time: known durations, else extrapolated from the completed part.
 
-    Rich's own estimate stands still while no host answers.
+    Rich's own estimate does not change while no host answers.
     """
 
     def render(self, task: progress.Task) -> Text:

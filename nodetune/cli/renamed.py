@@ -17,7 +17,7 @@ COMMANDS: Mapping[str, Sequence[str]] = {"slurm": ("guard",), "taskprolog": ("gu
 def notice(context: click.Context, old: str, new: str) -> None:
     """Print one line on stderr. Silent while a shell completes a command line."""
     if not context.resilient_parsing:
-        click.echo(f"nodetune: {old} is now called {new}", err=True)
+        click.echo(f"nodetune: {old} is now named {new}", err=True)
 
 
 def alias(
@@ -69,7 +69,7 @@ def _pass_on(ctx: click.Context, opts: Mapping[str, Any], old: str, new: str, va
     if target.multiple and target.name in opts:
         value = [*opts[target.name], *value]
     elif target.name in opts:
-        raise click.UsageError(f"{old} is now called {new}: give only {new}", ctx)
+        raise click.UsageError(f"{old} is now named {new}: give only {new}", ctx)
     opts[str(target.name)] = value
 
 

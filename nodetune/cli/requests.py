@@ -67,7 +67,7 @@ def partition(kind: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _made(kind: type[Any], rest: dict[str, Any]) -> Any:
-    """Return an instance with the options that are its fields, and take them out of `rest`."""
+    """Return an instance with the options that are its fields, and remove them from `rest`."""
     given = {each.name: _made(each.metadata["part"], rest) for each in fields(kind) if "part" in each.metadata}
     given |= {each.name: rest.pop(each.name) for each in fields(kind) if each.name in rest}
     return kind(**given)

@@ -73,7 +73,7 @@ class Setting(click.Option):
             if not is_implicit(ctx, str(self.name)):
                 raise
             told = re.sub(
-                r"is not a valid (integer|float) range", lambda kind: f"is no {_NUMBERS[kind[1]]}", problem.message
+                r"is not a valid (integer|float) range", lambda kind: f"is not {_NUMBERS[kind[1]]}", problem.message
             ).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
@@ -101,7 +101,7 @@ def origin(ctx: click.Context, setting: Setting) -> str:
 
 
 def announce() -> None:
-    """Say which inventory and site file a command that changes hosts uses without being told to by its command line."""
+    """Print the inventory and site file that a command that changes hosts takes from settings."""
     ctx = click.get_current_context()
     for param in ctx.command.params:
         if isinstance(param, Setting) and param.key in ("inventory", "site") and is_implicit(ctx, str(param.name)):
@@ -154,7 +154,7 @@ def files() -> list[Path]:
 
 
 def user_file() -> list[Path]:
-    """Return the path of the user's own file; none where there is no home."""
+    """Return the path of the user's own file; None without a home directory."""
     above = os.environ.get("XDG_CONFIG_HOME") or ""
     with suppress(RuntimeError):
         return [(Path(above) if above.startswith("/") else Path.home() / ".config") / "nodetune" / FILE]
@@ -174,9 +174,7 @@ def _read(path: Path) -> dict[str, Given]:
 
     why = ownership.writable_by_others(path)
     if why:
-        raise SettingsError(
-            f"{shown(path)} is not read: {text.plain(why)}: change that, or set {VARIABLE}= to do without"
-        )
+        raise SettingsError(f"{shown(path)} is not read: {text.plain(why)}: fix this, or set {VARIABLE}= to disable it")
     content = _content(path)
     data = _table(path, content)
     lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
@@ -215,12 +213,12 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         return data
     found = data.get("tool", {}).get("nodetune", {}) if isinstance(data.get("tool"), dict) else {}
     if not isinstance(found, dict):
-        raise SettingsError(f"{shown(path)}: tool.nodetune is no table: write [tool.nodetune]")
+        raise SettingsError(f"{shown(path)}: tool.nodetune is not a table: write [tool.nodetune]")
     return found
 
 
 class _Lines:
-    """Where the keys of a table are: tomllib does not tell."""
+    """Find the lines of a table's keys: tomllib does not report them."""
 
     def __init__(self, content: str, head: str) -> None:
         lines = content.splitlines()
@@ -263,7 +261,7 @@ def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
 
 
 def _type(known: Setting) -> tuple[Any, str]:
-    """Return the type that a file must have, and what to tell of it."""
+    """Return the type that a file must have, and its description."""
     if known.is_flag:
         return bool, "true or false"
     if isinstance(known.type, click.types.IntRange):
@@ -291,4 +289,4 @@ def _near_variables() -> None:
 
         near = get_close_matches(other.removeprefix("NODETUNE_"), names, 1, NEAR)
         if near:
-            click.echo(f"nodetune: {text.plain(other, 60)} is no setting: did you mean {names[near[0]]}?", err=True)
+            click.echo(f"nodetune: {text.plain(other, 60)} is not a setting: did you mean {names[near[0]]}?", err=True)

@@ -1,4 +1,4 @@
-"""What a command says on standard error besides errors: less with -q, more with -v, and how it shows progress."""
+"""Output of a command on standard error except errors: less with -q, more with -v, and the form of progress."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PROGRESS = "nodetune.progress"
 
 
 class _State:
-    """What the command line says, for all threads."""
+    """The options of the command line, for all threads."""
 
     verbose = quiet = False
     began = 0.0
@@ -32,7 +32,7 @@ def options(function: F) -> F:
     """Add -v and -q."""
     for words, told in (
         (("-q", "--quiet"), "Print only the result and errors."),
-        (("-v", "--verbose"), "Also print what is read from where, and each step of each host with the time."),
+        (("-v", "--verbose"), "Also print what is read from where, and each step of each host with its time."),
     ):
         function = click.option(*words, is_flag=True, is_eager=True, expose_value=False, callback=_take, help=told)(
             function
@@ -51,12 +51,12 @@ progress_option = click.option(
     show_default=True,
     expose_value=False,
     callback=_choose,
-    help="Progress on stderr. auto: on a terminal only; json: an event a line, for programs.",
+    help="Progress on stderr. auto: on a terminal only; json: one event on each line, for programs.",
 )
 
 
 def chosen_progress() -> str:
-    """Return how progress is to be shown."""
+    """Return how to show progress."""
     context = click.get_current_context(silent=True)
     return str(context.meta.get(_PROGRESS, AUTO)) if context else AUTO
 
@@ -79,12 +79,12 @@ def is_quiet() -> bool:
 
 
 def note(text: str) -> None:
-    """Say something that is no result: silent with -q."""
+    """Print a message that is not a result: silent with -q."""
     if not _state.quiet:
         click.echo(text, err=True)
 
 
 def detail(text: str) -> None:
-    """Say what only -v wants, with the time since the start."""
+    """Print a message for -v, with the time since the start."""
     if _state.verbose:
         click.echo(f"{time.monotonic() - _state.began:6.1f} s  {plain_text.plain(text)}", err=True)

@@ -1,1 +1,1 @@
-"""Profiles, site files and waivers: what a site wants to be checked, and how."""
+"""Profiles, site files and waivers: what a site checks, and against which values."""

@@ -1,4 +1,4 @@
-"""Overlays: the files that a profile is stacked of, read and checked. Every error of a file is found, each with its line."""
+"""Overlays: read and check the files from which a profile is stacked. All errors are found, with their lines."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ FOLDER = paths.bundled("config/profiles")
 PROBE = Path(__file__).parents[1] / "probe"
 
 Rank = tuple[str, int, int]
-"""A group of the inventory that a host is in: its name, its depth below `all`, and its priority."""
+"""An inventory group of a host: its name, its depth below `all`, and its priority."""
 
 
 @dataclass(frozen=True)
 class Scope:
-    """The hosts that a section of a site file is about: those of a group, or those that `hosts` names."""
+    """The hosts of a section in a site file: those of a group, or those that `hosts` names."""
 
     kind: str
     name: str
@@ -38,7 +38,7 @@ class Scope:
 
 @dataclass
 class Membership:
-    """The inventory groups of the hosts of a run (None: no inventory says), and the site file as it is for each."""
+    """The inventory groups of the hosts of a run (None: no inventory), and the site file resolved for each."""
 
     ranks: dict[str, tuple[Rank, ...] | None] = field(default_factory=dict)
     made: dict[Any, Overlay] = field(default_factory=dict)
@@ -48,8 +48,8 @@ class Membership:
 class Overlay:
     """One file of the stack, checked: `checks` maps id → override (None: leave untouched, False: off).
 
-    A site file also has `sections` with values for some hosts, each an overlay with a `scope`. Where several files are
-    given, `then` holds the later ones. `lines` says where the override of a check stands, `number` which file it is.
+    A site file also has `sections` with values for some hosts, each an overlay with a `scope`. If several files are
+    given, `then` holds the later ones. `lines` has the lines of the overrides; `number` counts the files.
     """
 
     name: str
@@ -69,17 +69,17 @@ class Overlay:
     members: Membership = field(default_factory=Membership, compare=False, repr=False)
 
     def layers(self) -> tuple[Overlay, ...]:
-        """Return what applies, in its order."""
+        """Return the applicable files in order."""
         return (self, *self.then)
 
     def changes(self) -> Iterator[tuple[Overlay, str, Any]]:
-        """Yield every override with its layer and its check, for whatever hosts it is."""
+        """Yield every override, for any hosts, with its layer and its check."""
         for each in (*self.layers(), *self.sections):
             for check_id, change in each.checks.items():
                 yield each, check_id, change
 
     def place(self, check_id: str) -> str:
-        """Return where the override of a check stands."""
+        """Return the file and line of a check's override."""
         scope = f" ({self.scope})" if self.scope else ""
         return f"{self.file} line {self.lines[check_id]}{scope}" if check_id in self.lines else f"{self.file}{scope}"
 
@@ -91,21 +91,21 @@ def shipped_names() -> dict[str, Path]:
 
 
 def parse(file: LocatedYaml, name: str) -> Overlay:
-    """Return what a profile of nodetune's own says. Raise FileError."""
+    """Parse one of nodetune's own profiles. Raise FileError."""
     found = parsed(file, name, set(checks.catalogue()))
     file.finish()
     return found
 
 
 def parsed(file: LocatedYaml, name: str, known: set[str]) -> Overlay:
-    """Return what any overlay may say, about these checks. Errors are collected."""
+    """Parse what any overlay may contain about these checks. Errors are collected."""
     overrides, lines = overrides_of(file, known, "checks")
     about = str((file.data or {}).get("about", ""))
     return Overlay(name, file.file, about, _conditions(file), overrides, lines=lines)
 
 
 def no_profile(name: str) -> str:
-    """Say that there is no such profile."""
+    """Return the message for an unknown profile."""
     return yaml_lines.unknown(name, shipped_names(), "profile", f"; there are: {', '.join(shipped_names())}")
 
 
@@ -130,14 +130,11 @@ def _predicate(file: LocatedYaml, data: Any, *path: Any) -> predicates.Predicate
     return found
 
 
-NAMES_FAULTS = (
-    "names what is wrong and accepts nothing else: no number can be wanted of it; "
-    "switch it off, waive it, or add a check of your own"
-)
+NAMES_FAULTS = "lists faults and accepts only an empty list, so it cannot accept a number; switch it off, waive it, or add a check of your own"
 
 
 def _counts_in(path: tuple[Any, ...], data: Any) -> str:
-    """Return what a check counts in, if the predicate is for one, and if that helps."""
+    """Return a hint about the unit of the check, if the predicate belongs to one."""
     from nodetune.config import quantities
 
     check_id = path[path.index("checks") + 1] if "checks" in path else ""
@@ -152,7 +149,7 @@ def _counts_in(path: tuple[Any, ...], data: Any) -> str:
 
 
 def _refuse_number(file: LocatedYaml, check_id: str, accept: predicates.Predicate, *at: Any) -> None:
-    """Raise FileError for a number that a check is to accept which names faults: it would fail on every host."""
+    """Raise FileError for a number as accepted value of a check that lists faults: it would fail on every host."""
     number = predicates.wants_number(accept)
     if number and check_id in checks.catalogue() and isinstance(checks.load(check_id).accept, predicates.Empty):
         file.fail(f"{check_id} {NAMES_FAULTS}", *at)
@@ -162,11 +159,11 @@ def known_fact(file: LocatedYaml, name: str, *path: Any) -> None:
     """Raise FileError for a fact that nothing collects or derives."""
     collector = PROBE / f"{name.partition('.')[0]}.py"
     if not (derived.exists(name) if derived.is_derived(name) else collector.is_file()):
-        file.fail(f"no fact is called {name!r}", *path)
+        file.fail(f"unknown fact {name!r}", *path)
 
 
 def overrides_of(file: LocatedYaml, known: set[str], *at: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return id → override, and id → line. What patterns say is for the checks that are not named themselves."""
+    """Return id → override, and id → line. Patterns apply to checks that are not named themselves."""
     given: Any = file.data or {}
     for key in at:
         given = (given or {}).get(key) or {}
@@ -194,7 +191,7 @@ def _is_pattern(check_id: Any) -> bool:
 
 
 def _matching(file: LocatedYaml, pattern: str, change: Any, known: set[str], at: tuple[str, ...]) -> set[str]:
-    """Return the checks that a pattern matches. Raise FileError if there are none, or if it says what is for one check."""
+    """Return the checks that a pattern matches. Raise FileError if none match or if it has keys for a single check."""
     found = {each for each in known if fnmatchcase(each, pattern)}
     if not found:
         file.fail(f"no check matches {pattern!r} (list them: nodetune checks)", *at, pattern)

@@ -1,6 +1,6 @@
-"""Profiles: which checks count on a host, what they want there, and who may live with what.
+"""Profiles: the checks for a host, their wanted values, and the waivers.
 
-A profile is a stack of small files, each over the one before: base, an intent (training, inference), what the facts
+A profile is a stack of small files, each over the previous one: base, an intent (training, inference), what the facts
 say about the host (vm, grace, a GPU), and the site's own file. Errors name file and line.
 """
 
@@ -28,14 +28,14 @@ PURPOSE_FACTS = ("slurm.present", "services.running")
 SERVES = re.compile(
     r"(vllm|triton(server)?|sglang|ollama|tgi|text-generation|lmdeploy|llama-server)[-@.]", re.IGNORECASE
 )
-"""How the unit of a serving stack begins. Processes are no evidence: they come and go, and the verdicts would with them."""
+"""Prefixes of the units of serving stacks. Processes do not count: they come and go, and verdicts would follow."""
 
 GUESS = f"judged as {TRAINING}: -p {INFERENCE} for serving"
 
 
 @dataclass(frozen=True)
 class Profile:
-    """A resolved stack: the selected checks as they are to be judged, the gating ones, the waivers."""
+    """A resolved stack: the selected checks with their overrides, the gating checks, the waivers."""
 
     names: tuple[str, ...]
     checks: tuple[Check, ...]
@@ -61,12 +61,12 @@ def _located(file: str, content: Any, lines: list[tuple[list[Any], int]]) -> Loc
 
 
 def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ...], str]:
-    """Return the stack for a host, and the reason in words.
+    """Return the stack for a host and a description of the reason.
 
-    The stack is base, the given profiles (by default what the host is for), and the profiles whose conditions the facts
-    meet. Raise FileError for a name that does not exist.
+    The stack is base, the given profiles (by default that for the host's purpose), and the profiles whose conditions
+    the facts meet. Raise FileError for a name that does not exist.
     """
-    asked, why = tuple(given), "as told"
+    asked, why = tuple(given), "as given"
     if not asked:
         purpose, why = _purpose(facts)
         asked = (purpose,)
@@ -80,9 +80,9 @@ def matching(facts: HostFacts, given: Iterable[str] = ()) -> tuple[tuple[str, ..
 
 
 def _purpose(facts: HostFacts) -> tuple[str, str]:
-    """Return the profile for what a host is for, where nobody said so, and the reason in words.
+    """Return the profile for the purpose of a host if none was given, and a description of the reason.
 
-    Kubernetes says nothing: it runs both.
+    Kubernetes does not count: it runs both.
     """
     view = FactsView(facts, PURPOSE_FACTS)
     if view.readable("slurm.present"):
@@ -102,7 +102,7 @@ def _met(conditions: tuple[When, ...], facts: HostFacts) -> str:
 
 
 def _known(fact: Fact) -> list[Any]:
-    """Return the values of a fact: one that is about several GPUs has those of the GPUs that answer."""
+    """Return the values of a fact; if it has one for each GPU, those of the GPUs that answer."""
     parts = fact.of.values() if isinstance(fact, Each) else (fact,)
     return [each.value for each in parts if isinstance(each, Value)]
 
@@ -121,9 +121,9 @@ def resolve(names: tuple[str, ...], site: Overlay | None = None) -> Profile:
     layers = site.layers() if site else ()
     for each in layers:
         if each.when:
-            raise FileError(f"{each.file}: when has no effect in a site file, which applies to every host: take it out")
+            raise FileError(f"{each.file}: when has no effect in a site file, which applies to every host: remove it")
     if site and site.sections:  # a bug: config/site.py makes the file of each host
-        raise FileError(f"{site.file}: this command does not know which hosts its values for groups and hosts are for")
+        raise FileError(f"{site.file}: this command does not resolve values for groups and hosts")
     every = {check.id: check for check in (*checks.load_all(), *(site.add if site else ()))}
     selected, gate = dict(every), dict[str, bool]()
     for each in (*(shipped()[name] for name in names), *layers):

@@ -1,4 +1,4 @@
-"""Quantities in site files: `256MiB` in place of the number that a check counts in."""
+"""Quantities in site files: `256MiB` instead of a number in the check's unit."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _EXAMPLES = {"bytes": "256MiB", "KiB": "256MiB", "MiB": "16GiB", "us": "2ms", "s
 _EXAMPLES |= {"mW": "700W", "MHz": "1.98GHz"}
 _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
 _TEXTS = ("fact", "matches", "empty")
-"""Members of a predicate whose operand is no quantity."""
+"""Members of a predicate whose operand is not a quantity."""
 
 
 def example(unit: str) -> str:
-    """Return how a site file may write a quantity of a check with this unit; empty if it takes only the number."""
+    """Return an example of a quantity in this unit; empty if a site file must write a number."""
     return _EXAMPLES.get(unit, "")
 
 
 def has_quantity(data: Any) -> bool:
-    """Return whether a predicate or value, as data, has a text that begins like a quantity."""
+    """Return whether a predicate or value, as data, contains a text that begins like a quantity."""
     if isinstance(data, Mapping):
         return any(has_quantity(each) for key, each in data.items() if key not in _TEXTS)
     if isinstance(data, list):
@@ -69,7 +69,9 @@ def _number(text: str, unit: str) -> int | float:
     family = next(each for each in (_BYTES, _SECONDS, _RATES, _POWERS, _CLOCKS) if unit in each)
     found = _QUANTITY.fullmatch(text.strip())
     if found is None or found[2] not in family:
-        raise ValueError(f"{text!r} is no quantity here: write a number of {unit}, or a text such as {example(unit)}")
+        raise ValueError(
+            f"{text!r} is not a quantity here: write a number of {unit}, or a text such as {example(unit)}"
+        )
     amount = Fraction(found[1]) * family[found[2]] / family[unit]
     if amount.denominator != 1 and unit in _BYTES:
         raise ValueError(f"{text!r} is not a whole number of {unit}")

@@ -1,7 +1,7 @@
-"""Site files as they are for one host: several files, values for groups and hosts, waivers for groups.
+"""Resolve site files for one host: several files, values for groups and hosts, waivers for groups.
 
-Of two values the nearer one counts: for a host over for its group, for a group over for all. Of two groups the one that
-Ansible takes last counts (a child over its parent), and of two files that say it for the same hosts the later one.
+The more specific value wins: host over group, group over all. Of two groups, the one that Ansible reads last wins (a
+child over its parent); of two files with values for the same hosts, the later one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from nodetune.config.overlay import Overlay, Rank
 from nodetune.foundation.yaml_lines import FileError
 
 Order = tuple[int, int, int, int]
-"""How near a section is to a host, then its file: of two sections with the same order neither comes first."""
+"""How specific a section is for a host, then its file. Sections with equal order have no precedence."""
 
 
 def read(paths: Sequence[Path]) -> Overlay | None:
@@ -30,7 +30,7 @@ def read(paths: Sequence[Path]) -> Overlay | None:
 
 
 def stack(files: Sequence[Overlay]) -> Overlay:
-    """Return several site files as one."""
+    """Stack several site files into one."""
     first = files[0]
     if len(files) == 1:
         return first
@@ -48,7 +48,7 @@ def stack(files: Sequence[Overlay]) -> Overlay:
 
 
 def expect(site: Overlay | None, ranks: Mapping[str, tuple[Rank, ...] | None]) -> None:
-    """Say which inventory groups hosts are in. Raise FileError if what the files say for one of them cannot be told."""
+    """Set the inventory groups of hosts. Raise FileError if the files cannot be resolved for one of them."""
     if site and not _is_same_for_all(site):
         site.members.ranks.update(ranks)
         for host in ranks:
@@ -56,18 +56,18 @@ def expect(site: Overlay | None, ranks: Mapping[str, tuple[Rank, ...] | None]) -
 
 
 def for_all(site: Overlay | None) -> Overlay | None:
-    """Return what site files say for all hosts, without their values for some."""
+    """Return the site files for all hosts, without values for some hosts."""
     return site and replace(site, sections=(), waivers=tuple(each for each in site.waivers if not each.groups))
 
 
 def for_section(site: Overlay, section: Overlay) -> Overlay:
-    """Return what site files say for hosts of which only this section is about."""
+    """Return the site files for hosts to which only this section applies."""
     whole = replace(site, sections=(), waivers=())
     return replace(whole, then=(*site.then, section)) if section.scope else whole
 
 
 def of_host(site: Overlay | None, host: str) -> Overlay | None:
-    """Return the site file as it is for one host: hosts of the same groups share it. Raise FileError."""
+    """Return the site file resolved for one host. Hosts in the same groups share it. Raise FileError."""
     if site is None or _is_same_for_all(site):
         return site
     mine = _sections(site, host)
@@ -86,19 +86,19 @@ def _is_same_for_all(site: Overlay) -> bool:
 
 
 def _for_groups(waiver: Waiver, groups: frozenset[str]) -> list[Waiver]:
-    """Return a waiver as it is for hosts of these groups: it names them all, or is none of theirs."""
+    """Return a waiver resolved for hosts of these groups: it covers all of them or does not apply."""
     if not waiver.groups:
         return [waiver]
     return [replace(waiver, hosts="*", groups=())] if groups & set(waiver.groups) else []
 
 
 def _ranks(site: Overlay, host: str) -> tuple[Rank, ...]:
-    """Return the inventory groups of a host. Raise FileError where the files need them and nothing tells."""
+    """Return the inventory groups of a host. Raise FileError if the files need them and they are unknown."""
     ranks = site.members.ranks.get(host)
     if ranks is None and (uses := groups_in(site)):
         raise FileError(
-            f"{site.file}: values or waivers for the group {uses[0]}: which hosts are in it, only an inventory says; "
-            "give it with -i"
+            f"{site.file}: the file has values or waivers for the group {uses[0]}, whose hosts only an inventory "
+            "defines: give one with -i"
         )
     return ranks or ()
 
@@ -124,7 +124,7 @@ def _sections(site: Overlay, host: str) -> tuple[tuple[int, Order], ...]:
 
 
 def _refuse_contradictions(mine: Sequence[tuple[int, Order]], site: Overlay, host: str) -> None:
-    """Raise FileError where two sections, of which neither is nearer to the host, say different things."""
+    """Raise FileError if two equally specific sections have different values for the host."""
     settled: set[tuple[str, str]] = set()
     for order in sorted({order for _, order in mine}, reverse=True):
         equal = [site.sections[number] for number, its in mine if its == order]
@@ -134,19 +134,19 @@ def _refuse_contradictions(mine: Sequence[tuple[int, Order]], site: Overlay, hos
                 before, where = said.setdefault(key, (value, each))
                 if before != value and key not in settled:
                     raise FileError(
-                        f"{where.place(key[0])} and {each.place(key[0])} contradict each other on {key[0]} for {host}, "
-                        f"and neither is nearer to it: take one out{_or_say(each, host)}"
+                        f"{where.place(key[0])} and {each.place(key[0])} contradict each other on {key[0]} for "
+                        f"{host}, and neither is more specific: remove one{_or_say(each, host)}"
                     )
         settled |= set(said)
 
 
 def _or_say(section: Overlay, host: str) -> str:
     in_groups = section.scope and section.scope.kind == "groups"
-    return f", or say under hosts what holds for {host}" if in_groups else ""
+    return f", or set the value for {host} under hosts" if in_groups else ""
 
 
 def _said(section: Overlay) -> Iterable[tuple[tuple[str, str], Any]]:
-    """Yield (check, what of it) and its value: whether it is judged at all, and each of its settings."""
+    """Yield (check, setting) and its value: whether it is judged at all, and each of its settings."""
     for check_id, change in section.checks.items():
         settings = change if isinstance(change, dict) else {}
         yield (check_id, ""), "judged" if isinstance(change, dict) else change

@@ -1,7 +1,7 @@
-"""Checks that a site adds in its own file, declaratively.
+"""Checks that a site declares in its own file.
 
 A sysctl, a file under /sys, a file's content, a service's state, a kernel argument, a line of /etc/nccl.conf, or any
-fact, which is only judged.
+fact, which is judged but not fixed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from nodetune.foundation.yaml_lines import LocatedYaml
 
 KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "fact")
 MANUAL = ("fact", "file")
-"""Kinds that are only judged: `manual` says what to do instead."""
+"""Kinds without a fix: `manual` says what to do instead."""
 
 NOT_SET = "not set"
 SERVICE_STATES = {
@@ -40,7 +40,7 @@ def read(file: LocatedYaml) -> tuple[Check, ...]:
     for number, each in enumerate(given):
         with file.collecting():
             if each and each["id"] in found:
-                file.fail(f"{each['id']} stands twice: keep one", "add", number, "id")
+                file.fail(f"{each['id']} appears twice: keep one", "add", number, "id")
             if each:
                 found[each["id"]] = _check(file, number, each)
     return tuple(found.values())
@@ -51,14 +51,14 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
     kind = next(kind for kind in KINDS if kind in given)
     subject = given[kind]
     if kind == "fact" and shape_of(subject) is None:
-        file.fail(f"there is no fact {subject!r}: nodetune facts lists those of a host", *at, "fact")
+        file.fail(f"unknown fact {subject!r}: nodetune facts lists the facts of a host", *at, "fact")
     if kind == "fact" and "set" in given:
-        file.fail("a fact is only judged: leave `set` out", *at, "set")
+        file.fail("a fact is judged but not fixed: remove `set`", *at, "set")
     if "manual" in given and kind not in MANUAL:
-        file.fail(f"manual is for {' and '.join(MANUAL)}, which nodetune does not fix: leave it out", *at, "manual")
+        file.fail(f"manual is for {' and '.join(MANUAL)}, which nodetune does not fix: remove it", *at, "manual")
     source, remedy = _fact_and_remedy(kind, subject)
     remedy = remedies.manual(str(given["manual"])) if "manual" in given else remedy
-    title = str(given.get("title", f"{subject} is not as this site wants it"))
+    title = str(given.get("title", f"{subject} differs from the site's wanted value"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
     return Check(
         **source,
@@ -76,10 +76,10 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
 def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
     if kind == "service":
         if not isinstance(given, str) or given not in SERVICE_STATES:
-            file.fail(f"a service is wanted {', '.join(SERVICE_STATES)}; found {given!r}", *path)
+            file.fail(f"a service must be {', '.join(SERVICE_STATES)}; found {given!r}", *path)
         return SERVICE_STATES[given]
     if kind == "sysfs" and isinstance(given, bool):
-        file.fail("accept wants what the file holds: on and off in quotes", *path)
+        file.fail("accept must have the content of the file: write on and off in quotes", *path)
     if kind == "nccl_conf":
         given = as_numbers(given)
     try:
@@ -93,30 +93,30 @@ def _text(value: Any) -> str | None:
 
 
 def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:
-    """Return where the check gets its value from (fact, or needs and observe), and its remedy."""
+    """Return the source of the check's value (fact, or needs and observe), and its remedy."""
     if kind == "nccl_conf":
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
     if kind == "fact":
-        return {"fact": subject}, remedies.manual("Bring it to what this site wants, or change the site file.")
+        return {"fact": subject}, remedies.manual("Set it to the site's wanted value, or change the site file.")
     if kind == "sysctl":
         return {"fact": f"sysctl.{subject}"}, remedies.sysctl(subject)
     if kind == "sysfs":  # what it disturbs is not known here: taking CPUs away must wait for an idle node
         return {"fact": f"sysfs.{subject}"}, replace(remedies.sysfs(subject), disruption="idle node")
     if kind == "file":
-        return {"fact": f"file.{subject}"}, remedies.manual(f"Give {subject} the content that this site wants.")
+        return {"fact": f"file.{subject}"}, remedies.manual(f"Change {subject} to the site's wanted content.")
     if kind == "service":
         return {"fact": f"services.{subject.removesuffix('.service')}"}, remedies.service(subject)
     return {"fact": f"cmdline.running.{subject}"}, remedies.kernel_arg(subject)
 
 
 def _nccl_setting(name: str, facts: FactsView) -> Any:
-    """Return the value of a variable as a login session gets it: the environment counts over /etc/nccl.conf."""
+    """Return the value of a variable in a login session: the environment takes precedence over /etc/nccl.conf."""
     found = effective(facts["nccl.settings"], name)
     return as_numbers(str(found["value"])) if found else NOT_SET
 
 
 def as_numbers(data: Any) -> Any:
-    """Return the data with texts that NCCL reads as whole numbers as such: 32 and '32' are one value."""
+    """Return the data with texts that NCCL reads as whole numbers as numbers: 32 and '32' are the same value."""
     if isinstance(data, dict):
         return {key: as_numbers(each) for key, each in data.items()}
     if isinstance(data, list):

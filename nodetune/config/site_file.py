@@ -1,6 +1,6 @@
-"""Read one site file: what any overlay says, and what only site files have.
+"""Read one site file: the content of any overlay, and what only site files have.
 
-That is checks of their own, waivers, the profile, values for some hosts, and how nodes are provisioned.
+Only site files have added checks, waivers, the profile, values for some hosts, and provisioning.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def gather(path: Path, more: Iterable[str] = ()) -> tuple[Overlay, LocatedYaml]:
 
 
 def parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
-    """Return what a file says. Errors are collected."""
+    """Parse a file. Errors are collected."""
     added = {each["id"]: number for number, each in enumerate((file.data or {}).get("add") or ()) if each}
     known = {*checks.catalogue(), *more, *added}
     found = overlay.parsed(file, name, known)
@@ -52,7 +52,7 @@ def parsed(file: LocatedYaml, name: str, more: Iterable[str] = ()) -> Overlay:
 
 
 def _with_gates(file: LocatedYaml, overrides: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the overrides with the `gate` of checks that the file adds. An override of the same check has the last word."""
+    """Return the overrides with the `gate` of checks that the file adds. An override of the same check wins."""
     merged = dict(overrides)
     for each in (file.data or {}).get("add") or ():
         change = overrides.get(each["id"], {}) if each else None
@@ -62,7 +62,7 @@ def _with_gates(file: LocatedYaml, overrides: Mapping[str, Any]) -> dict[str, An
 
 
 def _names(file: LocatedYaml) -> tuple[str, ...]:
-    """Read the profiles that the site is judged by. Errors are collected."""
+    """Read the profiles of the site. Errors are collected."""
     given = file.data.get("profile", []) if file.data else []
     names = [given] if isinstance(given, str) else given
     for number, name in enumerate(names):
@@ -73,7 +73,7 @@ def _names(file: LocatedYaml) -> tuple[str, ...]:
 
 
 def _provision(file: LocatedYaml) -> Provision | None:
-    """Read what a node is provisioned with. Errors are collected."""
+    """Read the provisioning settings. Errors are collected."""
     with file.collecting():
         return site_provision.read(file)
     return None

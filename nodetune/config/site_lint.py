@@ -1,4 +1,4 @@
-"""What is wrong with site files beyond their form: values that contradict each other, ended waivers, hosts that are not there."""
+"""Find faults of site files beyond their form: contradictory values, expired waivers, hosts that do not exist."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from nodetune.foundation.yaml_lines import FileError, LocatedYaml
 from nodetune.hosts import nodeset
 
 NUMBERS = ("sysctl", "limit", "lustre_param", "nfs_option", "block_queue", "cpufreq")
-"""Remedies that write a number as a check of it reads it."""
+"""Remedies that write a number in the form in which its check reads it."""
 
 Ranks = Mapping[str, tuple[Rank, ...] | None]
-"""The hosts of an inventory, and the groups of each."""
+"""The hosts of an inventory and the groups of each."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One thing to fix, with its place. An error makes the file unusable, or a part of it pointless; a warning does not."""
+    """A problem with its place. An error makes the file unusable or a part of it useless; a warning does not."""
 
     file: str
     line: int
@@ -36,7 +36,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Read:
-    """A site file as it was read, with what is wrong in its form."""
+    """A site file with the errors in its form."""
 
     overlay: Overlay
     yaml: LocatedYaml
@@ -46,9 +46,9 @@ class Read:
 
 
 def problems(paths: Sequence[Path], today: str, ranks: Ranks | None = None) -> tuple[list[Problem], Overlay | None]:
-    """Return all that is wrong with site files, each with its line, and what they say together.
+    """Return all problems of site files with their lines, and the combined site file.
 
-    With the hosts of an inventory, also what names none of them.
+    With the hosts of an inventory, also report entries that match none of them.
     """
     found: list[Problem] = []
     files: list[Read] = []
@@ -72,7 +72,7 @@ def problems(paths: Sequence[Path], today: str, ranks: Ranks | None = None) -> t
 def _conditions(read: Read) -> Iterator[Problem]:
     if read.overlay.when:
         yield read.problem(
-            "when has no effect in a site file: take it out (values for some hosts: groups, hosts)", "when"
+            "when has no effect in a site file: remove it (for values of some hosts, use groups or hosts)", "when"
         )
 
 
@@ -80,12 +80,12 @@ def _ended(read: Read, today: str) -> Iterator[Problem]:
     for number, each in enumerate((read.yaml.data or {}).get("waivers") or ()):
         until = each and each["until"]
         if isinstance(until, datetime.date) and until.isoformat() < today:
-            told = f"the waiver for {each['id']} ended on {until}: its findings count again; renew it or take it out"
+            told = f"the waiver for {each['id']} ended on {until}: its findings count again; renew or remove it"
             yield read.problem(told, "waivers", number, "until", is_error=False)
 
 
 def _unknown(read: Read, ranks: Ranks) -> Iterator[Problem]:
-    """Yield what names hosts or groups that the inventory does not have."""
+    """Yield entries with hosts or groups that the inventory does not have."""
     data = read.yaml.data or {}
     groups = {name for its in ranks.values() for name, _, _ in its or ()}
     named: list[tuple[str, tuple[object, ...]]] = [(str(name), ("groups", name)) for name in data.get("groups") or ()]
@@ -96,7 +96,7 @@ def _unknown(read: Read, ranks: Ranks) -> Iterator[Problem]:
         hosts += [(each["hosts"], ("waivers", number, "hosts"))] if each and "hosts" in each else []
     for name, at in named:
         if groups and name not in groups:
-            yield read.problem(yaml_lines.unknown(name, groups, "group of the inventory"), *at)
+            yield read.problem(yaml_lines.unknown(name, groups, "inventory group"), *at)
     for pattern, at in hosts:
         yield from _not_there(read, pattern, ranks, at)
 
@@ -113,7 +113,7 @@ def _not_there(read: Read, pattern: str, ranks: Ranks, at: Sequence[object]) -> 
 
 
 def unreachable(whole: Overlay) -> Iterator[Problem]:
-    """Yield values to set that the same check does not accept: a fix would never pass its audit."""
+    """Yield values of `set` that the same check does not accept: a fix would never pass its audit."""
     names = profile.named([name for name in whole.profile or ("training",) if name in profile.shipped()])
     for layer in (*whole.layers(), *whole.sections):
         resolved = {check.id: check for check in profile.resolve(names, site.for_section(whole, layer)).checks}
@@ -130,7 +130,7 @@ def unreachable(whole: Overlay) -> Iterator[Problem]:
 
 
 def contradiction(check: Check) -> str:
-    """Return why a fix of this check would never pass its audit; empty if it may, or if only facts can tell."""
+    """Return why a fix of this check would never pass its audit; empty if it may pass or if it depends on facts."""
     if check.remedy.kind == "service" and check.accept in site_checks.SERVICE_STATES.values():
         state = next(name for name, accept in site_checks.SERVICE_STATES.items() if accept == check.accept)
         return _told(check.set, state) if check.set not in (None, state) else ""
@@ -149,13 +149,13 @@ def contradiction(check: Check) -> str:
 
 
 def _same_number(check: Check) -> bool:
-    """Return whether what is observed is the number that a fix writes, though the check computes it."""
+    """Return whether the check observes the number that a fix writes, although it computes the value."""
     number = isinstance(check.set, (int, float)) and not isinstance(check.set, bool)
     return check.remedy.kind in NUMBERS and number and predicates.wants_number(check.accept)
 
 
 def _told(value: object, wanted: str) -> str:
-    return f"a fix would set {value}, which accept refuses ({wanted}): give accept and set that fit"
+    return f"a fix would set {value}, which accept rejects ({wanted}): make accept and set agree"
 
 
 def _ambiguous(whole: Overlay, ranks: Ranks) -> Iterable[Problem]:

@@ -1,4 +1,4 @@
-"""The `provision:` key of a site file: where packages come from, which parts a node gets, what becomes of it at the end."""
+"""The `provision:` key of a site file: package sources, the parts of a node, and the final steps."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ PARTS = (
     "time",
     "nccl",
 )
-"""In the order in which they are installed."""
+"""In the order of installation."""
 
 DEFAULT_PARTS = tuple(part for part in PARTS if part != "imex")
-"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …): only a site knows that it has one."""
+"""IMEX is for GPUs whose NVLink fabric joins several nodes (GB200 NVL72 …): only the site knows whether it has one."""
 
 ADDRESS = re.compile(r"(https?|file)://?[^\s\"']+")
 LARGEST_KEY = 1 << 20
@@ -34,7 +34,7 @@ LARGEST_KEY = 1 << 20
 
 @dataclass(frozen=True)
 class Repository:
-    """Where packages come from. `apt` or `dnf` as in the file, with the text of the key instead of its name."""
+    """A package source: `apt` or `dnf` as in the file, with the content of the key instead of its path."""
 
     name: str
     systems: tuple[str, ...] = ()
@@ -42,7 +42,7 @@ class Repository:
     dnf: Mapping[str, str] | None = None
 
     def serves(self, manager: str, names: tuple[str, ...]) -> bool:
-        """Return whether it is for this package manager and one of these systems (rocky-9.4, rhel-9)."""
+        """Return whether it serves this package manager and one of these systems (rocky-9.4, rhel-9)."""
         if (self.apt if manager == "apt" else self.dnf) is None:
             return False
         return not self.systems or any(fnmatchcase(name, pattern) for name in names for pattern in self.systems)
@@ -54,7 +54,7 @@ class Repository:
 
 @dataclass(frozen=True)
 class Provision:
-    """All of it, checked."""
+    """The whole key, checked."""
 
     file: str = ""
     repositories: tuple[Repository, ...] = ()
@@ -64,7 +64,7 @@ class Provision:
     build: str = "dkms"
     rdma: str = "inbox"
     nccl: str = ""
-    """A folder with NCCL on the hosts; empty: from packages."""
+    """A folder with NCCL on the hosts; empty if NCCL comes from packages."""
 
     guard: str = ""
     join: str = "none"
@@ -72,14 +72,14 @@ class Provision:
 
 
 def read(file: LocatedYaml) -> Provision | None:
-    """Read the key of a site file, or return None if it is not there. Raise FileError."""
+    """Read the key of a site file, or return None if it is missing. Raise FileError."""
     given = (file.data or {}).get("provision")
     if given is None:
         return None
     driver, parts = given.get("driver", {}), _parts(file, given)
     branch = str(driver.get("branch", ""))
     if "driver" in parts and not re.fullmatch(r"\d{3,4}", branch):
-        file.fail('driver wants a branch, such as {branch: "580"}', "provision", "driver", "branch")
+        file.fail('driver needs a branch such as {branch: "580"}', "provision", "driver", "branch")
     return Provision(
         file.file,
         _repositories(file, given.get("repositories", [])),
@@ -99,7 +99,7 @@ def _parts(file: LocatedYaml, given: Mapping[str, Any]) -> tuple[str, ...]:
     found = given.get("parts", DEFAULT_PARTS)
     needs_driver = [part for part in ("fabric-manager", "persistenced", "imex") if part in found]
     if needs_driver and "driver" not in found:
-        file.fail(f"{needs_driver[0]} has to be of the driver's version: name driver as well", "provision", "parts")
+        file.fail(f"{needs_driver[0]} must have the driver's version: also set driver", "provision", "parts")
     return tuple(part for part in PARTS if part in found)
 
 
@@ -114,7 +114,7 @@ def _repositories(file: LocatedYaml, given: Sequence[Mapping[str, Any]]) -> tupl
     names = [each.name for each in made]
     for number, name in enumerate(names):
         if name in names[:number]:
-            file.fail(f"two repositories are called {name}", "provision", "repositories", number, "name")
+            file.fail(f"two repositories have the name {name}", "provision", "repositories", number, "name")
     return made
 
 
@@ -126,20 +126,20 @@ def _repository(file: LocatedYaml, number: int, given: Mapping[str, Any]) -> Rep
 
 
 def _texts(file: LocatedYaml, given: Mapping[str, Any], kind: str, *at: Any) -> dict[str, str]:
-    """Read one repository. Its texts end up in a file of the package manager, so each is one line."""
+    """Read one repository. Its texts go into a file of the package manager, so each must be one line."""
     found = {key: " ".join(each) if isinstance(each, list) else each for key, each in given.items()}
     for key, each in found.items():
         if not each.isprintable() or not (each or key == "components"):
-            file.fail(f"{key} wants one line of text", *at, key)
+            file.fail(f"{key} must be one line of text", *at, key)
     place = "uris" if kind == "apt" else "baseurl"
     addresses = found[place].split()
     if not addresses or not all(ADDRESS.fullmatch(each) for each in addresses):
-        file.fail(f"{place} wants an address: http://…, https://… or file:/…", *at, place)
+        file.fail(f"{place} must be an address: http://…, https://… or file:/…", *at, place)
     return {**{key: each for key, each in found.items() if key != "key"}, "key_text": _key(file, found, *at)}
 
 
 def _key(file: LocatedYaml, found: Mapping[str, str], *at: Any) -> str:
-    """Read the key that the packages are signed with."""
+    """Read the key that signs the packages."""
     path = Path(file.file).parent / found["key"]
     try:
         text = path.read_bytes()[:LARGEST_KEY].decode("ascii")
@@ -148,5 +148,5 @@ def _key(file: LocatedYaml, found: Mapping[str, str], *at: Any) -> str:
     except UnicodeDecodeError:
         text = ""
     if "-----BEGIN PGP PUBLIC KEY BLOCK-----" not in text:
-        file.fail(f"{path} is no armoured public key: gpg --armor --export KEY > {path}", *at, "key")
+        file.fail(f"{path} is not an armoured public key: gpg --armor --export KEY > {path}", *at, "key")
     return text

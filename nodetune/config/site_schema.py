@@ -21,16 +21,16 @@ TYPES = {
 
 
 ENTRIES = ("checks", "add", "waivers", "when", "groups", "hosts")
-"""Keys of which one entry can be wrong and the others right."""
+"""Keys whose entries can be invalid one by one."""
 
 
 def schema() -> str:
-    """Return the schema as it is published."""
+    """Return the published schema."""
     return paths.bundled("data/schemas").joinpath("site.json").read_text("utf-8")
 
 
 def check(file: LocatedYaml) -> None:
-    """Collect an error for each place that the schema does not allow, and take that entry out of the data."""
+    """Collect an error for each violation of the schema, and remove the entry from the data."""
     from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
 
     if file.data is None:
@@ -46,7 +46,7 @@ def check(file: LocatedYaml) -> None:
 
 
 def _take_out(data: dict[Any, Any], path: Sequence[Any]) -> None:
-    """Take the entry with this path out: one check, waiver or section, or all of a key. In a list, None is left."""
+    """Remove the entry at this path: one check, waiver or section, or a whole key. In a list, None remains."""
     depth = 4 if path[2:3] == ["checks"] else 2 if path[0] in ENTRIES else 1
     *above, last = path[:depth]
     holder: Any = data
@@ -59,7 +59,7 @@ def _take_out(data: dict[Any, Any], path: Sequence[Any]) -> None:
 
 
 def _problems(error: Any) -> Iterator[tuple[Any, ...]]:
-    """Yield (what is wrong, and the path to it)."""
+    """Yield (error, path)."""
     path = tuple(error.absolute_path)
     if error.validator == "additionalProperties":
         known = error.schema["properties"]
@@ -74,13 +74,13 @@ def _problems(error: Any) -> Iterator[tuple[Any, ...]]:
 
 def _kind(error: Any) -> str:
     kinds = [error.validator_value] if isinstance(error.validator_value, str) else error.validator_value
-    return f"wants {error.schema.get('description') or ' or '.join(TYPES[each] for each in kinds)}"
+    return f"must be {error.schema.get('description') or ' or '.join(TYPES[each] for each in kinds)}"
 
 
 def _one_of(error: Any) -> str:
     words = ", ".join("false" if each is False else str(each) for each in error.validator_value)
     why = error.schema.get("description")
-    return f"wants one of {words}; found {text.plain(repr(error.instance), 80)}" + (f" ({why})" if why else "")
+    return f"must be one of {words}; found {text.plain(repr(error.instance), 80)}" + (f" ({why})" if why else "")
 
 
 _SAID: dict[str, Callable[[Any], str]] = {
@@ -90,5 +90,7 @@ _SAID: dict[str, Callable[[Any], str]] = {
     "required": lambda error: (
         f"lacks {', '.join(each for each in error.validator_value if each not in error.instance)}"
     ),
-    "oneOf": lambda error: f"wants exactly one of {', '.join(each['required'][0] for each in error.validator_value)}",
+    "oneOf": lambda error: (
+        f"must have exactly one of {', '.join(each['required'][0] for each in error.validator_value)}"
+    ),
 }

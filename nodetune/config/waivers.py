@@ -1,4 +1,4 @@
-"""Findings that somebody decided to live with: shown as waived until the waiver's last day, never hidden. Pure."""
+"""Findings that a site has accepted: shown as waived until the waiver's last day, never hidden. Pure."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def read(pattern: str) -> tuple[frozenset[str], tuple[str, ...]]:
     parts = [part.strip() for part in re.split(r",(?![^\[]*\])", pattern) if part.strip()]
     for part in parts:
         if part.startswith("@"):
-            raise ValueError(f"{part!r} names no host: a group of the inventory stands under groups, without @")
+            raise ValueError(f"{part!r} is not a host: write an inventory group under groups, without @")
     shell = tuple(part for part in parts if "*" in part or "?" in part)  # [01-16] is a node set's
     for part in shell:
         if re.search(r"[]\[~!&^\s]", re.sub(r"\[[^]\[]+\]", "", part)):
-            raise ValueError(f"{part!r} is no shell pattern: write it as in login* or gpu[0-3]?")
+            raise ValueError(f"{part!r} is not a valid shell pattern: write it like login* or gpu[0-3]?")
     names = frozenset(nodeset.unfold(",".join(part for part in parts if part not in shell)))
     if not names and not shell:
-        raise ValueError(f"{pattern!r} names no host: write it as in gpu[001-128,200] or login*")
+        raise ValueError(f"{pattern!r} is not a valid host: write it like gpu[001-128,200] or login*")
     return names, shell
 
 
@@ -84,14 +84,14 @@ def _waiver(file: LocatedYaml, number: int, given: Any, known: Iterable[str]) ->
     if "hosts" in given:
         read_hosts(file, hosts, *at, "hosts")
     if not isinstance(until, datetime.date):
-        file.fail("until wants a date such as 2027-01-31", *at, "until")
+        file.fail("until must be a date such as 2027-01-31", *at, "until")
     names = (groups,) if isinstance(groups, str) else tuple(groups)
     reason, owner = str(given["reason"]), str(given["owner"])
     return Waiver(given["id"], hosts, reason, owner, until.isoformat(), names)
 
 
 def read_hosts(file: LocatedYaml, given: Any, *path: Any) -> None:
-    """Check the names of hosts in a site file. Raise FileError."""
+    """Check the host names in a site file. Raise FileError."""
     try:
         read(str(given))
     except ValueError as problem:

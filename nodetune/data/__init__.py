@@ -43,13 +43,13 @@ def gpu(model: str) -> Mapping[str, Any]:
 
 
 def gpus_of_machine(product_name: str) -> int:
-    """Return how many GPUs a type of machine has, or 0 if that is not known."""
+    """Return the number of GPUs of a machine type, or 0 if unknown."""
     found: int = table("machines")["gpus"].get(product_name, 0)
     return found
 
 
 def network_cards_of_machine(product_name: str) -> int:
-    """Return how many network cards with EFA a type of machine has, or 0 if that is not known."""
+    """Return the number of network cards with EFA of a machine type, or 0 if unknown."""
     found: int = table("machines")["network_cards"].get(product_name, 0)
     return found
 

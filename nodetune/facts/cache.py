@@ -1,4 +1,4 @@
-"""Facts kept in a folder as hosts answer: what an audit that was interrupted, or is run again soon, need not ask for."""
+"""Facts kept in a folder as hosts answer, so that an interrupted or repeated audit need not collect them again."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nodetune.foundation import file_io
 from nodetune.hosts.target import Target
 
 ASKED = ".asked-{}"
-"""Saved with the facts: the names that were asked for, by their digest. A host need not know all of them."""
+"""Saved with the facts: the digest of the names that were asked for. A host need not know all of them."""
 
 
 @dataclass(frozen=True)
 class FactCache:
-    """One file a host, by its name, in a folder; `oldest`: seconds for which its facts stand for the host."""
+    """One file for each host, by its name, in a folder; `oldest`: seconds for which its facts are valid."""
 
     folder: Path
     oldest: float
@@ -42,10 +42,10 @@ class FactCache:
         aged = rules.aged(facts, path)
         if facts.host != target.name or facts.about.get("as") != self._reader(target) or not set(names) <= there:
             return None
-        return HostResult(facts.host, "ok", f"facts kept {rules.age(facts)} ago", facts=facts) if aged.facts else None
+        return HostResult(facts.host, "ok", f"facts cached {rules.age(facts)} ago", facts=facts) if aged.facts else None
 
     def keep(self, target: Target, facts: HostFacts, names: Iterable[str]) -> None:
-        """Write down what a host answered when it was asked for these. Raise OSError."""
+        """Save the answer of a host to these names. Raise OSError."""
         text = "".join(f"{name}\n" for name in sorted(names))
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         asked = self.folder / ASKED.format(digest)
@@ -55,7 +55,7 @@ class FactCache:
         file_io.write(self._path(target.name), document.dump(HostFacts(target.name, facts.facts, told)))
 
     def _reader(self, target: Target) -> str:
-        """Return who reads and by which transport: another user may see more, or less."""
+        """Return the user who reads and the transport: another user may see more or less."""
         return f"{self.via} {target.user or ''} {target.become_user if target.become else ''}".rstrip()
 
     def _path(self, host: str) -> Path:

@@ -1,6 +1,6 @@
-"""The facts of hosts then and now: absent, unread and a value are three things here, too. Pure.
+"""Compare the facts of hosts then and now: absent, unread and a value are three different things. Pure.
 
-What was not collected on one side is `unread`, never a change.
+Facts that were not collected on one side are `unread`, never a change.
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ READINGS = re.compile(
     r"|(services|limits|numa|memory|irq|bmc|nccl|kubernetes|mounts)\..*\b(pid|since|since_us|restarts|free_kb|available_kb|free_bytes|free"
     r"|promised|used_kb|reading|irqs|examples|remote|max_error_us|mtime|source))(\..*)?"
 )
-"""Facts, or fields of facts, that move by themselves: counters, temperatures, load, process numbers."""
+"""Facts, or fields of facts, that change constantly: counters, temperatures, load, process numbers."""
 
 IDENTITY = re.compile(
     r"(.*\b(serial|uuid|asset_tag|hostname|boot_id|machine_id|gids?|guid|address|cluster_uuid|lid|sm_lid)\b.*)"
 )
-"""What tells one machine from another: between two hosts it is never the same."""
+"""Facts that identify a machine: they always differ between two hosts."""
 
 UNIQUE = re.compile(r".*([0-9a-f]{8}-([0-9a-f]{4}-){3}[0-9a-f]{12}|([0-9a-f]{2}:){5}[0-9a-f]{2}).*", re.IGNORECASE)
-"""A value that holds a UUID or a hardware address."""
+"""A value that contains a UUID or a hardware address."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """The facts of hosts, and the hosts whose facts cannot be read, with the reasons."""
+    """The facts of hosts, and the hosts with unreadable facts, with the reasons."""
 
     hosts: Mapping[str, HostFacts]
     bad: Mapping[str, str] = field(default_factory=dict)
@@ -47,9 +47,9 @@ class Side:
 
 
 def compare(before: Side, after: Side, every: bool = False) -> Diff:
-    """Compare the facts of hosts before and after. One host on each side is compared whatever its name.
+    """Compare the facts of hosts before and after. A single host on each side is compared whatever its name.
 
-    Readings (and between two hosts, what identifies them) are only counted, unless `every` is set.
+    Readings (and between two hosts, identities) are only counted, unless `every` is set.
     """
     sides = before, after
     bad = sorted(before.bad.keys() | after.bad.keys())
@@ -109,7 +109,7 @@ def _subjects(before: Fact, after: Fact) -> Iterator[tuple[str, Fact, Fact]]:
 
 
 def _whole(fact: Fact) -> Fact:
-    """Turn a fact over several devices into one value, for a side that has none of them."""
+    """Turn a fact over several devices into one value, for a side without any of them."""
     if not isinstance(fact, Each):
         return fact
     return Value(text.folded({device: _told(one) for device, one in fact.of.items()}) or "no device")
@@ -145,11 +145,11 @@ def _told(fact: Fact) -> str:
 _MISSING = object()
 DEEPEST = 4
 NAMES = ("name", "path", "bdf", "index")
-"""What the records of a list are told apart by: the first of these that all have, each another."""
+"""Keys that identify the records of a list: the first that all records have with different values."""
 
 
 def _keyed(value: Any) -> Any:
-    """Turn a list of records into a mapping, so that a new first record does not change all others."""
+    """Turn a list of records into a mapping, so that a new first record does not shift all others."""
     if isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
         for name in NAMES:
             keys = [text.plain(each.get(name), 80) for each in value]

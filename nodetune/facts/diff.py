@@ -1,4 +1,4 @@
-"""What a comparison found. Pure."""
+"""The result of a comparison. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NEW = "new"
 
 @dataclass(frozen=True)
 class Change:
-    """One difference. `what` is the fact (and the field in it) or the check; `subject` a device, where there are several."""
+    """One difference. `what` is the fact (and its field) or the check; `subject` a device, if there are several."""
 
     host: str
     kind: str
@@ -25,9 +25,9 @@ class Change:
 
 @dataclass(frozen=True)
 class Diff:
-    """What differs: `lost` and `added` hosts, the changes, and how many readings and identities changed as well.
+    """The differences: `lost` and `added` hosts, the changes, and the number of changed readings and identities.
 
-    `bad`: hosts whose facts cannot be read on a side, each with the reasons; they are not compared.
+    `bad`: hosts with unreadable facts on a side, with the reasons; they are not compared.
     """
 
     of: str

@@ -1,4 +1,4 @@
-"""What differs as JSON data: the published form (schema nodetune.diff/1)."""
+"""Differences as JSON data: the published form (schema nodetune.diff/1)."""
 
 from __future__ import annotations
 

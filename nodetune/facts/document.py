@@ -1,4 +1,4 @@
-"""Fact documents: JSON ↔ HostFacts. What comes from a host is hostile until it has passed through here."""
+"""Fact documents: JSON ↔ HostFacts. This module validates them: data from a host is untrusted."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from nodetune.onhost import layout
 SCHEMA = "nodetune.facts/1"
 LARGEST_FILE = 64 << 20
 LONGEST_NAME = 100
-"""Bytes of a file's name that a host's name may take; a file system has 255 for all of it."""
+"""Bytes of a host's name in a file name; file systems allow 255 for the whole name."""
 FORMS = InternPool()
-"""One object for equal facts of many hosts."""
+"""Memo that makes equal facts of many hosts one object."""
 
 
 class FactsError(UserError):
-    """A fact document that is not one; the text says what and where."""
+    """An invalid fact document; the text says what and where."""
 
 
 def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed") -> HostFacts:
-    """Read a fact document: of `host`; else of the host that it names; else of `unnamed`. Raise FactsError."""
+    """Read the fact document of `host`, else of the host that it names, else of `unnamed`. Raise FactsError."""
     found = _by_lines(text)
     data = None if found else parse(text, where)
     try:
@@ -42,7 +42,7 @@ def read(text: bytes, where: str, host: str = "", unnamed: str = "unnamed") -> H
 
 
 def _by_lines(text: bytes) -> tuple[dict[str, Any], dict[str, Fact]] | None:
-    """Read a document in nodetune's own layout line by line: most lines are equal to those of earlier hosts.
+    """Read a document in nodetune's own layout line by line: most lines equal those of earlier hosts.
 
     Return None for any other layout; the caller then parses the whole file and reports errors.
     """
@@ -99,11 +99,11 @@ def _known(name: str, data: Any) -> Fact:
     except FactsError:
         raise
     except (ValueError, RecursionError) as problem:
-        raise FactsError(f"the fact {name!r} is no JSON: {plain_text.plain(problem, 120)}") from None
+        raise FactsError(f"the fact {name!r} is not valid JSON: {plain_text.plain(problem, 120)}") from None
 
 
 def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed: str) -> HostFacts:
-    """Add what the rest of the document says about the facts."""
+    """Add the data about the facts from the rest of the document."""
     about = data.get("about", {})
     if not isinstance(about, dict):
         raise FactsError("`about` is not an object")
@@ -120,7 +120,7 @@ def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed:
 
 
 def _fact(name: str, data: Any) -> Fact:
-    """Read one fact, and have its value checked. Raise FactsError for what is no fact at all."""
+    """Read one fact and check its value. Raise FactsError if it is not a fact."""
     return gate.admitted(name, _parsed(name, data))
 
 
@@ -141,7 +141,7 @@ def _single(name: str, data: Any) -> Value | Absent | Unread:
             return Absent(plain_text.plain(content))
         if kind == "unread":
             return Unread(plain_text.plain(content))
-    raise FactsError(f"the fact {plain_text.plain(name)!r} is none of value, absent, unread, each")
+    raise FactsError(f"the fact {plain_text.plain(name)!r} is not a value, absent, unread or each")
 
 
 def to_data(facts: HostFacts) -> dict[str, Any]:
@@ -167,7 +167,7 @@ def _to_data(fact: Fact) -> dict[str, Any]:
             return {"unread": reason}
         case Each(of):
             return {"each": {subject: _to_data(one) for subject, one in of.items()}}
-    raise TypeError(f"{fact!r} is no fact")
+    raise TypeError(f"{fact!r} is not a fact")
 
 
 def parse(text: bytes | str, where: str) -> Any:
@@ -181,7 +181,7 @@ def parse(text: bytes | str, where: str) -> Any:
 
 
 def _why_no_json(given: bytes | str, problem: ValueError) -> str:
-    """Say in words why a text is no JSON."""
+    """Describe why a text is not valid JSON."""
     if not given.strip():
         return "not JSON: an empty file: collect the facts again"
     if isinstance(problem, UnicodeDecodeError):
@@ -221,7 +221,7 @@ def files(folder: Path) -> list[Path]:
     """Return the fact files of a folder. Raise FactsError if there is none."""
     found = sorted(folder.glob("*.json"))
     if not found:
-        raise FactsError(f"{folder}: no *.json file in this folder")
+        raise FactsError(f"{folder}: no *.json files in this folder")
     return found
 
 
@@ -232,7 +232,7 @@ def dump(facts: HostFacts) -> str:
 
 
 def file_name(host: str, taken: Mapping[str, Any] | set[str]) -> str:
-    """Return a file name for a host that stays in its folder, whatever the host is called."""
+    """Return a file name for a host that stays in its folder, whatever the host's name."""
     safe = "".join(sign if sign.isalnum() or sign in "-_." else "_" for sign in host).lstrip(".") or "host"
     if len(safe.encode()) > LONGEST_NAME:
         import hashlib  # here: OpenSSL takes 3 ms, and few hosts have such a name

@@ -1,6 +1,6 @@
-"""The gate: every fact of a host passes here once, and a value of the wrong shape becomes `Unread`. Pure.
+"""The gate: every fact of a host passes through it once, and a value of the wrong shape becomes `Unread`. Pure.
 
-shapes.txt has the shape of each fact by its name. A fact without one, which a newer probe may send, passes within bounds.
+shapes.txt has the shape of each fact. A fact without a shape, which a newer probe may send, passes within bounds.
 """
 
 from __future__ import annotations
@@ -52,16 +52,16 @@ Single = Value | Absent | Unread
 
 
 class Wanted(NamedTuple):
-    """What a fact holds: one value of a shape, or one for each subject."""
+    """The shape of a fact: one value, or one for each subject."""
 
     shape: Shape
     each: bool = False
 
 
 def admitted(name: str, fact: Fact) -> Fact:
-    """Return the fact; Unread, with the reason, where it is not what a fact of this name may be.
+    """Return the fact, or Unread with the reason if its value does not have the shape for this name.
 
-    `N/A` and `[Not Supported]` from nvidia-smi are no value of a GPU: the fact is absent.
+    `N/A` and `[Not Supported]` from nvidia-smi are not values: the fact is absent.
     """
     wanted = shape_of(name)
     if name.startswith("gpu."):
@@ -69,7 +69,7 @@ def admitted(name: str, fact: Fact) -> Fact:
     if isinstance(fact, Each):
         return _each(name, wanted, fact)
     if wanted and wanted.each and isinstance(fact, Value):
-        return Unread("not understood: one value for each subject is expected")
+        return Unread("not understood: expected one value for each subject")
     return _single(wanted.shape if wanted else ANYTHING, fact)
 
 
@@ -86,10 +86,10 @@ def _said_of_one(fact: Single) -> Single:
 
 def _each(name: str, wanted: Wanted | None, fact: Each) -> Each | Unread:
     if wanted and not wanted.each:
-        return Unread("not understood: one value is expected, and not one for each subject")
+        return Unread("not understood: expected one value, not one for each subject")
     most = MOST_GPUS if name.startswith("gpu.") and name not in OF_PAIRS else MOST
     if len(fact.of) > most:
-        return Unread(f"not understood: at most {most} subjects are expected")
+        return Unread(f"not understood: expected at most {most} subjects")
     shape = wanted.shape if wanted else ANYTHING
     return Each({subject: _single(shape, one) for subject, one in fact.of.items()})
 
@@ -100,7 +100,7 @@ def _single(shape: Shape, fact: Single) -> Single:
 
 
 def shape_of(name: str) -> Wanted | None:
-    """Return what a fact of this name holds; None for a name that is not in the table."""
+    """Return the shape of a fact; None for a name that is not in the table."""
     lines = _table()
     if name in lines:
         return _wanted(lines[name])
@@ -117,7 +117,7 @@ def _table() -> dict[str, str]:
 
 @cache
 def _families() -> tuple[str, ...]:
-    """Return what the names of families begin with, the longest first."""
+    """Return the prefixes of families, the longest first."""
     return tuple(sorted((name[:-1] for name in _table() if name.endswith(".*")), key=len, reverse=True))
 
 
@@ -134,10 +134,10 @@ class Notation:
         self.left = _TOKEN.findall(text)
 
     def read(self) -> Shape:
-        """Return the whole shape. Raise ValueError where something follows."""
+        """Return the whole shape. Raise ValueError if anything follows it."""
         shape = self._shape()
         if self.left:
-            raise ValueError(f"not a shape: {' '.join(self.left)}")
+            raise ValueError(f"not a valid shape: {' '.join(self.left)}")
         return shape
 
     def _shape(self) -> Shape:
@@ -196,4 +196,4 @@ class Notation:
 
     def _skip(self, sign: str) -> None:
         if not self._next(sign):
-            raise ValueError(f"{sign} expected before {' '.join(self.left)!r}")
+            raise ValueError(f"expected {sign} before {' '.join(self.left)!r}")

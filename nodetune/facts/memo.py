@@ -1,4 +1,4 @@
-"""Most hosts of a fleet are alike: equal facts become one object, and what follows from the same facts is worked out once. Pure."""
+"""Memos for a fleet of similar hosts: equal facts become one object; results for them are computed once. Pure."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, TypeVar
 from nodetune.api.model import Fact, HostFacts
 
 FORMS = 64
-"""So many forms of one thing are kept; what differs on every host (serial numbers, temperatures) stops being kept there."""
+"""Limit for the variants of one fact; beyond it, values that differ on every host (such as serials) are not kept."""
 
 NAMES, LONGEST, MOST = 4096, 64 << 10, 64 << 20
-"""So many names are known, lines of so many signs, and all of them together: some ten times what real fleets have.
+"""Limits for names, for the length of a line, and for all lines together: about ten times the size of real fleets.
 
-A hostile host may send any number: where there would be more, all is forgotten, and comes again with the next hosts.
+A hostile host may send any number: beyond a limit, the memo is cleared and fills again with the next hosts.
 """
 
 Result = TypeVar("Result")
 
 
 class InternPool:
-    """Things by name and content, each as one line of a document: equal ones are made once."""
+    """Objects by name and content, each from one line of a document: equal objects are made once."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[str, Any]] = {}
@@ -28,7 +28,7 @@ class InternPool:
         self._size = 0
 
     def of(self, line: str, make: Callable[[str], tuple[str, Result]]) -> tuple[str, Result]:
-        """Return `make(line)`, a name and a thing, from memory if the same line was read before."""
+        """Return `make(line)`, a name and an object; from the memo if the same line was read before."""
         known: tuple[str, Result] | None = self._known.get(line)
         if known is None:
             known = make(line)
@@ -47,19 +47,19 @@ class InternPool:
 
 
 def identities(host: HostFacts) -> dict[str, int]:
-    """Return which object each fact of a host is: equal facts of several hosts are one object."""
+    """Return the identity of each fact's object: equal facts of several hosts are one object."""
     return {name: id(fact) for name, fact in host.facts.items()}
 
 
 class ResultCache:
-    """What was worked out from facts of these names. It must depend on nothing else of the host."""
+    """Results computed from facts of these names. They must depend on nothing else of the host."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = tuple(sorted(names))
         self._known: dict[tuple[int | None, ...], tuple[list[Fact | None], Any]] = {}
 
     def of(self, host: HostFacts, known_as: Mapping[str, int], work: Callable[[HostFacts], Result]) -> Result:
-        """Return `work(host)`, from memory if a host with the very same facts was done before. `known_as`: its `identities`."""
+        """Return `work(host)`; from the memo if the same facts were done before. `known_as`: its `identities`."""
         key = tuple(map(known_as.get, self._names))
         if None in key and host.about.get("failed"):  # it says why facts are missing, which the key does not tell
             return work(host)

@@ -1,4 +1,4 @@
-"""Saved facts, in a file or in a folder: which file is whose, whether it may be believed, and whether it is fresh enough."""
+"""Saved facts in a file or folder: the host of each file, and whether the file is valid and fresh enough."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from nodetune.foundation import paths, text
 from nodetune.hosts.target import Target, Vault
 
 MISSED = 2
-"""A file may be older than its node renews it by so many times: one run may fail."""
+"""Maximum age of a file as a multiple of its renewal interval: one run may fail."""
 
 GRACE_SECONDS = 120
-"""For collecting, writing, and the way of a file to here."""
+"""Seconds for the collection, the write and the transfer of a file."""
 
 AHEAD_SECONDS = 300
-"""Clocks that differ by less are no fault of a collection."""
+"""Smaller clock differences are not reported."""
 
 OLD_SECONDS = 7200
 """Older facts are reported with their age."""
 
 BUNDLED = paths.bundled("facts/recorded")
-"""Examples: they are of no host whose state of today matters."""
+"""Examples: no host whose current state matters."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What files of a folder are held to.
+    """The rules for files of a folder.
 
-    `oldest`: seconds (None: as a file that is renewed says itself, and any age for others); `named`: each must be the
-    host's whose name it goes by, which files that are renewed must be in any case; `now`: Unix time.
+    `oldest`: seconds (None: a renewed file states its limit, others may have any age); `named`: each must be for the
+    host of its file name, as renewed files must always be; `now`: Unix time.
     """
 
     oldest: float | None = None
@@ -44,25 +44,25 @@ class Rules:
     now: float = field(default_factory=time.time)
 
     def read(self, path: Path, host: str) -> HostResult:
-        """Read one file of a folder, without judging it. A bad or stale file counts as a host that was not reached."""
+        """Read one file of a folder, without judging it. A host with a bad or stale file counts as unreachable."""
         try:
             facts = document.load(path, regular=True)
         except document.FactsError as problem:
             return HostResult(host, "bad facts", str(problem))
         strict = self.named or self.oldest is not None or "every" in facts.about
         if strict and document.file_name(facts.host, set()) != path.name:
-            return HostResult(host, "bad facts", f"{path}: holds the facts of {facts.host}, and must go by that name")
+            return HostResult(host, "bad facts", f"{path}: contains facts for {facts.host} and must have that name")
         return self.aged(replace(facts, host=host) if strict else facts, path)
 
     def aged(self, facts: HostFacts, path: Path) -> HostResult:
-        """Return the facts of a host, unless they are too old. The message says how old they are if that matters."""
+        """Return the facts of a host unless they are too old. The message has their age if it matters."""
         state, message = self._age(facts.about, path)
         if state != "ok":
             return HostResult(facts.host, state, message)
         return HostResult(facts.host, "ok", "" if path.parent == BUNDLED else self._old(facts.about), facts=facts)
 
     def _old(self, about: Mapping[str, object]) -> str:
-        """Return when facts were collected that are not those of now."""
+        """Return the time of collection if the facts are old."""
         collected = about.get("time")
         if not _is_number(collected) or self.now - collected < OLD_SECONDS:
             return ""
@@ -70,21 +70,21 @@ class Rules:
         return f"facts collected {text.span(self.now - collected)} ago, on {day}"
 
     def age(self, facts: HostFacts) -> str:
-        """How old facts are that have passed."""
+        """Return the age of accepted facts."""
         collected = facts.about.get("time")
         return text.span(max(0, self.now - collected)) if _is_number(collected) else "some time"
 
     def _age(self, about: Mapping[str, object], path: Path) -> tuple[str, str]:
-        """Return a state, and why it is not ok."""
+        """Return the state and, unless it is ok, the reason."""
         oldest, collected, every = self.oldest, about.get("time"), about.get("every")
         if oldest is None and "every" not in about:
             return "ok", ""
         if oldest is None:
             if not _is_number(every):
-                return "bad facts", f"{path}: does not say how often it is renewed"
+                return "bad facts", f"{path}: has no renewal interval"
             oldest = MISSED * every + GRACE_SECONDS
         if not _is_number(collected):
-            return "bad facts", f"{path}: does not say when it was collected"
+            return "bad facts", f"{path}: has no time of collection"
         age = self.now - collected
         if age < -AHEAD_SECONDS:
             return (
@@ -99,14 +99,14 @@ class Rules:
 
 
 def _is_number(given: object) -> TypeGuard[float]:
-    """Of seconds; a host may say anything, numbers that no float holds too."""
+    """Return whether it is a number of seconds; a host may send anything, even numbers too large for a float."""
     return isinstance(given, int | float) and not isinstance(given, bool) and 0 <= given < 1 << 50
 
 
 def whose(found: Iterable[Path], hosts: Iterable[str] | None) -> tuple[dict[str, Path], list[str]]:
-    """Host → its file, and the hosts without one. Without `hosts`: every file, by its name.
+    """Return host → its file, and the hosts without one. Without `hosts`: every file by its name.
 
-    A host's file goes by its name, or, where that is clear, by the name with or without its domain.
+    A host's file has its name or, if unambiguous, the name with or without its domain.
     """
     files = {path.stem: path for path in found}
     if hosts is None:
@@ -133,13 +133,13 @@ def _other(host: str, files: Mapping[str, list[str]], hosts: Mapping[str, list[s
 
 
 def missing(host: str, folder: Path) -> HostResult:
-    """Return the result of a host that left no file."""
-    return HostResult(host, "missing", f"{folder} holds no file of {host}: is nodetune-pull.timer installed there?")
+    """Return the result of a host without a file."""
+    return HostResult(host, "missing", f"{folder} has no file for {host}: is nodetune-pull.timer installed there?")
 
 
 @dataclass(frozen=True)
 class Saved:
-    """`spec` and `limit` are those of `--inventory` and `--limit`: without them, all that is there."""
+    """`spec` and `limit` are those of `--inventory` and `--limit`; without them, all files are selected."""
 
     path: Path
     spec: str | None = None
@@ -148,7 +148,7 @@ class Saved:
 
     @cached_property
     def targets(self) -> list[Target] | None:
-        """The inventory's hosts, within the limit; None without an inventory. Raises InventoryError."""
+        """Return the inventory's hosts within the limit; None without an inventory. Raise InventoryError."""
         if not self.spec:
             return None
         from nodetune.hosts import inventory  # saved facts seldom come with one
@@ -160,13 +160,11 @@ class Saved:
         return self.path.is_dir()
 
     def facts(self) -> HostFacts:
-        """Read the one file. Raises document.FactsError, also for a host that is not meant; InventoryError."""
+        """Read the only file. Raise InventoryError or document.FactsError, also for a host that is not selected."""
         facts = document.load(self.path)
         if self.targets is not None:
             if not whose([Path(f"{facts.host}.json")], [each.name for each in self.targets])[0]:
-                raise document.FactsError(
-                    f"{self.path} holds the facts of {facts.host}, which {self.spec} does not mean"
-                )
+                raise document.FactsError(f"{self.path} contains facts for {facts.host}, which is not in {self.spec}")
         elif self.limit is not None:
             self._limited([facts.host])
         return facts

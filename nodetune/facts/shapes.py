@@ -1,4 +1,4 @@
-"""Shapes: what a value may look like. `fault` says what is wrong with a value, or nothing. Pure."""
+"""Shapes of values. `fault` describes what is wrong with a value; empty if nothing is. Pure."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST = 10_000
 LARGEST = 1 << 64
 
 DEEPEST_FILE = 100
-"""Open brackets in a file. Python reads JSON of some hundreds of levels; the files that nodetune writes have six."""
+"""Open brackets in a file. Python reads JSON with hundreds of levels; nodetune's files have six."""
 
 
 @dataclass(frozen=True)
@@ -49,17 +49,17 @@ class Text:
 
 
 class Word(Text):
-    """One of the words by which a state goes here: `enabled`, where another tool says `Enabled` or `On`."""
+    """A state in nodetune's spelling, such as `enabled`; other tools write `Enabled` or `On`."""
 
     many: ClassVar[str] = "words"
 
     def fault(self, value: Any) -> str:
-        return super().fault(value) or ("a word in small letters is expected" if value[:1].isupper() else "")
+        return super().fault(value) or ("a lower-case word is expected" if value[:1].isupper() else "")
 
 
 @dataclass(frozen=True)
 class File(Text):
-    """A whole file. Data in it is not nested so deeply that reading it would fail."""
+    """A whole file. Its data is not nested too deeply to be read."""
 
     longest: int = LONGEST_FILE
 
@@ -109,7 +109,7 @@ class OneOf:
 
 @dataclass(frozen=True)
 class Missing:
-    """Nothing (null), where the host does not say."""
+    """Null: the host has no value."""
 
     many: ClassVar[str] = "nothing"
 
@@ -119,7 +119,7 @@ class Missing:
 
 @dataclass(frozen=True)
 class ListOf:
-    """A list of members of one shape; `most` (and `least`) of them."""
+    """A list of members of one shape; at most `most` and at least `least` of them."""
 
     of: Shape
     most: int = MOST
@@ -136,7 +136,7 @@ class ListOf:
 
 
 class Row:
-    """A list of fixed length, each place with a shape of its own."""
+    """A list of fixed length in which each place has its own shape."""
 
     many: ClassVar[str] = "lists"
 
@@ -163,7 +163,7 @@ class MapOf:
 
 @dataclass(frozen=True)
 class Record:
-    """An object with known names. Each may be left out but the `needed` ones; other names may hold anything."""
+    """An object with known names. All but the `needed` ones are optional; other names may have any value."""
 
     shapes: Mapping[str, Shape]
     needed: Sequence[str] = ()
@@ -201,7 +201,7 @@ class Anything:
 
 
 def _object(value: Any, most: int) -> str:
-    """Return what is wrong with the names of an object."""
+    """Return the fault in the names of an object."""
     if type(value) is not dict:
         return "an object is expected"
     if len(value) > most:

@@ -16,7 +16,7 @@ from nodetune.foundation import text as plain_text
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file in one step; a new one has the mode that the user's umask gives. Raise OSError, about this file."""
+    """Replace a file in one step; a new file gets its mode from the umask. Raise OSError about this file."""
     with stream(path) as file:
         file.write(text)
 
@@ -42,7 +42,7 @@ def stream(path: Path) -> Iterator[TextIO]:
 
 @contextmanager
 def output(path: Path | None) -> Iterator[TextIO]:
-    """Open standard output without a path, else a file that appears only when it is complete. Raises OSError, about this file."""
+    """Open standard output without a path, else a file that appears when complete. Raise OSError about this file."""
     if path is None:
         yield sys.stdout
     elif path.exists() and not path.is_file():  # a device or a pipe (/dev/stdout, /dev/null): never replaced
@@ -55,7 +55,7 @@ def output(path: Path | None) -> Iterator[TextIO]:
 
 @contextmanager
 def _naming(path: Path) -> Iterator[None]:
-    """Name the file in an OSError that names none, as that of a full disk."""
+    """Name the file in an OSError without one, such as that of a full disk."""
     try:
         yield
     except OSError as problem:
@@ -65,26 +65,26 @@ def _naming(path: Path) -> Iterator[None]:
 
 
 def _opened(path: str, flags: int) -> int:
-    """Open a file without following a link that somebody else has put there."""
+    """Open a file without following a link that another user may have created."""
     return os.open(path, flags | os.O_NOFOLLOW, 0o666)
 
 
 def check(path: Path) -> None:
-    """Check early that a file can be written there. Raise OSError about its folder."""
+    """Check early that the file can be written. Raise OSError about its folder."""
     if path.exists() and not path.is_file():
         return  # a device or a pipe
     folder = path.parent
     if not folder.is_dir():
-        raise FileNotFoundError(2, "there is no such folder", str(folder))
+        raise FileNotFoundError(2, "the folder does not exist", str(folder))
     if not os.access(folder, os.W_OK | os.X_OK):
         raise PermissionError(13, "this folder cannot be written to", str(folder))
 
 
 def read(path: Path, most: int, *, regular: bool = False) -> bytes:
-    """Return the content of a file of at most `most` bytes. Raises OSError, about this file.
+    """Return the content of a file of at most `most` bytes. Raise OSError about this file.
 
-    `regular`: only a plain file counts. A link is not followed: it could lead to what this user can read and its maker
-    cannot. What is looked at is what was opened, so nobody can put something else there in between.
+    `regular`: only a plain file is accepted. A link is not followed: it could lead to a file that this user can read
+    and its creator cannot. The checks use the open file, so it cannot be replaced in between.
     """
     careful = os.O_NOFOLLOW | os.O_NONBLOCK if regular else 0
     try:

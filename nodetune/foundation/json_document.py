@@ -1,4 +1,4 @@
-"""What every published JSON document has: its first keys, and how it is written."""
+"""Common parts of all published JSON documents: the first keys, and the writer."""
 
 from __future__ import annotations
 

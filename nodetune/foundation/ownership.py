@@ -1,4 +1,4 @@
-"""Who can write a file: a program that nodetune runs, and settings that name programs, must be this user's or root's."""
+"""Check who can write a file: programs to run and settings that name programs must be this user's or root's."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def writable_by_others(path: Path) -> str:
-    """Return why another user may decide what the file holds; empty if only root and this user can.
+    """Return why another user can change the file; empty if only root and this user can.
 
-    The folders above count as well, also those of the file that a link leads to. Raises nothing: a path that cannot be
+    The folders above count too, also those of a link's target. Raise nothing: a path that cannot be
     read counts as another user's.
     """
     places = dict.fromkeys([*_upwards(path.absolute()), *_upwards(Path(os.path.realpath(path)))])
@@ -39,13 +39,13 @@ def _why(place: Path) -> str:
 
 
 def _own() -> set[int]:
-    """Return root, this user, and the one who called sudo: who may run this as root needs no file for it."""
+    """Return root, this user, and the caller of sudo, who can run this as root anyway."""
     caller = os.environ.get("SUDO_UID", "") if os.geteuid() == 0 else ""
     return {0, os.geteuid(), int(caller) if caller.isdecimal() else 0}
 
 
 def _is_private(group: int) -> bool:
-    """Return whether a group is root's, or has no member but its user: many systems give each user such a group."""
+    """Return whether a group is root's or has only its own user as member: many systems give each user such a group."""
     try:
         found = grp.getgrgid(group)
         users = {pwd.getpwuid(uid).pw_name for uid in _own()}

@@ -1,4 +1,4 @@
-"""Work over several processes of this machine: one interpreter runs on one CPU, whatever the number of its threads."""
+"""Spread work over several processes: one interpreter uses one CPU, whatever its number of threads."""
 
 from __future__ import annotations
 
@@ -20,32 +20,32 @@ Work = Callable[[Sequence[Part]], Generator[Any, None, None]]
 
 @dataclass(frozen=True)
 class WorkerError:
-    """What went wrong in a process."""
+    """An error in a process."""
 
     problem: Exception
 
 
 ENOUGH = 100
-"""Fewer things than this are not worth a process."""
+"""The smallest number of things that is worth a process."""
 
 
 def processes(things: int) -> int:
-    """Return how many processes to use for this many things: one if fork is unsafe on this system (macOS)."""
+    """Return the number of processes for this many things: one if fork is unsafe on this system (macOS)."""
     if not sys.platform.startswith("linux"):
         return 1
     return max(1, min(len(os.sched_getaffinity(0)), things // ENOUGH))
 
 
 def parts(things: Sequence[Part], count: int) -> list[Sequence[Part]]:
-    """Deal out the things in turn, so that neighbours, which are often equally slow, go to different processes."""
+    """Distribute the things in turn, so that neighbours, which are often equally slow, go to different processes."""
     return [things[number::count] for number in range(count)]
 
 
 def spread(shares: Sequence[Sequence[Part]], work: Work[Part]) -> Generator[Any, None, None]:
-    """Yield what `work` yields for each part, as it arrives, each part in its own process.
+    """Yield the results of `work` for each part on arrival, each part in its own process.
 
-    What is yielded is pickled; what one process yields several times is one object here too. What `work` raises is
-    raised here. A process that dies loses what it has not yielded: the caller must count. Call it before any thread is
+    Results are pickled; an object that one process yields several times stays one object. Exceptions of `work` are
+    raised here. A process that dies loses its remaining results: the caller must count. Call it before any thread is
     started; closing the generator ends the processes.
     """
     said: queue.SimpleQueue[Any] = queue.SimpleQueue()

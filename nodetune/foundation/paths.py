@@ -12,7 +12,7 @@ def shared(name: str) -> Path:
     for folder in (PACKAGE / "_shared" / name, PACKAGE.parent / name):
         if folder.is_dir():
             return folder
-    raise FileNotFoundError(f"this installation of nodetune has no folder {name}: install it again")
+    raise FileNotFoundError(f"this installation of nodetune lacks the folder {name}: reinstall it")
 
 
 def bundled(name: str) -> Path:

@@ -1,7 +1,7 @@
-"""The exact Mann-Whitney test, and the Hodges-Lehmann interval that is its other side. Pure; standard library only.
+"""The exact Mann-Whitney test and its inverse, the Hodges-Lehmann interval. Pure; standard library only.
 
-It assumes no distribution, needs no table and no random number; scipy has the same behind 100 MB, which a tool on a login node
-should not need for a few lines.
+It assumes no distribution and needs no table or random numbers. scipy has it too but takes 100 MB, which a tool on a
+login node should not need for a few lines.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from functools import cache
 
 @cache
 def _orders(first: int, second: int) -> tuple[int, ...]:
-    """Return how many orders of two samples without ties give each U from 0 on (the exact null distribution)."""
+    """Return the number of orders of two samples without ties for each U from 0 (the exact null distribution)."""
     if first == 0 or second == 0:
         return (1,)
     last_of_first, last_of_second = _orders(first - 1, second), _orders(first, second - 1)
@@ -39,7 +39,7 @@ def shift(before: Sequence[float], after: Sequence[float], level: float) -> tupl
 
 
 def p_larger(before: Sequence[float], after: Sequence[float]) -> float:
-    """Return the chance that samples of one distribution look at least as much larger `after` as these do. Ties count half, and for the null."""
+    """Return the probability that samples of one distribution differ at least as much. Ties count half."""
     counts = _orders(len(before), len(after))
     u = sum((late < early) + 0.5 * (late == early) for early in before for late in after)
     reached = min(len(counts), int(u + 0.5) + 1)
@@ -47,7 +47,7 @@ def p_larger(before: Sequence[float], after: Sequence[float]) -> float:
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p values adjusted for how many there are, in the same order (Holm 1979)."""
+    """Return the p values adjusted for their number, in the same order (Holm 1979)."""
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
     adjusted, largest = [0.0] * len(p_values), 0.0
     for rank, at in enumerate(order):

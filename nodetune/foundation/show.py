@@ -26,7 +26,7 @@ class Phase(Protocol):
 
 
 class Show(Protocol):
-    """Where the work of a command shows its progress and says what is no result."""
+    """Shows the progress and messages of a command's work."""
 
     def phase(
         self, name: str, hosts: int, seconds: float = 0.0, stages: int = 0, *, plays: bool = True
@@ -38,10 +38,10 @@ class Show(Protocol):
         """
 
     def note(self, text: str) -> None:
-        """Say something that is no result."""
+        """Show a message that is not a result."""
 
     def detail(self, text: str) -> None:
-        """Say something that only a curious reader wants."""
+        """Show a message for verbose output."""
 
     def warn(self, text: str) -> None:
         """Say something that must be read."""

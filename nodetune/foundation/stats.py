@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 MAD_TO_SIGMA = 1.4826
-"""Makes the median deviation of a normal distribution its standard deviation."""
+"""Factor from the median deviation of a normal distribution to its standard deviation."""
 
 
 def median(values: Iterable[float]) -> float:
@@ -17,19 +17,19 @@ def median(values: Iterable[float]) -> float:
 
 
 def robust(values: Sequence[float]) -> tuple[float, float]:
-    """Return the median, and the standard deviation as the median deviation from it estimates it."""
+    """Return the median, and the standard deviation estimated by the median deviation."""
     middle = median(values)
     return middle, MAD_TO_SIGMA * median([abs(each - middle) for each in values])
 
 
 def agreed(values: Iterable[Any]) -> Any:
-    """Return what at least three quarters of four or more values agree on, or None."""
+    """Return the value that at least three quarters of four or more values share, or None."""
     seen = Counter(values)
     value, count = seen.most_common(1)[0] if seen else (None, 0)
     return value if seen.total() >= 4 and count * 4 >= seen.total() * 3 else None
 
 
 def odd_ones(seen: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the subjects that differ from what at least three quarters of their peers (four or more) agree on."""
+    """Return the subjects that differ from the value that at least three quarters of four or more peers share."""
     common = agreed(seen.values())
     return () if common is None else tuple(subject for subject, value in seen.items() if value != common)

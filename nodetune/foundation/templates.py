@@ -1,4 +1,4 @@
-"""Files from templates/, filled in. What is filled in is data: what is in it is never a template."""
+"""Files from templates/, filled in. Values are data and are never interpreted as templates."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodetune.foundation import paths, text
 
 
 def render(template: str, **known: Any) -> str:
-    """Fill in templates/NAME. A name that it uses and that is not given is an error."""
+    """Fill in templates/NAME. A missing value is an error."""
     rendered: str = _templates().get_template(template).render(**known)
     return rendered
 

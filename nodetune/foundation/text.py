@@ -1,4 +1,4 @@
-"""Values as people read them, and the settings in nodetune's own files. Pure; standard library only."""
+"""Format values for people, and read settings in nodetune's own files. Pure; standard library only."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NUMBER = re.compile(r"[+-]?\d+(?:\.\d+)?|-")
 _LONGEST = 400
 MOST_NAMES = 12
 SETTINGS = "# settings: "
-"""Before the settings that one of nodetune's files was made from, as one line of JSON."""
+"""Precedes the settings from which one of nodetune's files was made, as one line of JSON."""
 
 
 def plain(text: Any, longest: int = _LONGEST) -> str:
@@ -35,7 +35,7 @@ def cell(text: Any) -> str:
 
 
 def size(number: int) -> str:
-    """Format a number of bytes in binary units: exact if possible, with three digits if not."""
+    """Format a number of bytes in binary units: exactly if possible, else with three digits."""
     amount: float = number
     for unit in _BINARY:
         if abs(amount) < 1024 or unit == _BINARY[-1]:
@@ -90,7 +90,7 @@ def _plain_number(item: float) -> str:
 
 
 def setting(item: Any, unit: str = "") -> str:
-    """Return what a fix sets: a structure or several numbers as in their file, anything else as `value` does."""
+    """Format the value that a fix sets: a structure or several numbers as in their file, anything else like `value`."""
     if isinstance(item, Mapping):
         return plain(json.dumps(item))
     if isinstance(item, list | tuple):
@@ -99,7 +99,7 @@ def setting(item: Any, unit: str = "") -> str:
 
 
 def own_settings(text: str) -> dict[str, Any]:
-    """Read the settings line of one of nodetune's files; empty if it is gone: then the file counts as empty."""
+    """Read the settings line of one of nodetune's files; empty if the line is missing."""
     for line in text.splitlines():
         if line.startswith(SETTINGS):
             try:
@@ -111,7 +111,7 @@ def own_settings(text: str) -> dict[str, Any]:
 
 
 def folded(seen: Mapping[str, str]) -> str:
-    """Group subjects by what was observed there: `GPU0-6: on · GPU7: off`."""
+    """Group subjects by observed value: `GPU0-6: on · GPU7: off`."""
     groups: dict[str, list[str]] = {}
     for subject, text in seen.items():
         groups.setdefault(text, []).append(subject)
@@ -149,14 +149,14 @@ def _run(stem: str, first: int | None, last: int | None) -> str:
 
 
 def near(word: str, names: Iterable[str], most: int = 3) -> list[str]:
-    """Return the names that a user may have meant: those that contain the word, else those that look like it."""
+    """Return the names that a user may have meant: those that contain the word, else similar ones."""
     known = list(names)
     within = [name for name in known if word and word in name]
     return sorted(within, key=lambda name: (len(name), name))[:most] or alike(word, known, most)
 
 
 def alike(word: str, words: Iterable[str], most: int = 3, least: float = 0.6) -> list[str]:
-    """Return the words that look like this one, the likest first; `least` of its letters are the same."""
+    """Return similar words, the most similar first; `least` is the smallest similarity."""
     from difflib import get_close_matches  # here: it takes milliseconds, and only mistakes want it
 
     return get_close_matches(word, list(words), most, least)
@@ -166,7 +166,7 @@ _SPANS = (("days", 86400), ("h", 3600), ("min", 60), ("s", 1))
 
 
 def span(seconds: float) -> str:
-    """Format a time in its largest unit of which there are at least two, so that equal ones read alike."""
+    """Format a time in its largest unit with a value of at least two."""
     for name, length in _SPANS:
         if seconds >= 2 * length:
             return f"{int(seconds // length)} {name}"
@@ -174,5 +174,5 @@ def span(seconds: float) -> str:
 
 
 def count(number: int, word: str) -> str:
-    """Format a number with the thing that it counts."""
+    """Format a number with its noun."""
     return f"{number} {word}" if number == 1 else f"{number} {word}s"

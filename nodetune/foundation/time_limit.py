@@ -1,4 +1,4 @@
-"""A limit on the CPU time of one piece of work: other threads, and other programs on this machine, do not count."""
+"""A limit on the CPU time of one piece of work: other threads and other programs do not count."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from contextlib import contextmanager
 from typing import Any
 
 AGAIN_SECONDS = 0.5
-"""The interval between two looks at the CPU time, once the time could be over by the clock."""
+"""The interval between two checks of the CPU time, once the wall time has reached the limit."""
 
 
 class OutOfTimeError(Exception):
-    """The work took longer than it may."""
+    """The work exceeded its time."""
 
 
 @contextmanager
 def limited(seconds: float) -> Iterator[None]:
-    """Raise OutOfTimeError in the work when this thread has spent so many seconds of CPU time on it.
+    """Raise OutOfTimeError in the work when this thread has spent this much CPU time on it.
 
-    Signals reach Python code between two steps, so a single call of a C function is not interrupted. They reach only the
+    Python handles signals between two steps, so a single call of a C function is not interrupted. They reach only the
     main thread: elsewhere there is no limit.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -1,4 +1,4 @@
-"""YAML that people write, read with the line of everything in it, so that an error can say where it is."""
+"""Read YAML written by people with the line of every part, so that errors have a place."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class FileError(UserError):
-    """A file that people write is wrong; the text is one line: file, line, what, and what to do."""
+    """A file written by people is invalid; the text is one line: file, line, fault, and what to do."""
 
     line = 0
 
 
 class CollectedError(FileError):
-    """Several errors of a file: the text tells the first, `problems` has all of them in the order of their lines."""
+    """Several errors of a file: the text has the first, `problems` has all of them in line order."""
 
     def __init__(self, file: str, problems: Sequence[FileError]) -> None:
         self.problems = sorted(problems, key=lambda each: each.line)
@@ -61,7 +61,7 @@ class LocatedYaml:
 
     @contextmanager
     def collecting(self) -> Iterator[None]:
-        """Collect an error instead of raising it: what comes after it is read too."""
+        """Collect an error instead of raising it, so that the rest is read too."""
         try:
             yield
         except CollectedError as several:
@@ -70,7 +70,7 @@ class LocatedYaml:
             self.problems.append(problem)
 
     def finish(self) -> None:
-        """Raise what was collected. Raise FileError."""
+        """Raise the collected errors as FileError."""
         if len(self.problems) > 1:
             raise CollectedError(self.file, self.problems)
         for problem in self.problems:
@@ -78,13 +78,13 @@ class LocatedYaml:
 
 
 def unknown(word: Any, words: Iterable[str], kind: str, otherwise: str = "") -> str:
-    """Say that there is no such word, and which one may be meant; `otherwise` is for where none is like it."""
+    """Return the message for an unknown word with a suggestion; `otherwise` is used if no word is similar."""
     close = plain_text.alike(str(word), words, 1)
-    return f"no {kind} is called {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
+    return f"unknown {kind} {word!r}" + (f": did you mean {close[0]!r}?" if close else otherwise)
 
 
 def load(path: Path, *, collect: bool = False) -> LocatedYaml:
-    """Read a YAML file. Raise FileError for one that is not there, cannot be read or is not YAML.
+    """Read a YAML file. Raise FileError if it is missing, cannot be read or is not YAML.
 
     With `collect`, keys that appear twice and impossible dates are left for `finish`.
     """
@@ -134,19 +134,19 @@ def _convert(loader: yaml.SafeLoader, node: yaml.Node, path: tuple[Any, ...], fo
         key = _scalar(loader, key_node, found)
         found.lines[(*path, key)] = key_node.start_mark.line + 1
         if key in data:
-            found.problems.append(found.error(f"{key!r} stands twice: keep one", *path, key))
+            found.problems.append(found.error(f"{key!r} appears twice: keep one", *path, key))
         data[key] = _convert(loader, value_node, (*path, key), found)
     return data
 
 
 def _scalar(loader: yaml.SafeLoader, node: yaml.Node, found: LocatedYaml) -> Any:
-    """Convert a scalar. Collect an error for text in the form of a date or number that is invalid."""
+    """Convert a scalar. Collect an error for an invalid date or number."""
     try:
         return loader.construct_object(node)
     except ValueError as problem:
         kind = node.tag.rpartition(":")[2].replace("timestamp", "date")
         line = node.start_mark.line + 1
-        wrong = FileError(f"{found.file} line {line}: {str(node.value)[:40]!r} is no {kind}: {problem}")
+        wrong = FileError(f"{found.file} line {line}: {str(node.value)[:40]!r} is not a valid {kind}: {problem}")
         wrong.line = line
         found.problems.append(wrong)
         return datetime.date.max  # what comes after it is read too

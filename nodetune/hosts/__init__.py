@@ -1,1 +1,1 @@
-"""Which hosts a run is about, and how they are reached."""
+"""The hosts of a run and how to reach them."""

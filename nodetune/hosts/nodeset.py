@@ -9,7 +9,7 @@ from functools import lru_cache
 from ClusterShell.NodeSet import RESOLVER_NOGROUP, NodeSet, NodeSetException
 
 MOST = 65536
-"""A node set with more hosts than this is a slip of the keyboard (and would not fit into memory)."""
+"""A node set with more hosts than this is a typing error (and would not fit into memory)."""
 
 
 def fold(hosts: Iterable[str]) -> str:
@@ -45,7 +45,7 @@ def unfold(text: str) -> list[str]:
         return list(NodeSet(text, resolver=RESOLVER_NOGROUP))  # this machine's groups are not the fleet's
     except (NodeSetException, ValueError) as problem:
         why = str(problem).partition(":")[0]  # after it the text is quoted again
-        raise ValueError(f"{text!r} is no node set ({why}): write it as in gpu[001-128,200]") from None
+        raise ValueError(f"{text!r} is not a valid node set ({why}): write it like gpu[001-128,200]") from None
 
 
 def _length(piece: str) -> int:

@@ -1,4 +1,4 @@
-"""Which hosts a text means: node sets, comma lists, and Ansible's patterns over an inventory's hosts and groups. Pure."""
+"""Find the hosts that a text selects: node sets, comma lists, and Ansible's patterns over hosts and groups. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SUBSCRIPT = re.compile(r"(.+)\[(?:(-?\d+)|(\d+):(\d*))\]")
 
 
 class InventoryError(UserError):
-    """An inventory, a node set or a limit that is wrong: one line that says what, where, and what to do."""
+    """An invalid inventory, node set or limit: one line with the fault, the place and the fix."""
 
 
 def expand(text: str) -> list[str]:
@@ -25,7 +25,7 @@ def expand(text: str) -> list[str]:
         if part:
             found += [part] if _is_single(part) else _unfold(part)
     if not found:
-        raise InventoryError(f"{text!r} names no host: give names such as gpu[001-128],login1, or an inventory")
+        raise InventoryError(f"{text!r} names no hosts: give names such as gpu[001-128],login1, or an inventory")
     return list(dict.fromkeys(found))
 
 
@@ -60,7 +60,7 @@ def pick(limit: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) 
         if part[0] == "!":
             chosen -= _match(part[1:], hosts, groups)
     if not chosen:
-        raise InventoryError(f"--limit {limit!r} leaves no host of the inventory's {len(hosts)}")
+        raise InventoryError(f"--limit {limit!r} selects none of the {len(hosts)} hosts in the inventory")
     return [host for host in hosts if host in chosen]
 
 
@@ -76,7 +76,7 @@ def _parts(limit: str) -> list[str]:
             parts += re.findall(r"(?:[^\s:\[\]]|\[[^\]]*\])+", piece) or [piece]
     parts = [part for part in parts if part.strip("&! ")]
     if not parts:
-        raise InventoryError(f"--limit {limit!r} names nothing")
+        raise InventoryError(f"--limit {limit!r} names no hosts")
     return parts
 
 
@@ -89,7 +89,7 @@ def _from_file(name: str) -> list[str]:
 
 
 def _match(part: str, hosts: Sequence[str], groups: Mapping[str, Iterable[str]]) -> set[str]:
-    """Return the hosts of one part: a host, a node set of hosts, or a pattern of Ansible's."""
+    """Return the hosts of one part: a host, a node set, or an Ansible pattern."""
     if part in hosts:
         return {part}
     found = _node_set(part, hosts) or _ansible(part, hosts, groups)
@@ -141,5 +141,5 @@ def _test(name: str, items: Iterable[str]) -> list[str]:
     try:
         pattern = re.compile(name[1:])
     except re.error as problem:
-        raise InventoryError(f"--limit {name!r} is no regular expression: {problem}") from None
+        raise InventoryError(f"--limit {name!r} is not a valid regular expression: {problem}") from None
     return [item for item in items if pattern.match(item)]

@@ -7,23 +7,23 @@ from dataclasses import dataclass, field, replace
 from nodetune.foundation.request import limited, one_of
 
 STATES = {
-    "bad variables": "a variable of the inventory has no value",
+    "bad variables": "an inventory variable has no value",
     "unresolved": "no such host name",
-    "unreachable": "no route, or no answer",
+    "unreachable": "no route or no answer",
     "refused": "nothing listens on the SSH port",
-    "unknown host key": "the host key is not known here",
-    "host key changed": "the host key is not the known one",
+    "unknown host key": "the host key is not in known_hosts",
+    "host key changed": "the host key differs from the known one",
     "authentication failed": "no key or password was accepted",
     "become failed": "sudo refused",
     "no python": "no usable python3",
     "deadline": "no complete answer in time",
     "dropped": "the connection broke",
-    "bad answer": "the answer is not one of the probe",
-    "too much output": "more output than a probe ever gives",
-    "unsupported": "this transport cannot do what the host needs",
-    "internal error": "nodetune itself failed at this host",
+    "bad answer": "the output is not a valid answer of the probe",
+    "too much output": "more output than a probe can produce",
+    "unsupported": "this transport lacks a feature that the host needs",
+    "internal error": "an error in nodetune itself",
 }
-"""Everything that can go wrong on the way to a host, in the report's words."""
+"""Every error in reaching a host, with its text in reports."""
 
 
 MOST_FORKS = 16
@@ -33,7 +33,7 @@ TRANSPORTS = ("auto", "paramiko", "openssh", "slurm", "local")
 
 
 class UnreachableError(Exception):
-    """Why a host could not be probed: `state` is one of STATES, `message` says what and what to do."""
+    """The reason why a host could not be probed: `state` is one of STATES, `message` has the cause and the fix."""
 
     def __init__(self, state: str, message: str) -> None:
         super().__init__(message)
@@ -43,12 +43,11 @@ class UnreachableError(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """One host to reach. `name` is what reports call it; the rest are Ansible's connection variables, resolved.
+    """One host to reach. `name` is its name in reports; the rest are Ansible's connection variables, resolved.
 
-    `key_file` and `ssh_args` are what the inventory adds to the user's own OpenSSH configuration. `groups` are the
-    inventory's groups that the host is in, `all` left out; `ranks` are all of them with depth and priority, by which
-    Ansible orders them (None: no inventory says). `problem` says which variable of it cannot be read: it is not
-    reached then.
+    `key_file` and `ssh_args` are additions of the inventory to the user's OpenSSH configuration. `groups` are the
+    inventory's groups of the host without `all`; `ranks` are all groups with depth and priority, by which Ansible
+    orders them (None: no inventory). `problem` says which of its variables cannot be read; it is not reached then.
     """
 
     name: str
@@ -69,22 +68,22 @@ class Target:
     problem: str = ""
 
     def check(self) -> None:
-        """Raise UnreachableError for a host of which the inventory says nothing that counts."""
+        """Raise UnreachableError if the inventory has no usable variables for the host."""
         if self.problem:
             raise UnreachableError("bad variables", self.problem)
 
 
 @dataclass(frozen=True)
 class SessionOptions:
-    """What holds for all hosts of a run.
+    """Limits and options for the sessions of all hosts in a run.
 
-    `seconds` is the deadline of one host, from name look-up to the last byte; `connect_seconds` that of the TCP connection.
+    `seconds` is the deadline of one host from name look-up to the last byte; `connect_seconds` for the connection.
     """
 
     seconds: float = limited(40, 1, 3600, whole=False)
     connect_seconds: float = 10.0
     most_bytes: int = 4 << 20
-    """Of one answer. A real one has a hundredth of that. What it may unpack to: onhost/protocol.py; one fact: facts/shapes.py."""
+    """Limit for one answer, a hundred times a real one. Unpacked: onhost/protocol.py; one fact: facts/shapes.py."""
 
     most_said: int = 16 << 20
     """Limit for everything in a live session, which may take hours."""
@@ -94,17 +93,17 @@ class SessionOptions:
 
 @dataclass(frozen=True)
 class Vault:
-    """What opens an inventory that Ansible Vault encrypts, besides ansible.cfg: labels with files and with passwords."""
+    """Passwords for Ansible Vault in addition to those of ansible.cfg: labels with files and labels with passwords."""
 
     files: tuple[tuple[str, str], ...] = ()
     passwords: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     typed: tuple[str, ...] = ()
-    """The options that say so, for proposed commands."""
+    """The options as typed, for proposed commands."""
 
 
 @dataclass(frozen=True)
 class ConnectionOptions:
-    """How hosts are reached: see the options of the same names on the command line."""
+    """How to reach the hosts: see the options of the same names on the command line."""
 
     inventory: str | None = None
     limit: str | None = None
@@ -118,10 +117,10 @@ class ConnectionOptions:
     port: int | None = limited(None, 1, 65535)
     vault: Vault = field(default_factory=Vault)
     only: frozenset[str] | None = None
-    """The hosts to which --failed-of limits; None for all."""
+    """The hosts that --failed-of selects; None for all."""
 
     failed_of: str = ""
-    """The file that says so, for proposed commands."""
+    """The file given to --failed-of, for proposed commands."""
 
     @property
     def words(self) -> list[str]:
@@ -140,7 +139,7 @@ class ConnectionOptions:
         return [*found, *self.vault.typed, *become]
 
     def wants(self, host: str) -> bool:
-        """Tell whether --failed-of leaves a host in."""
+        """Return whether --failed-of selects a host."""
         return self.only is None or host in self.only
 
     def applied_to(self, target: Target) -> Target:

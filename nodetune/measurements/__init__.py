@@ -1,31 +1,31 @@
-"""Measurements, one file each: what this host's memory, GPUs and links really do. They measure; others judge.
+"""Measurements of this host's memory, GPUs and links, one file each. They measure; the controller judges.
 
-Standard library only (pynvml may ride along); imports nothing of nodetune outside this folder, and that only as
+Standard library only (pynvml may be sent along); imports nothing of nodetune outside this folder, and that only as
 `from . import x`; syntax and library of Python 3.6, because the same files run imported here and sent to a bare python3
 on a host. A measurement is a module with
 
-    SECONDS = 20.0                     its deadline where the suite and the plan name none
+    SECONDS = 20.0                     its deadline if the suite and the plan have none
     SCOPE = "host"                     what it measures: host, gpus (each GPU), collective (all GPUs, also of several
                                        hosts), pair (of hosts)
     ORDER = 10                         hosts measure in ascending order
-    SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     the suites it is in; {}: only when asked for
+    SUITES = {"quick": {}, "full": {"options": {…}, "seconds": 90}}     its suites; {}: only on request
     TOLERANCE = {"": {"peers": 5, "baseline": 5, "drift": 1}, "METRIC": …}     in per cent
     SUSPECT = "{gpu}'s memory"         the part to suspect when it is below target; {subject} or {gpu} is the figure's subject
     SIZE_MATTERS = True                only figures of the same `size` are compared
-    SIZES = (67108864, 1073741824)     its sizes in bytes where neither suite nor plan name any
+    SIZES = (67108864, 1073741824)     its sizes in bytes if neither suite nor plan has any
     TAKES_FOLDER = True                its option `dir` is the folder that --disk names, and --disk adds it
-    BY_NAME = True                     neither --disk nor --pairs adds it: it takes hardware that few have, or much time
-    FINDS_OTHERS = True                what it finds is the load of others, which therefore does not disturb it
+    BY_NAME = True                     neither --disk nor --pairs adds it: it needs rare hardware or much time
+    FINDS_OTHERS = True                it measures the load of others, which therefore does not disturb it
     ALL_PAIRS_SECONDS = 240            of pairs: the deadline of the seven rounds in which eight hosts have all met
     def measure(options, report): …    options: a dict of JSON data, all of them optional
 
 The controller parses these constants and does not run the file (nodetune/verify/catalogue.py): write plain literals.
 TOLERANCE: how far a figure may lie on the bad side of the median of its peers (a figure is an outlier when it is also
 beyond 3.5 robust standard deviations; Iglewicz and Hoaglin, How to Detect and Handle Outliers, 1993), or of the site's
-baseline. `drift`: how far figures of the same node wander from day to day; a smaller change is not reported.
+baseline. `drift`: how far figures of the same node vary from day to day; a smaller change is not reported.
 
-Each runs in a process of its own, which may pin itself, fill memory, load drivers and be killed. It says what it found
-through `report` (see report.py) and raises report.SkipError or report.MeasurementError where it cannot.
+Each runs in its own process, which may pin itself, fill memory, load drivers and be killed. It reports its figures
+through `report` (see report.py) and raises report.SkipError or report.MeasurementError if it cannot measure.
 
 Manually, on a host with this package: python3 -m nodetune.measurements NAME '{"option": 1}'
 """

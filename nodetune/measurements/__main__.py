@@ -1,6 +1,6 @@
 """One measurement manually: python3 -m nodetune.measurements NAME '{"option": 1}' [SECONDS]. Records as JSON lines, steps on stderr.
 
-It runs as in a whole verify (a process of its own, killed at its deadline), but waits for no other verify on this host.
+It runs as in a complete verify (in its own process, killed at its deadline), but does not wait for another verify.
 """
 
 import json
@@ -11,7 +11,7 @@ from . import main
 
 
 class Terminal:
-    """Where a channel would be."""
+    """Takes the place of a channel."""
 
     def say(self, event):
         for kind, content in event.items():
@@ -36,7 +36,7 @@ def run(words):
         return 2
     folder = os.path.dirname(os.path.abspath(__file__))
     if not os.path.exists(os.path.join(folder, name + ".py")) or not isinstance(options, dict):
-        print("{}: no such measurement, or options that are no JSON object".format(name), file=sys.stderr)
+        print("{}: unknown measurement, or options that are not a JSON object".format(name), file=sys.stderr)
         return 2
     try:
         main.Supervisor({"measurements": [{"name": name, "options": options, "seconds": seconds}]}, Terminal()).run()

@@ -1,9 +1,9 @@
-"""The clock that the CPU cores really run at, all of them busy or one alone, and the clock that they are made for.
+"""The actual clock of CPU cores with all of them busy or one alone, and their rated clock.
 
 What: the kernel's own measure (cycles over time, averaged since its last look) of each core's clock, in GHz, while one
 process a core spins. `base`, `max` and `nominal` in GHz are what the hardware states; below base under full load means
-held down: power limit, heat, a governor, or firmware. metric `single`: one core of each NUMA node alone, which should come
-near `max`; `allowed` is what the governor's limit leaves of that, and `of_allowed` the share of it that was reached.
+throttled: power limit, heat, a governor, or firmware. metric `single`: one core of each NUMA node alone, which should come
+near `max`; `allowed` is the governor's limit, and `of_allowed` the share of it that was reached.
 How: scaling_cur_freq of cpufreq; without it "cpu MHz" of /proc/cpuinfo, but not on virtual machines, where that never
 changes. Plain integer work: cores that run AVX-512 or AMX all the time are slower.
 Statistic: the median of the readings, which begin when the load is a second old.
@@ -56,27 +56,27 @@ def _under_load(report, metric, cpus, how):
             about = dict(stated(cpu), **reached(readings[cpu], stated(cpu)))
             report.result(subject, readings[cpu], "GHz", metric=metric, cores_busy=len(cpus), **about)
         else:
-            report.skip("the kernel does not tell its clock", subject, metric)
+            report.skip("the kernel does not report its clock", subject, metric)
 
 
 def reached(readings, about):
-    """Return {"of_allowed": the share of the highest clock that is allowed}, where the kernel tells that."""
+    """Return {"of_allowed": the share of the highest allowed clock} if the kernel reports it."""
     allowed = about.get("allowed") or about.get("max")
     return {"of_allowed": round(sorted(readings)[len(readings) // 2] / allowed, 3)} if allowed else {}
 
 
 def _reader(cpus):
-    """Return a function that maps CPUs to their clocks in GHz. Raise SkipError if the kernel does not know them."""
+    """Return a function that maps CPUs to their clocks in GHz. Raise SkipError if the kernel does not report them."""
     if _number(CPUS.format(cpus[0]) + "cpufreq/scaling_cur_freq"):
         return _by_cpufreq
     with open("/proc/cpuinfo") as file:
         text = file.read()
     if re.search(r"^flags.*\bhypervisor\b", text, re.MULTILINE):
         raise reporting.SkipError(
-            "a virtual machine's kernel does not know the clock of the cores: measure on the host"
+            "a virtual machine's kernel cannot read the clock of the cores: measure on the physical host"
         )
     if not cpuinfo(text):
-        raise reporting.SkipError("this kernel tells no CPU clock (no cpufreq, no cpu MHz in /proc/cpuinfo)")
+        raise reporting.SkipError("this kernel reports no CPU clock (no cpufreq, no cpu MHz in /proc/cpuinfo)")
     return _by_cpuinfo
 
 
@@ -118,7 +118,7 @@ def _number(path):
 
 
 class Load:
-    """A process on each CPU that does nothing but compute."""
+    """A process on each CPU that only computes."""
 
     def __init__(self, cpus):
         self._cpus = cpus

@@ -1,4 +1,4 @@
-"""cuBLASLt by ctypes: the library of CUDA that multiplies matrices, from wherever the host has it.
+"""cuBLASLt by ctypes: CUDA's library for matrix products, wherever it is on the host.
 
 Names, argument types and numbers are those of cublasLt.h.
 """
@@ -32,7 +32,7 @@ PROTOTYPES = {
     "cublasLtMatmulAlgoGetHeuristic": (INT,) + (HANDLE,) * 7 + (INT, OUT, OUT),
     "cublasLtMatmul": (INT, HANDLE, HANDLE, OUT) + 2 * MATRIX + (OUT,) + 2 * MATRIX + (OUT, POINTER, SIZE, HANDLE),
 }
-"""What each function returns, and takes."""
+"""Result and argument types of each function."""
 
 
 class Heuristic(ctypes.Structure):
@@ -48,7 +48,7 @@ class Heuristic(ctypes.Structure):
 
 
 class Library:
-    """cuBLASLt, loaded. Raises SkipError where there is none, MeasurementError where the one asked for does not load."""
+    """cuBLASLt, loaded. Raises SkipError if it is missing, MeasurementError if the requested one does not load."""
 
     def __init__(self, path, driver_version):
         self._library, self.path = _load(path, driver_version)
@@ -89,5 +89,5 @@ def _load(path, driver_version):
         raise reporting.MeasurementError("{} cannot be loaded: {}".format(path, problems[0]))
     if any(libs.distrust(each) for each in libs.found(names, WHEELS)):
         raise reporting.MeasurementError("cuBLASLt cannot be loaded: {}".format("; ".join(problems)))
-    text = "no cuBLASLt ({}) on this host: it comes with CUDA (libcublas-13-0, libcublas-12-…) or PyTorch, or name its path"
+    text = "no cuBLASLt ({}) on this host: it comes with CUDA (libcublas-13-0, libcublas-12-…) or PyTorch, or give its path"
     raise reporting.SkipError(text.format(" or ".join(names)))

@@ -1,8 +1,8 @@
-"""The CUDA driver API by ctypes: libcuda.so.1 comes with the driver, so that a node needs nothing else installed.
+"""The CUDA driver API by ctypes: libcuda.so.1 comes with the driver, so a node needs no other software.
 
 Names and argument types are those of cuda.h; where the library has a versioned symbol, it is called by that name.
-Sizes are bytes, addresses plain integers. An error of the driver is a `CudaError` with the error's name and what was being
-done. What is done with a GPU is in cuda_gpu.
+Sizes are bytes, addresses plain integers. An error of the driver is a `CudaError` with the error's name and the current
+operation. Operations on a GPU are in cuda_gpu.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ OUT_OF_MEMORY, NO_DEVICE, NOT_READY, PEER_ALREADY_ENABLED = 2, 100, 600, 704
 
 
 class CudaError(reporting.MeasurementError):
-    """The driver refused a call; `code` is its number (CUresult), the text names it, what was being done, and what helps."""
+    """The driver refused a call; `code` is its CUresult, the text has its name, the operation and a hint."""
 
     def __init__(self, code, text):
         reporting.MeasurementError.__init__(self, text)
@@ -32,9 +32,9 @@ class CudaError(reporting.MeasurementError):
 
 
 class Driver:
-    """The loaded and initialised library. Raises SkipError where it, or any GPU, is missing, and CudaError.
+    """The loaded and initialised library. Raises SkipError if it or all GPUs are missing, and CudaError.
 
-    Compiled kernels are not kept in the user's cache (~/.nv), and GPUs are numbered in the order of the PCI bus.
+    Compiled kernels are not stored in the user's cache (~/.nv), and GPUs are numbered in the order of the PCI bus.
     """
 
     def __init__(self, path=None):
@@ -60,19 +60,19 @@ class Driver:
         return function
 
     def call(self, doing, name, *arguments):
-        """Call the driver; `doing` says for what. Raise CudaError."""
+        """Call the driver; `doing` describes the operation. Raise CudaError."""
         code = self.functions[name](*arguments)
         if code:
             raise CudaError(code, "{}: {}".format(doing, self.explain(code)))
 
     def get(self, doing, name, kind, *arguments):
-        """Call a function that answers through its first argument. Raise CudaError."""
+        """Call a function that returns its result through its first argument. Raise CudaError."""
         answer = kind()
         self.call(doing, name, ctypes.byref(answer), *arguments)
         return answer.value
 
     def explain(self, code):
-        """Return `CUDA_ERROR_OUT_OF_MEMORY (out of memory)`, with advice if there is any."""
+        """Return `CUDA_ERROR_OUT_OF_MEMORY (out of memory)`, with a hint if available."""
         text = "{} ({})".format(self._text("cuGetErrorName", code), self._text("cuGetErrorString", code))
         return text + (": " + cuda_calls.ADVICE[code] if code in cuda_calls.ADVICE else "")
 

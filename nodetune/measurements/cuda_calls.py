@@ -1,11 +1,11 @@
-"""What is called of the CUDA driver API, with its argument types, and what helps against its errors (see cuda.h)."""
+"""The used functions of the CUDA driver API with their argument types, and hints for errors (see cuda.h)."""
 
 import ctypes
 
 INT, UINT, U32, U64, SIZE = ctypes.c_int, ctypes.c_uint, ctypes.c_uint32, ctypes.c_uint64, ctypes.c_size_t
 POINTER, HANDLE, TEXT = ctypes.c_uint64, ctypes.c_void_p, ctypes.c_char_p
 OUT = ctypes.c_void_p
-"""Where the driver writes an answer: ctypes.byref(…)."""
+"""Where the driver writes a result: ctypes.byref(…)."""
 
 PROTOTYPES = {
     "cuGetErrorName": (INT, OUT),
@@ -51,15 +51,15 @@ UNAVAILABLE, NO_JIT = 46, 221
 
 ADVICE = {
     UNAVAILABLE: "its compute mode is exclusive and another process has it, or prohibited (nvidia-smi -q -d COMPUTE)",
-    101: "CUDA_VISIBLE_DEVICES names a device that is not there",
+    101: "CUDA_VISIBLE_DEVICES names a device that does not exist",
     214: "an uncorrectable ECC error: see nvidia-smi -q -d ECC and dmesg",
     220: "an uncorrectable NVLink error: see nvidia-smi nvlink -e and dmesg",
     NO_JIT: "install the driver's libnvidia-ptxjitcompiler.so.1 (packages libnvidia-compute-…, nvidia-driver-cuda-libs)",
     222: "the driver is too old for these measurements: R450 at least",
-    304: "the operating system refused: are the files /dev/nvidia* and /dev/nvidia-uvm there and open to this user",
+    304: "the operating system refused: do the files /dev/nvidia* and /dev/nvidia-uvm exist and may this user open them",
     802: "the fabric is not ready: is nvidia-fabricmanager running, and has it finished (nvidia-smi -q | grep -A2 Fabric)",
     803: "libcuda and the kernel module are of different versions: reboot, or reload the module after the driver's update",
-    804: "libcuda is of a compatibility package that does not support this GPU: take it out of the library path",
+    804: "libcuda is from a compatibility package that does not support this GPU: remove it from the library path",
     805: "the MPS daemon does not answer: stop it, or unset CUDA_MPS_PIPE_DIRECTORY",
     999: "see dmesg; is the module nvidia_uvm loaded (modprobe nvidia_uvm)",
 }

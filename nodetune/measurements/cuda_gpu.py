@@ -1,4 +1,4 @@
-"""A GPU by the CUDA driver API: its memory, and the work that is queued on it.
+"""A GPU by the CUDA driver API: its memory and its queued work.
 
 Sizes are bytes, addresses plain integers, an error is a cuda.CudaError that names the GPU. All work on one GPU goes to the
 primary context of this process, which ends with the process.
@@ -23,7 +23,7 @@ def devices(driver):
 
 
 class Gpu:
-    """One GPU. `name` is GPU0, GPU1 … in the order of the bus; `node` its NUMA node, None where that is not known."""
+    """One GPU. `name` is GPU0, GPU1 … in the order of the bus; `node` its NUMA node, None if unknown."""
 
     def __init__(self, driver, device):
         self.driver, self.device = driver, device
@@ -37,7 +37,7 @@ class Gpu:
 
     def _text(self, function):
         text = ctypes.create_string_buffer(128)
-        self.driver.call("asking a GPU what it is", function, text, len(text), self.device)
+        self.driver.call("querying a GPU", function, text, len(text), self.device)
         return text.value.decode("utf-8", "backslashreplace")
 
     def attribute(self, number):
@@ -110,7 +110,7 @@ class Gpu:
         self.call("freeing host memory", "cuMemFreeHost", address)
 
     def put(self, address, data):
-        """Write bytes to the GPU's memory; they are there when this returns, for all streams."""
+        """Write bytes to the GPU's memory; when this returns, all streams see them."""
         self.call("writing", "cuMemcpyHtoD_v2", address, ctypes.cast(ctypes.c_char_p(data), cuda.HANDLE), len(data))
         self.wait()
 
@@ -121,7 +121,7 @@ class Gpu:
         return data.raw
 
     def poison(self, address, size, stream=None):
-        """Overwrite what a copy is to bring, so that a copy that does nothing is seen."""
+        """Overwrite the destination of a copy, so that a copy without effect is noticed."""
         self.call("filling memory", "cuMemsetD8Async", address, 0xA5, size, stream)
 
     # Work, queued on a stream
@@ -149,18 +149,18 @@ class Gpu:
         self.call("recording an event", "cuEventRecord", event, stream)
 
     def after(self, stream, event):
-        """Make further work on the stream wait for the event."""
+        """Make later work on the stream wait for the event."""
         self.call("ordering streams", "cuStreamWaitEvent", stream, event, 0)
 
     def wait(self, stream=None):
-        """Wait until all work of a stream (None: of the whole GPU) is done. Errors of that work come up here."""
+        """Wait until all work of a stream (None: of the whole GPU) is done. Errors of that work are raised here."""
         if stream is None:
             self.call("waiting for its work", "cuCtxSynchronize")
         else:
             self.call("waiting for its work", "cuStreamSynchronize", stream)
 
     def done(self, event):
-        """Return whether the work before an event is done. Raise cuda.Refused where it went wrong."""
+        """Return whether the work before an event is done. Raise cuda.CudaError if it failed."""
         try:
             self.call("working", "cuEventQuery", event)
         except cuda.CudaError as problem:
@@ -194,7 +194,7 @@ class Gpu:
     def enable(self, other):
         """Let this GPU use the other's memory directly. Raise cuda.CudaError."""
         try:
-            self.call("opening the way to {}".format(other.name), "cuCtxEnablePeerAccess", other.context, 0)
+            self.call("enabling access to {}".format(other.name), "cuCtxEnablePeerAccess", other.context, 0)
         except cuda.CudaError as problem:
             if problem.code != cuda.PEER_ALREADY_ENABLED:
                 raise

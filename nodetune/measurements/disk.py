@@ -1,8 +1,8 @@
-"""What a file system gives: sequential writing and reading, and small random reads, by fio.
+"""File system performance: sequential writes and reads, and small random reads, by fio.
 
 What: metrics `write` and `read` (GB/s, blocks of 1 MiB), `random_read` (thousand operations a second, blocks of 4 KiB) and
 `random_read_p99` (µs, the latency that one read of a hundred exceeds), direct I/O, past the page cache.
-How: only in a folder that was named (option `dir`), in a file that has no name from the moment it is made, so that
+How: only in a given folder (option `dir`), in a file that never has a name, so that
 nothing is left however this ends. At most a tenth of the free space is used; the file is written in full before anything
 is read. Raw devices are never touched.
 Statistic: the median of the repeats, each of SECONDS_A_RUN. about["others_io"]: the share of what the device moved
@@ -63,12 +63,12 @@ def measure(options, report):
 
 
 def folder_of(options):
-    """Return the folder that was named. Raise SkipError if none was, MeasurementError if it is none."""
+    """Return the given folder. Raise SkipError if none was given, MeasurementError if it is not a folder."""
     folder = options.get("dir")
     if not folder:
-        raise reporting.SkipError("no folder was named to measure in: --disk DIR")
+        raise reporting.SkipError("no folder to measure in: give --disk DIR")
     if not os.path.isdir(folder):
-        raise reporting.MeasurementError("{} is no folder: name one on the file system to measure".format(folder))
+        raise reporting.MeasurementError("{} is not a folder: give one on the file system to measure".format(folder))
     return folder
 
 
@@ -102,13 +102,13 @@ def nameless(folder):
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     except OSError as problem:
-        raise reporting.MeasurementError("a file cannot be made in {}: {}".format(folder, problem.strerror.lower()))
+        raise reporting.MeasurementError("cannot create a file in {}: {}".format(folder, problem.strerror.lower()))
     os.unlink(path)
     return handle
 
 
 def fill(handle, size):
-    """Write the file in full: what was never written is read without touching the disk."""
+    """Write the whole file: unwritten parts would be read without the disk."""
     block = os.urandom(BLOCK)
     try:
         for offset in range(0, size, BLOCK):
@@ -133,9 +133,9 @@ def mount_of(folder):
 
 
 def blocks(folder):
-    """Return (blocks of 512 bytes that the folder's device has moved, those that our programs have), or None.
+    """Return (blocks of 512 bytes that the folder's device has transferred, those of our programs), or None.
 
-    Not known where the file system lies on several devices, or on none of this host.
+    Unknown if the file system is on several devices or on none of this host.
     """
     number = os.stat(folder).st_dev
     ours = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
@@ -147,7 +147,7 @@ def blocks(folder):
 
 
 def share_of_others(before, after):
-    """Return {"others_io": the share of what the device moved that was not ours}; nothing where it is not known."""
+    """Return {"others_io": the share of the device's transfers that was not ours}; empty if unknown."""
     if before is None or after is None or after[0] <= before[0]:
         return {}
     moved, ours = after[0] - before[0], after[1] - before[1]
@@ -188,10 +188,10 @@ def read(text, direction):
         p99 = found.get("clat_ns", {}).get("percentile", {}).get("99.000000", 0)
         return {"bytes": found["bw_bytes"], "iops": found["iops"], "p99": p99}
     except (ValueError, KeyError, IndexError, TypeError):
-        raise reporting.MeasurementError("fio gave no figures: " + tool.last_line(text.encode("utf-8")))
+        raise reporting.MeasurementError("fio printed no figures: " + tool.last_line(text.encode("utf-8")))
 
 
 def _complaint(number):
     if number == errno.EINVAL:
-        return "fio: this file system does not do direct I/O"
+        return "fio: this file system does not support direct I/O"
     return "fio: " + os.strerror(number).lower()

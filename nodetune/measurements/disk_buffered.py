@@ -1,11 +1,11 @@
-"""What a file gives through the page cache: writing, writing with fsync, and reading, as checkpoints and data sets are.
+"""File performance through the page cache: writes, writes with fsync, and reads, like checkpoints and data sets.
 
 What, in GB/s, one process: `write`, until the last write() returns (it waits once the dirty limits are reached);
 `write_fsync`, until fsync returns too, which is when a checkpoint is safe; `read`, from first to last byte in blocks of
 128 KiB, after the file has left the page cache, so that read-ahead decides. disk has the same with direct I/O.
-How: only in a folder that was named (option `dir`), on any file system, NFS and Lustre too; in a file that has no name
-from the moment it is made, of at most a tenth of the free space. It is written again for each repeat, as a checkpoint is.
-Only its own pages are dropped from the cache (posix_fadvise), and mincore tells whether they are gone.
+How: only in a given folder (option `dir`), on any file system, also NFS and Lustre; in a file that never has a name,
+of at most a tenth of the free space. It is written again for each repeat, like a checkpoint.
+Only its own pages are dropped from the cache (posix_fadvise), and mincore shows whether they are gone.
 Statistic: the median of the repeats, of which there are fewer where time runs out. about: the file system's type, its
 read-ahead, the dirty limits, and fsync's seconds of each repeat: the time for which a checkpoint stalls its job.
 Manually: fio --name=x --directory=DIR --size=1G --rw=write --bs=1M --end_fsync=1 and fio … --rw=read --bs=128k --invalidate=1
@@ -52,7 +52,7 @@ def measure(options, report):
 
 
 def repeated(report, repeats, once):
-    """Do something up to so many times, at least once, and no more when the time left is too short for another."""
+    """Do something up to `times` times, at least once, but stop when the remaining time is too short for another."""
     found = []
     for _ in range(repeats):
         start = time.monotonic()
@@ -81,7 +81,7 @@ def _tell(report, folder, size, runs, about):
     report.result(folder, whole, "GB/s", metric="write_fsync", block=disk.BLOCK, **about)
     kept = max(each["cached"] or 0.0 for each in runs)
     if kept > MOST_CACHED:
-        reason = "{} keeps {:.0%} of the file in memory whatever is asked: what is read does not come from a disk"
+        reason = "{} keeps {:.0%} of the file in memory in spite of drop requests: reads do not come from a disk"
         report.skip(reason.format(about.get("file_system", "this file system"), kept), folder, "read")
     else:
         about["cache_known"] = all(each["cached"] is not None for each in runs)
@@ -97,7 +97,7 @@ def write(handle, size):
     start = time.perf_counter()
     for _ in range(size // disk.BLOCK):
         if os.write(handle, block) != disk.BLOCK:
-            raise reporting.MeasurementError("the file system took only a part of a block: it is full")
+            raise reporting.MeasurementError("the file system accepted only part of a block: it is full")
     written = time.perf_counter()
     os.fsync(handle)
     return written - start, time.perf_counter() - written
@@ -117,7 +117,7 @@ def read(handle, size):
 
 
 def cached(handle, size):
-    """Return the share of an own file's pages that are in the page cache, or None where the kernel does not tell."""
+    """Return the share of our file's pages in the page cache, or None if the kernel does not report it."""
     libc, pages = ctypes.CDLL(None, use_errno=True), -(-size // mmap.PAGESIZE)
     libc.mincore.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p)
     try:
@@ -132,7 +132,7 @@ def cached(handle, size):
 
 
 def settings(device):
-    """Return what the kernel is set to: {"read_ahead_kb", and of the dirty limits those that are in force}."""
+    """Return the kernel's settings: {"read_ahead_kb", and the dirty limits in force}."""
     text = files.text("/sys/class/bdi/{}:{}/read_ahead_kb".format(os.major(device), os.minor(device)))
     found = {"read_ahead_kb": int(text)} if text.isdigit() else {}
     limits = {name: files.text("/proc/sys/vm/" + name) for name in DIRTY}

@@ -1,9 +1,9 @@
-"""How many small files a file system makes, finds, reads and removes in a second: what data sets of many files feel.
+"""Small files that a file system creates, finds, reads and removes in a second, as for data sets of many files.
 
 What, thousands a second, one process, files of 4 KiB in a folder of their own: `create` (make, write, close),
 `create_fsync` (and fsync: the journal, the server's disk), `stat`, `open` (open, read, close) and `unlink`.
-How: only in a folder that was named (option `dir`), on any file system. On NFS and Lustre each is at least one question
-to the server unless the client may answer from its cache: mount options (sync, noac, actimeo) decide, and so it is here,
+How: only in a given folder (option `dir`), on any file system. On NFS and Lustre each is at least one request
+to the server unless the client may answer from its cache: mount options (sync, noac, actimeo) decide, also here,
 because nothing is dropped from a cache. Each part ends after SECONDS_A_PART, so that a slow server costs no minutes.
 What is left: nothing; if the process is killed, a folder `.nodetune-files-HOST-PID`, which the next measurement of the
 same folder by the same host removes.
@@ -70,7 +70,7 @@ def _run(report, place, options):
 
 
 def timed(act, names, most):
-    """Do something with each name in turn until so many seconds are over. Return (how many, seconds)."""
+    """Do something with each name in turn until the time is over. Return (count, seconds)."""
     clock, count = time.perf_counter, 0
     start = clock()
     for name in names:
@@ -82,13 +82,13 @@ def timed(act, names, most):
 
 
 class Place:
-    """An own folder, reached by a handle: a link that takes its name's place is not followed. Gone at the end."""
+    """Our own folder, used by a handle: a link that replaces its name is not followed. Removed at the end."""
 
     @classmethod
     def made(cls, folder, pattern, ours):
-        """Make such a folder, named by a pattern with host and process; `ours`: how its files are called.
+        """Make such a folder with a name from a pattern with host and process; `ours`: pattern of its file names.
 
-        What a killed measurement left under the same pattern is removed first.
+        Folders of killed measurements with the same pattern are removed first.
         """
         host = re.sub(r"[^A-Za-z0-9.-]", "", socket.gethostname())
         sweep(folder, pattern.format(host, ""), ours)
@@ -152,7 +152,7 @@ class Place:
 
 
 def sweep(folder, start, ours):
-    """Remove what a killed measurement of this host left in the folder: its process is gone, its files are ours."""
+    """Remove the folders of killed measurements of this host: their processes are gone, their files are ours."""
     for name in os.listdir(folder):
         found = re.match(re.escape(start) + r"(\d+)$", name)
         if found and not os.path.exists("/proc/" + found.group(1)):

@@ -1,12 +1,12 @@
-"""What a file system gives straight to a GPU's memory: GPUDirect Storage by NVIDIA's gdsio, and the way through the CPU.
+"""File system performance with GPU memory: GPUDirect Storage by NVIDIA's gdsio, and the path through the CPU.
 
 What, in GB/s for each GPU: `read` and `write` through cuFile (-x 0), and `read_by_cpu`: the same read into host memory and
 then copied to the GPU (-x 2), which is what a job has without it. Blocks of 1 MiB, direct I/O.
-How: only in a folder that was named (option `dir`), in an own folder in it that is removed afterwards, with at most a
+How: only in a given folder (option `dir`), in a new folder below it that is removed afterwards, with at most a
 tenth of the free space (a killed measurement leaves it; the next one of this host removes it).
-cuFile falls back to the CPU without a word (compatibility mode) where the file system, the driver nvidia-fs or the PCIe
-topology does not take part. So it is first forbidden to (CUFILE_ALLOW_COMPAT_MODE=false). Where it
-then fails, it is allowed to: a note says so with its reason, and about["compatibility"] keeps these figures apart.
+cuFile silently falls back to the CPU (compatibility mode) if the file system, the driver nvidia-fs or the PCIe
+topology does not support it. So this is first forbidden (CUFILE_ALLOW_COMPAT_MODE=false). If it
+then fails, it is allowed: a note gives the reason, and about["compatibility"] separates these figures.
 Statistic: the median of the repeats.
 Manually: CUFILE_ALLOW_COMPAT_MODE=false gdsio -D DIR -d 0 -w 8 -s 1G -i 1M -x 0 -I 1 (then -I 0; -x 2), and gdscheck -p
 """
@@ -45,7 +45,7 @@ def measure(options, report):
     folder = disk.folder_of(options)
     program = tool.find("gdsio") or next((path for path in PLACES if os.path.exists(path)), None)
     if program is None:
-        raise reporting.SkipError("gdsio is not installed: NVIDIA's package gds-tools has it")
+        raise reporting.SkipError("gdsio is not installed: install NVIDIA's package gds-tools")
     chosen = numbers(options)
     size = disk.size_for(folder, int(options.get("size", WANTED))) // THREADS // BLOCK * BLOCK
     with disk_files.Place.made(folder, NAME, OURS) as place:
@@ -58,12 +58,12 @@ def measure(options, report):
 
 
 def numbers(options):
-    """Return the GPUs to measure: those that were named, or all that the driver has. Raise SkipError without one."""
+    """Return the GPUs to measure: the given ones, or all that the driver has. Raise SkipError if there are none."""
     if options.get("gpus"):
         return [int(gpu) for gpu in options["gpus"]]
     found = [name for name in _names("/proc/driver/nvidia/gpus") if ":" in name]
     if not found:
-        raise reporting.SkipError("there is no NVIDIA GPU on this host, or no driver")
+        raise reporting.SkipError("no NVIDIA GPU or no driver on this host")
     return list(range(len(found)))
 
 
@@ -95,14 +95,14 @@ def command(place, gpu, size, way):
 
 
 def run(program, given, direct):
-    """Run gdsio once. Return GB/s. Raise MeasurementError with what it complains of."""
+    """Run gdsio once. Return GB/s. Raise MeasurementError with its complaint."""
     allowed = "CUFILE_ALLOW_COMPAT_MODE=" + ("false" if direct else "true")
     words = [tool.find("env") or "/usr/bin/env", allowed, "CUDA_DEVICE_ORDER=PCI_BUS_ID", program, *given]
     return read(tool.run(words, RUN_SECONDS, telling=complaint, cwd=given[1]))  # where it leaves its log
 
 
 def complaint(data):
-    """Return the first line that says what went wrong."""
+    """Return the first line with an error."""
     lines = [line.strip() for line in data.decode("utf-8", "backslashreplace").splitlines()]
     return next((line[:300] for line in lines if COMPLAINT.search(line)), tool.last_line(data))
 
@@ -111,5 +111,5 @@ def read(text):
     """Return the GB/s in gdsio's line of figures. Raise MeasurementError."""
     found = LINE.search(text)
     if not found or not float(found.group(3)):
-        raise reporting.MeasurementError("gdsio gave no figures: " + complaint(text.encode("utf-8")))
+        raise reporting.MeasurementError("gdsio printed no figures: " + complaint(text.encode("utf-8")))
     return float(found.group(3)) * UNITS[found.group(4)] / 1e9

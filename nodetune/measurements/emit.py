@@ -1,4 +1,4 @@
-"""A host's end of the connection to its controller (see nodetune/onhost/protocol.py for what is on it)."""
+"""A host's end of the connection to its controller (nodetune/onhost/protocol.py defines its content)."""
 
 import os
 import sys
@@ -12,7 +12,7 @@ MOST_WAITING = 16 << 20
 
 
 class Channel:
-    """A host's end: events go out as there is room, what comes in may be waited for. Its end is the end of the run."""
+    """A host's end: sends events as the pipe has space, and receives messages. The run ends with the connection."""
 
     def __init__(self, nonce, source=0, sink=1):
         self._decoder = protocol.Decoder(nonce, protocol.event)
@@ -26,10 +26,10 @@ class Channel:
         self._waiting += protocol.encode_event(event, self._nonce)
         self._write()
         if len(self._waiting) > MOST_WAITING:
-            raise main.StoppedError("nobody takes what we say")
+            raise main.StoppedError("the controller reads nothing")
 
     def handles(self):
-        """Return (handles to wait for input on, handles to wait for room on)."""
+        """Return (handles to wait for input, handles to wait for space)."""
         return [self._source], [self._sink] if self._waiting else []
 
     def served(self, readable, writable):
@@ -44,7 +44,7 @@ class Channel:
         return self._decoder.feed(data)
 
     def drain(self):
-        """Write what is left, as long as somebody reads."""
+        """Write the rest, as long as it is read."""
         end = time.monotonic() + DRAIN_SECONDS
         while self._waiting and time.monotonic() < end:
             self._write()
@@ -61,7 +61,7 @@ class Channel:
 
 
 def emit(plan, nonce):
-    """Carry out a plan and say what happens on standard output, until all is done or standard input ends."""
+    """Run a plan with events on standard output, until everything is done or standard input ends."""
     sys.stdout.flush()
     try:
         channel = Channel(nonce)

@@ -1,4 +1,4 @@
-"""The matrix product that training lives on: bf16 in and out, fp32 sums, through cuBLASLt.
+"""Matrix products as in training: bf16 in and out, fp32 sums, through cuBLASLt.
 
 Metrics bf16 and bf16_sustained, TFLOP/s (2·n³ operations a product of n by n matrices). bf16 is what the chip can do before
 its power limit holds it down: after a rest, `warm` products that do not count and `products` that do, timed by the GPU's
@@ -89,7 +89,7 @@ def _sustained(plan, ready, report):
 
 
 def _tell(product, metric, samples, report):
-    """Report a figure whose result is right. Return whether it is."""
+    """Report a figure if its result is right. Return whether it is."""
     with gpus.apart(report, product.gpu.name, metric):
         product.check()
         about = {"n": product.plan.n, "data": "random", "checked": True, "cublaslt": product.library.version}
@@ -135,7 +135,7 @@ class Product:
         more = (preference, 1, ctypes.byref(self.chosen), ctypes.byref(count))
         library.call(doing, "cublasLtMatmulAlgoGetHeuristic", self.handle, self.what, *layouts + more)
         if not count.value:
-            text = "{}: cuBLASLt knows no bf16 product for this GPU ({})"
+            text = "{}: cuBLASLt has no bf16 product for this GPU ({})"
             raise reporting.MeasurementError(text.format(self.gpu.name, self.gpu.model))
 
     def multiply(self):

@@ -1,11 +1,11 @@
-"""Keeping GPUs busy for a while: launches topped up as they are done, and the rate over stretches of that time."""
+"""Keep GPUs busy for a while: top up launches as they complete, and compute the rate over stretches of time."""
 
 import time
 
 from . import report as reporting
 
 QUEUED = 3
-"""Pieces of work that wait on a GPU: enough that it never idles, few enough that a killed load is over at once."""
+"""Queued pieces of work on a GPU: enough that it never idles, few enough that a killed load ends at once."""
 
 PIECE_SECONDS = 0.05
 WINDOW_SECONDS = 0.5
@@ -43,7 +43,7 @@ class Busy:
         times = [self.gpu.seconds(self._events[0], event) for event in self._events]
         found = windows(times, self._amount, settle)
         if not found:
-            text = "{}: {:.1f} s of load are too short: it takes {:g} s more than the {:g} s that do not count"
+            text = "{}: {:.1f} s of load are too short: {:g} s are needed after the {:g} s that do not count"
             raise reporting.MeasurementError(
                 text.format(self.gpu.name, times[-1] if times else 0.0, WINDOW_SECONDS, settle)
             )

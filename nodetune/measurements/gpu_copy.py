@@ -1,4 +1,4 @@
-"""Copies between host and GPU: what pinned memory gives over PCIe (or C2C), each way and both ways at once.
+"""Copies between host and GPU with pinned memory over PCIe (or C2C), each way and both ways at once.
 
 Metrics h2d, d2h, both (the sum of both directions), GB/s. Pinned memory of the NUMA node nearest to the GPU and of the
 one farthest from it, or of all nodes where the firmware does not say which is near; the copying thread runs on that
@@ -47,7 +47,7 @@ class Plan:
 
 
 def places(near, nodes, distance, options):
-    """Return the NUMA nodes to measure a GPU from, given its own (None: not known, so all of them)."""
+    """Return the NUMA nodes to measure a GPU from, given its own (None: unknown, so all of them)."""
     if options.get("nodes") is not None:
         return [node for node in nodes if node in options["nodes"]]
     if near not in nodes:
@@ -59,7 +59,7 @@ def places(near, nodes, distance, options):
 
 
 def local(gpu, node, layout):
-    """Return whether a node is the nearest one; None where that is not known."""
+    """Return whether a node is the nearest one; None if unknown."""
     if gpu.node is None and len(layout) > 1:
         return None
     return len(layout) == 1 or gpu.node == node
@@ -68,7 +68,7 @@ def local(gpu, node, layout):
 class Host:
     """Two pinned buffers on a NUMA node: random data to send, and room for what comes back.
 
-    Must be freed. Raises MeasurementError where the node has no room for them.
+    Must be freed. Raises MeasurementError if the node has too little memory for them.
     """
 
     def __init__(self, gpu, node, cpus, size):
@@ -90,7 +90,7 @@ class Host:
         ctypes.memset(self.back, 0, self.size)
 
     def same(self):
-        """Return whether what came back is what went out."""
+        """Return whether the received data equals the sent data."""
         compare = ctypes.CDLL(None).memcmp
         compare.argtypes, compare.restype = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t), ctypes.c_int
         return compare(self.out, self.back, self.size) == 0
@@ -121,7 +121,7 @@ def _from_node(plan, found, node, layout, report):
         return
     about = {"numa_node": host.really()}
     if host.really() != node:
-        report.note("memory asked for on NUMA node {} is on node {}".format(node, host.really()))
+        report.note("memory requested on NUMA node {} is on node {}".format(node, host.really()))
     for gpu in found:
         with gpus.apart(report, gpu.name):
             report.step("{}: copies from and to NUMA node {}".format(gpu.name, node))

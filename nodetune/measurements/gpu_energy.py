@@ -1,10 +1,10 @@
-"""Energy of the matrix product that training lives on: joules for 1e12 operations, by NVML's energy counter.
+"""Energy of matrix products as in training: joules for 1e12 operations, by NVML's energy counter.
 
-Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches of `seconds` without rest, after `settle`
-seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a tenth of a
-second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks ([lowest, highest]
-MHz) meanwhile, only with `allow_gpu_settings` and on GPUs that nobody else uses; what held before is restored whatever
-happens (temporary.py). The product is gemm's: random numbers, checked afterwards.
+Metrics energy (J/TFLOP), power (W) and bf16 (TFLOP/s), over the same stretches of `seconds` without rest, after
+`settle` seconds that do not count. The counter is the whole board's, memory included, and moves in steps of up to a
+tenth of a second: stretches are of two seconds or more. `set` holds a power limit (milliwatts) or locked clocks
+([lowest, highest] MHz) meanwhile, only with `allow_gpu_settings` and on GPUs without other users; the previous settings
+are always restored (temporary.py). The product is gemm's: random numbers, checked afterwards.
 
 Manually: nvidia-smi --query-gpu=power.draw --format=csv -l 1 while PyTorch multiplies.
 Options: gpus, n, repeats, seconds, settle, library (path), set, allow_gpu_settings.
@@ -49,16 +49,16 @@ def measure(options, report):
 
 
 def _refuse_users(report):
-    """Raise MeasurementError if anybody computes on a GPU of this host: its work would be slowed."""
+    """Raise MeasurementError if a process computes on a GPU of this host: it would be slowed down."""
     users = [words for gpu in gpus.known(report).values() for words in gpu.computing().values()]
     if users:
-        raise reporting.MeasurementError("GPUs are in use, so nothing is set: " + ", ".join(sorted(set(users))))
+        raise reporting.MeasurementError("GPUs are in use, so nothing is changed: " + ", ".join(sorted(set(users))))
 
 
 def _counts(gpu, report):
     if gpu.seen.ask(COUNTER) is not None:
         return True
-    report.skip("the GPU or its driver counts no energy (Volta and later do)", gpu.name)
+    report.skip("the GPU or its driver does not count energy (Volta and later do)", gpu.name)
     return False
 
 

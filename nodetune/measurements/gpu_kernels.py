@@ -1,8 +1,8 @@
 """The few kernels that the GPU measurements need, as PTX text that the driver itself compiles.
 
-Nothing but the driver is needed on the host; it compiles for the GPU that it finds. `fill` and `check` write and verify
-a pattern that differs in every word, `bell` writes random bf16 numbers, `fma` and `mma` keep the GPU busy, `empty` does
-nothing. Blocks have THREADS threads.
+The host needs only the driver, which compiles for its GPU. `fill` and `check` write and verify a pattern that differs
+in every word, `bell` writes random bf16 numbers, `fma` and `mma` keep the GPU busy, `empty` does nothing. Blocks have
+THREADS threads.
 """
 
 from . import cuda

@@ -1,9 +1,9 @@
-"""What the smallest piece of GPU work costs the CPU that asks for it, in µs.
+"""CPU time for the smallest piece of GPU work, in µs.
 
 Metrics: launch (an empty kernel started and waited for), launch_pipelined (the same started over and over, waited for
 once: the time for each), copy_h2d and copy_d2h (8 bytes of pinned memory copied and waited for). A sample is the median of
 `calls` single times, for launch_pipelined the mean. GPU after GPU, the calling thread on the CPUs of the GPU's NUMA node.
-The calls are made from Python through ctypes: `call_overhead` is what a call that does next to nothing (cuDriverGetVersion)
+The calls are made from Python through ctypes: `call_overhead` is what an almost empty call (cuDriverGetVersion)
 costs this way. Figures compare with peers and with earlier runs of this program, not with those of a C program.
 
 Manually: a C loop of cuLaunchKernel and cuStreamSynchronize; which shows 1 to 2.5 µs less.
@@ -36,7 +36,7 @@ def measure(options, report):
 
 
 class Calls:
-    """The calls to time, with everything about them prepared: what is timed is the call."""
+    """The calls to time, with everything prepared so that only the call is timed."""
 
     def __init__(self, gpu, calls):
         self.gpu, self.calls = gpu, calls

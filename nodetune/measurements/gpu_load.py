@@ -1,4 +1,4 @@
-"""A sustained load on all GPUs at once, and what clocks, power, temperature and throttling did meanwhile.
+"""A sustained load on all GPUs at once, with clocks, power, temperature and throttling meanwhile.
 
 Metric tflops, TFLOP/s: bf16 products on the tensor cores out of registers (fp32 multiply-adds on GPUs before sm_80), as
 fast as plain mma.sync instructions go: a figure to compare GPUs with one another, not the chip's peak (that is gemm).
@@ -70,7 +70,7 @@ class Load:
         self.busy = gpu_busy.Busy(gpu, self.stream, lambda: self._launch(rounds), flops)
 
     def _rounds(self):
-        """Return how many rounds take about PIECE_SECONDS."""
+        """Return the number of rounds that take about PIECE_SECONDS."""
         rounds = 1000
         while True:
             spent = gpus.Repeats(self.gpu, self.stream, functools.partial(self._launch, rounds), 1).seconds()[0]
@@ -87,7 +87,7 @@ class Load:
         samples = self.busy.rates(settle)
         odd = different(self.gpu.fetch(self.memory, 4 * self.threads))
         if odd:
-            text = "{}: computed wrongly: {} of {} warps gave another result than the others"
+            text = "{}: computed wrongly: {} of {} warps had a different result than the others"
             raise reporting.MeasurementError(text.format(self.gpu.name, odd, self.threads // 32))
         load = "bf16 mma" if self.kind == "mma" else "fp32 fma"
         report.result(self.gpu.name, samples, "TFLOP/s", metric="tflops", load=load, checked=True, **seen)
@@ -123,7 +123,7 @@ class Watch(threading.Thread):
 
 
 def sample(seen):
-    """Read a GPU once: None for what NVML does not report."""
+    """Read a GPU once; None for values that NVML does not report."""
     rates = seen.ask("nvmlDeviceGetUtilizationRates")
     return {
         "clock_mhz": seen.ask("nvmlDeviceGetClockInfo", SM_CLOCK),

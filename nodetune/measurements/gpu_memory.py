@@ -3,7 +3,7 @@
 Metric device_copy, GB/s, counting what is read and what is written (twice the bytes copied; programs that count once
 show half). A sample is `copies` copies of `size` bytes in a row by the driver's own copy, timed by the GPU's events; one
 before them does not count. The size is far above the caches. The source holds a pattern that differs in every word; the
-copy is compared with it, word by word, on the GPU. All GPUs run at once: each uses nothing but itself.
+copy is compared with it, word by word, on the GPU. All GPUs run at once because each uses only itself.
 
 Manually: nvbandwidth -t device_local_copy (which counts bytes once).
 Options: gpus, size (bytes), copies, repeats.
@@ -52,7 +52,7 @@ class Copy:
             self.gpu.within(self.target, self.source, self.size, self.stream)
 
     def finish(self, report):
-        """Wait, compare, report. Raise MeasurementError where data is wrong."""
+        """Wait, compare, report. Raise MeasurementError if data is wrong."""
         seconds = self.repeats.seconds()
         self.kernels.confirm(self.target, self.size, SEED, self.stream, "a copy within its memory")
         samples = gpus.rates(2 * self.size * self.copies, seconds)

@@ -1,7 +1,7 @@
-"""What others did on the GPUs while they were measured, and what held their clocks down, as NVML sees it once a second.
+"""Other load on the GPUs during a measurement, and reasons for low clocks, as NVML reports them once a second.
 
-Who computes on a GPU before we have taken it is not us; who comes after we have taken it is not either. So it holds in
-containers too, where NVML's process ids are the host's and ours are not.
+Processes that compute on a GPU before we open it are not ours, nor are those that start afterwards. This also works in
+containers, where NVML has the host's process ids and we do not.
 """
 
 import threading
@@ -13,7 +13,7 @@ IDLE = 0x001
 
 
 class Watch(threading.Thread):
-    """Made before the GPUs are taken, started when they are. `found`: what NVML sees (gpus.Seen)."""
+    """Made before the GPUs are opened, started afterwards. `found`: NVML's GPUs (gpus.Seen)."""
 
     def __init__(self, found):
         threading.Thread.__init__(self, daemon=True)
@@ -41,7 +41,7 @@ class Watch(threading.Thread):
                 self._masks[gpu.name].append(mask)
 
     def told(self):
-        """Return what was seen, a line a GPU on which there was something: JSON data no deeper than the wire takes."""
+        """Return the observations, one entry for each GPU with any: JSON data within the protocol's depth."""
         self._over.set()
         if self.is_alive():
             self.join(5.0)
@@ -58,7 +58,7 @@ def _users(users):
 
 
 def held(masks):
-    """Return what held the clocks down in at least half of the looks at a GPU at work: `sw_power_cap+sync_boost`."""
+    """Return the reasons for low clocks in at least half of the looks at a busy GPU: `sw_power_cap+sync_boost`."""
     return "+".join(
         name for bit, name in EVENT_REASONS if masks and 2 * sum(1 for mask in masks if mask & bit) >= len(masks)
     )

@@ -3,8 +3,8 @@
 Metrics p2p ("GPU0→GPU1": GPU0's copy engine writes into GPU1's memory) and p2p_both ("GPU0↔GPU1": the sum of both
 directions), GB/s. A sample is `copies` copies of `size` bytes in a row, timed by the events of the writing GPU; one
 sample before them does not count. Pair after pair, so that none disturbs another. Each GPU sends a pattern of its own,
-and the receiver compares what came word by word. `peer_access` says whether the copy went directly; where the GPUs
-cannot reach each other the driver takes it through host memory, which is measured all the same.
+and the receiver compares it word by word. `peer_access` says whether the copy was direct; if the GPUs
+cannot access each other, the driver copies through host memory, which is measured too.
 
 Manually: nvbandwidth -t device_to_device_memcpy_write_ce, device_to_device_bidirectional_memcpy_write_ce.
 Options: gpus, size (bytes), copies, repeats, only (pairs to measure, ["GPU0→GPU1", …] or [[0, 1], …]), both (False: one
@@ -30,7 +30,7 @@ def measure(options, report):
         options = dict(options, gpus=sorted({number for pair in only for number in pair}))
     found = gpus.opened(options, report)
     if len(found) < 2:
-        raise reporting.SkipError("it takes two GPUs, here is {}".format(len(found)))
+        raise reporting.SkipError("two GPUs are needed, found {}".format(len(found)))
     ends = {}
     for gpu in found:
         report.step("{}: preparing".format(gpu.name))
@@ -47,7 +47,7 @@ def pairs_asked(only):
     found = [[int(number) for number in re.findall(r"\d+", each)] if isinstance(each, str) else each for each in only]
     for asked, pair in zip(only, found):
         if len(pair) != 2 or pair[0] == pair[1]:
-            raise reporting.MeasurementError("{!r} is no pair of GPUs: write GPU0→GPU1".format(asked))
+            raise reporting.MeasurementError("{!r} is not a pair of GPUs: write GPU0→GPU1".format(asked))
     return [(int(one), int(other)) for one, other in found]
 
 
@@ -58,7 +58,7 @@ def pairs(numbers, only):
 
 
 class End:
-    """A GPU with something to send and room to receive."""
+    """A GPU with data to send and a buffer to receive."""
 
     def __init__(self, gpu, options):
         self.gpu, self.number = gpu, int(gpu.name[3:])
@@ -71,7 +71,7 @@ class End:
 
 
 class Pair:
-    """Two ends and what can be queued between them."""
+    """Two ends and the copies that can be queued between them."""
 
     def __init__(self, one, other, options):
         self.one, self.other = one, other
@@ -79,7 +79,7 @@ class Pair:
         self.copies, self.repeats = int(options.get("copies", 4)), int(options.get("repeats", 6))
 
     def connect(self):
-        """Open the way in both directions. Return whether copies go directly. Raise MeasurementError."""
+        """Enable access in both directions. Return whether copies are direct. Raise MeasurementError."""
         direct = self.one.gpu.reaches(self.other.gpu) and self.other.gpu.reaches(self.one.gpu)
         if direct:
             self.one.gpu.enable(self.other.gpu)
@@ -132,7 +132,7 @@ class Pair:
         return seconds
 
     def confirm(self):
-        """Raise MeasurementError if the receiver does not have what the sender sent."""
+        """Raise MeasurementError if the received data differs from the sent data."""
         sender = "a copy from {}".format(self.one.gpu.name)
         self.other.kernels.confirm(self.other.target, self.size, self.one.number + 1, None, sender)
 
@@ -140,7 +140,7 @@ class Pair:
 def _pair(pair, both, only, report):
     """Measure one way, the other way, and both ways at once."""
     names = [end.gpu.name for end in (pair.one, pair.other)]
-    report.step("{} and {}: opening the way".format(*names))
+    report.step("{} and {}: enabling access".format(*names))
     way = "{}↔{}".format(*names)
     with gpus.apart(report, way):
         about = {"size": pair.size, "peer_access": pair.connect(), "engine": "the sender's", "checked": True}

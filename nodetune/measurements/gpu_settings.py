@@ -1,7 +1,7 @@
 """Power limits and locked clocks of GPUs for the time of a measurement: a kind of setting of temporary.py.
 
-A key is `UUID/setting`. NVML does not tell which clocks are locked: what nodetune locked (LOCKS) is locked again, and
-anything else is released.
+A key is `UUID/setting`. NVML does not report which clocks are locked: clocks that nodetune locked (LOCKS) are locked
+again, and anything else is released.
 """
 
 import json
@@ -12,7 +12,7 @@ from . import report as reporting
 from . import temporary
 
 LOCKS = os.path.join(temporary.FOLDER, "gpu-locks.json")
-"""As playbooks/module_utils/nodetune_host/clocks.py writes it."""
+"""The file of playbooks/module_utils/nodetune_host/clocks.py."""
 CLOCKS = {
     "locked_clocks": ("nvmlDeviceSetGpuLockedClocks", "nvmlDeviceResetGpuLockedClocks"),
     "locked_memory_clocks": ("nvmlDeviceSetMemoryLockedClocks", "nvmlDeviceResetMemoryLockedClocks"),
@@ -38,7 +38,7 @@ def _key(gpu, name):
 
 
 def start():
-    """Load NVML in this process: what a parent has loaded does not work in its child."""
+    """Load NVML in this process: a library loaded by the parent does not work in its child."""
     try:
         library = onhost.load()
     except ImportError as problem:
@@ -48,7 +48,7 @@ def start():
 
 
 def current(key, _value):
-    """Return {key: value} of what is set now."""
+    """Return {key: value} of the current settings."""
     uuid, name = key.split("/")
     if name == "power_limit":
         return {key: _call(NVML[0], uuid, "nvmlDeviceGetPowerManagementLimit", _handle(uuid))}
@@ -86,4 +86,4 @@ def _locks():
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as problem:
-        raise reporting.MeasurementError("{}: {}: look at it, and remove it".format(LOCKS, problem))
+        raise reporting.MeasurementError("{}: {}: inspect the file and remove it".format(LOCKS, problem))

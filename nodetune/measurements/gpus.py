@@ -1,4 +1,4 @@
-"""Which GPUs there are, under the names that the rest of nodetune gives them, opened for measuring.
+"""Find the GPUs, with the same names as elsewhere in nodetune, and open them for measuring.
 
 GPU0, GPU1 … are NVML's (nvidia-smi's) numbers, also where CUDA_VISIBLE_DEVICES leaves CUDA fewer. Without NVML the
 numbers are those of the driver's list in /proc, which has the same order: that of the PCI bus.
@@ -16,11 +16,10 @@ DRIVER_GPUS = "/proc/driver/nvidia/gpus"
 
 
 def opened(options, report, watched=True):
-    """Return the GPUs to measure, with contexts. Report those that cannot be opened, and leave them out.
+    """Return the GPUs to measure, with contexts. Report and leave out those that cannot be opened.
 
-    `watched`: whether to tell who else computes on them meanwhile.
-    `options["gpus"]` has the numbers or names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError
-    if a wanted GPU does not exist.
+    `watched`: whether to report other processes that compute on them meanwhile. `options["gpus"]` has the numbers or
+    names of the wanted GPUs. Raise SkipError if there is no GPU, MeasurementError if a wanted GPU does not exist.
     """
     report.step("loading libcuda")
     driver = cuda.Driver(options.get("libcuda"))
@@ -36,7 +35,7 @@ def opened(options, report, watched=True):
 
 
 def nvml(report):
-    """Return pynvml, started; None if it or NVML's library is missing or fails: then there is less to report."""
+    """Return pynvml, initialised; None if it or NVML's library is missing or fails: reports then have less data."""
     try:
         library = onhost.load()
     except ImportError:
@@ -50,7 +49,7 @@ def nvml(report):
 
 
 def known(report):
-    """Return {BDF: Seen} of all GPUs of this host, also those that CUDA does not show."""
+    """Return {BDF: Seen} of all GPUs of this host, including those hidden from CUDA."""
     library = nvml(report)
     if library is not None:
         try:
@@ -92,12 +91,12 @@ class Seen:
         return ": used by " + ", ".join(found) if found else ""
 
     def computing(self):
-        """Return {process id: the process in words} of all that compute here."""
+        """Return {process id: description} of all processes that compute here."""
         found = self.ask("nvmlDeviceGetComputeRunningProcesses") or []
         return {each.pid: _process(each.pid, each.usedGpuMemory) for each in found}
 
     def event_reasons(self):
-        """Return the mask of what holds the clocks down now (onhost.nvml.EVENT_REASONS), or None."""
+        """Return the current mask of reasons for low clocks (onhost.nvml.EVENT_REASONS), or None."""
         found = self.ask("nvmlDeviceGetCurrentClocksEventReasons")
         return self.ask("nvmlDeviceGetCurrentClocksThrottleReasons") if found is None else found
 
@@ -142,13 +141,13 @@ def _wanted(asked, found):
 
 def _partitioned(gpu, report):
     if gpu.seen.partitioned():
-        report.skip("MIG is on: an instance has a part of the GPU, and no figure to compare it with", gpu.name)
+        report.skip("MIG is on: an instance is only part of a GPU, and no figure exists to compare it with", gpu.name)
         return True
     return False
 
 
 def _open(found, report):
-    """Make all contexts at once, which takes as long as one of them, and no longer than the worst."""
+    """Make all contexts at once, which takes only as long as the slowest."""
     threads = {gpu.name: threading.Thread(target=_open_one, args=(gpu, report), daemon=True) for gpu in found}
     for thread in threads.values():
         thread.start()
@@ -164,7 +163,7 @@ def _open_one(gpu, report):
 
 @contextlib.contextmanager
 def apart(report, subject, metric=None):
-    """Report what goes wrong with one GPU or pair, and continue with the others."""
+    """Report an error of one GPU or pair, and continue with the others."""
     try:
         yield
     except reporting.MeasurementError as problem:
@@ -175,7 +174,7 @@ def apart(report, subject, metric=None):
 
 @contextlib.contextmanager
 def losing(report, subject, members, member):
-    """Report like apart, and remove a member that fails, so that it is not used again."""
+    """Report like `apart`, and remove a member that fails so that it is not used again."""
     try:
         yield
     except reporting.MeasurementError as problem:
@@ -211,17 +210,17 @@ def rates(amount, seconds, unit=1e9):
 
 
 def fitting(gpu, wanted, buffers, share=0.5):
-    """Return the size of each of some buffers: as wanted, or what fits into a share of the free memory, in whole MiB.
+    """Return the size of each buffer: as requested, or what fits into a share of the free memory, in whole MiB.
 
     Raise MeasurementError if even 16 MiB are not free, with the processes that use the memory.
     """
     free, total = gpu.free_memory()
     size = min(wanted, int(free * share / buffers)) >> 20 << 20
     if size < 16 << 20:
-        text = "{}: its memory is taken: {} of {} are free{}"
+        text = "{}: its memory is in use: {} of {} are free{}"
         raise reporting.MeasurementError(text.format(gpu.name, cuda.in_words(free), cuda.in_words(total), gpu.users()))
     return size
 
 
 WRONG = "data came back wrong"
-"""The gravest thing to find: the text by which it is known."""
+"""The most serious fault: the text that identifies it."""

@@ -1,16 +1,16 @@
-"""How long the operating system takes a core away from a program that does nothing but look at the clock.
+"""Time that the operating system takes a core away from a program that only reads the clock.
 
 What: a process pinned to each core reads the clock without pause, all cores at once. A gap is the time between two
 readings. metric `longest`: the longest gap in µs; `p999`: the gap that one of a thousand readings exceeds, in µs;
 `lost`: the share of time spent in gaps, in % (all that the core did for others: timer ticks, interrupts, other processes,
-firmware, and on a virtual machine the hypervisor, which `steal_ms` tells apart as far as it admits it).
+firmware, and on a virtual machine the hypervisor, whose share is in `steal_ms` as far as it reports it).
 Floor: the reader is a Python loop, two readings are 50 to 150 ns apart (`floor_ns`), and only what takes more than three
 times that counts as a gap. Where p999 is below, it is given as that limit (`at_most`).
 How: one process a core (or all logical CPUs, option smt), SECONDS_A_SAMPLE each, repeated; the measuring itself leaves no
 core idle for the system's own work, as a job that uses all cores does not either.
 Under load (option `load`; alone where CPUs are kept free of system tasks): the same while as many busy tasks as there are
 CPUs run wherever system.slice lets its services run (cpuset.cpus.effective; everywhere without one). CPUs that are
-isolated from system tasks stay as they are; others lose half of their time. about["load"] tells these figures apart.
+isolated from system tasks stay as they are; others lose half of their time. about["load"] distinguishes these figures.
 Statistic: `longest` is the largest of the repeats, `p999` and `lost` their median.
 Manually: osnoise or hwnoise (rtla hwnoise -c CPUS -d 10s), cyclictest -m -a -t.
 """

@@ -1,6 +1,6 @@
-"""Files of the kernel that a tuning may write for a while: values of sysctl and of disks' queues, those in ALLOWED.
+"""Kernel files that a tuning may write temporarily: sysctls and values of disks' queues in ALLOWED.
 
-A kind of setting of temporary.py: a key is a path, a value the text that is written. Any measurement takes them, in its
+A kind of setting of temporary.py: a key is a path, a value the text to write. Any measurement accepts them in its
 option `hold` ({path: text}), only with the option `allow_settings`.
 """
 
@@ -27,7 +27,7 @@ KIND = __name__.rpartition(".")[2]
 
 
 def held(options):
-    """Hold what a measurement's options name, in their order. Return a context, as temporary.held does."""
+    """Hold the settings of a measurement's options, in order. Return a context, as temporary.held does."""
     wanted = options.get("hold") or {}
     if wanted and options.get("allow_settings") is not True:
         raise reporting.MeasurementError("settings of a host are changed only with --allow-settings")
@@ -39,9 +39,9 @@ def start():
 
 
 def current(path, _value):
-    """Return {path: text} of what must be written to have again what holds now.
+    """Return {path: text} to write in order to restore the current values.
 
-    Of a limit in bytes and its ratio one counts, and the other reads 0: that one is no value to write.
+    Of a limit in bytes and its ratio, one is in force and the other reads 0, which must not be written.
     """
     text = _read(path)
     other = _other(path)
@@ -59,14 +59,14 @@ def put(path, value):
         with open(path, "w") as opened:
             opened.write(text)
     except OSError as problem:
-        raise reporting.MeasurementError("{}: {} is refused: {}".format(path, text, problem.strerror.lower()))
+        raise reporting.MeasurementError("{}: {} was rejected: {}".format(path, text, problem.strerror.lower()))
     found = _read(path)
     if found != text:
-        raise reporting.MeasurementError("{}: the kernel keeps {} in place of {}".format(path, found, text))
+        raise reporting.MeasurementError("{}: the kernel set {} instead of {}".format(path, found, text))
 
 
 def _read(path):
-    """Return the text of a file, blanks made single; of a choice, the chosen word."""
+    """Return the text of a file with single blanks; for a choice, the chosen word."""
     if not ALLOWED.fullmatch(path):
         raise reporting.MeasurementError("{}: is not a file that a tuning may write".format(path[:200]))
     try:

@@ -1,4 +1,4 @@
-"""Where CUDA's libraries may be on a host: the linker's own folders, CUDA's, and the wheels of the Pythons there."""
+"""Find CUDA's libraries on a host: in the linker's folders, CUDA's folders, and wheels of installed Pythons."""
 
 import ctypes
 import glob
@@ -18,13 +18,13 @@ CUDA_FOLDERS = (
     "/usr/lib64",
 )
 PREFIXES = ("/usr", "/usr/local", "/opt/*", "/opt/*/.venv", "/opt/*/venv", "/opt/*/*", "/root/.venv")
-"""Where Pythons are installed to."""
+"""Folders of installed Pythons."""
 
 LDCONFIG = ("/sbin/ldconfig", "-p")
 
 
 def load(name):
-    """Load a library: a path, or a name for the linker. Raise OSError, also for one that root must not trust."""
+    """Load a library: a path, or a name for the linker. Raise OSError, also if root must not trust it."""
     reason = distrust(name)
     if reason:
         raise OSError(reason)
@@ -32,7 +32,7 @@ def load(name):
 
 
 def distrust(name):
-    """Say why root must not load a library: somebody else may have put it there. Empty where there is no reason."""
+    """Return why root must not load a library that another user may have written; empty if it may."""
     places = [name] if "/" in name else _of_linker(name)
     for place in places if os.geteuid() == 0 else ():
         for path in (os.path.abspath(place), os.path.realpath(place)):

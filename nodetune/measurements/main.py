@@ -1,10 +1,11 @@
-"""Runs the measurements of a plan, one after another, each in a process of its own with a deadline that kills it.
+"""Runs the measurements of a plan one after another, each in its own process that is killed at its deadline.
 
 A plan: {"measurements": [{"name", "options", "seconds"}], "env": {"NCCL_DEBUG": "INFO", "OTHER": null (removed)},
 "group": {"hosts": [names], "self": index}, "run": an id that the hosts of one run share}.
 Started by srun, all hosts are given the plans of all: {"plans": [plans], "hosts": [names], "of": [for each host: which plan]}.
-Said while it runs, in this order for each measurement (see `report` for what a measurement says itself):
-{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, with what
+Events in this order for each measurement (`report` has those of the measurement itself):
+{"begin": {…}}, then {"step"}, {"note"}, {"record"}, {"tell"} as they come and {"done"} when the process is gone, with
+the load by
 `others` did meanwhile (others.py), and at last {"end": {…}}.
 Heard: {"told": {"number", "from", "topic", "data"}} and {"gone": index of a host}, with srun also the "plan" whose group it
 is for.
@@ -29,11 +30,11 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 class StoppedError(Exception):
-    """Nobody is there any more for whom to measure."""
+    """The controller is gone."""
 
 
 class Supervisor:
-    """Must have the process to itself: whatever child it has, it ends."""
+    """Needs a process of its own: it kills all children."""
 
     def __init__(self, plan, channel):
         self._plan = plan = own_part(plan)
@@ -140,12 +141,12 @@ class Supervisor:
         return messages is not None
 
     def _finish(self, running, status, left):
-        """Say what went wrong with the process itself."""
+        """Report an error of the process itself."""
         reason = running.flood()
         if reason is None and not running.done:
             at = "; it was at: " + (running.step or "its start")
             if running.overdue() >= 0:
-                reason = "not done within {:g} s and killed{}".format(running.seconds, at)
+                reason = "not finished within {:g} s and killed{}".format(running.seconds, at)
             else:
                 reason = "its process ended ({}){}{}".format(_ending(status), at, running.last_words())
         if left:
@@ -155,7 +156,7 @@ class Supervisor:
             )
         if reason:
             self._record({"measurement": running.name, "failed": reason})
-        self._tell_ended(reason or "it has nothing more to say")
+        self._tell_ended(reason or "it has no more messages")
 
     def _hear(self, event, running):
         if not self._is_for_us(event):
@@ -205,7 +206,7 @@ def deadline_of(name):
 
 
 def wait_for_turn(run):
-    """Take the one place that a host has for measuring; several of the same run share it. Return why not, or None."""
+    """Reserve this host for measuring; members of the same run share it. Return the reason if impossible, else None."""
     name = (MARK + run)[: one_reader.LONGEST_NAME]
     rival = one_reader.take_turn(name, TURN_SECONDS, is_rival=lambda other: other.startswith(MARK) and other != name)
     if rival:
@@ -230,14 +231,14 @@ def _about_us():
 
 def _ending(status):
     if status is None:
-        return "nobody knows how"
+        return "for an unknown reason"
     if os.WIFSIGNALED(status):
         return "signal {}".format(os.WTERMSIG(status))
     return "exit status {}".format(os.WEXITSTATUS(status))
 
 
 def own_part(plan):
-    """Return this task's part of a plan for all tasks of a step. Without a group in the plan it is alone."""
+    """Return this task's part of a plan for all tasks of a step. Without a group in the plan, it is alone."""
     if "plans" not in plan:
         return plan
     task = int(os.environ.get("SLURM_PROCID", "0"))

@@ -2,7 +2,7 @@
 
 What: libc's memcpy between two buffers a thread, bytes read plus bytes written, in GB/s. memcpy of large buffers writes
 past the caches; where it does not, the memory does half as much again (lines are read before they are written).
-How: one thread a core, pinned, its buffers touched by itself on the node under test (checked, page by page at three
+How: one thread a core, pinned, its buffers touched first on the node under test (checked, page by page at three
 places) in huge pages where the kernel gives them; together many times the size of the last cache, and at most a quarter
 of the node's free memory. All threads copy at once for SECONDS_A_SAMPLE; the sum of their rates is a sample.
 Statistic: the median of the repeats. metric `local`: all cores and one; `remote`: CPUs of one node, memory of another
@@ -32,7 +32,7 @@ PAGE = 1 << 21
 LARGEST = 64 << 20
 SMALLEST = 4 << 20
 CACHES = 2
-"""The buffers are together at least so many times the last-level cache."""
+"""The total size of the buffers is at least this multiple of the last-level cache."""
 
 
 def measure(options, report):
@@ -94,13 +94,13 @@ def buffer_size(threads, free, cache):
     size = min(wanted, free // 4 // (2 * threads)) // PAGE * PAGE
     if size < SMALLEST or 2 * threads * size < cache:
         raise reporting.MeasurementError(
-            "only {} MiB of the node's memory are free: too few to measure with".format(free >> 20)
+            "only {} MiB of the node's memory are free: too little to measure with".format(free >> 20)
         )
     return size
 
 
 def last_cache(cpus):
-    """Return the bytes of all last-level caches of these CPUs; 64 MiB if the kernel does not say."""
+    """Return the bytes of all last-level caches of these CPUs; 64 MiB if unknown."""
     sizes = {}
     for cpu in cpus:
         for folder in glob.glob("/sys/devices/system/cpu/cpu{}/cache/index[0-9]*".format(cpu)):
@@ -115,7 +115,7 @@ def last_cache(cpus):
 
 
 class Crew:
-    """Threads that copy at the same time. Raises report.MeasurementError or OSError for what went wrong in any of them."""
+    """Threads that copy at the same time. Raises report.MeasurementError or OSError if any of them fails."""
 
     def __init__(self, cpus, memory, size):
         self.memory = memory
@@ -195,7 +195,7 @@ class Crew:
 
 
 class Buffer:
-    """Memory of its own, touched by the thread that makes it."""
+    """Private memory, touched by the thread that makes it."""
 
     def __init__(self, libc, size, byte):
         private = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS  # by default it is shared memory, which gets no huge pages
@@ -218,4 +218,4 @@ class Buffer:
         for offset in (0, self.size // 2, self.size - 1):
             found = numa.node_of(self.address + offset)
             if found not in (None, node):
-                raise reporting.MeasurementError("memory asked of node {} came from node {}".format(node, found))
+                raise reporting.MeasurementError("memory requested from node {} came from node {}".format(node, found))

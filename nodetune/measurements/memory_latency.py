@@ -1,4 +1,4 @@
-"""How long one read of memory takes that nothing could foresee, for each NUMA node from its own CPUs and from each other.
+"""Time of one unpredictable memory read for each NUMA node, from its own CPUs and from those of other nodes.
 
 What, in ns: a core follows pointers through a buffer of many times its last cache, each to a line far away, so that every
 step waits for memory. metric `local`: the memory of its own node; `remote`: of another; every pair of nodes, both ways.
@@ -31,7 +31,7 @@ LINE = 64
 MOST = 1 << 30
 LEAST = 64 << 20
 STEP = 0x2545F491
-"""Where one pointer leads: line * STEP + 1, which meets every line once (Hull and Dobell) as STEP % 4 is 1."""
+"""The target of a pointer: line * STEP + 1, which visits every line once (Hull and Dobell) as STEP % 4 is 1."""
 
 CODE = {
     # next: mov rdi, [rdi]; dec rsi; jnz next; mov rax, rdi; ret
@@ -79,7 +79,9 @@ def size_for(cache, free):
         wanted *= 2
     if wanted > free // 4:
         raise reporting.MeasurementError(
-            "only {} MiB of the node's memory are free, of which at most a quarter is used: too few".format(free >> 20)
+            "only {} MiB of the node's memory are free, of which at most a quarter is used: too little".format(
+                free >> 20
+            )
         )
     return wanted
 
@@ -97,25 +99,25 @@ class Lines(memory.Buffer):
 
 
 class Follow:
-    """The machine code that follows pointers. Raise SkipError where there is none for this CPU, or it may not run."""
+    """The machine code that follows pointers. Raise SkipError if this CPU has no code or it must not run."""
 
     def __init__(self):
         code = CODE.get(platform.machine())
         if code is None:
-            raise reporting.SkipError("there is no code for this kind of CPU ({})".format(platform.machine()))
+            raise reporting.SkipError("no code for this type of CPU ({})".format(platform.machine()))
         self.libc = ctypes.CDLL(None)
         self.libc.madvise.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)
         self.libc.memset.argtypes = (ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t)
         try:
             self._area = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
         except OSError as problem:
-            raise reporting.SkipError("this kernel runs no code that was just written: {}".format(problem.strerror))
+            raise reporting.SkipError("this kernel does not run newly written code: {}".format(problem.strerror))
         self._area.write(code)
         address = ctypes.addressof(ctypes.c_char.from_buffer(self._area))
         self._run = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_uint64, ctypes.c_uint64)(address)
 
     def nanoseconds(self, lines, steps):
-        """Return what a step takes, and remain where the last one led."""
+        """Return the time of a step, and keep the last position."""
         start = time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID)
         lines.at = self._run(lines.at, steps)
         return (time.clock_gettime(time.CLOCK_THREAD_CPUTIME_ID) - start) / steps * 1e9

@@ -46,13 +46,13 @@ SIZE_MATTERS = True
 SIZES = (67108864, 268435456, 1073741824, 4294967296, 17179869184)  # 64 MiB to 16 GiB
 MOST_REPEATS = 50
 RESERVE = 4.0
-"""Seconds before the deadline in which no case begins, so that what is measured is also told."""
+"""Seconds before the deadline in which no case begins, so that results can still be reported."""
 
 LAST = 1.5
-"""Seconds before the deadline at which we end it ourselves, and can say who did not come back."""
+"""Seconds before the deadline at which we end it ourselves and can name the missing rank."""
 
 PATIENT = 0.5
-"""The same for a host that waits for another one, so that the other one says itself what is the matter."""
+"""The same for a host that waits for another host, so that the other host reports its own error."""
 
 DONE = "nccl done"
 
@@ -80,7 +80,7 @@ def prepared(asked, plan, report):
     places = meet({"gpus": len(chosen), "nccl": here["nccl"], "free": free}, report)
     ranks = sum(place["gpus"] for place in places)
     if ranks < 2:
-        raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
+        raise reporting.SkipError("only one GPU: NCCL has no data to move between GPUs")
     first = sum(place["gpus"] for place in places[: report.self])
     asked["sizes"] = nccl_sizes.fitting(asked["sizes"], nccl_sizes.least(place["free"] for place in places), 2, report)
     cases = list(plan(asked, ranks))
@@ -90,7 +90,7 @@ def prepared(asked, plan, report):
 
 
 def checked(options):
-    """Return the options with their defaults. Raise MeasurementError for a senseless one."""
+    """Return the options with their defaults. Raise MeasurementError for an invalid one."""
     asked = {
         "collectives": list(nccl_ops.NAMES),
         "sizes": list(SIZES),
@@ -111,13 +111,11 @@ def checked(options):
             "no collective {}: there are {}".format(", ".join(unknown), ", ".join(nccl_ops.NAMES))
         )
     if asked["dtype"] not in nccl_ops.WIDTH:
-        raise reporting.MeasurementError("dtype {}: float32 and bfloat16 are measured".format(asked["dtype"]))
+        raise reporting.MeasurementError("dtype {}: only float32 and bfloat16 are supported".format(asked["dtype"]))
     if not asked["sizes"] or not _are_sizes(asked["sizes"]):
-        raise reporting.MeasurementError(
-            "sizes {}: there is no size, or one that is no number of bytes".format(asked["sizes"])
-        )
+        raise reporting.MeasurementError("sizes {}: empty, or not all are numbers of bytes".format(asked["sizes"]))
     if not _are_sizes(asked["latency_sizes"]):
-        text = "latency_sizes {}: one is no number of bytes"
+        text = "latency_sizes {}: not all are numbers of bytes"
         raise reporting.MeasurementError(text.format(asked["latency_sizes"]))
     if not 1 <= asked["repeats"] <= MOST_REPEATS:
         raise reporting.MeasurementError("repeats {}: 1 to {} are possible".format(asked["repeats"], MOST_REPEATS))
@@ -169,7 +167,7 @@ def look_around(asked, report):
         for _, kind, content in team.events(time.monotonic() + report.left() - LAST):
             if kind == "found":
                 return content
-    raise reporting.MeasurementError("NCCL and the GPUs could not be looked at")
+    raise reporting.MeasurementError("could not query NCCL and the GPUs")
 
 
 def meet(own, report):
@@ -184,13 +182,13 @@ def meet(own, report):
     if len(versions) > 1:
         each = ["{} has {}".format(host, places[index]["nccl"]) for index, host in enumerate(report.hosts)]
         raise reporting.MeasurementError(
-            "the hosts have different releases of NCCL, which need not work together: " + ", ".join(each)
+            "the hosts have different releases of NCCL, which may be incompatible: " + ", ".join(each)
         )
     return [places[index] for index in range(len(report.hosts))]
 
 
 def run(jobs, results, report, take_part):
-    """Start a rank on each GPU (`take_part` is its life), hand the unique id around, and take what they find."""
+    """Start a rank on each GPU (`take_part` runs in it), distribute the unique id, and collect the results."""
     end = time.monotonic() + report.left()
     ranks = [
         (
@@ -237,7 +235,7 @@ def hand_around(identity, team, report):
 
 
 class Others:
-    """The other hosts of the run, while our ranks work with theirs. One that has done its part may go before us."""
+    """The other hosts of the run while our ranks work with theirs. A host that has finished may end before us."""
 
     def __init__(self, report):
         self._report = report

@@ -1,7 +1,7 @@
-"""NCCL by ctypes: libnccl.so.2 is found on the host as it is; nothing of it is installed or compiled.
+"""NCCL by ctypes: uses the host's libnccl.so.2; nothing is installed or compiled.
 
 Names, argument types and numbers are those of nccl.h. Addresses, streams and communicators are plain integers. A call
-that NCCL refuses is a MeasurementError with the name of the call, NCCL's text, and the last thing that it complained about.
+that NCCL rejects is a MeasurementError with the name of the call, NCCL's text, and its last warning.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ IN_PROGRESS = 7
 
 WHEELS = ("nvidia/nccl/lib", "torch/lib")
 FOLDERS = ("/usr/local/nccl*/lib*", "/opt/*/lib", "/opt/*/build/lib")
-"""Where conda and builds from source put it, besides the places of CUDA's libraries."""
+"""Folders of conda and of builds from source, in addition to those of CUDA's libraries."""
 
 
 class UniqueId(ctypes.Structure):
@@ -44,7 +44,7 @@ PROTOTYPES = {
 
 
 class Library:
-    """The loaded library: `version` as 2.28.9, `path` of the file. Raises MeasurementError where it is too old."""
+    """The loaded library: `version` as 2.28.9, `path` of the file. Raises MeasurementError if it is too old."""
 
     def __init__(self, handle, path):
         self.path = path
@@ -107,7 +107,7 @@ class Library:
         return made.value
 
     def trouble(self, communicator):
-        """Return an asynchronous error (a peer that is gone, a network error), or None."""
+        """Return an asynchronous error (a lost peer, a network error), or None."""
         code = INT()
         self.call("ncclCommGetAsyncError", communicator, ctypes.byref(code))
         return None if code.value in (0, IN_PROGRESS) else self.explain(code.value)
@@ -132,7 +132,7 @@ def load(path=None):
         return Library(handle, _mapped() or each)
     if path or len(problems) > 1 or libs.distrust(LIBRARY):
         raise reporting.MeasurementError("NCCL cannot be loaded: {}".format("; ".join(problems)))
-    advice = "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or say where it is: --nccl PATH"
+    advice = "install libnccl2 (Debian, Ubuntu), libnccl (RPM) or the wheel nvidia-nccl-cu12, or use --nccl PATH"
     raise reporting.SkipError("no {} on this host: {}".format(LIBRARY, advice))
 
 
@@ -148,7 +148,7 @@ def candidates():
 
 
 def _mapped():
-    """Return the file that was really loaded, from this process's memory map."""
+    """Return the file that was actually loaded, from this process's memory map."""
     try:
         with open("/proc/self/maps") as file:
             lines = [line.split(None, 5)[-1].strip() for line in file if "libnccl.so" in line]

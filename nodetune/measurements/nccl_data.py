@@ -1,6 +1,6 @@
-"""Data for collectives on the GPU: laid out before, compared after, at the speed of its memory. See nccl_ops.
+"""Data for collectives on the GPU: written before and compared afterwards at the speed of its memory. See nccl_ops.
 
-What a buffer should hold is a tile of PERIOD 32-bit words over and over, from some phase on.
+A buffer should contain a repeated tile of PERIOD 32-bit words, starting at some phase.
 """
 
 from . import cuda, gpu_kernels, nccl_ops

@@ -1,6 +1,6 @@
-"""What NCCL really used, read from its own log (NCCL_DEBUG=INFO, one file a process).
+"""Find what NCCL actually used in its own log (NCCL_DEBUG=INFO, one file for each process).
 
-Read are the lines of NCCL 2.18 to 2.30: the connections of each channel (`Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM`),
+It reads the lines of NCCL 2.18 to 2.30: the connections of each channel (`Channel 00/0 : 0[0] -> 1[1] via P2P/CUMEM`),
 the networks found (`NET/IB : Using [0]mlx5_0:1/IB …`), the width of the rings and the kind of link that they go over
 (`Pattern 4, … nChannels 12, … type NVL/PIX`), the algorithm chosen for a size (`AllReduce: 67108864 Bytes -> Algo RING
 proto SIMPLE`), the settings that it took, and its warnings.
@@ -174,7 +174,7 @@ def _worst(links):
 
 
 class LogFile:
-    """NCCL's log of this process, in a file that has no name: nothing of it is left, however we end."""
+    """NCCL's log of this process, in a file without a name: nothing is left behind, however we end."""
 
     def __init__(self):
         folder = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
@@ -185,6 +185,6 @@ class LogFile:
         os.environ["NCCL_DEBUG_FILE"] = "/proc/self/fd/{}".format(self._file.fileno())
 
     def read(self):
-        """Return the log with what has been added to it since."""
+        """Return the log with its new lines."""
         self.log.feed(self._file.read().decode("utf-8", "backslashreplace"))
         return self.log

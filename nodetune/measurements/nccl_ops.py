@@ -1,4 +1,4 @@
-"""The collectives: what each moves, how its speed is counted, and what must be in memory after it. Arithmetic only.
+"""The collectives: the data that each moves, its bandwidth, and the expected memory afterwards. Arithmetic only.
 
 Sizes and bandwidths are those of nccl-tests (its doc/PERFORMANCE.md): the size is that of the larger of a rank's two
 buffers in bytes, algbw = size / time, busbw = algbw times a factor that makes it comparable with the speed of a link
@@ -12,25 +12,25 @@ import struct
 
 PERIOD = 251
 STRIDE = 37
-"""How far one rank's data are ahead of the next one's."""
+"""Offset between the data of one rank and the next."""
 
 ALIGNMENT = 16
-"""nccl-tests cuts a rank's share down to whole multiples of so many bytes."""
+"""nccl-tests rounds a rank's share down to a multiple of this many bytes."""
 
 WORD = 4
 WIDTH = {"float32": 4, "bfloat16": 2}
 EXACT = {"float32": 1 << 24, "bfloat16": 1 << 8}
-"""The largest integer up to which every one is exact."""
+"""The largest integer up to which all integers are exact."""
 
 NAMES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall", "sendrecv")
 IN_PLACE = ("all_reduce", "all_gather", "reduce_scatter")
-"""Those that NCCL defines in place; nccl-tests measures the others so too, but their data come out undefined."""
+"""Collectives that NCCL defines in place; nccl-tests also measures the others in place, but with undefined data."""
 
 LATENCY = ("all_reduce", "alltoall")
-"""Those whose small messages inference waits for: of tensor and of expert parallelism."""
+"""Collectives whose small messages inference waits for: in tensor and expert parallelism."""
 
 LOGGED = {"all_reduce": "AllReduce", "all_gather": "AllGather", "reduce_scatter": "ReduceScatter"}
-"""What NCCL's log calls those that it chooses an algorithm for."""
+"""Names in NCCL's log of the collectives with a choice of algorithm."""
 
 
 def factor(name, ranks):
@@ -47,7 +47,7 @@ def share(name, size, ranks):
 
 
 def counted(name, size, ranks):
-    """Return the size that is really moved when `size` bytes are requested; 0 if too little to divide."""
+    """Return the actual size when `size` bytes are requested; 0 if too little to divide."""
     part = share(name, size, ranks)
     return part if name in ("all_reduce", "sendrecv") else part * ranks
 
@@ -94,12 +94,12 @@ def words(size):
 
 
 def phase(offset):
-    """Return where in the tile the data of a byte offset begin."""
+    """Return the position in the tile for the data at a byte offset."""
     return words(offset) % PERIOD
 
 
 def brought(name, size, ranks, rank, in_place):
-    """Return what a rank fills in before: (offset in its buffer, bytes, phase)."""
+    """Return what a rank writes before: (offset in its buffer, bytes, phase)."""
     part = share(name, size, ranks)
     if name == "all_gather":
         return (rank * part if in_place else 0), part, 0
@@ -107,7 +107,7 @@ def brought(name, size, ranks, rank, in_place):
 
 
 def wanted(name, size, ranks, rank, in_place):
-    """Return what must be there afterwards: (offset, bytes, whose data, phase) of each part.
+    """Return the expected data afterwards: (offset, bytes, whose data, phase) of each part.
 
     The data are those of a rank; None means the sum.
     """

@@ -1,4 +1,4 @@
-"""A matrix product along with a collective: what both still do at once, since NCCL's channels take multiprocessors from computing.
+"""A matrix product along with a collective: the speed of both, as NCCL's channels take multiprocessors from computing.
 
 Each GPU multiplies bf16 matrices without a pause (see gemm) while it takes part in the collective (see nccl). Figures for
 each collective and size, out of place: `all_reduce_with_gemm`, busbw in GB/s, and `gemm_with_all_reduce`, TFLOP/s, the
@@ -6,7 +6,7 @@ mean of the GPUs. `alone` in `about` is what each does without the other, measur
 of the GPU's events around all its calls; products count that began and ended within it. Both streams have the same priority.
 The data of the collective are checked before, and elements of the product after.
 
-Manually: all_reduce_perf along with a loop of torch.mm, which says nothing of when both were at work.
+Manually: all_reduce_perf along with a loop of torch.mm, which does not show when both were running.
 Options: collectives, sizes (bytes), gpus, repeats, n (rows of the matrices), check, nccl, library (of cuBLASLt).
 """
 
@@ -24,10 +24,10 @@ TOLERANCE = {"": {"peers": 7, "baseline": 7, "drift": 2}}
 SIZE_MATTERS = True
 SIZES = (67108864, 1073741824)  # 64 MiB and 1 GiB
 TOGETHER_SECONDS = 0.25
-"""How long the collective continues along with the product, at least."""
+"""Minimum seconds of the collective along with the product."""
 
 PIECE_SECONDS = 0.01
-"""Products between two looks at the time."""
+"""Products between two checks of the time."""
 
 MOST_REPEATS = (nccl_rank.MOST_AGREED - 2) // 2
 """Each repeat has two figures that the ranks agree on."""
@@ -104,7 +104,7 @@ class Rank(nccl_rank.Rank):
         return busy.rate(None, None)
 
     def _load(self):
-        """Return the product at work: its first piece is done."""
+        """Return the running product: its first piece is done."""
         plan = self.product.plan
         busy = Load(self.gpu, self.product.stream, self.product.times(self.pieces), plan.flops * self.pieces)
         busy.top_up()
@@ -153,12 +153,12 @@ def within(times, low, high, amount):
     """Return TFLOP/s: `times` are the ends of pieces of `amount` operations, one after another without a pause."""
     ends = [at for at in times if low <= at <= high]
     if len(ends) < 2:
-        raise reporting.MeasurementError("no product ended while the collective ran: it was over too soon")
+        raise reporting.MeasurementError("no product ended while the collective ran: the collective was too short")
     return amount * (len(ends) - 1) / (ends[-1] - ends[0]) / 1e12
 
 
 class Results(nccl_results.Results):
-    """Tells two figures for each case."""
+    """Reports two figures for each case."""
 
     def _tell(self, case, parts):
         mine = parts[0]

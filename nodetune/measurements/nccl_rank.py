@@ -1,4 +1,4 @@
-"""What one rank does, in a process of its own with one GPU: join the others, then go through the cases with them.
+"""One rank in its own process with one GPU: join the others, then run the cases with them.
 
 The order of a case is that of nccl-tests: check, warm up, all ranks wait for each other, `iterations` calls are queued, and the
 time until the last one is done is divided by their number. That is one repeat; the mean over all ranks counts. Ranks
@@ -17,21 +17,21 @@ from . import cuda, cuda_gpu, gpu_others, gpus, nccl_api, nccl_data, nccl_log, n
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
-"""Seconds. A repeat takes as many iterations as asked for, but more where they are over too soon, fewer where not at all."""
+"""Seconds. A repeat has the requested iterations, but more if they are too short and fewer if too long."""
 
 MOST_ITERATIONS = 500
 SMALL = 1 << 20
-"""Bytes below which a call's time says nothing of how long larger ones take."""
+"""Bytes below which a call's time does not predict that of larger ones."""
 
 MOST_AGREED = 63
-"""Numbers that ranks can agree on at once."""
+"""Maximum count of numbers that ranks can agree on at once."""
 
 QUIET = 0.25
-"""Seconds between two looks for trouble behind our back while the GPU works."""
+"""Seconds between two checks for asynchronous errors while the GPU works."""
 
 
 class Teller:
-    """The way to the team. Has what gpus.opened wants of a report."""
+    """The pipe to the team. Has the members of a report that gpus.opened needs."""
 
     def __init__(self, out):
         self._out = out
@@ -51,7 +51,7 @@ class Teller:
 
 
 def look_around(options, out):
-    """Report the GPUs and the NCCL here, from a process that then ends: CUDA does not survive a fork."""
+    """Report the GPUs and NCCL of this host from a process that then ends: CUDA does not survive a fork."""
     tell = Teller(out)
     tell.step("loading NCCL")
     nccl = nccl_api.load(options.get("nccl"))
@@ -140,7 +140,7 @@ class Rank:
     # One case
 
     def case(self, case):
-        """Check it, then time it. None where the time is over on any host, or would be before the case is done."""
+        """Check it, then time it. Return None if the time is over on any host, or would be before the case is done."""
         start = time.monotonic()
         over = start + self._expected(case) > self.job["until"]
         if self.agree([float(over)])[0]:
@@ -160,7 +160,7 @@ class Rank:
         return self._found(case, [each / self.ranks for each in agreed[:-1]], iterations, wrong, int(agreed[-1]))
 
     def _expected(self, case):
-        """Return how long a case takes at most: larger calls take no longer for a byte, and no less in all."""
+        """Return the maximum time of a case: larger calls take no longer per byte and no less in total."""
         call = self._pace * case["size"]
         repeat = max(call, min(LONGEST_REPEAT, max(SHORTEST_REPEAT, call * self.job["iterations"])))
         each = call * (self.job["warmup"] + 3) + repeat * (self.job["repeats"] + 1)
@@ -189,13 +189,13 @@ class Rank:
         return self.data.wrong(self.received, nccl_ops.wanted(name, size, self.ranks, self.rank, in_place))
 
     def _iterations(self, seconds):
-        """Return how many iterations make a repeat: the same number on all ranks."""
+        """Return the number of iterations in a repeat, which is equal on all ranks."""
         mean = self.agree([seconds])[0] / self.ranks
         wanted = max(self.job["iterations"], min(MOST_ITERATIONS, int(SHORTEST_REPEAT / mean)))
         return max(1, min(wanted, int(LONGEST_REPEAT / mean)))
 
     def _timed(self, once, iterations):
-        """Return the seconds of wall clock for so many calls; all ranks begin together."""
+        """Return the wall time for `count` calls; all ranks begin together."""
         self.together()
         start = time.perf_counter()
         for _ in range(iterations):
@@ -204,7 +204,7 @@ class Rank:
         return time.perf_counter() - start
 
     def together(self):
-        """Wait until all ranks are here."""
+        """Wait until all ranks have arrived."""
         self._reduce(self.small + 8 * MOST_AGREED, self.small + 8 * MOST_AGREED, 1, nccl_api.FLOAT64)
         self.wait()
 

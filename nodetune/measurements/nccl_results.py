@@ -1,4 +1,4 @@
-"""From what the ranks of a host say to records: one figure for each case, with the conditions that it holds for."""
+"""Turn results of the ranks of a host into records: one figure for each case with its conditions."""
 
 from . import cuda, gpus, nccl_log, nccl_ops
 
@@ -7,7 +7,7 @@ QUIET_SETTINGS = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_HO
 
 
 class Results:
-    """Takes a part from every rank of this host for every case. The first rank's host tells the figures."""
+    """Takes a part from every rank of this host for every case. The first rank's host reports the figures."""
 
     def __init__(self, cases, jobs, conditions, subject, report):
         self._cases, self._jobs, self._conditions = cases, jobs, conditions

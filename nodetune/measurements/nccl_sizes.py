@@ -1,19 +1,19 @@
-"""Which sizes fit into the free memory of the GPUs: for NCCL's collectives and for nccl-tests."""
+"""Find the sizes that fit into the free memory of the GPUs, for NCCL's collectives and for nccl-tests."""
 
 from . import cuda
 
 ASIDE = 4 << 30
-"""Bytes of a GPU's memory that NCCL, CUDA and what checks the data have for themselves."""
+"""Bytes of a GPU's memory reserved for NCCL, CUDA and the data check."""
 
 
 def least(free):
-    """Return the fewest free bytes of some GPUs; None where not one of them tells."""
+    """Return the smallest free memory of some GPUs; None if none of them reports it."""
     known = [each for each in free if each is not None]
     return min(known) if known else None
 
 
 def fitting(sizes, free, buffers, report):
-    """Return the sizes of which so many buffers fit into the free memory, or the smallest one, which then fails."""
+    """Return the sizes whose buffers fit into the free memory, or the smallest one, which then fails."""
     fit = [size for size in sizes if free is None or buffers * size + ASIDE <= free] or [min(sizes)]
     left_out = [cuda.in_words(size) for size in sorted(set(sizes) - set(fit))]
     if left_out:

@@ -1,7 +1,7 @@
-"""The ranks of one host as the measurement sees them: started, listened to, and killed together.
+"""The ranks of one host: started, monitored and killed together.
 
 Each rank is a forked process that reports through a pipe. A rank that dies, is stopped or gives up ends the team at
-once, with a message that names it, its GPU and what it was at; what a rank has on its GPU goes with its process.
+once, with a message with its name, GPU and step; its memory on the GPU is freed with its process.
 """
 
 import json
@@ -15,10 +15,10 @@ from . import report as reporting
 from . import worker
 
 LOOK_SECONDS = 0.5
-"""How often the processes themselves are looked at while none of them says anything."""
+"""Interval between checks of the processes while none of them reports anything."""
 
 LAST_WORDS_SECONDS = 3.0
-"""How long the first complaint waits for the one that explains it: where one rank dies, the others lose their peer."""
+"""Seconds that the first error waits for its cause: if one rank dies, the others lose their peer."""
 
 
 class Member:
@@ -42,7 +42,7 @@ class Member:
         os.close(given)
 
     def send(self, text):
-        """Give it a line. One that is gone will be noticed by its silence."""
+        """Send it a line. A dead member will be noticed by its silence."""
         try:
             os.write(self._to, text.encode("ascii") + b"\n")
         except OSError:
@@ -66,7 +66,7 @@ class Member:
         return kind in ("fault", "skip")
 
     def stopped(self):
-        """Return whether the process is stopped (SIGSTOP, a debugger) or stuck in the kernel, in words; else empty."""
+        """Return how the process is stopped (SIGSTOP, a debugger) or stuck in the kernel; empty if it runs."""
         return {"T": "is stopped", "t": "is held by a debugger"}.get(state(self.pid), "")
 
     def kill(self):
@@ -140,7 +140,7 @@ def say(out, kind, text):
 
 
 class Team:
-    """Some members. Use it as a context: whatever happens, none is left."""
+    """Some members. Use it as a context: none is left behind in any case."""
 
     def __init__(self, runs, trouble=None):
         """Start a member for each (name, run) of `runs`.
@@ -190,7 +190,7 @@ class Team:
                         "{} {}{}".format(self._who(member), member.stopped(), self._at(member))
                     )
         if time.monotonic() > until:
-            raise reporting.MeasurementError("not done in time; " + self._where_all_are())
+            raise reporting.MeasurementError("not finished in time; " + self._where_all_are())
 
     def _raise_fault(self, member, until):
         """End the team if a member gave up or died. If it lost its peer, wait briefly for that peer's own report."""
@@ -242,4 +242,4 @@ def _clean(member):
 
 
 FINISHED = "done"
-"""The step that a member whose work is done says last, so that its end is no surprise."""
+"""The last step of a member that has finished, so that its end is expected."""

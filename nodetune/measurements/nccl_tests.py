@@ -1,6 +1,6 @@
-"""Has the programs of nccl-tests measure, where a site has built them, and reads what they say.
+"""Run the programs of nccl-tests, if a site has built them, and read their output.
 
-One process with all GPUs of this node. Their JSON (-J, since 2.16) is read, or the table that they print.
+One process with all GPUs of this node. It reads their JSON (-J, since 2.16) or their table.
 https://github.com/NVIDIA/nccl-tests
 """
 
@@ -17,16 +17,16 @@ ENDING = 2.0
 
 
 def run(asked, options, report):
-    """Record what each program gives. `asked`: the options of the nccl measurement with their defaults."""
+    """Record the result of each program. `asked`: the options of the nccl measurement with their defaults."""
     if len(report.hosts) > 1:
         raise reporting.SkipError("nccl-tests between nodes need MPI: measure them without --nccl-tests")
     free = known(report)
     there = list(free)
     chosen = there if options.get("gpus") is None else ["GPU{}".format(each) for each in options["gpus"]]
     if not there:
-        raise reporting.SkipError("NVML sees no whole GPU on this host")
+        raise reporting.SkipError("NVML reports no unpartitioned GPU on this host")
     if len(chosen) < 2:
-        raise reporting.SkipError("one GPU: there is nothing that NCCL could move between GPUs")
+        raise reporting.SkipError("only one GPU: NCCL has no data to move between GPUs")
     if chosen != there:
         os.environ.update(CUDA_DEVICE_ORDER="PCI_BUS_ID", CUDA_VISIBLE_DEVICES=",".join(name[3:] for name in chosen))
     if asked.get("nccl"):
@@ -78,7 +78,7 @@ def _one(program, name, asked, subject, count, report):
 
 
 def _path(file):
-    """Return a name by which a program that inherits the file can open it, and that leaves nothing behind."""
+    """Return a name under which a program that inherits the file can open it; nothing is left behind."""
     return "/proc/self/fd/{}".format(file.fileno())
 
 
@@ -113,7 +113,7 @@ def read(answer, printed, name):
     kept = [each for each in found if each[0][0] and (not each[0][1] or name in nccl_ops.IN_PLACE)]
     if not kept:
         raise reporting.MeasurementError(
-            "{}_perf gave no result: {}".format(name, tool.last_line(printed.encode("utf-8")))
+            "{}_perf printed no result: {}".format(name, tool.last_line(printed.encode("utf-8")))
         )
     return kept
 

@@ -1,4 +1,4 @@
-"""NUMA nodes: which CPUs and memory they have, and keeping a thread and what it allocates on one of them."""
+"""NUMA nodes: find their CPUs and memory, and bind a thread and its allocations to one of them."""
 
 import ctypes
 import errno
@@ -20,7 +20,7 @@ MPOL_DEFAULT, MPOL_BIND = 0, 2
 MPOL_F_NODE, MPOL_F_ADDR = 1, 2
 MOST_NODES = 1024
 ALLOWED = frozenset(os.sched_getaffinity(0))
-"""The CPUs that this process may use: read before anything here narrows that."""
+"""The CPUs that this process may use, read before any function here restricts them."""
 
 
 def _read(path):
@@ -29,7 +29,7 @@ def _read(path):
 
 
 def numbers():
-    """Return the nodes of this machine, with or without CPUs; empty if the kernel knows none."""
+    """Return the nodes of this machine, with or without CPUs; empty if the kernel has none."""
     try:
         return sorted(int(name[4:]) for name in os.listdir(NODES) if re.match(r"node\d+$", name))
     except OSError:
@@ -60,7 +60,7 @@ def cores(cpus):
 
 
 def free_bytes(node):
-    """Return the available memory of a node: free, and what the page cache would give back."""
+    """Return the available memory of a node: free memory and reclaimable page cache."""
     try:
         text = _read("{}/node{}/meminfo".format(NODES, node))
     except OSError:
@@ -85,9 +85,9 @@ def run_on(cpus):
 
 
 def allocate_on(node):
-    """Have what this thread touches from now on come from this node, or fail. None: as usual.
+    """Make memory that this thread touches from now on come from this node, or fail. None: the default policy.
 
-    Raise report.MeasurementError where the kernel does not allow it.
+    Raise report.MeasurementError if the kernel does not allow it.
     """
     if node is not None and not numbers():
         return
@@ -107,9 +107,9 @@ def allocate_on(node):
 
 
 def bind(node):
-    """Keep this thread on the CPUs of a node, and what it touches from now on in that node's memory.
+    """Bind this thread to the CPUs of a node, and memory that it touches from now on to that node.
 
-    Raise report.MeasurementError where this process may not use any of its CPUs, or the kernel does not allow it.
+    Raise report.MeasurementError if this process may not use any of its CPUs, or if the kernel forbids it.
     """
     cpus = nodes().get(node)
     if not cpus:
@@ -121,14 +121,14 @@ def bind(node):
 
 
 def node_of(address):
-    """Return the node that holds the page at a (touched) address, or None if the kernel does not say."""
+    """Return the node of the page at a (touched) address, or None if unknown."""
     found = ctypes.c_int(-1)
     problem = _call("get_mempolicy", ctypes.byref(found), None, 0, ctypes.c_void_p(address), MPOL_F_NODE | MPOL_F_ADDR)
     return None if problem else found.value
 
 
 def gpu_node(bdf):
-    """Return the NUMA node of a PCI device (`00000000:18:00.0` or `0000:18:00.0`), or None if not known."""
+    """Return the NUMA node of a PCI device (`00000000:18:00.0` or `0000:18:00.0`), or None if unknown."""
     domain, _, rest = bdf.lower().partition(":")
     try:
         node = int(_read("/sys/bus/pci/devices/{:04x}:{}/numa_node".format(int(domain, 16), rest)))

@@ -1,4 +1,4 @@
-"""Processes on chosen CPUs: which ones, one process on each at the same time, and busy services at the same time."""
+"""Run processes on chosen CPUs, one on each at the same time, optionally with busy services meanwhile."""
 
 import errno
 import gc
@@ -19,7 +19,7 @@ ROOT_GROUP = "/sys/fs/cgroup/cgroup.procs"
 
 
 def chosen(options):
-    """Return the CPUs to measure on: those that were named, or one of each core. Raise MeasurementError."""
+    """Return the CPUs to measure: the given ones, or one of each core. Raise MeasurementError."""
     given = named("cpus", options)
     if given:
         return given
@@ -28,29 +28,29 @@ def chosen(options):
 
 
 def named(option, options):
-    """Return the CPUs that an option names, in order; none where it is not given. Raise MeasurementError."""
+    """Return the CPUs of an option in order; empty if not given. Raise MeasurementError."""
     given = options.get(option)
     try:
         found = cpu_list.parse(given) if isinstance(given, str) else [int(cpu) for cpu in given or []]
     except (ValueError, TypeError):
-        raise reporting.MeasurementError("{} is {!r}: name CPUs as 2-7,9 or [2, 3]".format(option, given))
+        raise reporting.MeasurementError("{} is {!r}: write CPUs as 2-7,9 or [2, 3]".format(option, given))
     return sorted(set(found))
 
 
 def of_services(options):
-    """Return the CPUs on which the services of this host may run, or those that the option `services` names."""
+    """Return the CPUs on which the services of this host may run, or those of the option `services`."""
     return named("services", options) or cpu_list.parse(files.text(SERVICES)) or sorted(numa.ALLOWED)
 
 
 def kept_free():
-    """Return the CPUs that are isolated at boot, or not for services: jobs run there, this session perhaps may not."""
+    """Return the CPUs isolated at boot or closed to services: jobs run there, but this session may be unable to."""
     services = set(cpu_list.parse(files.text(SERVICES)))
     online = set(cpu_list.parse(files.text(ONLINE)))
     return (online - services if services else set()) | set(cpu_list.parse(files.text(ISOLATED)))
 
 
 class Tasks:
-    """As many busy processes as there are CPUs, which the scheduler may move among them, as the services of a host."""
+    """One busy process for each CPU. The scheduler may move them, as it does the services of a host."""
 
     def __init__(self, cpus):
         self._cpus = cpus
@@ -61,7 +61,7 @@ class Tasks:
         try:
             run_there(self._cpus)
         except OSError as problem:
-            raise reporting.MeasurementError("system tasks cannot be played here: {}".format(problem.strerror))
+            raise reporting.MeasurementError("system tasks cannot be simulated here: {}".format(problem.strerror))
         for _ in self._cpus:
             pid = os.fork()
             if pid == 0:
@@ -88,7 +88,7 @@ def _busy(parent):
 
 
 def each(cpus, seconds, act):
-    """Run act(CPU) in a process on each of these CPUs at once. Return {CPU: what it returned}, as far as it came in time."""
+    """Run act(CPU) in a process on each of these CPUs at once. Return {CPU: result} of those that finished in time."""
     own = os.getpid()
     go_here, go_there = os.pipe()
     readers = {}
@@ -128,7 +128,7 @@ def _collect(readers, end):
 
 
 def _child(parent, cpu, act, go, there):
-    """Start when nobody holds the other end of `go` any more, and never return."""
+    """Start when the other end of `go` is closed everywhere, and never return."""
     try:
         die_with(parent)
         os.close(go[1])
@@ -138,9 +138,9 @@ def _child(parent, cpu, act, go, there):
 
 
 def run_there(cpus):
-    """Keep this process on these CPUs, all of them. Raise OSError where it may not run on each.
+    """Bind this process to exactly these CPUs. Raise OSError if it may not run on all of them.
 
-    If the cpuset of its session forbids it, it leaves for the root group, as root may: it ends with the measurement.
+    If the cpuset of its session forbids it, it moves to the root group, as root may: it ends with the measurement.
     """
     for last in (False, True):
         try:
@@ -153,7 +153,7 @@ def run_there(cpus):
         if not last and os.path.exists(ROOT_GROUP):
             with open(ROOT_GROUP, "w") as group:
                 group.write(str(os.getpid()))
-    raise OSError(errno.EINVAL, "a cpuset leaves it only some of the CPUs")
+    raise OSError(errno.EINVAL, "its cpuset allows only some of the CPUs")
 
 
 def _on(cpu, act, go):
@@ -167,18 +167,18 @@ def _on(cpu, act, go):
 
 
 def results(cpu, runs, report):
-    """Return what the process on a CPU found in each run. Where it found nothing, report that, and return nothing."""
+    """Return the result of the process on a CPU in each run. If it has none, report that and return nothing."""
     found = [run[cpu] for run in runs if cpu in run]
     refused = next((each["refused"] for each in found if "refused" in each), None)
     if refused:
-        report.skip("a process of this session may not run there ({}): look at its cpuset".format(refused), name(cpu))
+        report.skip("a process of this session may not run there ({}): check its cpuset".format(refused), name(cpu))
         return []
     if len(found) < len(runs):
-        report.failed("its reader did not come back in time", name(cpu))
+        report.failed("its reader did not finish in time", name(cpu))
         return []
     return found
 
 
 def name(cpu):
-    """Return what a CPU is called in figures."""
+    """Return the name of a CPU in figures."""
     return "cpu{}".format(cpu)

@@ -1,10 +1,10 @@
-"""What others did on this host while something was measured: their share of the CPUs, the hypervisor's, and who they were.
+"""Other load on this host during a measurement: its share of the CPUs, the hypervisor's share, and the processes.
 
 Two looks at /proc, none in between: the measurement is alone with what it measures. Busy time of all CPUs, less that of the
 measurement and all that it started (the kernel sums it up when they have ended), less that of kernel threads, which work
 for either. Interrupts are nobody's. `steal` is a share of what this host's CPUs wanted to run: a hypervisor takes nothing
-from CPUs that are idle. `pressure` (PSI; not every kernel has it) and `load` (average of a minute, at the beginning) are told
-as they are, because what is measured is in them.
+from CPUs that are idle. `pressure` (PSI; not every kernel has it) and `load` (average of a minute, at the beginning)
+are reported unchanged because they include the measurement itself.
 """
 
 import collections
@@ -16,14 +16,14 @@ from nodetune.onhost import files
 
 MOST_NAMED = 3
 LEAST_SHARE = 0.005
-"""Of all CPUs, from which on a process is named."""
+"""Share of all CPUs from which a process is named."""
 KERNEL_THREAD = 0x00200000
 
 Process = collections.namedtuple("Process", "start ticks name kernel")  # noqa: PYI024  (typing takes too long to import)
 
 
 class Watch:
-    """Begins now; what has started before it must not be of the measurement, and nothing of that may be left at its end."""
+    """Begins now. The measurement must start its processes later, and all of them must have ended at its end."""
 
     def __init__(self):
         self._load = files.text("/proc/loadavg").split()
@@ -34,7 +34,7 @@ class Watch:
         self._times = cpu_times()
 
     def seen(self):
-        """Return what is told of it: JSON data, shares as fractions; nothing where /proc/stat says nothing."""
+        """Return its report: JSON data with shares as fractions; empty if /proc/stat has no data."""
         times, own = cpu_times(), own_seconds() - self._own
         spent = [after - before for before, after in zip(self._times, times)]
         if len(spent) < 8 or sum(spent) <= 0:
@@ -63,7 +63,7 @@ def _share(part, whole):
 
 
 def own_seconds():
-    """Return the CPU time of this process and of all below it that have ended."""
+    """Return the CPU time of this process and of all its descendants that have ended."""
     each = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
     return sum(one.ru_utime + one.ru_stime for one in each)
 
@@ -75,14 +75,14 @@ def cpu_times():
 
 
 def pressure():
-    """Return the microseconds in which some process waited for a CPU; None where the kernel does not count them."""
+    """Return the microseconds in which some process waited for a CPU; None if the kernel does not count them."""
     first = files.text("/proc/pressure/cpu").partition("\n")[0]
     total = first.rpartition("total=")[2]
     return int(total) if total.isdigit() else None
 
 
 def processes():
-    """Return {process id: Process} of all that can be seen from here."""
+    """Return {process id: Process} of all visible processes."""
     found = {}
     for entry in os.listdir("/proc"):
         if entry.isdigit() and int(entry) != os.getpid():

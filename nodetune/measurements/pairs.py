@@ -1,9 +1,9 @@
-"""Hosts two by two: who works with whom, under which address, and who waits for whom.
+"""Measure hosts in pairs: select partners and addresses, and synchronise them.
 
 A host offers its IPv4 addresses, the first one of each interface: that of the default route first, then the others. The other
 host takes the first that answers, of those that it does not have itself (a container bridge has the same on every host).
-Options that say otherwise: network (only addresses in it: `10.1.0.0/16`), interface (its name on every host), addresses
-({host: address}); an interface and an address are taken at their word.
+Options for other addresses: network (only addresses in it: `10.1.0.0/16`), interface (its name on every host), addresses
+({host: address}); an interface and an address are used without a test.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ DOOR_SECONDS = 2.0
 MOST_WAYS = MOST_PORTS = 256
 MOST_GBITS = 1e6
 ANYWHERE = "192.0.2.1"
-"""An address that nobody has (RFC 5737): it is reached, if at all, by the default route."""
+"""An unused address (RFC 5737): its route, if any, is the default route."""
 
 
 def rounds(count, most):
@@ -43,14 +43,14 @@ def rounds(count, most):
 
 
 def play(report, options, serve, ask, both_ways=False):
-    """Play the rounds of the option `rounds`. Raise report.SkipError where there is no other host.
+    """Run the rounds of the option `rounds`. Raise report.SkipError if there is no other host.
 
-    serve() is a context in which servers run, and gives what the client must know (JSON data); ask(own name, server's name,
-    what it must know, pairs at once) measures and reports. `both_ways`: each pair twice, with roles exchanged. A pair
-    that cannot be measured is told by its client, and costs no other pair.
+    serve() is a context in which servers run, and returns data for the client (JSON); ask(own name, server's name,
+    that data, pairs at once) measures and reports. `both_ways`: each pair twice, with roles exchanged. A pair
+    that cannot be measured is reported by its client and does not affect other pairs.
     """
     if len(report.hosts) < 2:
-        raise reporting.SkipError("it takes two hosts: name more of them")
+        raise reporting.SkipError("two hosts are needed: select more")
     played = rounds(len(report.hosts), int(options.get("rounds", 1)))
     if both_ways:
         played = [each for pairs in played for each in (pairs, [pair[::-1] for pair in pairs])]
@@ -101,14 +101,14 @@ def wait_until_listening(ports, running, name, telling=tool.last_line):
     while not set(ports) <= listening():
         ended = [each for each in running if each.poll() is not None]
         if ended or time.monotonic() > end:
-            said = telling(ended[0].stderr.read()) if ended else "it says nothing"
+            said = telling(ended[0].stderr.read()) if ended else "it printed nothing"
             raise reporting.MeasurementError("{} does not listen: {}".format(name, said))
         time.sleep(0.02)
 
 
 @contextlib.contextmanager
 def offer(report, options):
-    """Yield what a client must know to reach this host (see way_to).
+    """Yield the data with which a client can reach this host (see way_to).
 
     `ways` has [address, Gb/s of its link] of each way; `door` is a port that answers meanwhile, so that the client can
     try them (None if the way is given). Raise MeasurementError.
@@ -123,7 +123,7 @@ def offer(report, options):
 
 
 def way_to(known, there):
-    """Return (address, Gb/s of its link) at which the other host really answers. Raise MeasurementError.
+    """Return (address, Gb/s of its link) at which the other host actually answers. Raise MeasurementError.
 
     The first of its addresses may not be one that others reach: a virtual machine's own network, a container bridge
     that has the same address on every host. Addresses that this host has too come last.
@@ -137,12 +137,12 @@ def way_to(known, there):
             return address, gbits
     tried = ", ".join(address for address, _ in ways)
     raise reporting.MeasurementError(
-        "{} answers under none of its addresses ({}): look for a firewall".format(there, tried)
+        "{} answers at none of its addresses ({}): check for a firewall".format(there, tried)
     )
 
 
 def _offered(known, there):
-    """Return ([(address, Gb/s)], door) of what another host says, as command lines take it. Raise MeasurementError."""
+    """Return ([(address, Gb/s)], door) from another host's data, safe for command lines. Raise MeasurementError."""
     known = known if isinstance(known, dict) else {}
     ways, door = known.get("ways"), known.get("door")
     if not isinstance(ways, list) or not 0 < len(ways) <= MOST_WAYS:
@@ -156,18 +156,18 @@ def _way(given, there):
     try:
         found = str(ipaddress.ip_address(address if isinstance(address, str) else ""))  # it takes numbers too
     except ValueError:
-        raise reporting.MeasurementError("{}: it offers {}, which is no address".format(there, repr(address)[:100]))
+        raise reporting.MeasurementError("{}: it offers {}, which is not an address".format(there, repr(address)[:100]))
     known = type(gbits) in (int, float) and 0 < gbits < MOST_GBITS
     return found, gbits if known else None
 
 
 def ports_of(given, there):
-    """Return TCP ports that another host says, each a number. Raise MeasurementError."""
+    """Return the TCP ports in another host's data, as numbers. Raise MeasurementError."""
     if not isinstance(given, list) or not 0 < len(given) <= MOST_PORTS:
         raise reporting.MeasurementError("{}: it offers no ports".format(there))
     for port in given:
         if type(port) is not int or not 0 < port < 1 << 16:
-            raise reporting.MeasurementError("{}: it offers {}, which is no port".format(there, repr(port)[:100]))
+            raise reporting.MeasurementError("{}: it offers {}, which is not a port".format(there, repr(port)[:100]))
     return given
 
 
@@ -180,7 +180,7 @@ def _answers(address, port):
 
 
 def own_ways(report, options):
-    """Return (address, its interface or None) at which other hosts may reach this one, the likeliest first.
+    """Return (address, its interface or None) at which other hosts may reach this one, the most likely first.
 
     That of the option `addresses` ({host: address}), `interface` or `network`; else that of the default route, then all
     others. Raise MeasurementError.
@@ -193,14 +193,14 @@ def own_ways(report, options):
     if wanted:
         named = [way for way in found if way[1] == wanted]
         if not named:
-            raise reporting.MeasurementError("the interface {} is not there or has no IPv4 address".format(wanted))
+            raise reporting.MeasurementError("the interface {} does not exist or has no IPv4 address".format(wanted))
         return named
     if options.get("network"):
         return _within(found, options["network"])
     routed = _towards(ANYWHERE)
     outside = [way for way in found if way[1] != "lo" or way[0] == routed]
     if not outside:
-        raise reporting.MeasurementError("this host has no IPv4 address but its own loopback: name one for it")
+        raise reporting.MeasurementError("this host has no IPv4 address except loopback: give one for it")
     return sorted(outside, key=lambda way: way[0] != routed)
 
 
@@ -209,7 +209,7 @@ def _within(ways, network):
     try:
         wanted = ipaddress.IPv4Network(network, strict=False)
     except ValueError:
-        raise reporting.MeasurementError("{} is no IPv4 network: write 10.1.0.0/16".format(network))
+        raise reporting.MeasurementError("{} is not an IPv4 network: write 10.1.0.0/16".format(network))
     inside = [way for way in ways if ipaddress.IPv4Address(way[0]) in wanted]
     if not inside:
         there = ", ".join("{} on {}".format(*way) for way in ways)
@@ -218,7 +218,7 @@ def _within(ways, network):
 
 
 def interface_to(address):
-    """Return the interface by which this host sends to an address, or None if not known."""
+    """Return the interface by which this host sends to an address, or None if unknown."""
     own = _towards(address)
     return next((name for name, each in addresses() if each == own), None)
 
@@ -247,7 +247,7 @@ def _towards(address):
 
 
 def free_ports(count):
-    """Return ports that nobody listens on now."""
+    """Return ports on which nothing listens now."""
     socks = [socket.socket(socket.AF_INET, socket.SOCK_STREAM) for _ in range(count)]
     try:
         for sock in socks:
@@ -272,7 +272,7 @@ def listening():
 
 
 def speed(interface):
-    """Return the stated speed of a link in Gb/s, or None if the kernel knows none."""
+    """Return the stated speed of a link in Gb/s, or None if unknown."""
     try:
         with open("/sys/class/net/{}/speed".format(interface)) as file:
             mbits = int(file.read())

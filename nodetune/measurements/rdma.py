@@ -36,12 +36,12 @@ COMPLAINT = re.compile(
 )
 COMPLETION = re.compile(r"Failed status (\d+)")
 COMPLETIONS = {
-    4: "local protection error: an IOMMU or the memory limit (ulimit -l) is in the way",
+    4: "local protection error: an IOMMU or the memory limit (ulimit -l) prevents it",
     10: "the other adapter refused access to its memory",
-    12: "the other side does not answer: look at the path (address and GID, MTU, VLAN, PFC, partition)",
+    12: "the other side does not answer: check the path (address and GID, MTU, VLAN, PFC, partition)",
     13: "the other side was not ready to receive",
 }
-"""What ibv_wc_status (verbs.h) means for somebody who looks for the fault."""
+"""The meaning of ibv_wc_status (verbs.h) for troubleshooting."""
 
 
 def measure(options, report):
@@ -52,7 +52,7 @@ def measure(options, report):
     program = tool.need("ib_write_bw", PACKAGE)
     found = ports(options)
     if not found:
-        raise reporting.SkipError("there is no RDMA adapter with an active port on this host")
+        raise reporting.SkipError("no RDMA adapter with an active port on this host")
     lanes = {name: dict(about, adapter=name) for name, about in found.items()}
     play(report, options, lanes, lambda name, port: command(program, options, name, port))
 
@@ -60,7 +60,7 @@ def measure(options, report):
 def play(report, options, lanes, words):
     """Measure each lane of each pair of hosts.
 
-    `lanes`: {its name in figures: what is known of it, with the "adapter" that it takes}; words(name, TCP port): the
+    `lanes`: {its name in figures: its conditions, with the "adapter" that it uses}; words(name, TCP port): the
     program and its options for one run, to which the client adds an address.
     """
     pairs.play(
@@ -166,7 +166,7 @@ def _ask(report, options, what, pair):
 
 
 def stay_near(name):
-    """Keep what is started from now on near a port's adapter: from the far node a fast one is slower than it is."""
+    """Run programs started from now on near a port's adapter: from the far node, a fast adapter is slower."""
     node = files.text("{}/{}/device/numa_node".format(CLASS, name.partition("/")[0]))
     layout = numa.nodes()
     numa.run_on(layout.get(int(node) if node.isdigit() else -1) or [cpu for cpus in layout.values() for cpu in cpus])
@@ -193,9 +193,9 @@ def read(text):
         r"^[ \t]*(\d+)[ \t]+(\d+)[ \t]+([\d.]+)[ \t]+([\d.]+)(?:[ \t]+[\d.]+)*[ \t]*$", text, re.MULTILINE
     )
     if "BW average[Gb/sec]" not in text or not rows:
-        raise reporting.MeasurementError("ib_write_bw gave no figures: " + explained(text.encode("utf-8")))
+        raise reporting.MeasurementError("ib_write_bw printed no figures: " + explained(text.encode("utf-8")))
     found = float(rows[-1][3])
     if not found:
-        lost = "not one message of {} bytes got through: look for what drops it (RoCE: UDP port 4791, MTU, VLAN)"
+        lost = "no message of {} bytes got through: find out what drops them (RoCE: UDP port 4791, MTU, VLAN)"
         raise reporting.MeasurementError(lost.format(rows[-1][0]))
     return found

@@ -34,10 +34,10 @@ def measure(options, report):
     program = tool.need("ib_write_bw", rdma.PACKAGE)
     found = rdma.ports(options)
     if not found:
-        raise reporting.SkipError("there is no RDMA adapter with an active port on this host")
+        raise reporting.SkipError("no RDMA adapter with an active port on this host")
     chosen = lanes(found, gpus(), bool(options.get("all")))
     if not chosen:
-        raise reporting.SkipError("there is no NVIDIA GPU on this host, or no driver")
+        raise reporting.SkipError("no NVIDIA GPU or no driver on this host")
     if b"--use_cuda" not in help_of(program):
         raise reporting.SkipError(
             "this perftest was built without CUDA: build it with ./configure CUDA_H_PATH=/usr/local/cuda/include/cuda.h"
@@ -49,7 +49,7 @@ def measure(options, report):
 
 
 def help_of(program):
-    """Return what perftest says of its options."""
+    """Return the help text of perftest."""
     return tool.run([program, "--help"], 10, ok=range(256)).encode("utf-8")
 
 
@@ -66,7 +66,7 @@ def gpus():
 
 
 def lanes(found, addresses, every):
-    """Return {"GPU0 mlx5_0/1": what is known of it} for each port with its nearest GPUs, or with every GPU."""
+    """Return {"GPU0 mlx5_0/1": its conditions} for each port with its nearest GPUs, or with every GPU."""
     chosen = {}
     for port in sorted(found):
         near = nearness(port.partition("/")[0], addresses)

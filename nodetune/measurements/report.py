@@ -1,4 +1,4 @@
-"""What a measurement says, and how it hears of the other hosts of its run."""
+"""The reports of a measurement, and its messages to and from the other hosts of its run."""
 
 import json
 import math
@@ -10,8 +10,8 @@ import time
 from nodetune.onhost import files
 
 ENDED = "(ended)"
-"""The topic under which a host tells the others that it has ended its part of a measurement, and why: a text, or {"skip": text}
-where there was nothing to measure with. The first counts."""
+"""The topic of the message that a host has ended its part of a measurement, with the reason: a text, or {"skip": text}
+if it lacks something to measure with. The first counts."""
 
 LONGEST_TEXT = 2000
 
@@ -21,11 +21,11 @@ class SkipError(Exception):
 
 
 class MeasurementError(Exception):
-    """It could not be measured, or went wrong: one line that says what, where, and what to do."""
+    """A failed measurement: one line with the fault, the place, and what to do."""
 
 
 def ended(host, why):
-    """SkipError or MeasurementError: why a host that the others wait for says no more, by what it told under ENDED."""
+    """Return SkipError or MeasurementError: why an awaited host sends no more, by its message under ENDED."""
     skipped = isinstance(why, dict) and "skip" in why
     return (SkipError if skipped else MeasurementError)("{}: {}".format(host, why["skip"] if skipped else why))
 
@@ -56,7 +56,7 @@ class Report:
         return self.since + self.seconds - time.monotonic()
 
     def step(self, text):
-        """Say what is about to be done, so that a hang has a name."""
+        """Report the next step, so that a hang can be named."""
         self.send("step", str(text)[:LONGEST_TEXT])
 
     def note(self, text):
@@ -66,7 +66,7 @@ class Report:
     def result(self, subject, samples, unit, better="higher", metric=None, **about):
         """Report a figure: `samples` in the order of the repeats, `about` the conditions as JSON data."""
         if not samples or not all(math.isfinite(sample) for sample in samples):
-            raise MeasurementError("{} of {} came out as {!r}".format(metric or self.measurement, subject, samples))
+            raise MeasurementError("{} of {} is {!r}".format(metric or self.measurement, subject, samples))
         self.send(
             "record",
             {
@@ -97,7 +97,7 @@ class Report:
         self.send("record", record)
 
     def tell(self, topic, data=None):
-        """Tell all other hosts of the run, which receive it in the same measurement, early or late."""
+        """Send a message to all other hosts of the run, which receive it in the same measurement."""
         self.send("tell", {"topic": topic, "data": data})
 
     def hear(self, topic, seconds, sender=None):
@@ -114,10 +114,10 @@ class Report:
             self._check_ended(sender)
             if not self._listen(end - time.monotonic()):
                 who = self._name(sender) if sender is not None else "the other host"
-                raise MeasurementError("{} said nothing about {} within {:.0f} s".format(who, topic, seconds))
+                raise MeasurementError("{} sent nothing about {} within {:.0f} s".format(who, topic, seconds))
 
     def hear_all(self, topic, seconds):
-        """Return what every other host sent under the topic: {index: data}. Raise like hear."""
+        """Return the messages of all other hosts under the topic: {index: data}. Raise like `hear`."""
         end = time.monotonic() + seconds
         others = [index for index in range(len(self.hosts)) if index != self.self]
         return {index: self.hear(topic, max(0.0, end - time.monotonic()), index) for index in others}
@@ -136,13 +136,13 @@ class Report:
             index = sender if sender is not None else sorted(why)[0]
             raise ended(self._name(index), why[index])
         if len(self.hosts) < 2:
-            raise MeasurementError("there is no other host in this run to hear from")
+            raise MeasurementError("this run has no other host to receive from")
 
     def _name(self, index):
         return self.hosts[index] if 0 <= index < len(self.hosts) else "host {}".format(index)
 
     def _listen(self, seconds):
-        """Take what has arrived. False when nothing did in time."""
+        """Handle received messages. Return False if none arrived in time."""
         if self._told is None or not select.select([self._told], [], [], max(0.0, seconds))[0]:
             return False
         data = os.read(self._told, 1 << 16)

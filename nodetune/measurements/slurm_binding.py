@@ -1,6 +1,6 @@
 """Memory bandwidth of a Slurm job as the cluster places its tasks, when srun binds them to cores, and when it does not.
 
-What, in GB/s of all tasks together: `job`: a step that says nothing of binding, as most jobs do, so that TaskPlugin,
+What, in GB/s of all tasks together: `job`: a step without binding options, like most jobs, so that TaskPlugin,
 TaskPluginParam and the cores in gres.conf decide; `bound`: with --cpu-bind=cores and --mem-bind=local; `unbound`: with
 --cpu-bind=none. A job far below `bound` is one that the cluster does not bind.
 How: only inside an allocation of this node (SLURM_JOB_ID): steps of that job that share it with the one that measures (--overlap), a
@@ -32,7 +32,7 @@ WAYS = (
     ("unbound", ("--cpu-bind=none",)),
 )
 KEPT = ("PATH", "HOME", "USER", "LOGNAME", "SLURM_CONF", "SLURM_JOB_ID", "SLURM_CLUSTER_NAME", "LD_LIBRARY_PATH")
-"""Of the environment: all else that srun set for this step would bind the next one."""
+"""Variables to keep: all others that srun set for this step would bind the next one."""
 
 TASK = """
 import ctypes, json, mmap, os, sys, time
@@ -55,7 +55,7 @@ rate = 2 * size * rounds / (time.perf_counter() - begin) / 1e9
 print(json.dumps({"rate": rate, "late": late, "cpus": sorted(os.sched_getaffinity(0))}))
 """
 START_SECONDS = 8.0
-"""From the call of srun until all tasks begin to copy."""
+"""Seconds from the call of srun until all tasks begin to copy."""
 
 
 def measure(options, report):
@@ -63,7 +63,7 @@ def measure(options, report):
     program = tool.need("srun", "slurm-client")
     if not os.environ.get("SLURM_JOB_ID", "").isdigit():
         raise reporting.SkipError(
-            "it takes an allocation of this node: salloc -N1 --exclusive nodetune verify --transport slurm --only slurm_binding"
+            "an allocation of this node is needed: salloc -N1 --exclusive nodetune verify --transport slurm --only slurm_binding"
         )
     cores = sum(len(numa.cores(cpus)[0]) for cpus in numa.nodes().values())
     tasks = int(options.get("tasks") or min(MOST_TASKS, cores))
@@ -82,7 +82,7 @@ def measure(options, report):
 
 
 def step(program, shape, given, size):
-    """Run a step of the job on this node. Return what each task told. Raise MeasurementError."""
+    """Run a step of the job on this node. Return the output of each task. Raise MeasurementError."""
     tasks, cpus = shape
     words = [tool.find("env") or "/usr/bin/env", "-i"]
     words += ["{}={}".format(name, os.environ[name]) for name in KEPT if name in os.environ]
@@ -102,9 +102,9 @@ def read(text, tasks):
         late = max([each["late"] for each in found], default=0.0)
         rates, cpus = [float(each["rate"]) for each in found], [list(each["cpus"]) for each in found]
     except (ValueError, KeyError, TypeError):
-        raise reporting.MeasurementError("the tasks printed something else than expected: " + text[:200])
+        raise reporting.MeasurementError("unexpected output of the tasks: " + text[:200])
     if len(found) != tasks or not all(rates) or not all(cpus):
-        raise reporting.MeasurementError("{} of {} tasks told what they measured".format(len(found), tasks))
+        raise reporting.MeasurementError("only {} of {} tasks reported a result".format(len(found), tasks))
     if late > 0:
         raise reporting.MeasurementError("a task began {:.1f} s after the others: the node is busy".format(late))
     return found

@@ -34,15 +34,15 @@ GBITS_A_PROCESS = 25.0
 MOST_PROCESSES = 8
 STREAMS = (1, 16)
 MSS = 1448
-"""Where iperf3 does not say it: of an MTU of 1500."""
+"""Default if iperf3 does not report it: for an MTU of 1500."""
 DROPS = ("rx_dropped", "rx_missed_errors", "rx_crc_errors", "rx_fifo_errors", "tx_dropped")
 
 
 def measure(options, report):
     """Measure.
 
-    Options: rounds, seconds (a direction), streams (in all: a number, or a list of which each is measured), processes, and
-    those of pairs.
+    Options: rounds, seconds (a direction), streams (in total: a number, or a list of numbers to measure), processes,
+    and those of pairs.
     """
     program = tool.need("iperf3", PACKAGE)
     pairs.play(
@@ -74,7 +74,7 @@ def _processes(options, gbits):
 
 
 def processes(gbits):
-    """Return how many iperf3 processes fill a link of so many Gb/s (None: not known)."""
+    """Return the number of iperf3 processes that fill a link of this many Gb/s (None: unknown)."""
     return max(1, min(MOST_PROCESSES, int(-(-(gbits or 0) // GBITS_A_PROCESS))))
 
 
@@ -124,12 +124,12 @@ def _measure(program, options, ends, way):
             tool.stop(each)
     samples = [sum(each) for each in zip(*(answer["gbits"] for answer in answers))]
     if not samples:
-        raise reporting.MeasurementError("iperf3 gave no figures")
+        raise reporting.MeasurementError("iperf3 printed no figures")
     return samples, dict(lost(answers), streams=streams, processes=len(running), seconds=seconds)
 
 
 def lost(answers):
-    """Return what the senders sent again, and with what: {"retransmits", "retransmitted" (share), "congestion", "version"}."""
+    """Return what the senders retransmitted: {"retransmits", "retransmitted" (share), "congestion", "version"}."""
     again, segments = (sum(each[name] for each in answers) for name in ("retransmits", "segments"))
     found = {"retransmits": again, "version": answers[0]["version"], "congestion": answers[0]["congestion"]}
     return dict(found, retransmitted=round(again / segments, 6)) if segments else found
@@ -150,7 +150,7 @@ def read(text):
             "version": re.sub(r"^iperf\s*", "", found["start"]["version"]),
         }
     except (ValueError, KeyError, TypeError) as problem:
-        raise reporting.MeasurementError("iperf3 answered something else than expected ({!r})".format(problem))
+        raise reporting.MeasurementError("unexpected answer of iperf3 ({!r})".format(problem))
 
 
 def _mtu(interface):

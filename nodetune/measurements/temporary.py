@@ -1,12 +1,12 @@
-"""Settings of a host for the time of a measurement, given back whatever happens to it.
+"""Settings of a host for the time of a measurement, which are always restored.
 
-Before anything is set, RECORD says what holds now. It is given back when the measurement ends; if it is killed, by a helper
-process that waits for its end, and by the supervisor (main.py), which outlives it. What is left by a host that froze is
-given back before the next settings are held. The record lies in /run: after a power cut it is gone, as the settings are.
+Before anything is set, RECORD stores the current values. They are restored when the measurement ends; if it is killed,
+by a helper process that waits for its end, and by the supervisor (main.py), which outlives it. Settings left by a host
+that froze are restored before the next settings are held. The record is in /run: after a power cut both are gone.
 
 A kind of setting is a module with three functions. start() is called once in each process, before any other. current(key,
-value) returns {key: value}: all that must be put back after this value was put. put(key, value) raises MeasurementError if
-the host does not take it. Keys are text.
+value) returns {key: value}: everything to restore after this value was put. put(key, value) raises MeasurementError if
+the host rejects it. Keys are text.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ IGNORED = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE)
 
 @contextlib.contextmanager
 def held(wanted):
-    """Hold [(kind, key, value)]. Raise MeasurementError if the host refuses one: then all is as it was."""
+    """Hold [(kind, key, value)]. If the host rejects one, restore all and raise MeasurementError."""
     if not wanted:
         yield
         return
     unknown = sorted({kind for kind, _, _ in wanted} - set(KINDS))
     if unknown:
-        raise reporting.MeasurementError("there is no kind of setting {}".format(", ".join(unknown)))
+        raise reporting.MeasurementError("unknown kind of setting {}".format(", ".join(unknown)))
     with _turn():
         _started(kind for kind, _, _ in wanted)
         _give_back()
@@ -58,7 +58,7 @@ def held(wanted):
 
 @contextlib.contextmanager
 def _turn():
-    """Be the only one on this host that holds settings. The lock goes with the last process that has it."""
+    """Be the only holder of settings on this host. The last process that has the lock releases it."""
     try:
         os.makedirs(FOLDER, mode=0o700, exist_ok=True)
         handle = os.open(TURN, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -84,7 +84,7 @@ def _started(kinds):
 
 
 def _now(wanted):
-    """Return [[kind, key, value]] of what holds, each key once: as it was before the first of several values."""
+    """Return [[kind, key, value]] of the current values, each key once: the value before the first of several."""
     found = {}
     for kind, key, value in wanted:
         for each, before in _module(kind).current(key, value).items():
@@ -93,7 +93,7 @@ def _now(wanted):
 
 
 def _give_back():
-    """Restore what the record says, and take it away when all is restored. Raise MeasurementError."""
+    """Restore the values in the record, and remove it when all are restored. Raise MeasurementError."""
     problems = []
     for kind, key, value in _load():
         try:
@@ -107,7 +107,7 @@ def _give_back():
 
 
 def restore():
-    """Give back what a killed measurement left. Return what went wrong, or None. Another one's turn is left alone."""
+    """Restore the settings of a killed measurement. Return the error, or None. Do not touch those of a running one."""
     if not os.path.exists(RECORD):
         return None
     try:
@@ -130,7 +130,7 @@ def _restored(step):
 def _guardian():
     """Start a process that restores when ours has ended. Return its number, and the pipe whose end it waits for.
 
-    It is there for sure when this returns: until it has said so, it dies with us, as all that a measurement forks.
+    It is certainly running when this returns: until it has said so, it dies with us, like all forks of a measurement.
     """
     reading, writing = os.pipe()
     ready, telling = os.pipe()
@@ -159,7 +159,7 @@ def _guardian():
 
 
 def _outlive():
-    """Outlive the process that forked this one, and what ends it."""
+    """Outlive the process that forked this one and the signals that end it."""
     ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0)
     os.setsid()
     for number in IGNORED:
@@ -173,7 +173,7 @@ def _load():
     except FileNotFoundError:
         return []
     except (OSError, ValueError) as problem:
-        raise reporting.MeasurementError("{}: {}: look at it, and remove it".format(RECORD, problem))
+        raise reporting.MeasurementError("{}: {}: inspect the file and remove it".format(RECORD, problem))
     return found
 
 

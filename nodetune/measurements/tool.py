@@ -1,4 +1,4 @@
-"""Runs programs of the host: bounded in time and output, and gone when the measurement is."""
+"""Run programs of the host: with limits for time and output, and never longer than the measurement."""
 
 import os
 
@@ -14,7 +14,7 @@ def find(name):
 
 
 def need(name, package):
-    """Return the full path of a program. Raise SkipError with the package that has it."""
+    """Return the full path of a program. Raise SkipError with its package."""
     path = find(name)
     if path is None:
         raise report.SkipError("{} is not installed: apt install {p}, or dnf install {p}".format(name, p=package))
@@ -24,7 +24,7 @@ def need(name, package):
 def start(argv, **more):
     """Start a program that dies with us. Call it from the main thread: it dies with the thread that started it.
 
-    Raise report.MeasurementError when it cannot run.
+    Raise report.MeasurementError if it cannot run.
     """
     try:
         return command.start(argv, dict(os.environ, LC_ALL="C"), tied=True, **more)
@@ -40,8 +40,8 @@ def last_line(data):
 def run(argv, seconds, ok=(0,), telling=None, **more):
     """Run a program (full path first) to its end. Return its standard output.
 
-    Raise report.MeasurementError when it cannot run, fails with a status not in `ok`, takes too long or prints without end.
-    `telling` makes a message of all that it printed, complaints first; without it the last complaint is the message.
+    Raise report.MeasurementError if it cannot run, fails with a status not in `ok`, takes too long or prints too much.
+    `telling` makes a message of its output, errors first; without it, the last error is the message.
     """
     return finish(start(argv, **more), seconds, ok, telling)
 

@@ -1,4 +1,4 @@
-"""How late a core wakes up for a timer: the sleep states that an idle core enters, and the work in front of the waking.
+"""Delay of a core's wake-up for a timer: idle states of the core, and other work before the wake-up.
 
 What: a process pinned to each core sleeps until a time of the clock, and reads the clock as its first act; what is later
 than that time, in µs, is its latency. metric `median`: of half the wake-ups; `p99`: exceeded by one in a hundred;
@@ -29,7 +29,7 @@ TOLERANCE = {
     "": {"peers": 900, "baseline": 400, "drift": 50},
     "median": {"peers": 100, "baseline": 50, "drift": 20},
 }
-SUSPECT = "{subject}: idle states (C-states) that are on, or what else runs there"
+SUSPECT = "{subject}: idle states (C-states) that are on, or other work there"
 FINDS_OTHERS = True
 SECONDS_A_SAMPLE = 3.0
 PERIOD = 0.005
@@ -39,7 +39,7 @@ IDLE = "/sys/devices/system/cpu/cpuidle/"
 
 
 class Timespec(ctypes.Structure):
-    """A time of the clock, as the system call takes it."""
+    """A time for the system call."""
 
     _fields_ = (("seconds", ctypes.c_long), ("nanoseconds", ctypes.c_long))
 

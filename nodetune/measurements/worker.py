@@ -1,4 +1,4 @@
-"""One measurement in a process of its own, from both sides of the fork."""
+"""One measurement in its own process, from both sides of the fork."""
 
 import importlib
 import json
@@ -15,11 +15,11 @@ PR_SET_CHILD_SUBREAPER = 36
 KEPT_ERRORS = 4000
 TOLD = worker.REPORTS + 1
 ENDING_SECONDS = 10.0
-"""A killed process that gives back hundreds of GB of memory, or a GPU, takes seconds to be gone."""
+"""A killed process that frees hundreds of GB of memory, or a GPU, takes seconds to disappear."""
 
 
 class Measurement(worker.Worker):
-    """A measurement as its supervisor sees it. `seconds`: its deadline, from now."""
+    """The supervisor's view of a measurement. `seconds`: its deadline from now."""
 
     def __init__(self, name, options, seconds, group):
         self.name = name
@@ -42,12 +42,12 @@ class Measurement(worker.Worker):
         return time.monotonic() - self.start - self.seconds
 
     def tell(self, message):
-        """Pass on what another host told, as soon as there is room for it."""
+        """Pass on a message of another host as soon as the pipe has space."""
         if len(self.to_tell) < worker.MOST_BYTES:
             self.to_tell += json.dumps(message).encode("ascii") + b"\n"
 
     def send(self):
-        """Write what there is room for. A measurement that has ended does not want to hear it."""
+        """Write what the pipe has space for, unless the measurement has ended."""
         try:
             self.to_tell = self.to_tell[os.write(self.told, self.to_tell[:4096]) :]
         except BlockingIOError:
@@ -56,7 +56,7 @@ class Measurement(worker.Worker):
             self.to_tell = b""
 
     def take_errors(self):
-        """Keep the end of what it printed."""
+        """Keep the end of its output."""
         data = os.read(self.errors, 1 << 16)
         self.said = (self.said + data)[-KEPT_ERRORS:]
         self.errors_open = bool(data)
@@ -67,10 +67,10 @@ class Measurement(worker.Worker):
 
     def flood(self):
         """Return why the process was ended early, if it was."""
-        return "said more than {} MiB, and was ended".format(worker.MOST_BYTES >> 20) if self.flooded else None
+        return "sent more than {} MiB and was killed".format(worker.MOST_BYTES >> 20) if self.flooded else None
 
     def end_all(self, but=()):
-        """Kill what is left of it and of all that it started, `but` some ids that are known to be stuck in the kernel.
+        """Kill the rest of it and everything that it started, `but` some ids that are stuck in the kernel.
 
         Return (exit status or None, ids that cannot be killed).
         """
@@ -90,7 +90,7 @@ class Measurement(worker.Worker):
 
 
 def reap(wanted, status=None):
-    """Take in all children that have ended; returns the exit status of the wanted one when it is among them."""
+    """Collect all children that have ended; return the exit status of the wanted one if it is among them."""
     try:
         while True:
             pid, found = os.waitpid(-1, os.WNOHANG)
@@ -104,7 +104,7 @@ def reap(wanted, status=None):
 def children(parent):
     """Return the processes with this parent; with the subreaper set, orphans too.
 
-    Among them one that is dead while its threads still give back their memory: its CPU time is not known before that.
+    This includes a dead process whose threads still free memory: its CPU time is unknown until then.
     """
     found = []
     for entry in os.listdir("/proc"):
@@ -136,7 +136,7 @@ def _measure(name, options, report):
     except reporting.MeasurementError as reason:
         _without(report, "failed", str(reason))
     except MemoryError:
-        _without(report, "failed", "this host has not enough free memory for it")
+        _without(report, "failed", "this host has too little free memory for it")
     except Exception as problem:
         _without(report, "failed", "the {} measurement failed: {}".format(name, where(problem)))
     if report.gpu_watch:
@@ -151,7 +151,7 @@ def _without(report, kind, reason):
 
 
 def where(problem):
-    """Describe what went wrong and the line of our code where it did."""
+    """Describe an error and the line of our code where it occurred."""
     trace = problem.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next
@@ -162,7 +162,7 @@ def where(problem):
 
 
 def hold_forks():
-    """Have what a measurement forks die with it too, so that even a killed supervisor leaves nothing (Python 3.7)."""
+    """Make forks of a measurement die with it too, so that even a killed supervisor leaves nothing (Python 3.7)."""
     register = getattr(os, "register_at_fork", None)
     if register:
         register(after_in_child=lambda: worker.prctl(worker.PR_SET_PDEATHSIG, signal.SIGKILL))

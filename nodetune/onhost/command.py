@@ -1,4 +1,4 @@
-"""Run commands of the host: bounded in time and output, in the C locale, never through a shell."""
+"""Run commands of the host: with limits for time and output, in the C locale, never through a shell."""
 
 import errno
 import os
@@ -12,11 +12,11 @@ PATH = "/usr/sbin:/usr/bin:/sbin:/bin:/usr/local/sbin:/usr/local/bin"
 ENVIRONMENT = {"PATH": PATH, "LC_ALL": "C", "HOME": "/"}
 MOST_BYTES = 8 << 20
 ENDING_SECONDS = 2.0
-"""What a killed command gets to be gone."""
+"""Seconds for a killed command to disappear."""
 
 
 class CommandError(OSError):
-    """A command did not run, or not to its end. One line."""
+    """A command did not run or did not finish. One line."""
 
     def __init__(self, text):
         OSError.__init__(self, errno.EIO, text)
@@ -26,7 +26,7 @@ class CommandError(OSError):
 
 
 def find(name, root="", path=PATH):
-    """Return the full path of a command, or None. `root` is put before the folders in which it looks."""
+    """Return the full path of a command, or None. `root` is a prefix for the searched folders."""
     for folder in path.split(":"):
         place = os.path.join(folder, name)
         if folder and os.access(root + place, os.X_OK) and not os.path.isdir(root + place):
@@ -35,7 +35,7 @@ def find(name, root="", path=PATH):
 
 
 def run(argv, seconds, called=None, **more):
-    """Run a command (full path first) and return its output. Raise CommandError, with its last line where it fails."""
+    """Run a command (full path first) and return its output. Raise CommandError, with its last line if it fails."""
     status, out, errors = attempt(argv, seconds, called, **more)
     if status:
         last = last_line(errors) or last_line(out) or "no message"
@@ -50,7 +50,7 @@ def attempt(argv, seconds, called=None, **more):
 
 
 def start(argv, environment=None, tied=False, **more):
-    """Start a command in a session of its own. `tied`: it dies with the thread that started it. Raise CommandError."""
+    """Start a command in its own session. `tied`: it dies with the thread that started it. Raise CommandError."""
     import subprocess  # here, like all that takes milliseconds: most programs that can run a command run none
 
     if tied:
@@ -67,7 +67,7 @@ def start(argv, environment=None, tied=False, **more):
 def finish(process, seconds, called=None):
     """Wait for a command that was started here. Return (exit status, output, errors), the latter as bytes.
 
-    Raise CommandError when it takes too long or prints without end. Then it is killed with all of its session.
+    Raise CommandError if it takes too long or prints too much; then kill it with its whole session.
     """
     try:
         out, errors = _outputs(process, called or _name(process.args), seconds)
@@ -77,7 +77,7 @@ def finish(process, seconds, called=None):
 
 
 def stop(process):
-    """End a command that was started here. One that the kernel holds is left behind: waiting for it would hold us too."""
+    """End a command that was started here. If it is stuck in the kernel, leave it behind: waiting would block us."""
     if process.returncode is None:
         kill(os.killpg, process.pid)
         _has_ended(process, ENDING_SECONDS)
@@ -113,7 +113,7 @@ def _outputs(process, called, seconds):
     while still_open:
         ready = select.select(list(still_open), [], [], max(0.0, end - time.monotonic()))[0]
         if not ready:
-            raise CommandError("{} was not done within {:g} s".format(called, seconds))
+            raise CommandError("{} did not finish within {:g} s".format(called, seconds))
         for handle in ready:
             data = os.read(handle, 1 << 16)
             parts[handle].append(data)
@@ -123,7 +123,7 @@ def _outputs(process, called, seconds):
         if taken > MOST_BYTES:
             raise CommandError("{} printed more than {} MiB".format(called, MOST_BYTES >> 20))
     if not _has_ended(process, max(0.1, end - time.monotonic())):
-        raise CommandError("{} closed its output and was not done within {:g} s".format(called, seconds))
+        raise CommandError("{} closed its output but did not finish within {:g} s".format(called, seconds))
     return [b"".join(parts[pipe.fileno()]) if pipe else b"" for pipe in (process.stdout, process.stderr)]
 
 

@@ -1,19 +1,19 @@
-"""How long a process works on one thing by its own time: a wall clock also counts while others have its CPU."""
+"""Measure the time of a process on one task. Wall time would include time in which others have its CPU."""
 
 import os
 import time
 
 LOOK_SECONDS = 0.1
 LONGEST_GAP = 0.5
-"""More between two looks means that nobody let us look: what happened meanwhile is not known."""
+"""A longer gap between two looks means that we did not run: what happened meanwhile is unknown."""
 OUTSIDE = "-1"
-"""What the kernel names in the place of a system call while a page comes from a disk."""
+"""The kernel's text instead of a system call while a page is read from a disk."""
 
 
 class Effort:
-    """The seconds that a process (its first thread) was seen on a CPU, or waiting in one and the same system call.
+    """The seconds that a process (its first thread) was seen on a CPU or waiting in one system call.
 
-    What it waits for a CPU, is stopped or waits for a page does not count, and nothing of what nobody saw.
+    Waiting for a CPU or a page, being stopped, and unobserved time do not count.
     """
 
     def __init__(self, pid, clock=time.monotonic, look=None):
@@ -22,7 +22,7 @@ class Effort:
         self._at, self._last = clock(), None
 
     def look(self):
-        """Look at the process, and count. `still`: for how long it has only waited. Raise OSError: it has ended."""
+        """Look at the process and count. `still`: how long it has only waited. Raise OSError if it has ended."""
         now, seen = self._clock(), self._look(self._pid)
         gap, last = min(now - self._at, LONGEST_GAP), self._last
         self._at, self._last = now, seen
@@ -35,7 +35,7 @@ class Effort:
 
 
 class State:
-    """What a process does: whether it waits in a system call, its CPU seconds, and how often it was on a CPU."""
+    """The state of a process: whether it waits in a system call, its CPU seconds, and how often it was on a CPU."""
 
     def __init__(self, waits, cpu, times):
         self.waits, self.cpu, self.times = waits, cpu, times
@@ -56,7 +56,7 @@ def state(pid):
 
 
 def _in_call(folder):
-    """Return whether it is in a system call; where we may not see that, it may be."""
+    """Return whether it is in a system call; if that is hidden, assume so."""
     try:
         return _text(folder + "syscall").split(None, 1)[0] != OUTSIDE
     except (OSError, IndexError):

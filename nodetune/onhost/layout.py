@@ -1,6 +1,6 @@
-"""How a fact document is written: JSON with one fact a line, so that two of them can be compared by diff.
+"""The layout of a fact document: JSON with one fact on each line, so that diff can compare two documents.
 
-Whoever reads thousands gains as well: most hosts of a fleet have most lines in common (see nodetune/facts/document.py).
+It also speeds up reading thousands: hosts of a fleet have most lines in common (see nodetune/facts/document.py).
 """
 
 import json

@@ -1,11 +1,11 @@
-"""NVML as programs on a host find it: pynvml, the library behind it, and its errors in words. Never sets anything."""
+"""NVML for programs on a host: pynvml, its library, and descriptions of its errors. Never sets anything."""
 
 import ctypes
 import os
 
 LIBRARY = "libnvidia-ml.so.1"
 DRIVER_CONTAINER = "/run/nvidia/driver"
-"""Where NVIDIA's GPU Operator mounts a driver that came in a container: it is not in the system's folders then."""
+"""Where NVIDIA's GPU Operator mounts a driver from a container, which is not in the system's folders."""
 FOLDERS = ("usr/lib64", "usr/lib/x86_64-linux-gnu", "usr/lib/aarch64-linux-gnu")
 
 INVALID_ARGUMENT, NO_PERMISSION, NOT_FOUND, DRIVER_NOT_LOADED = 2, 4, 6, 9
@@ -14,10 +14,10 @@ ABSENT = (3, 13, 22, 26)
 """Not supported, function not found (an older driver), no ECC in a vGPU, deprecated (a newer driver)."""
 OF_GPU = (8, 11, 14, GPU_IS_LOST, 16)
 """Errors that only a GPU causes: no power, an interrupt problem, a corrupted infoROM, lost, needs a reset. The others may
-come from the process that asks: 17 and 999 without files to open (seen: H200), 20 and 23 without memory, 10 without time.
+come from the calling process: 17 and 999 without files to open (seen: H200), 20 and 23 without memory, 10 without time.
 """
 OF_DRIVER = (DRIVER_NOT_LOADED, VERSION_MISMATCH) + OF_GPU
-"""Errors of nvmlInit that no process causes."""
+"""Errors of nvmlInit that the calling process cannot cause."""
 
 ERRORS = {
     NO_PERMISSION: "no permission: needs root (--become)",
@@ -36,11 +36,11 @@ EVENT_REASONS = (
     (0x080, "hw_power_brake_slowdown"),
     (0x100, "display_clock_setting"),
 )
-"""What holds clocks down: the bits of its mask."""
+"""The bits of the mask of reasons for low clocks."""
 
 
 def load(root=""):
-    """Return the pynvml module, which finds the library then. Raise ImportError."""
+    """Return the pynvml module, which can then find the library. Raise ImportError."""
     import pynvml
 
     load_library(root)
@@ -48,7 +48,7 @@ def load(root=""):
 
 
 def load_library(root=""):
-    """Load the library from wherever the driver is. A later search for its name finds what was loaded by its path."""
+    """Load the library from the driver's folder. A later search by name finds the library that was loaded by path."""
     loads(LIBRARY) or any(map(loads, in_driver_container(LIBRARY, root)))
 
 

@@ -1,4 +1,4 @@
-"""One at a time on a host: a process takes its turn by its name (comm), which no dead process keeps."""
+"""One reader at a time on a host: a process takes its turn by its name (comm), which disappears with the process."""
 
 import collections
 import os
@@ -8,21 +8,21 @@ from . import effort
 
 POLL_SECONDS = 0.01
 LONGEST_NAME = 15
-"""Characters of a name that the kernel keeps."""
+"""Characters of a process name that the kernel keeps."""
 STUCK = "D"
 STILL_SECONDS = 0.5
-"""For how long it must be seen to do nothing: one that waits for a disk or a CPU moves on."""
+"""Seconds for which it must be seen to do nothing: a process that waits for a disk or a CPU progresses."""
 
 Rival = collections.namedtuple("Rival", "pid age state still")  # noqa: PYI024  (typing takes too long to import)
-"""Another process that carries the name. `still`: the seconds that it was seen to only wait in one system call."""
+"""Another process with the name. `still`: the seconds that it was seen waiting in one system call."""
 
 
 def take_turn(name, seconds, stuck=float("inf"), is_rival=None):
-    """Wait until no other process carries the name, then carry it. Return None, or the Rival that stays.
+    """Wait until no other process has the name, then take it. Return None, or the Rival that remains.
 
-    A rival is a process of root's or our own with the same name, or one whose name `is_rival`. One that sits in the
-    kernel, does not move and is `stuck` seconds old is not waited for. Each takes the name and then looks: of two that do so
-    together at least one sees the other, gives the name back and waits a random moment, so that never two go on.
+    A rival is a process of root or our user with the same name, or one whose name `is_rival`. A rival that is in the
+    kernel, makes no progress and is `stuck` seconds old is not waited for. Each takes the name and then looks: of two
+    that do so together, at least one sees the other, releases the name and waits a random time.
     """
     name, own = name[:LONGEST_NAME], own_name()
     is_rival = is_rival or name.__eq__
@@ -43,16 +43,16 @@ def take_turn(name, seconds, stuck=float("inf"), is_rival=None):
 
 
 def is_stuck(rival, seconds):
-    """Return whether one that `take_turn` returned sits in the kernel, does not move and is at least so old."""
+    """Return whether the rival from `take_turn` is in the kernel, makes no progress and is at least this old."""
     return rival.state in STUCK and rival.age >= seconds and rival.still >= STILL_SECONDS
 
 
 def in_words(rival):
-    return "an earlier reader (process {}, {:.0f} s old) has not come back".format(rival.pid, rival.age)
+    return "an earlier reader (process {}, {:.0f} s old) is still running".format(rival.pid, rival.age)
 
 
 def _still(pid, watched):
-    """Look once more at a process. Return for how many seconds it has done nothing."""
+    """Look at a process again. Return the seconds for which it has done nothing."""
     try:
         watched.setdefault(pid, effort.Effort(pid)).look()
     except (OSError, IndexError):
@@ -73,7 +73,7 @@ def call_ourselves(name):
 
 
 def rivals(is_rival):
-    """Return the others that are alive as Rival, oldest first."""
+    """Return the other live processes as Rival, oldest first."""
     found = []
     for entry in os.listdir("/proc"):
         if not entry.isdigit() or int(entry) == os.getpid():
@@ -87,9 +87,9 @@ def rivals(is_rival):
 
 
 def _is_ours(entry):
-    """Return whether root or we ourselves started it: nobody else, by a name, can keep us from our work.
+    """Return whether root or our user started it: other users cannot block us by a process name.
 
-    By the real user: a program that runs as root for whoever starts it (passwd) can be called anything.
+    The real user counts: a setuid program (passwd) can be given any name by the user who starts it.
     """
     rows = [line.split() for line in _text("/proc/" + entry + "/status").splitlines()]
     return any(row[0] == "Uid:" and int(row[1]) in (0, os.getuid()) for row in rows if row)

@@ -1,7 +1,7 @@
-"""Carry data between a host and its controller, in both directions, as lines in whatever else is printed.
+"""Exchange data between a host and its controller, in both directions, as lines among any other output.
 
-Data (bytes) is `<<nodetune NONCE PART/PARTS TEXT>>`, TEXT being base64 of it deflated. Long data takes several lines, each
-short enough that tools which merge the output of many hosts line by line (srun --label) can carry it.
+Data (bytes) becomes `<<nodetune NONCE PART/PARTS TEXT>>`, with TEXT as deflated base64. Long data takes several lines,
+each short enough that tools which merge the output of many hosts line by line (srun --label) can carry it.
 """
 
 import base64
@@ -15,13 +15,13 @@ LONGEST = 900
 
 MOST_PARTS = 10000
 MOST_UNPACKED = 16 << 20
-"""Bytes: a hundred times what a host with eight GPUs has to say at once."""
+"""Limit in bytes: a hundred times the largest message of a host with eight GPUs."""
 
 MOST_VALUES = 500000
-"""Of a JSON text: an empty list takes two bytes in it and thirty times as many in memory."""
+"""Limit for values in a JSON text: an empty list takes two bytes of text but thirty times as many in memory."""
 
 TOGETHER = 4
-"""All that one host says may be so many times as much as that."""
+"""All messages of one host together may be this many times as large."""
 
 KEPT_NOISE = 2000
 LONGEST_LINE = LONGEST + 200
@@ -52,18 +52,18 @@ def event(data):
     """Decode an event. Raises LineError, ValueError, RecursionError."""
     found = json.loads(data.decode("ascii"), parse_constant=_no_number)
     if not isinstance(found, dict):
-        raise LineError("it is no event")
+        raise LineError("it is not an event")
     return found
 
 
 def _no_number(name):
-    raise ValueError(name + " is no JSON")
+    raise ValueError(name + " is not valid JSON")
 
 
 class Decoder:
-    """Finds data in a stream, and reads it by `read`. Trusts nothing: every size is bounded before it is unpacked.
+    """Finds data in a stream and decodes it with `read`. The data is untrusted: every size is limited before unpacking.
 
-    `parts` is what has arrived of incomplete data, `old` the version of a Python that cannot run this.
+    `parts` has the parts of incomplete data, `old` the version of a Python that is too old.
     """
 
     def __init__(self, nonce, read=bytes):
@@ -79,16 +79,16 @@ class Decoder:
 
     @property
     def begun(self):
-        """Whether data has arrived, or part of it."""
+        """Whether data or a part of it has arrived."""
         return self._found or self._mark in self._rest
 
     @property
     def noise(self):
-        """The beginning of what else was printed."""
+        """The beginning of other output."""
         return (self._noise + self._rest)[:KEPT_NOISE]
 
     def feed(self, data):
-        """Return what is complete now. Raises LineError."""
+        """Return the complete data. Raises LineError."""
         whole, _, self._rest = (self._rest + data).rpartition(b"\n")
         lines = whole.split(b"\n") if self._mark in whole else [whole]  # much noise takes no time
         if len(self._rest) > LONGEST_LINE:  # nodetune writes no such lines
@@ -128,16 +128,16 @@ class Decoder:
         except (binascii.Error, zlib.error):
             raise LineError("it cannot be unpacked")
         except (ValueError, RecursionError):
-            raise LineError("it is no JSON")
+            raise LineError("it is not valid JSON")
 
     def _count(self, data):
         values = sum(map(data.count, (b",", b"[", b"{")))
         self._unpacked += len(data)
         self._values += values
         if values > MOST_VALUES or self._values > TOGETHER * MOST_VALUES:
-            raise TooMuchError("it holds more than {} values".format(MOST_VALUES))
+            raise TooMuchError("it contains more than {} values".format(MOST_VALUES))
         if self._unpacked > TOGETHER * MOST_UNPACKED:
-            raise TooMuchError("all together unpacks to more than {} MiB".format(TOGETHER * MOST_UNPACKED >> 20))
+            raise TooMuchError("all of it unpacks to more than {} MiB".format(TOGETHER * MOST_UNPACKED >> 20))
 
     def _keep(self, line):
         if len(self._noise) < KEPT_NOISE and line.strip():

@@ -1,16 +1,16 @@
-"""Whether this process has the room that NVML needs: without it NVML tells of lost GPUs, or of none at all."""
+"""Check the resources that NVML needs: without them, NVML reports lost GPUs or no GPUs."""
 
 import mmap
 import resource
 
 FILES = 256
-"""Open files: eight GPUs take about a hundred. With too few, NVML counts no GPU and calls it a success (seen: H200)."""
+"""Open files: eight GPUs take about a hundred. With too few, NVML counts no GPUs and returns success (seen: H200)."""
 BYTES = 256 << 20
 """Address space: NVML takes 200 MiB (seen: H200, driver 580)."""
 
 
 def make():
-    """Lift the limits of this process as far as it may. The kernel lets root lift each."""
+    """Raise the limits of this process as far as allowed. Root may raise all of them."""
     unlimited = resource.RLIM_INFINITY
     for limit, wanted in (
         (resource.RLIMIT_NOFILE, FILES),
@@ -23,7 +23,7 @@ def make():
 
 
 def lacking():
-    """Return what there is too little of, in words; empty if there is enough."""
+    """Describe the resource that is insufficient; empty if there is enough."""
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
     if 0 <= most < FILES:
         return "this process may open only {} files".format(most)

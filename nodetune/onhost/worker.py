@@ -14,16 +14,16 @@ from . import files
 
 PR_SET_PDEATHSIG = 1
 REPORTS = 3
-"""The child's end of the pipe to its supervisor. What else it is given comes after it."""
+"""The child's end of the pipe to its supervisor. Other handles follow it."""
 MOST_BYTES = 16 << 20
-"""What one child may report. One that reports more is ended: nothing honest does."""
+"""Limit for the reports of one child. A child that exceeds it is killed: no correct one does."""
 KILLED_WITHIN = 0.2
 POLL_SECONDS = 0.005
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE)
 
 
 class NoAnswerError(Exception):
-    """A child did not answer. One line that says what happened and at which step."""
+    """A child did not answer. One line with the event and the step."""
 
 
 class Reporter:
@@ -36,12 +36,12 @@ class Reporter:
         files.write_all(self._handle, json.dumps([kind, content]).encode("ascii") + b"\n")
 
     def step(self, text):
-        """Report what comes next, so that a hang has a name."""
+        """Report the next step, so that a hang can be named."""
         self.send("step", text)
 
 
 class Worker:
-    """A child at work, as its supervisor sees it. `step` is what it last reported as its next step, `since` when.
+    """The supervisor's view of a child. `step` is its last reported step, `since` the time of that report.
 
     `work` is called with a Reporter. `output` is the child's standard output and error; it gets `more` as REPORTS + 1, …
     """
@@ -58,9 +58,9 @@ class Worker:
         os.close(there)
 
     def take(self):
-        """Read the messages that are there, [kind, content] each. None when it has ended or flooded us.
+        """Read the available messages, each [kind, content]. Return None if the child has ended or flooded us.
 
-        Blocks where there is none.
+        Block if there are none.
         """
         data = os.read(self.pipe, 1 << 16)
         self._taken += len(data)
@@ -76,9 +76,9 @@ class Worker:
         return messages
 
     def end(self, seconds=KILLED_WITHIN):
-        """Kill it with all of its session and collect it. Return its wait status; None where it is stuck in the kernel.
+        """Kill it with its whole session and collect it. Return its wait status, or None if it is stuck in the kernel.
 
-        One that has ended by itself keeps the status it had: it was decided before the pipe closed.
+        A child that has ended on its own keeps its status: it was set before the pipe closed.
         """
         os.close(self.pipe)
         kill(os.killpg, self.pid)
@@ -94,7 +94,7 @@ class Worker:
 
 
 def ask(function, seconds, what, ending=KILLED_WITHIN):
-    """Return what `function(step)` returns (JSON data), worked out in a child within `seconds`. Raise NoAnswerError.
+    """Return the result of `function(step)` (JSON data), computed in a child within `seconds`. Raise NoAnswerError.
 
     The function calls step("text") before anything that may hang. `what` names it in the message.
     """
@@ -125,7 +125,7 @@ def _answer(function, report):
 
 
 def kill(how, pid):
-    """Kill by `os.kill` or `os.killpg`, whether or not it is still there."""
+    """Kill by `os.kill` or `os.killpg`, whether or not it still exists."""
     try:
         how(pid, signal.SIGKILL)
     except OSError:
@@ -139,14 +139,14 @@ def prctl(option, argument):
 
 
 def die_with(parent):
-    """Have this process killed when `parent` (a process id) is gone, however it went."""
+    """Make the kernel kill this process when `parent` (a PID) ends, for any reason."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
         os._exit(1)
 
 
 def _child(work, handles, parent):
-    """Run the work in the child, and never return: what the parent was doing must not continue here."""
+    """Run the work in the child and never return: the parent's work must not continue here."""
     code = 1
     try:
         os.setsid()
@@ -163,7 +163,7 @@ def _child(work, handles, parent):
 
 
 def _keep_only(handles):
-    """Make these the only open files, as 0, 1, 2 …: whoever waits for our supervisor's output does not wait for us."""
+    """Make these the only open files, as 0, 1, 2 …, so that readers of our supervisor's output do not wait for us."""
     null = os.open(os.devnull, os.O_RDWR)
     # first out of the way of what is overwritten below
     high = [fcntl.fcntl(null if each is None else each, fcntl.F_DUPFD, len(handles)) for each in handles]

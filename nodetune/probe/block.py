@@ -1,6 +1,6 @@
 """Disks, NVMe controllers, software RAID and GPUDirect Storage: `block.*`.
 
-`block.smart` sends one read-only command (Get Log Page) to each NVMe controller, and only when it is asked for.
+`block.smart` sends one read-only command (Get Log Page) to each NVMe controller, and only on request.
 """
 
 import array

@@ -1,7 +1,7 @@
-"""What the baseboard management controller reports, by ipmitool: `bmc.*`.
+"""Reports of the baseboard management controller, by ipmitool: `bmc.*`.
 
 The chassis state and the size of the event log cost one short command each. Sensors (`bmc.power_supplies`,
-`bmc.fans`) need the whole sensor repository, which takes seconds on many boards: only when asked for.
+`bmc.fans`) need the whole sensor repository, which takes seconds on many boards, so they are read only on request.
 """
 
 import os
@@ -29,7 +29,7 @@ def collect(names, step):
 
 
 def _hindrance():
-    """Return why the controller cannot be asked as a fact, or None."""
+    """Return a fact with the reason why the controller cannot be asked, or None."""
     if not read.exists(DEVICE):
         return read.absent("no BMC interface (/dev/ipmi0)")
     if read.find_tool("ipmitool") is None:

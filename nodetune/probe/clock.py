@@ -1,4 +1,4 @@
-"""Whether this host's clock is kept in step."""
+"""Whether this host's clock is synchronised."""
 
 import ctypes
 import os
@@ -7,7 +7,7 @@ from . import read
 
 
 class Timex(ctypes.Structure):
-    """The head of struct timex; the rest is room for what the kernel writes."""
+    """The head of struct timex; the rest is space for the kernel."""
 
     _fields_ = [
         ("modes", ctypes.c_uint),
@@ -24,9 +24,9 @@ STA_UNSYNC = 0x40
 
 
 def in_step():
-    """Return whether something keeps the clock: the kernel's word, or chrony's.
+    """Return whether something synchronises the clock, according to the kernel or chrony.
 
-    chrony may leave the kernel's flag alone.
+    chrony may not set the kernel's flag.
     """
     clock = Timex()
     if ctypes.CDLL(None, use_errno=True).adjtimex(ctypes.byref(clock)) < 0:

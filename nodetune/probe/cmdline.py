@@ -1,7 +1,7 @@
-"""Kernel arguments: those of the running kernel, and those that the next boot will have.
+"""Kernel arguments of the running kernel and of the next boot.
 
-`cmdline.running` is the whole; `cmdline.running.NAME` and `cmdline.installed.NAME` are single arguments: the value,
-an empty text for a bare flag, the last one where an argument is given twice (as the kernel does).
+`cmdline.running` is the whole command line; `cmdline.running.NAME` and `cmdline.installed.NAME` are single arguments:
+the value, an empty text for a bare flag, of repeated arguments the last one, as in the kernel.
 """
 
 import os
@@ -31,7 +31,7 @@ def collect(names, step):
 
 
 def words(content):
-    """Split a kernel command line, which knows only double quotes; what follows `--` belongs to init."""
+    """Split a kernel command line, which has only double quotes; words after `--` belong to init."""
     parts = [part.replace('"', "") for part in re.findall(r'(?:[^\s"]|"[^"]*"?)+', content)]
     return parts[: parts.index("--")] if "--" in parts else parts
 
@@ -53,7 +53,7 @@ def _single(whole, argument, with_file):
 
 
 def installed_arguments():
-    """Return what the boot loader will pass, from the entry that it will start."""
+    """Return the arguments of the entry that the boot loader will start."""
     entry = boot_entry()
     if "value" not in entry:
         return entry
@@ -87,7 +87,7 @@ def _described(image, options, path, version=None):
 
 
 def _environment():
-    """Return GRUB's saved variables; none if it keeps none. Raise OSError if they cannot be read."""
+    """Return GRUB's saved variables, if any. Raise OSError if they cannot be read."""
     for path in GRUB_ENVIRONMENTS:
         try:
             return dict(re.findall(r"^([A-Za-z_]\w*)=(.*)$", read.text(path), re.M))

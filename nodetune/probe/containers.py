@@ -55,7 +55,7 @@ def collect(names, step):
 
 
 def _docker():
-    """Return the keys of daemon.json that decide what containers get; none without the file."""
+    """Return the keys of daemon.json that affect containers; empty without the file."""
     fact = read.file_fact("/etc/docker/daemon.json", lambda content: json.loads(content or "{}"))
     if "absent" in fact:
         return read.value({"runtimes": []})
@@ -105,7 +105,7 @@ def _first_file(paths):
 
 
 def _imported(path):
-    """Return files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star stands for a name only."""
+    """Return files that `imports = ["/etc/containerd/conf.d/*.toml"]` names; a star matches only a name."""
     found = re.search(r"^\s*imports\s*=\s*\[(.*?)\]", _uncommented(read.text(path)), re.M | re.S)
     files = []
     for pattern in re.findall(r"[\"']([^\"']+)[\"']", found.group(1) if found else ""):
@@ -141,7 +141,7 @@ def _crio():
 
 
 def _podman():
-    """Return what containers.conf sets for all containers; None for what no file sets."""
+    """Return what containers.conf sets for all containers; None for settings in no file."""
     paths = [*PODMAN_CONFIGS, *(PODMAN_FOLDER + "/" + name for name in read.names_in(PODMAN_FOLDER))]
     found = [_uncommented(read.text(path)) for path in paths if path.endswith(".conf") and _first_file([path])]
     lines = "\n".join(found)
@@ -154,7 +154,7 @@ def _pids_limit(lines):
 
 
 def _memlock(lines):
-    """Return the limit of the last list of default limits that there is, as it is written: soft:hard, -1 for none."""
+    """Return the memlock limit from the last list of default limits, as written: soft:hard, -1 for none."""
     lists = re.findall(r"^[ \t]*default_ulimits[ \t]*=[ \t]*\[([^\]]{0,4096})\]", lines, re.M)
     found = re.search(r"[\"']memlock=([\d:-]{1,64})[\"']", lists[-1]) if lists else None
     return found.group(1) if found else None
@@ -204,5 +204,5 @@ def _dev_char_links():
 
 
 def _has_sys_nice(content):
-    """Return whether this very process, and so the container that it runs in, has CAP_SYS_NICE."""
+    """Return whether this process, and so its container, has CAP_SYS_NICE."""
     return bool(int(re.search(r"^CapBnd:\s*([0-9a-f]+)", content, re.M).group(1), 16) >> CAP_SYS_NICE & 1)

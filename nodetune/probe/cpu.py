@@ -1,7 +1,7 @@
-"""Processors: how many, at what frequency policy, which idle states, who may run where: `cpu.*`.
+"""Processors: number, frequency policy, idle states, isolation: `cpu.*`.
 
-Facts over CPUs are folded: one subject for all CPUs that say the same ("cpu0-255"). What costs a read for each CPU
-(governor, epp, idle_states, throttle_events) is collected only when it is asked for.
+Facts over CPUs are folded: one subject for all CPUs with the same value ("cpu0-255"). Facts that need a read for each
+CPU (governor, epp, idle_states, throttle_events) are collected only on request.
 """
 
 import os
@@ -141,7 +141,7 @@ def _frequency():
 
 
 def _boost():
-    """Return whether CPUs may run above their base frequency: two drivers, two files, opposite senses."""
+    """Return whether CPUs may run above their base frequency. The two drivers have files of opposite sense."""
     inverse = read.file_fact(INTEL_PSTATE + "/no_turbo", int)
     if "value" in inverse:
         return read.value(inverse["value"] == 0)
@@ -176,7 +176,7 @@ def _folded(by_cpu, as_fact=read.value):
 def _latency_limit():
     """Return the longest wake-up latency that a process has requested; 2,000,000,000 if none has.
 
-    Opening the device for reading requests nothing; the request that it registers holds the default.
+    Opening the device for reading has no effect: it registers a request with the default value.
     """
     try:
         handle = os.open(read.ROOT + LATENCY_DEVICE, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -209,7 +209,7 @@ def _idle_states(cpus):
 
 
 def _throttle_events(processors):
-    """Return the thermal events since boot of each package, and of its core with the most."""
+    """Return the thermal events since boot of each package and of its core with the most."""
     found = {}
     for processor in processors:
         folder = "{}/cpu{}/thermal_throttle/".format(CPUS, processor["cpu"])

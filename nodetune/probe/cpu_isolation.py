@@ -1,4 +1,4 @@
-"""Which CPUs are isolated, and which CPUs each control group may use: part of `cpu.*`."""
+"""Isolated CPUs, and the CPUs that each control group may use: part of `cpu.*`."""
 
 import os
 
@@ -49,7 +49,7 @@ def _group(cpus, **more):
 
 
 def _allowed_cpus():
-    """Return what systemd's AllowedCPUs= gives each group.
+    """Return the CPUs that systemd's AllowedCPUs= allows each group.
 
     Example: {"system.slice": {"cpus": "0-3", "count": 4, "file": …, "line": …}}.
     """

@@ -1,6 +1,6 @@
-"""What a driver says of its link, asked by ioctl and netlink: rings, queues, moderation, pause, firmware, PFC.
+"""A driver's data about its link, by ioctl and netlink: rings, queues, moderation, pause, firmware, PFC.
 
-Layouts are those of linux/ethtool.h and linux/dcbnl.h. Asking needs no privilege; setting is not done here.
+Layouts are those of linux/ethtool.h and linux/dcbnl.h. Reading needs no privilege; nothing is set here.
 """
 
 import array
@@ -18,11 +18,11 @@ STATISTICS = 1
 NAME_BYTES = 32
 MOST_COUNTERS = 20000
 SPARE = 1 << 16
-"""Bytes that a driver may write past the number of counters that it told before: queues come and go."""
+"""Bytes that a driver may write beyond its reported number of counters: the number of queues may change."""
 COUNTERS = re.compile(
     r"(rx_packets_phy|rx_discards_phy|rx_prio\d_buf_discard|tx_pause_storm_(warning|error)_events) ?$"
 )
-"""Those that standard statistics leave out: RoCE passes the kernel by, and so do the packets that it loses."""
+"""Counters that standard statistics lack: RoCE bypasses the kernel, and so do its lost packets."""
 RTM_GETDCB = 78
 NLM_F_REQUEST = 1
 NLMSG_ERROR = 2
@@ -77,7 +77,7 @@ QUERIES = {
 
 
 def ask(link, query):
-    """Return the fact that the link's driver gives for one of QUERIES."""
+    """Return the fact from the link's driver for one of QUERIES."""
     command, size, parse = QUERIES[query]
     try:
         return read.value(parse(_ioctl(link, command, size)))
@@ -86,7 +86,7 @@ def ask(link, query):
 
 
 def _ioctl(link, command, size, *words):
-    """Return the structure that the driver filled in: the command, `words` of 32 bits, then zeros."""
+    """Return the structure filled in by the driver: the command, `words` of 32 bits, then zeros."""
     head = struct.pack("={}I".format(1 + len(words)), command, *words)
     buffer = array.array("B", head + bytes(size - len(head)))
     request = struct.pack("16sP16x", link.encode(), buffer.buffer_info()[0])
@@ -100,7 +100,7 @@ def _ioctl(link, command, size, *words):
 
 def _refused(problem):
     if problem.errno in (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL, errno.ENOTTY):
-        return read.absent("the driver does not offer this")
+        return read.absent("the driver does not support this")
     return read.unread(read.why(problem))
 
 
@@ -111,9 +111,9 @@ def ask_counters(link):
     except OSError as problem:
         return _refused(problem)
     except struct.error:
-        return read.unread("an answer of the driver that makes no sense")
+        return read.unread("invalid answer of the driver")
     known = {name: count for name, count in counted.items() if COUNTERS.match(name)}
-    return read.value(known) if known else read.absent("the driver does not offer this")
+    return read.value(known) if known else read.absent("the driver does not support this")
 
 
 def _counters(link):
@@ -134,7 +134,7 @@ def ask_dcb(link):
     except OSError as problem:
         return _refused(problem)
     except (struct.error, IndexError):
-        return read.unread("an answer of the DCB interface that makes no sense")
+        return read.unread("invalid answer of the DCB interface")
 
 
 def _dcb_reply(link):

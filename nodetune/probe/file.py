@@ -1,4 +1,4 @@
-"""The content of files that a site asks for by path: `file.PATH`."""
+"""The content of files that a site requests by path: `file.PATH`."""
 
 from . import read
 

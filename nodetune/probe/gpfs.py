@@ -1,4 +1,4 @@
-"""Settings of IBM Storage Scale (GPFS) as its daemon on this host uses them: `gpfs.config`."""
+"""Settings that the daemon of IBM Storage Scale (GPFS) uses on this host: `gpfs.config`."""
 
 import re
 
@@ -24,4 +24,4 @@ def _config():
     except OSError as problem:
         return read.unread("mmdiag --config: {}".format(read.why(problem)))
     found = {name: int(number) for name, number in LINE.findall(output) if name in SETTINGS}
-    return read.value(found) if found else read.unread("mmdiag --config: it tells none of the settings")
+    return read.value(found) if found else read.unread("mmdiag --config: none of the settings found")

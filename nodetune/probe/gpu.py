@@ -1,7 +1,7 @@
-"""NVIDIA GPUs through NVML: `gpu.*`, one fact for each GPU (GPU0, GPU1 …) unless it is of the whole host.
+"""NVIDIA GPUs through NVML: `gpu.*`, one fact for each GPU (GPU0, GPU1 …) unless it is for the whole host.
 
-NVML is the last thing that is read: what comes from /proc is there even where the driver hangs. A fact is read for all
-GPUs before the next one, so that a hang costs only what comes after it. Nothing is ever set.
+NVML is read last, so that facts from /proc are available even if the driver hangs. A fact is read for all
+GPUs before the next fact, so that a hang costs only later facts. Nothing is ever set.
 """
 
 import errno
@@ -17,7 +17,7 @@ from .gpu_facts import ON_OFF
 DRIVER = "/proc/driver/nvidia"
 PCI = "/sys/bus/pci/devices"
 LOCKS = "/run/nodetune/gpu-locks.json"
-"""The clocks that nodetune locked since the boot (playbooks/module_utils/nodetune_host/clocks.py): NVML does not tell."""
+"""The clocks that nodetune locked since boot (playbooks/module_utils/nodetune_host/clocks.py): NVML lacks them."""
 
 
 def collect(names, step):
@@ -61,7 +61,7 @@ def _shut_down(library, step):
 
 
 def _without_nvml(problem):
-    """Return what is known without NVML, and the status for a check."""
+    """Return the facts available without NVML, and the status for a check."""
     if problem.value == LIBRARY_NOT_FOUND:
         fact = status = read.absent("no NVML library (libnvidia-ml.so.1) on this host")
     elif problem.value == DRIVER_NOT_LOADED and not _has_gpu():
@@ -113,7 +113,7 @@ def _with_nvml(library, names, step):
 
 
 def _locks(content):
-    """Return {UUID: {setting: [lowest, highest MHz]}}, without what was released."""
+    """Return {UUID: {setting: [lowest, highest MHz]}} without released locks."""
     found = json.loads(content)
     if not isinstance(found, dict) or not all(isinstance(its, dict) for its in found.values()):
         raise ValueError("not what nodetune writes there")
@@ -155,7 +155,7 @@ def _conf_compute(state):
 
 
 def _open(library, count, step):
-    """Return the GPUs that answer, and GPU name → (reason, whether it is the GPU's fault) of the others."""
+    """Return the GPUs that answer and, for the others, GPU name → (reason, whether it is the GPU's fault)."""
     devices, refused = [], {}
     for index in range(count):
         name = "GPU{}".format(index)
@@ -169,9 +169,9 @@ def _open(library, count, step):
 
 
 def _access(devices, refused):
-    """Return whether each GPU answers: `ok`, or NVML's words.
+    """Return whether each GPU answers: `ok`, or NVML's error text.
 
-    The words are a value: a GPU that is lost is a fault, not a reading error.
+    The text is a value: a lost GPU is a fault, not a read error.
     """
     found = {device.name: read.value(device.lost or "ok") for device in devices}
     for name, (text, faulty) in refused.items():
@@ -196,12 +196,12 @@ def _admin_only(content):
 
 
 def _driver_gpus():
-    """Return BDF → what the driver itself says of the GPU. Raise OSError."""
+    """Return BDF → the driver's own information about the GPU. Raise OSError."""
     return {bdf: read.text_or("{}/gpus/{}/information".format(DRIVER, bdf)) for bdf in read.names_in(DRIVER + "/gpus")}
 
 
 def _excluded():
-    """Return GPUs that the administrator told the driver to ignore (NVreg_ExcludedGpus)."""
+    """Return GPUs that the administrator excluded from the driver (NVreg_ExcludedGpus)."""
     try:
         return read.value(
             [bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)]

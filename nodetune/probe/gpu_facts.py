@@ -1,4 +1,4 @@
-"""What NVML says of one GPU: FACTS names each, with what reads it from a `nvml.Device`."""
+"""NVML's facts about one GPU: FACTS has each with the function that reads it from a `nvml.Device`."""
 
 import re
 
@@ -87,7 +87,7 @@ def _field(number, parse=None):
 
 
 def _event_reasons(device):
-    """Return what limits the clocks now; drivers before R535 call it throttle reasons."""
+    """Return what limits the clocks now; drivers before R535 call these throttle reasons."""
     try:
         mask = device.call("nvmlDeviceGetCurrentClocksEventReasons")
     except device.library.NVMLError as problem:
@@ -124,7 +124,7 @@ def _remapped_rows(device):
 
 
 def _histogram(device):
-    """Return how many memory banks have how many spare rows left."""
+    """Return the number of memory banks by their number of spare rows left."""
     seen = device.call("nvmlDeviceGetRowRemapperHistogram")
     return read.value({name: getattr(seen, name) for name in ("max", "high", "partial", "low", "none")})
 

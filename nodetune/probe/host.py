@@ -1,4 +1,4 @@
-"""What this machine is: `host.*`."""
+"""The identity and kind of this machine: `host.*`."""
 
 import os
 import platform
@@ -13,7 +13,7 @@ VIRTUAL_BY_DMI = re.compile(
     re.I,
 )
 FIRST_NAMESPACES = {"cgroup": 4026531835, "pid": 4026531836, "uts": 4026531838}
-"""The numbers of the namespaces that the kernel starts with: fixed in its include/linux/proc_ns.h."""
+"""The numbers of the kernel's initial namespaces: fixed in its include/linux/proc_ns.h."""
 BARE_BY_DMI = re.compile(r"\.metal", re.I)
 
 
@@ -52,7 +52,7 @@ def _os_release():
 
 
 def _virtual():
-    """Yield whether this is a virtual machine, and by what evidence; and whether it is a container."""
+    """Yield whether this is a virtual machine, with the evidence, and whether it is a container."""
     dmi = " ".join(read.text_or(os.path.join(DMI, name)) for name in ("sys_vendor", "product_name", "bios_vendor"))
     flagged = re.search(r"^(flags|Features)\s*:.*\bhypervisor\b", read.text_or("/proc/cpuinfo")[:65536], re.M)
     hypervisor = read.text_or("/sys/hypervisor/type")
@@ -71,7 +71,7 @@ def _virtual():
 
 
 def _in_container():
-    """Return whether something runs us in a container. Virtual machines made from a container image keep its marks."""
+    """Return whether we run in a container. Virtual machines made from a container image keep its marks."""
     marked = read.exists("/.dockerenv") or read.exists("/run/.containerenv") or read.text_or("/run/systemd/container")
     spaces = [read.link_name("/proc/self/ns/" + kind) for kind in sorted(FIRST_NAMESPACES)]
     first = ["{}:[{}]".format(kind, number) for kind, number in sorted(FIRST_NAMESPACES.items())]

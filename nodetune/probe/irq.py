@@ -1,4 +1,4 @@
-"""Interrupts of network cards, NVMe disks and GPUs, and what places them: `irq.*`.
+"""Interrupts of network cards, NVMe disks and GPUs, and their placement: `irq.*`.
 
 Only vectors with a handler count; /proc/interrupts is not read (on 384 CPUs and 2,000 interrupts it has 8 MB).
 """
@@ -92,14 +92,14 @@ def _device(folder, kind):
 
 
 def _irqs(folder):
-    """Return the interrupt numbers: MSI vectors, or the one legacy line."""
+    """Return the interrupt numbers: MSI vectors, or the only legacy line."""
     vectors = [int(name) for name in read.names_in(folder + "/msi_irqs")]
     line = int(read.text_or(folder + "/irq", "0"))
     return sorted(vectors) or ([line] if line > 0 else [])
 
 
 def _handled(irq):
-    """Return whether a driver asked for the vector. A kernel without this file (before 4.9) is taken to say yes."""
+    """Return whether a driver requested the vector. A kernel without this file (before 4.9) counts as yes."""
     try:
         return bool(read.text("/sys/kernel/irq/{}/actions".format(irq)))
     except OSError:
@@ -119,8 +119,8 @@ def _name(folder):
 def _placement(irqs, local):
     """Return where the interrupts go.
 
-    A new mask moves an interrupt only when the next one comes. Until then the mask tells where it goes. One that came
-    since and is still elsewhere does not follow its mask.
+    A new mask moves an interrupt only when it next occurs. Until then, the mask says where it goes. An interrupt that
+    occurred since but is still elsewhere does not follow its mask.
     """
     where, remote = set(), []
     idle = {irq: _events(irq) for irq in irqs if not set(_effective(irq)) <= set(_allowed(irq))}
@@ -138,7 +138,7 @@ def _placement(irqs, local):
 
 
 def _effective(irq):
-    """Return the CPUs where the interrupt is, or those that it may go to if the kernel does not say."""
+    """Return the current CPUs of the interrupt, or the allowed ones if the kernel does not report them."""
     cpus = read.text_or("/proc/irq/{}/effective_affinity_list".format(irq))
     return _cpus(cpus) if cpus else _allowed(irq)
 
@@ -157,9 +157,9 @@ def _events(irq):
 
 
 def _managed(irq):
-    """Return whether the kernel keeps the affinity to itself (a write gives EIO).
+    """Return whether the kernel manages the affinity (a write gives EIO).
 
-    Only debug kernels tell; for others: no.
+    Only debug kernels report this; for others: no.
     """
     return "IRQD_AFFINITY_MANAGED" in read.text_or("/sys/kernel/debug/irq/irqs/{}".format(irq))
 
@@ -198,7 +198,7 @@ def _static_affinity():
 
 
 def _mentions(path):
-    """Return whether a file that is not irqbalance's own has a name or a line (no comment) that places interrupts."""
+    """Return whether a file other than irqbalance's has a name or a line (not a comment) that places interrupts."""
     if os.path.basename(path) == "irqbalance.service":
         return False
     lines = [line for line in read.text_or(path).splitlines() if line.strip()[:1] not in ("#", ";")]

@@ -1,4 +1,4 @@
-"""The kernel: which one runs and which one is next, its clock, its mitigations, the NVIDIA driver in it: `kernel.*`."""
+"""The running and the next kernel, its clock source, its mitigations, its NVIDIA driver: `kernel.*`."""
 
 import os
 import platform
@@ -20,7 +20,7 @@ LIBRARY_FOLDERS = (
     "/run/nvidia/driver/usr/lib/aarch64-linux-gnu",
 )
 VENDOR_KERNELS = re.compile(r"\.el\d|\.amzn2\.|-150\d{3}|-default$|\.fc\d|\.ocp|\.uek", re.I)
-"""Their numbers say from what they started, not which fixes they hold."""
+"""Their versions say where they branched off, not which fixes they contain."""
 
 
 def collect(names, step):
@@ -119,12 +119,12 @@ def _upstream(running):
         return read.value((ubuntu or debian).group(1))
     plain = re.match(r"\d+\.\d+\.\d+", running)
     if VENDOR_KERNELS.search(running) or not plain:
-        return read.absent("a vendor's kernel: its number does not tell its fixes")
+        return read.absent("a vendor's kernel: its version does not say which fixes it has")
     return read.value(plain.group(0))
 
 
 def _init_on_alloc(running):
-    """Return whether the kernel zeroes what it allocates, "0" or "1": by its argument, or by its configuration."""
+    """Return whether the kernel zeroes allocated memory, "0" or "1": by its argument or its configuration."""
     argument = cmdline.parse(read.text_or("/proc/cmdline")).get("init_on_alloc")
     if argument is not None:
         return read.value("0" if argument.lower() in ("0", "off", "n", "no") else "1")
@@ -132,7 +132,7 @@ def _init_on_alloc(running):
         fact = read.file_fact(path, lambda content: "1" if "\nCONFIG_INIT_ON_ALLOC_DEFAULT_ON=y" in content else "0")
         if "absent" not in fact:
             return fact
-    return read.unread("neither the command line nor a kernel configuration tells")
+    return read.unread("neither the command line nor a kernel configuration says so")
 
 
 def _flavour(content):
@@ -140,7 +140,7 @@ def _flavour(content):
 
 
 def _libraries():
-    """Return the version of the NVML library that each folder's link leads to."""
+    """Return the version of the NVML library behind each folder's link."""
     found = {}
     for folder in LIBRARY_FOLDERS:
         path = os.path.join(folder, "libnvidia-ml.so.1")

@@ -1,6 +1,6 @@
-"""What the kernel itself logged since it booted: `kernel_log.*`, and the lines for other families (`lines`).
+"""The kernel's log since boot: `kernel_log.*`, and the lines for other families (`lines`).
 
-The kernel's own buffer is read; what it no longer holds of this boot comes from the journal.
+It reads the kernel's buffer; older lines of this boot come from the journal.
 """
 
 import errno
@@ -17,7 +17,7 @@ MOST_EVENTS = 200
 JOURNAL_LINES = "20000"
 
 OOM = re.compile(r"Out of memory(?: \(oom_kill_allocating_task\))?: Kill(?:ed)? process (\d+) \((.*?)\)")
-"""The kernel says `Memory cgroup out of memory` where only a job's own limit was reached."""
+"""The kernel logs `Memory cgroup out of memory` if only a job's own limit was reached."""
 CONSTRAINT = re.compile(r"oom-kill:constraint=CONSTRAINT_(\w+)")
 HUNG = re.compile(r"INFO: task (.+:\d+) (?:<.*> )?blocked (?:in I/O wait )?for more than (\d+) seconds")
 MACHINE_CHECK = re.compile(
@@ -56,10 +56,10 @@ def unread(problem):
 
 
 def oom_kills(found):
-    """Yield the processes that the kernel ended because the whole host had no memory left.
+    """Yield the processes that the kernel killed because the whole host ran out of memory.
 
-    `scope` is NONE for that, CPUSET or MEMORY_POLICY where a process may use some NUMA nodes only; older kernels do not
-    tell (null).
+    `scope` is NONE for that; CPUSET or MEMORY_POLICY if a process may use only some NUMA nodes; older kernels do not
+    report it (null).
     """
     scope = None
     for seconds, text in found:
@@ -72,7 +72,7 @@ def oom_kills(found):
 
 
 def hung_tasks(found):
-    """Yield the tasks that waited in the kernel for too long, `name:pid`."""
+    """Yield the tasks that waited too long in the kernel, as `name:pid`."""
     for seconds, text in found:
         hung = HUNG.match(text)
         if hung:
@@ -80,7 +80,7 @@ def hung_tasks(found):
 
 
 def machine_checks(found):
-    """Yield the hardware errors that nothing could correct."""
+    """Yield the uncorrected hardware errors."""
     severity = {}
     for seconds, text in found:
         if "[Hardware Error]" not in text:
@@ -98,7 +98,7 @@ def machine_checks(found):
 
 
 def nvme(found):
-    """Yield what the driver said of local NVMe controllers that did not answer in time."""
+    """Yield the driver's messages about local NVMe controllers that did not answer in time."""
     for seconds, text in found:
         event = NVME.match(text)
         if event:
@@ -112,7 +112,7 @@ FACTS = {"oom_kills": oom_kills, "hung_tasks": hung_tasks, "machine_checks": mac
 def lines(step):
     """Return (seconds since boot, message) of every kernel line, and the source. Raise OSError.
 
-    Families that one child reads have the same `step`, and so the log is read once for all of them.
+    Families in one child have the same `step`, so the log is read once for all of them.
     """
     step(KMSG)
     try:
@@ -165,7 +165,7 @@ def _records(text):
 
 
 def _journal():
-    """Return the journal's kernel lines of this boot; none if there is no journal or no permission."""
+    """Return the journal's kernel lines of this boot; empty without a journal or permission."""
     tool = read.find_tool("journalctl")
     if tool is None:
         return []

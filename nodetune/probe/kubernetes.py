@@ -1,7 +1,7 @@
 """The kubelet's settings and the devices registered with it: `kubernetes.*`. The API server is not asked.
 
-A setting is what a flag of the running kubelet says, else its drop-in folder, else its configuration file; a name that
-none of them holds is left out: what the kubelet then does is its documented default, which a check may know.
+A setting comes from a flag of the running kubelet, else its drop-in folder, else its configuration file. A name that
+none of them contains is left out: the kubelet then uses its documented default, which a check may know.
 """
 
 import json
@@ -58,7 +58,7 @@ def _kubelet(words, embedded, installed):
     path = flags.get("--config") or CONFIG
     if not words and embedded:
         return read.absent(
-            "{} runs the kubelet inside itself: its settings are not in a file of their own".format(embedded)
+            "{} runs the kubelet in its own process: its settings are not in a separate file".format(embedded)
         )
     if not words and not installed:
         return read.absent("no kubelet on this host")
@@ -71,7 +71,7 @@ def _kubelet(words, embedded, installed):
     except ValueError:
         return read.unread("{}: not a kubelet configuration".format(path))
     if not settings and not words:
-        return read.absent("no kubelet runs and {} says nothing".format(path))
+        return read.absent("no kubelet runs and {} has no settings".format(path))
     settings.update((name, flags[flag]) for name, flag in SETTINGS.items() if flag in flags)
     return read.value({"file": path, "settings": settings, "running": bool(words)})
 
@@ -90,7 +90,7 @@ def _drop_ins(folder):
 def settings_of(content):
     """Return the wanted top-level entries of a KubeletConfiguration, YAML or JSON, as text.
 
-    This is no YAML parser: these entries are always a top-level `name: value` on one line.
+    This is not a YAML parser: these entries are always a top-level `name: value` on one line.
     """
     if content.startswith("{"):
         data = json.loads(content)

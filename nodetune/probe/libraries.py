@@ -1,6 +1,6 @@
 """The driver's libraries on disk, without loading one: `libraries.nvidia`, by the name that programs load.
 
-An update or a power cut that stops half-way leaves links that lead nowhere and files that are empty or too short.
+An interrupted update or a power cut leaves dangling links and files that are empty or too short.
 """
 
 import os
@@ -10,7 +10,7 @@ from . import kernel, read
 
 NAMES = ("libcuda.so.1", "libnvidia-ml.so.1", "libnvidia-ptxjitcompiler.so.1")
 CONTAINER = "/run/nvidia/driver/"
-"""The root of a driver container, whose absolute links lead elsewhere from here."""
+"""The root of a driver container, whose absolute links resolve differently here."""
 HEADER = struct.Struct("<4sBB10x16xQ14xHH")
 """Of a 64-bit ELF file: magic, class, byte order, then place, size and number of the program headers."""
 SEGMENT = struct.Struct("<I4xQ16xQ")
@@ -32,9 +32,9 @@ def collect(names, step):
 
 
 def _library(path):
-    """Return {target, size, needed}: where the link leads, the file's size (null: no file), and what its header needs.
+    """Return {target, size, needed}: the link's target, the file's size (null: no file), the size in its header.
 
-    `needed` is null for what is no 64-bit ELF file.
+    `needed` is null unless it is a 64-bit ELF file.
     """
     target = read.real(path)
     try:
@@ -48,7 +48,7 @@ def _library(path):
 
 
 def _needed(handle):
-    """Return the bytes that a file must have for the loader to map it, or None if it is no 64-bit ELF file."""
+    """Return the bytes that a file must have for the loader to map it, or None unless it is a 64-bit ELF file."""
     head = os.pread(handle, HEADER.size, 0)
     if len(head) < HEADER.size:
         return None

@@ -1,4 +1,4 @@
-"""Which file of systemd gives a daemon its limits: its unit's LimitX=, else DefaultLimitX= of the manager."""
+"""Find the systemd file that sets a daemon's limits: LimitX= of its unit, else DefaultLimitX= of the manager."""
 
 import os
 import re
@@ -21,7 +21,7 @@ FACTORS = "KMGTPE"
 def source(daemon, item, limit):
     """Return which file sets a limit {"soft", "hard"} of a daemon; empty if none does or they cannot be read.
 
-    A file that says something else does not decide: the text says that it differs.
+    A file with another value does not decide: the text says that it differs.
     """
     key = "Limit" + item.upper()
     try:
@@ -34,7 +34,7 @@ def source(daemon, item, limit):
     return (
         place
         if parse(found["value"]) == (limit["soft"], limit["hard"])
-        else "not as {} sets it ({})".format(place, found["value"])
+        else "differs from {} ({})".format(place, found["value"])
     )
 
 

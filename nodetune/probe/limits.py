@@ -1,7 +1,7 @@
-"""Resource limits wherever they are handed out, and shared memory: `limits.*`.
+"""Resource limits at all their sources, and shared memory: `limits.*`.
 
-`limits.ITEM` (memlock, nofile, stack, nproc, rtprio, core) has one subject for each place: "login sessions" (PAM over what
-sshd passes on), and each running daemon that starts work. Bytes and counts as the kernel holds them; "unlimited".
+`limits.ITEM` (memlock, nofile, stack, nproc, rtprio, core) has one subject for each source: "login sessions" (PAM over
+what sshd passes on), and each running daemon that starts work. Values as in the kernel, or "unlimited".
 """
 
 import fnmatch
@@ -22,7 +22,7 @@ IN_KIB = ("memlock", "stack", "core")
 PAM_UNLIMITED = ("unlimited", "infinity", "-1")
 LAUNCHERS = ("slurmd", "containerd", "dockerd", "crio", "kubelet", "sshd")
 ORDINARY_UID = 1000
-"""Where the user numbers of people start on the distributions that GPU hosts run."""
+"""The lowest UID of people on the distributions of GPU hosts."""
 
 
 def collect(names, step):
@@ -47,7 +47,7 @@ def _running():
 
 
 def process_limits(pid):
-    """Return {item: {"soft", "hard", "source"}} of one process, or the reason why not."""
+    """Return {item: {"soft", "hard", "source"}} of one process, or the reason why it cannot be read."""
     path = "/proc/{}/limits".format(pid)
     try:
         content = read.text(path)
@@ -78,7 +78,7 @@ def _item(item, running, pam):
 
 
 def _with_file(daemon, item, limit):
-    """Return the limit with the file that sets it in `source`, as far as one is known."""
+    """Return the limit with the file that sets it in `source`, if known."""
     file = limit_files.source(daemon, item, limit)
     return dict(limit, source=", ".join(filter(None, (limit["source"], file))))
 
@@ -86,7 +86,7 @@ def _with_file(daemon, item, limit):
 def _login(item, sshd, pam):
     """Return the limit of an ordinary user's session: PAM's lines over the limits that sshd passes on.
 
-    `in_the_way` says why a line for everyone in limits.d would not count.
+    `in_the_way` says why a line for everyone in limits.d would have no effect.
     """
     if "unread" in pam:
         return pam
@@ -135,7 +135,7 @@ def _pam():
 
 
 def _sshd_setting(path, key, depth=4):
-    """Return what sshd_config says for everyone, in lower case: the first line counts. None where no line can be read."""
+    """Return a setting of sshd_config for everyone in lower case: the first line wins. None if none can be read."""
     for line in read.text_or(path).splitlines():
         words = line.replace("=", " ").replace('"', "").lower().split() or [""]
         if words[0] == "match":
@@ -190,7 +190,7 @@ def _pam_lines():
 
 
 def pam_winners(lines):
-    """Return the decisive lines: a range of users that holds all ordinary ones beats `*`; then the last wins."""
+    """Return the lines that win: a range with all ordinary users beats `*`; then the last wins."""
     winners = {}
     for path, number, (domain, kind, item, text) in lines:
         rank = _rank(domain)

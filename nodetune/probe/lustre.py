@@ -1,6 +1,6 @@
 """Settings of Lustre clients, from the files behind `lctl get_param`: `lustre.*`.
 
-A file system may have thousands of targets, so the values are told for each file system: those that any target has.
+A file system may have thousands of targets, so values are reported for each file system: those of any target.
 """
 
 import re
@@ -8,7 +8,7 @@ import re
 from . import read
 
 FOLDERS = ("/sys/fs/lustre", "/proc/fs/lustre")
-"""Where releases keep the files: 2.12 and newer, and before."""
+"""The folders of the files in releases from 2.12 on and before."""
 
 SETTINGS = {
     "osc": ("max_rpcs_in_flight", "max_pages_per_rpc", "max_dirty_mb", "checksums"),

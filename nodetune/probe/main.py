@@ -1,9 +1,9 @@
-"""Runs the collectors, each bounded in time and none able to take the others with it, and writes what they found.
+"""Runs the collectors, each with a time limit and isolated from the others, and writes their facts.
 
 The supervising process reads nothing of the host itself: collectors run in children, in their own session with closed
-descriptors, and report through a pipe. A child that does not come back (a driver call stuck in the kernel cannot even
-be killed) is left behind, the step that it was at is named, and a new child continues with the families after it.
-Collectors in ALONE may hang for good, so at most one of each kind exists on a host: the next probe reports it.
+descriptors, and report through a pipe. A child that does not return (a driver call stuck in the kernel cannot even
+be killed) is left behind, its last step is reported, and a new child continues with the families after it.
+Collectors in ALONE may hang forever, so at most one of each kind runs on a host: the next probe reports it.
 """
 
 import importlib
@@ -18,13 +18,13 @@ from nodetune.onhost.worker import Worker
 from . import read
 
 ALONE = ("bmc", "gpu", "mounts")
-"""Families that talk to a driver, a file server or a management controller: each in a child of its own."""
+"""Families that use a driver, a file server or a management controller: each in its own child."""
 
 FAMILY_SECONDS = 6.0
 ALONE_SECONDS = 15.0
 TOTAL_SECONDS = 20.0
 MOST_STRETCH = 4.0
-"""Times every deadline at most, however busy the host is: a driver that hangs must be told of in time."""
+"""Maximum factor for every deadline on a busy host: a hanging driver must be reported in time."""
 MARK = "nodetune:"
 
 
@@ -71,18 +71,18 @@ def _collect_all(families, asked, report):
 
 
 def _wait_for_turn(family, report):
-    """Wait until no other reader of this kind is at work, and say that we are. Return why not, when one never ends."""
+    """Wait until no other reader of this kind runs, and take its place. Return the reason if one never ends."""
     report.step("waiting for an earlier reader")
     seconds = ALONE_SECONDS * read.PATIENCE
     other = one_reader.take_turn(MARK + family, seconds * 0.6, stuck=seconds)
     if other is None:
         return None
-    text = "an earlier {} reader (process {}, {:.0f} s old) has not come back: not starting another"
+    text = "an earlier {} reader (process {}, {:.0f} s old) is still running: not starting another"
     return text.format(family, other[0], other[1])
 
 
 def load_per_cpu(cpus=None):
-    """Return how many processes want each CPU, in the last minute or now; 0 where the host does not tell."""
+    """Return the load for each CPU, over the last minute or now; 0 if unknown."""
     found = re.match(r"([\d.]+) [\d.]+ [\d.]+ (\d+)/", read.text_or("/proc/loadavg"))
     if not found:
         return 0.0
@@ -91,20 +91,20 @@ def load_per_cpu(cpus=None):
 
 
 def stretch(load):
-    """Return how many times longer all takes on a host with this load, within bounds."""
+    """Return the factor for all deadlines on a host with this load, within bounds."""
     return min(max(1.0, load()), MOST_STRETCH)
 
 
 def total(seconds, most, longer):
-    """Return how long the whole probe may take: `seconds`, on a busy host up to `most`."""
+    """Return the time for the whole probe: `seconds`, on a busy host up to `most`."""
     return max(seconds, min(seconds * longer, most))
 
 
 def probe(asked, seconds=TOTAL_SECONDS, most=0.0, load=load_per_cpu):
-    """Collect families → names asked for. Return the fact document's `facts`, `failed` and `stuck`.
+    """Collect families → requested names. Return the fact document's `facts`, `failed` and `stuck`.
 
-    More than the usual time stretches the deadlines of single families and commands alike, and so does a busy host,
-    where the whole may take up to `most` seconds.
+    More than the usual time extends the deadlines of families and commands alike, and so does a busy host,
+    on which the whole probe may take up to `most` seconds.
     """
     longer = stretch(load)
     read.PATIENCE = max(1.0, seconds / TOTAL_SECONDS) * longer
@@ -133,14 +133,14 @@ def document(asked, seconds, most=0.0):
 
 
 def emit(asked, nonce, seconds, most):
-    """Probe, and write the answer so that whatever a login prints before or after it does no harm."""
+    """Probe, and write the answer so that other output of a login does no harm."""
     sys.stdout.flush()
     answer = layout.text(document(asked, seconds, most)).encode("ascii")
     files.write_all(1, b"\n" + protocol.encode(answer, nonce))
 
 
 def _serve(workers, asked, result):
-    """Do one round: take the children's answers, replace children that are overdue."""
+    """Do one round: read the children's answers and replace overdue children."""
     wait = max(0.0, min(worker.limit() for worker in workers) - time.monotonic())
     ready, _, _ = select.select([worker.pipe for worker in workers], [], [], wait)
     for worker in list(workers):
@@ -154,7 +154,7 @@ def _serve(workers, asked, result):
 
 
 def _take(worker, result):
-    """Read from one child. False when it has ended."""
+    """Read from one child. Return False if it has ended."""
     messages = worker.take()
     for kind, content in messages or []:
         _note(worker, kind, content, result)
@@ -173,11 +173,11 @@ def _note(worker, kind, content, result):
 
 
 def _ended(worker, workers, asked, result):
-    """Finish a worker whose pipe closed: it is done, or the child died in a family."""
+    """Finish a worker whose pipe closed: it is done, or its child died in a family."""
     worker.end()
     if worker.families:
         at = worker.at()
-        how = "reported without end" if worker.flooded else "died"
+        how = "reported too much" if worker.flooded else "died"
         result["failed"].setdefault(at, "the {} collector {}{}".format(at, how, _step(worker)))
         _go_on(worker, workers, asked, result)
 

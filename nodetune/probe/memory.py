@@ -1,4 +1,4 @@
-"""Memory: sizes, huge pages of both kinds, KSM, swap, fragmentation, errors of the host's DIMMs: `memory.*`."""
+"""Memory: sizes, huge pages of both kinds, KSM, swap, fragmentation, errors of DIMMs: `memory.*`."""
 
 import os
 import re
@@ -102,7 +102,7 @@ def _extfrag(order):
 
 
 def _errors():
-    """Yield the error counters of each DIMM, and those that a controller could not assign to one.
+    """Yield the error counters of each DIMM, and errors that a controller could not assign to one.
 
     They count since the driver loaded or was reset.
     """

@@ -1,8 +1,8 @@
-"""Kernel modules: those that are loaded, and what the configuration will do with them: `modules.*`.
+"""Kernel modules: the loaded ones, and their configuration: `modules.*`.
 
-Asked for by name: `parameters.MODULE.PARAMETER` (as it is now), `options.MODULE.PARAMETER` (as modprobe.d will set it),
+By name: `parameters.MODULE.PARAMETER` (the current value), `options.MODULE.PARAMETER` (the value in modprobe.d),
 `blacklist.MODULE`, `autoload.MODULE` (modules-load.d), `available.MODULE` (the running kernel's file) and
-`depends.MODULE` (what that file needs).
+`depends.MODULE` (its dependencies).
 """
 
 import os
@@ -25,7 +25,7 @@ LOAD_FOLDERS = (
     "/usr/lib/modules-load.d",
 )
 REBUILT = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "mlx5_core", "ib_core", "lustre")
-"""Modules that packages replace on disk while the old ones go on running."""
+"""Modules that packages replace on disk while the old ones keep running."""
 
 
 def collect(names, step):
@@ -49,7 +49,7 @@ def collect(names, step):
 
 
 def _same(name):
-    """Normalise a module's name: modules are known by underscores, but files and people also write dashes."""
+    """Normalise a module's name: modules have underscores, but files and people also write dashes."""
     return name.replace("-", "_")
 
 
@@ -76,7 +76,7 @@ def _available(name):
 
 
 def _depends(name):
-    """Return the modules that depmod found a module of the running kernel to need, those of its needs included."""
+    """Return the dependencies of a module of the running kernel according to depmod, including indirect ones."""
     path = "/lib/modules/{}/modules.dep".format(platform.release())
     for line in read.text(path, 8 << 20).splitlines():
         file, _, needed = line.partition(":")
@@ -90,7 +90,7 @@ def _module_of(path):
 
 
 def _lines(folders):
-    """(words, file, line number) of every line, continued ones joined; or why not."""
+    """Return (words, file, line number) of every line, with continued lines joined, or the error."""
     found, contents = [], read.contents_that_win(folders)
     if isinstance(contents, dict):
         return contents
@@ -121,7 +121,7 @@ def _autoloaded(lines, module):
 
 
 def _option(lines, module, parameter):
-    """Return the last line that sets the option: options add up, and the kernel takes the last of equals."""
+    """Return the last line that sets the option: options accumulate, and the last one wins in the kernel."""
     fact = read.absent("no modprobe.d file sets it")
     for words, path, number in lines:
         if words[0] == "options" and len(words) > 2 and _same(words[1]) == _same(module):
@@ -133,7 +133,7 @@ def _option(lines, module, parameter):
 
 
 def _blacklisted(lines, module):
-    """Return what keeps the module from loading for its device: a blacklist or install line, a kernel argument."""
+    """Return what prevents the module from loading for its device: a blacklist or install line, a kernel argument."""
     for words, path, number in lines:
         if len(words) < 2:
             continue

@@ -1,4 +1,4 @@
-"""What fstab and the automounter's maps say of mount points."""
+"""Mount points in fstab and the automounter's maps."""
 
 import os
 import re
@@ -13,7 +13,7 @@ MOST_LINES = 4096
 
 
 def configured(places):
-    """Return {mount point: where its options stand} of those that a file mounts. Raise OSError.
+    """Return {mount point: place of its options} for mounts from a file. Raise OSError.
 
     Each is {"file", "line", "key", "options"}; `key` is the entry's name in a map, None in fstab.
     """
@@ -34,7 +34,7 @@ def configured(places):
 
 
 def unescaped(text):
-    """Decode the octal numbers that stand for blanks and backslashes in fstab and mountinfo."""
+    """Decode the octal escapes for blanks and backslashes in fstab and mountinfo."""
     return re.sub(r"\\([0-7]{3})", lambda sign: chr(int(sign.group(1), 8)), text)
 
 
@@ -47,7 +47,7 @@ def _bare(path):
 
 
 def _entries(path):
-    """Return (first word, words, line number) of the lines that are neither comments nor continued ones."""
+    """Return (first word, words, line number) of the lines that are neither comments nor continued."""
     found = []
     for number, text in read.numbered_lines(path)[:MOST_LINES]:
         words = text.split()
@@ -57,7 +57,7 @@ def _entries(path):
 
 
 def _maps():
-    """Return (mount point, map file) of the automounter's master files; programs are no files of options."""
+    """Return (mount point, map file) of the automounter's master files, without programs."""
     master, folder = MASTERS
     masters = [master, *(os.path.join(folder, name) for name in read.names_in(folder) if name.endswith(".autofs"))]
     found = []
@@ -70,7 +70,7 @@ def _maps():
 
 
 def _is_text(path):
-    """Return whether a map is a file of lines: the automounter runs one that may be executed."""
+    """Return whether a map is a text file: the automounter runs an executable map."""
     try:
         return not os.stat(read.ROOT + path).st_mode & stat.S_IXUSR
     except OSError:
@@ -78,7 +78,7 @@ def _is_text(path):
 
 
 def _named(point, key, places, below):
-    """Return the mount points that an entry of a map stands for; `below` has those of each folder."""
+    """Return the mount points of a map entry; `below` has those of each folder."""
     if key == "*" and point != "/-":
         return below.pop(_bare(point), [])
     place = _bare(key) if point == "/-" else os.path.join(_bare(point), key)

@@ -1,7 +1,7 @@
-"""File systems: what is mounted and how, what answers, what is full: `mounts.*`.
+"""File systems: mounts, options, responsiveness, usage: `mounts.*`.
 
-Asking a file server that is gone never returns, so the supervisor runs this family in a child of its own, everything
-that cannot hang is reported first, and the mount that is about to be asked is reported as silent before it is asked.
+A call to a lost file server never returns, so the supervisor runs this family in its own child, everything
+that cannot hang is reported first, and each mount is reported as silent before it is asked.
 """
 
 import os
@@ -68,9 +68,9 @@ def collect(names, step):
 
 
 def mounts(content):
-    """Return {mount point: what is mounted there} of /proc/self/mountinfo.
+    """Return {mount point: its mount} from /proc/self/mountinfo.
 
-    A later mount hides an earlier one at the same place. Of bind mounts of one file system only one is kept: the one
+    A later mount hides an earlier one at the same place. Of several bind mounts of a file system, one is kept: the one
     that shows its root, else the first.
     """
     found, kept = {}, {}
@@ -113,7 +113,7 @@ def _described(disk):
 
 
 def _errors(seen):
-    """Return how many errors the file system has recorded since it was last repaired."""
+    """Return the number of errors that the file system has recorded since its last repair."""
     name = os.path.basename(read.real("/sys/dev/block/" + seen["device"]))
     return read.file_fact("/sys/fs/ext4/{}/errors_count".format(name), int)
 
@@ -161,7 +161,7 @@ def _percent(part, whole):
 
 
 def _answers(places, step):
-    """Yield whether each network mount answers; the fact is true at every moment at which this may hang."""
+    """Yield whether each network mount answers; the fact is correct at every point where this may hang."""
     known = {}
     for number, place in enumerate(places):
         waiting = read.unread("not asked: {} did not answer before it".format(place))

@@ -1,4 +1,4 @@
-"""The control daemons of CUDA MPS on this host: `mps.daemons`, who runs each and where its clients find it."""
+"""The control daemons of CUDA MPS on this host, with user and pipe directory: `mps.daemons`."""
 
 import pwd
 import re
@@ -37,7 +37,7 @@ def _daemon(pid):
 
 
 def _environment(pid):
-    """Return the variables that a process was started with; None if it has ended. Raise OSError if they are hidden."""
+    """Return the initial environment of a process; None if it has ended. Raise OSError if it is hidden."""
     try:
         content = read.raw("/proc/{}/environ".format(pid), LONGEST)
     except FileNotFoundError:

@@ -1,8 +1,8 @@
-"""Every place that a node's NCCL settings come from: `nccl.*`.
+"""All sources of a node's NCCL settings: `nccl.*`.
 
-Each place has its own syntax, and what counts is what its reader makes of a line: NCCL takes all before the first `=`
-as the name, blanks included; a shell wants an export; pam_env strips quotes. Raw lines are kept, because faults hide in
-them. Values of secrets are not collected.
+Each source has its own syntax, and its reader decides what a line means: for NCCL, everything before the first `=`
+is the name, with blanks; a shell needs an export; pam_env strips quotes. Raw lines are kept because they show
+the faults. Values of secrets are not collected.
 """
 
 import errno
@@ -66,7 +66,7 @@ def collect(names, step):
 
 
 def _parsed(paths, scope, parse):
-    """Return the settings in the files that exist, and (path, why) of those that cannot be read."""
+    """Return the settings in existing files, and (path, reason) for unreadable files."""
     found, failed = [], []
     for path in paths:
         try:
@@ -174,7 +174,7 @@ def _container_files():
 
 
 def _files(settings, failed):
-    """Return who may read and write each file that sets something, and the conf files in any case."""
+    """Return owner and mode of each file with settings, and always of the conf files."""
     facts = {}
     for path in sorted({CONF, ROOT_CONF} | {each["file"] for each in settings} | set(failed)):
         try:

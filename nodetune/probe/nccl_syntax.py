@@ -28,7 +28,7 @@ def nccl_conf(content):
 
 
 def environment(content):
-    """Parse like pam_env reads /etc/environment: an optional export, # ends the line, quotes are removed."""
+    """Parse /etc/environment like pam_env: an optional export, # ends the line, quotes are removed."""
     for number, raw in enumerate(content.split("\n"), 1):
         text = raw.partition("#")[0].strip()
         text = text[7:].lstrip() if text.startswith("export ") else text

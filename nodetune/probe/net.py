@@ -1,6 +1,6 @@
-"""Network links: what they are, what their drivers are set to, what they lost: `net.*`.
+"""Network links: their kind, driver settings and losses: `net.*`.
 
-Facts over links cover those with a device behind them; bonds, bridges and the ends of containers only show in `links`.
+Facts over links cover links with a device; bonds, bridges and container links appear only in `links`.
 """
 
 import os
@@ -86,7 +86,7 @@ def _link(name):
 
 
 def _speed(name):
-    """Return megabits per second; None if the link is down or does not know (virtual NICs say -1)."""
+    """Return megabits per second; None if the link is down or the speed unknown (virtual NICs report -1)."""
     content = read.text_or(_path(name, "speed"))
     return int(content) if content.isdigit() and 0 < int(content) < 0xFFFFFFFF else None
 
@@ -177,7 +177,7 @@ def _ipv4_conf(subnets):
 
 
 def _neighbours(content):
-    """Return entries of the IPv4 table, and how often it was full. One line per CPU, in hexadecimal."""
+    """Return the entries of the IPv4 table and how often it was full. One line for each CPU, in hexadecimal."""
     lines = [line.split() for line in content.splitlines()]
     full = lines[0].index("table_fulls")
     return {"entries": int(lines[1][0], 16), "table_fulls": sum(int(row[full], 16) for row in lines[1:])}

@@ -26,13 +26,13 @@ def _numbers():
 def _nodes():
     """Return {"0": {"cpus", "cpu_count", "memory_kb", "free_kb", "available_kb"}}.
 
-    Memory of GPUs and CXL is a node without CPUs.
+    Memory of GPUs and CXL forms a node without CPUs.
     """
     try:
         found = {str(number): _node("{}/node{}".format(NODES, number)) for number in _numbers()}
     except (OSError, KeyError, ValueError) as problem:
         return read.unread("{}: {}".format(NODES, read.why(problem) if isinstance(problem, OSError) else repr(problem)))
-    return read.value(found) if found else read.absent("this kernel knows no NUMA nodes")
+    return read.value(found) if found else read.absent("this kernel has no NUMA nodes")
 
 
 def _node(folder):
@@ -48,18 +48,18 @@ def _node(folder):
 
 
 def _node_count(nodes):
-    """Count the nodes with CPUs: only between those can work be near or far."""
+    """Count the nodes with CPUs: only these matter for the placement of work."""
     if "value" not in nodes:
         return nodes
     return read.value(sum(1 for node in nodes["value"].values() if node["cpu_count"]))
 
 
 def _distances():
-    """Return {"0": [10, 32]}: the distances from the firmware, 10 is local."""
+    """Return {"0": [10, 32]}: the distances reported by the firmware; 10 is local."""
     try:
         rows = {str(number): read.text("{}/node{}/distance".format(NODES, number)) for number in _numbers()}
     except OSError as problem:
         return read.unread("{}: {}".format(NODES, read.why(problem)))
     if not rows:
-        return read.absent("this kernel knows no NUMA nodes")
+        return read.absent("this kernel has no NUMA nodes")
     return read.value({number: [int(part) for part in row.split()] for number, row in rows.items()})

@@ -1,4 +1,4 @@
-"""NVLink, the NVSwitch fabric and peer-to-peer access, as NVML tells them: part of `gpu.*`."""
+"""NVLink, the NVSwitch fabric and peer-to-peer access as reported by NVML: part of `gpu.*`."""
 
 from . import nvml, read
 
@@ -38,7 +38,7 @@ NVLINK_BY_LINK = {
     "replay": (46, 108),
     "recovery": (53, 114),
 }
-"""Until Ada each link has fields of its own: those of links 0-5 from the first number, of links 6-11 from the second."""
+"""Up to Ada, each link has its own fields: links 0-5 from the first number, links 6-11 from the second."""
 NVLINK_BY_SCOPE = {"speed": 164, "crc": 163, "replay": 161, "recovery": 162}
 """Hopper: one field, the link is its scope."""
 NVLINK_5 = {
@@ -98,7 +98,7 @@ def version(device):
 
 
 def remote(device):
-    """Count links by what they lead to: {"switch": 18}."""
+    """Count links by the device at the other end: {"switch": 18}."""
     found = {}
     for link in _link_states(device)["active"]:
         number = device.call("nvmlDeviceGetNvLinkRemoteDeviceType", link)

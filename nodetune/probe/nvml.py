@@ -1,4 +1,4 @@
-"""NVML through pynvml: a call is named before it is made, made once, and its error becomes a fact. Never sets anything."""
+"""NVML through pynvml: a call is announced, made once, and its error becomes a fact. Never sets anything."""
 
 import ctypes
 import uuid
@@ -8,10 +8,10 @@ from nodetune.onhost import nvml as onhost
 from . import read
 
 NOT_SUPPORTED = "not supported by this GPU or driver"
-NEWER_BINDING = "needs a newer nvidia-ml-py where nodetune runs"
+NEWER_BINDING = "needs a newer nvidia-ml-py on the controller"
 
 MEMBERS = ("dVal", "uiVal", "ulVal", "ullVal", "sllVal", "siVal", "usVal")
-"""Where a field value keeps its number, by its type."""
+"""The member of a field value with the number, by its type."""
 
 FABRIC_STRUCTURES = ("c_nvmlGpuFabricInfo_v3_t", "c_nvmlGpuFabricInfo_v2_t", "c_nvmlGpuFabricInfo_t")
 
@@ -29,15 +29,15 @@ def as_fact(problem, extra_absent=()):
 
 
 class MissingFunctionError(Exception):
-    """A call that this pynvml does not have."""
+    """This pynvml lacks the function."""
 
 
 class GpuLostError(Exception):
-    """The GPU did not answer an earlier call: it is not asked again."""
+    """The GPU did not answer an earlier call and is not asked again."""
 
 
 class Device:
-    """One GPU: every call is made at most once, and none after the GPU was found to be lost."""
+    """One GPU: every call is made at most once, and none after the GPU is lost."""
 
     def __init__(self, library, name, handle, step):
         self.library, self.name, self.handle, self.step = library, name, handle, step
@@ -69,7 +69,7 @@ class Device:
             return problem
 
     def fact(self, read_value, extra_absent=()):
-        """Return the fact that `read_value(device)` gives; it may return a fact of its own."""
+        """Return the result of `read_value(device)` as a fact, unless it is one already."""
         try:
             return read_value(self)
         except self.library.NVMLError as problem:
@@ -79,7 +79,7 @@ class Device:
         except GpuLostError as text:
             return read.unread("NVML: {}".format(text))
         except (TypeError, ValueError, KeyError, IndexError, AttributeError) as problem:
-            return read.unread("NVML gave an unexpected answer: {!r}".format(problem))
+            return read.unread("unexpected answer of NVML: {!r}".format(problem))
 
     def fields(self, wanted):
         """Return field values by (field, scope); an error code is None for absent, text for unreadable."""
@@ -94,7 +94,7 @@ class Device:
         return "NVML: " + explain(self.library.NVMLError(value.nvmlReturn))
 
     def fabric(self):
-        """Return the fabric structure in the newest form that the driver knows. Raise its error."""
+        """Return the fabric structure in the newest form that the driver supports. Raise its error."""
         problem = MissingFunctionError("nvmlDeviceGetGpuFabricInfoV")
         for structure in FABRIC_STRUCTURES:
             kind = getattr(self.library, structure, None)
@@ -121,7 +121,7 @@ class Device:
         return info
 
     def _fill(self, function, info):
-        """Have NVML fill a structure: None, or the error."""
+        """Make NVML fill a structure. Return None or the error."""
         answer = self._ask(function, (ctypes.byref(info),))
         return answer if isinstance(answer, Exception) else None
 

@@ -1,9 +1,9 @@
-"""What a fix must know of the files that it writes: `own.files`, `own.programs`, and `own.links` for those that it hides.
+"""Facts for fixes about the files that they write (`own.files`, `own.programs`) and hide (`own.links`).
 
-`own.files`: {path: text} of the files that nodetune keeps on this host, wherever their kind of setting lives.
-`own.programs`: {path: SHA-256} of what its units run, so that a plan can leave out the files that are there.
-`own.links`: for each link what udev knows it by, and the lines of the .link file that holds for it. Of .link files the
-first that matches holds alone, so one that comes first must repeat what the others say.
+`own.files`: {path: text} of nodetune's files on this host, in the folders of all kinds of settings.
+`own.programs`: {path: SHA-256} of the programs of its units, so that a plan can leave out existing files.
+`own.links`: for each link its udev properties and the lines of its .link file. Of .link files, only the
+first match applies, so an earlier file must repeat the settings of the others.
 """
 
 import hashlib
@@ -28,7 +28,7 @@ FOLDERS = (
     "/etc/udev/rules.d",
 )
 DROP_INS = ("/etc/systemd", "/etc/systemd/system")
-"""Folders whose folders NAME.d hold files that add to NAME."""
+"""Folders whose folders NAME.d contain files that add to NAME."""
 PROGRAMS = "/usr/local/lib/nodetune"
 MOST_LEVELS = 4
 LARGEST = 65536
@@ -48,7 +48,7 @@ def collect(names, step):
         step("nodetune's own programs")
         yield "programs", _programs()
     if "links" in names:
-        step("what .link files say")
+        step("the .link files")
         links = [name for name in read.names_in(CLASS) if read.exists("{}/{}/device".format(CLASS, name))]
         yield "links", read.each({name: _link(name) for name in links})
 
@@ -80,7 +80,7 @@ def _programs():
 
 
 def _below(folder, levels):
-    """Yield the files of a folder and its folders, without what Python makes of them."""
+    """Yield the files below a folder, without Python's caches."""
     for name in read.names_in(folder):
         path = os.path.join(folder, name)
         if _regular(path):
@@ -103,7 +103,7 @@ def _link(name):
     try:
         known = dict(re.findall(r"^E:(\w+)=(.*)$", read.text(UDEV + number), re.M))
     except FileNotFoundError:
-        return read.absent("udev does not know this link")
+        return read.absent("udev has no data for this link")
     except OSError as problem:
         return read.unread("{}{}: {}".format(UDEV, number, read.why(problem)))
     path = known.get("ID_NET_LINK_FILE", "")
@@ -122,7 +122,7 @@ def _link(name):
 
 
 def _permanent(name):
-    """Return 00:11:22:aa:bb:cc for enx001122aabbcc: udev makes that name from an address of the hardware."""
+    """Return 00:11:22:aa:bb:cc for enx001122aabbcc: udev makes that name from the hardware address."""
     found = re.match(r"(?:en|ib|wl)x([0-9a-f]{12})$", name)
     return ":".join(re.findall("..", found.group(1))) if found else None
 

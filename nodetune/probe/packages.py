@@ -1,6 +1,6 @@
-"""Packages: which manager, what is installed and who made it, whose the driver is, who uses its devices: `packages.*`.
+"""Packages: the manager, installed packages with their makers, the driver, users of its devices: `packages.*`.
 
-Asked for by name: `like.PATTERN` (packages to list in `installed`), `file.PATH` (whether it is there) and `module.NAME` (the
+By name: `like.PATTERN` (packages to list in `installed`), `file.PATH` (whether it exists) and `module.NAME` (the
 kernel module's file and version).
 """
 
@@ -14,7 +14,7 @@ APT, DNF = "/usr/bin/apt-get", "/usr/bin/dnf"
 RUNNING = "/proc/driver/nvidia/version"
 DEVICE = re.compile(r"/dev/nvidia(\d+|-uvm)$")
 SERVICES = ("nvidia-persiste", "nv-fabricmanage", "nv-hostengine", "nvidia-imex", "nvsm_core", "dcgm-exporter")
-"""Who holds the devices open on an idle node: the driver's own services, by the 15 letters that the kernel keeps."""
+"""Processes that hold the devices open on an idle node: the driver's own services, by the kernel's 15 characters."""
 
 
 def collect(names, step):
@@ -35,12 +35,12 @@ def collect(names, step):
         yield "module." + module, read.tried(_module, module)
     step(RUNNING)
     yield "running_driver", read.file_fact(RUNNING, _running)
-    step("who has the GPUs' devices open")
+    step("the processes that have the GPUs' devices open")
     yield "device_users", read.tried(_device_users)
 
 
 def _manager():
-    """Return the package manager of the system: a Debian can have dnf as well."""
+    """Return the package manager of the system: a Debian host can also have dnf."""
     for name, tool, other in (("apt", APT, "dpkg-query"), ("dnf", DNF, "rpm")):
         if read.exists(tool) and read.find_tool(other):
             return name
@@ -70,13 +70,13 @@ def _rows(command):
 
 
 def _output(command):
-    """Return what a query prints, also if dpkg-query fails because one of several patterns matches nothing."""
+    """Return the output of a query, even if dpkg-query fails because one of several patterns matches nothing."""
     shell = ["/bin/sh", "-c", '"$@" 2>/dev/null; [ $? -lt 2 ]', "sh"]
     return read.run(shell + command, QUERY_SECONDS)
 
 
 def _module(name):
-    """Return what `modprobe` would load for the running kernel."""
+    """Return the module that `modprobe` would load for the running kernel."""
     tool = read.find_tool("modinfo")
     if not tool:
         return read.unread("modinfo is not installed (package kmod)")
@@ -100,7 +100,7 @@ def _device_users():
     It works even if NVML does not answer.
     """
     if os.getuid() and not read.ROOT:
-        return read.unread("who uses the GPUs' devices: needs root (--become)")
+        return read.unread("the users of the GPUs' devices: needs root (--become)")
     found = []
     for pid in filter(str.isdigit, read.names_in("/proc")):
         name = read.text_or("/proc/{}/comm".format(pid))

@@ -17,7 +17,7 @@ GPU_VENDORS = (NVIDIA, "1002", "8086")
 AER_KINDS = ("correctable", "nonfatal", "fatal")
 
 UNPRIVILEGED = 64
-"""Bytes of configuration space that the kernel shows to anyone; the capabilities lie behind them."""
+"""Bytes of configuration space that the kernel shows to any user; the capabilities follow them."""
 CAPABILITY_LIST = 0x10
 PCI_EXPRESS = 0x10
 FIRST_EXTENDED = 0x100
@@ -118,7 +118,7 @@ def _speed(content):
 
 
 def _width(content):
-    """Parse lanes; None if the kernel says 0 or one of the values that stand for unknown."""
+    """Parse lanes; None if the kernel reports 0 or a value that means unknown."""
     lanes = _number(content, 0)
     return lanes if 0 < lanes <= 32 else None
 
@@ -150,7 +150,7 @@ def _errors(bdf):
 
 
 def _counters(content):
-    """Return the errors with a count above 0. Older kernels use several words for a name."""
+    """Return the errors with a count above 0. Names have several words in older kernels."""
     pairs = [line.rsplit(None, 1) for line in content.splitlines()]
     return {name: int(count) for name, count in pairs if int(count) and not name.startswith("TOTAL")}
 
@@ -213,7 +213,7 @@ def _express_capability(handle, head):
 
 
 def _access_control(handle, port):
-    """Return which controls of the Access Control Services extended capability are on."""
+    """Return the enabled controls of the Access Control Services extended capability."""
     place = FIRST_EXTENDED
     for _ in range(480):
         entry = os.pread(handle, 8, place)

@@ -1,7 +1,7 @@
-"""What the next boot will set, and which file decides.
+"""The settings of the next boot and the files that decide.
 
 `persisted.sysctl.NAME` by systemd-sysctl's order, `persisted.tmpfiles.PATH` by systemd-tmpfiles':
-{"value", "file", "line"} of the line that wins; absent where no file sets it.
+{"value", "file", "line"} of the line that wins; absent if no file sets it.
 """
 
 import fnmatch
@@ -30,7 +30,7 @@ def collect(names, step):
 
 
 def _lines(folders):
-    """(file, line number, text) of every setting, in the order in which they are applied; or why not."""
+    """Return (file, line number, text) of every setting in the order of application, or the error."""
     found, contents = [], read.contents_that_win(folders)
     if isinstance(contents, dict):
         return contents
@@ -42,9 +42,9 @@ def _lines(folders):
 
 
 def sysctl_winner(name, lines):
-    """Return the line that decides about `name`: the last one; a full name wins over patterns anywhere.
+    """Return the line that decides for `name`: the last one; a full name beats all patterns.
 
-    `-name` without a value keeps patterns (and earlier lines) from setting it.
+    `-name` without a value excludes it from patterns (and earlier lines).
     """
     if isinstance(lines, dict):
         return lines
@@ -78,10 +78,10 @@ def _dotted(key):
 
 
 def tmpfiles_winner(path, lines):
-    """Return the line that decides: of lines with the very same path the earliest.
+    """Return the line that decides: the earliest line with the same path.
 
-    Appending lines after an appending one count too. Lines that reach the file by different paths (a pattern, and the
-    full path) are all written in order, so that the last one wins.
+    Appending lines after an appending line count too. Lines that match the file by different paths (a pattern and the
+    full path) are all written in order, so the last one wins.
     """
     if isinstance(lines, dict):
         return lines

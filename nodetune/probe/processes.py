@@ -1,4 +1,4 @@
-"""Daemons among the processes of this host, in a unit or not. Several families ask."""
+"""Daemons among the processes of this host, in a unit or not. Several families use it."""
 
 import os
 import re
@@ -24,10 +24,10 @@ DAEMONS = (
     "k3s",
     "rke2",
 )
-"""Daemons that are looked for among the processes, because they also run outside any unit (in containers, started manually)."""
+"""Daemons to find among the processes because they may also run outside units (in containers, started manually)."""
 
 OF_ANYONE = ("nvidia-cuda-mps-control", "nvidia-cuda-mps-server")
-"""Daemons that users start as well. Any other has root's account or a system account, or it is only called so."""
+"""Daemons that users may also start. All others run as root or a system account, or only share the name."""
 FIRST_USER = 1000
 
 _SEEN = {}
@@ -36,7 +36,7 @@ _SEEN = {}
 def running():
     """Return {daemon: [process numbers]} of DAEMONS. Raise OSError if other users' processes are hidden.
 
-    It looks once: several families ask, and a host with many cores has thousands of kernel threads.
+    The result is cached: several families use it, and a host with many cores has thousands of kernel threads.
     """
     if read.ROOT not in _SEEN:
         _SEEN[read.ROOT] = _look()
@@ -58,7 +58,7 @@ def _look():
 
 
 def _is_one(pid, name):
-    """Return whether a process is what it is called: by who started it (its real user), and by its program."""
+    """Return whether a process really is the daemon, by its real user and its program."""
     try:
         program = os.path.basename(os.readlink("{}/proc/{}/exe".format(read.ROOT, pid)))
     except OSError:
@@ -86,5 +86,5 @@ def counts():
 
 
 def cmdline(pid):
-    """Return the words of a process's command line; none if it has ended or hides them."""
+    """Return the words of a process's command line; empty if it has ended or hides them."""
     return [word for word in read.text_or("/proc/{}/cmdline".format(pid)).strip("\0").split("\0") if word]

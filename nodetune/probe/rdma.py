@@ -139,7 +139,7 @@ def _netdev(name, port):
 
 
 def _gids(folder):
-    """Return every address of the port that is set, with its type and network link."""
+    """Return every GID of the port that is set, with its type and network link."""
     found = []
     for index in sorted(read.names_in(folder + "gids"), key=int):
         gid = read.text_or(folder + "gids/" + index)
@@ -161,7 +161,7 @@ def _traffic_class(key):
 
 
 def _cm_tos(key):
-    """Return the type of service of rdma_cm connections; the folder exists only after somebody made it."""
+    """Return the type of service of rdma_cm connections; the folder exists only if an administrator created it."""
     name, port = key.rsplit("/", 1)
     return read.file_fact("{}/{}/ports/{}/default_roce_tos".format(CONFIGFS, name, port), int)
 
@@ -174,7 +174,7 @@ def _numbers(folder, wanted):
             found[name] = fact["value"]
         elif "unread" in fact and "invalid argument" not in fact["unread"]:
             return fact
-    return read.value(found) if found else read.absent("the driver counts nothing here")
+    return read.value(found) if found else read.absent("the driver has no counters here")
 
 
 def _is_ipoib(name):
@@ -194,7 +194,7 @@ def _ipoib(name):
 
 
 def _found(patterns):
-    """Return the files that match; each pattern is expanded one level at a time so that read.ROOT applies."""
+    """Return the matching files; each pattern is expanded one level at a time so that read.ROOT applies."""
     return [path for pattern in patterns for path in _expanded("", pattern.strip("/").split("/"))]
 
 

@@ -1,4 +1,4 @@
-"""Bounded readers that answer in facts: a value, absent, or unread with its reason. Never a guess, never a default."""
+"""Bounded readers that return facts: a value, absent, or unread with its reason. Never a guess or a default."""
 
 import errno
 import os
@@ -8,12 +8,12 @@ import stat
 from nodetune.onhost import command
 
 ROOT = ""
-"""Prefixed to every path that is read: tests plant a fault in a tree of their own."""
+"""Prefix of every path: tests use it to plant faults in their own tree."""
 
 LONGEST = 1 << 20
 TOOL_SECONDS = 4
 PATIENCE = 1.0
-"""Times every deadline: more than 1 where the whole probe was given more time than it usually has."""
+"""Factor for every deadline: more than 1 if the probe has more time than usual."""
 
 
 def value(data):
@@ -38,7 +38,7 @@ def each_value(values):
 
 
 def why(problem):
-    """Describe an OSError for a reader of the report, with what would help."""
+    """Describe an OSError for reports, with a hint."""
     number = getattr(problem, "errno", None)
     if number in (errno.EACCES, errno.EPERM):
         return "permission denied: needs root (--become)"
@@ -78,7 +78,7 @@ def raw_bytes(path, longest=LONGEST):
 
 
 def file_fact(path, parse=None):
-    """Return the fact in one file. `parse` turns its text into a value; what it cannot parse is unread."""
+    """Return the fact in one file. `parse` turns its text into a value; text that it cannot parse is unread."""
     try:
         content = text(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -108,7 +108,7 @@ def text_or(path, default=""):
 
 
 def names_in(path):
-    """Return the sorted names in a folder; none if it does not exist. Raise OSError if it cannot be read."""
+    """Return the sorted names in a folder; empty if it does not exist. Raise OSError if it cannot be read."""
     try:
         return sorted(os.listdir(ROOT + path))
     except (FileNotFoundError, NotADirectoryError):
@@ -116,18 +116,18 @@ def names_in(path):
 
 
 def exists(path):
-    """Return whether the path is there (a broken link is not)."""
+    """Return whether the path exists (a broken link does not)."""
     return os.path.exists(ROOT + path)
 
 
 def real(path):
-    """Resolve all links in a path, as the host sees it."""
+    """Resolve all links in a path on the host."""
     found = os.path.realpath(ROOT + path)
     return found[len(os.path.realpath(ROOT)) :] if ROOT else found
 
 
 def link_name(path):
-    """Return the last part of a link's target (a driver, a device, a bus address), or None if it is no link."""
+    """Return the last part of a link's target (a driver, a device, a bus address), or None if it is not a link."""
     try:
         return os.path.basename(os.readlink(ROOT + path))
     except OSError:
@@ -157,7 +157,7 @@ def find_tool(name):
 def run(argv, seconds=TOOL_SECONDS):
     """Run a command (full path first) and return its output. `seconds` are times PATIENCE.
 
-    Raise OSError when it cannot run, fails, prints without end or takes too long; the text says which.
+    Raise OSError if it cannot run, fails, prints too much or takes too long; the text says which.
     """
     return command.run(argv, seconds * PATIENCE, tied=True)
 
@@ -172,7 +172,7 @@ UNIT_FOLDERS = (
 
 
 def contents_that_win(folders):
-    """[(path, text)] of the .conf files in such folders; or why one cannot be read."""
+    """Return [(path, text)] of the .conf files in such folders, or the error."""
     found = []
     for path in first_that_wins(folders, ".conf"):
         try:
@@ -203,7 +203,7 @@ def first_that_wins(folders, suffix):
 
 
 def numbered_lines(path):
-    """Return (number, text) of each line; none if the file does not exist. Raise OSError if it cannot be read."""
+    """Return (number, text) of each line; empty if the file does not exist. Raise OSError if it cannot be read."""
     try:
         return [(number, line.strip()) for number, line in enumerate(text(path).splitlines(), 1)]
     except (FileNotFoundError, NotADirectoryError):

@@ -1,7 +1,7 @@
-"""systemd's units and the daemons that own settings of a host: `services.UNIT`, and some facts about all of them.
+"""systemd units and daemons that own settings of a host: `services.UNIT`, and some facts about all of them.
 
-`services.slurmd` is slurmd.service; another type is named in full (`services.apt-daily-upgrade.timer`). All units asked
-for cost one systemctl call. The other facts (FACTS, below) are read only when asked for.
+`services.slurmd` is slurmd.service; other types have their full name (`services.apt-daily-upgrade.timer`). All
+requested units cost one systemctl call. The other facts (FACTS, below) are read only on request.
 """
 
 import os
@@ -65,7 +65,7 @@ def unit_facts(units):
     except OSError as problem:
         facts.update((unit, read.unread(read.why(problem))) for unit in sound)
         return facts
-    missing = read.unread("systemctl does not tell of it")
+    missing = read.unread("systemctl does not report it")
     facts.update((unit, unit_fact(known[full(unit)]) if full(unit) in known else missing) for unit in sound)
     return facts
 
@@ -112,7 +112,7 @@ def unit_fact(unit):
 
 
 def number(text):
-    """Return a number, or None where systemd does not tell (it counts restarts from version 235 on)."""
+    """Return a number, or None if systemd does not report it (it counts restarts from version 235 on)."""
     return int(text) if text.isdigit() else None
 
 
@@ -151,12 +151,12 @@ def last_setting(paths, key):
 
 
 def remove_ipc():
-    """Return whether logind removes a user's shared memory at the last logout: what the running logind says."""
+    """Return whether logind removes a user's shared memory at the last logout, as the running logind reports."""
     tool = systemctl() and read.find_tool("loginctl")
     if not tool:
         return no_systemd()
     found = re.search(r"^RemoveIPC=(\w+)", read.run([tool, "show-session", "--property=RemoveIPC"]), re.M)
-    return read.value(found.group(1)) if found else read.absent("this logind knows no RemoveIPC")
+    return read.value(found.group(1)) if found else read.absent("this logind does not support RemoveIPC")
 
 
 def remove_ipc_set():

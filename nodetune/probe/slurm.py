@@ -16,7 +16,7 @@ CONFIGS = (
     "/usr/local/etc/slurm.conf",
     "/opt/slurm/etc/slurm.conf",
 )
-"""Where slurm.conf is, in order; /run/slurm/conf and the cache hold what a configless slurmd fetched."""
+"""Where slurm.conf is, in order; /run/slurm/conf and the cache contain the files of a configless slurmd."""
 
 UNITS = (
     "/etc/systemd/system/slurmd.service",
@@ -44,7 +44,7 @@ KEPT = (
     "launchparameters",
     "taskprolog",
 )
-"""The settings that checks look at; nothing else of slurm.conf leaves the host."""
+"""The settings that checks need; nothing else of slurm.conf leaves the host."""
 
 DEEPEST_INCLUDE = 5
 MOST_GRES_LINES = 64
@@ -139,14 +139,14 @@ def config_lines(path, folder=None, cluster="", depth=0):
 
 
 def pairs(line):
-    """Return (key in small letters, text) of every Key=value on a line; a value may be quoted."""
+    """Return (lower-case key, text) of every Key=value on a line; a value may be quoted."""
     return [
         (key.lower(), quoted or plain) for key, quoted, plain in re.findall(r'(\w+)\s*=\s*(?:"([^"]*)"|(\S+))', line)
     ]
 
 
 def node_fact(lines, host):
-    """Read this node's NodeName line over NodeName=DEFAULT: what slurmctld believes of it."""
+    """Read this node's NodeName line over NodeName=DEFAULT: slurmctld's view of it."""
     default, found = {}, None
     for line in lines:
         settings = dict(pairs(line))
@@ -209,7 +209,7 @@ def _in_ranges(number, ranges):
 
 
 def gres(lines, host):
-    """Return what gres.conf says of this node's GPUs: AutoDetect, how many are listed, whether their cores are."""
+    """Return this node's GPUs in gres.conf: AutoDetect, the number of listed GPUs, and whether they have cores."""
     result = {"autodetect": None, "gpus": 0, "cores": False, "types": [], "lines": []}
     for line in lines:
         settings = dict(pairs(line))

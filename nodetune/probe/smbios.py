@@ -12,9 +12,9 @@ EXTENDED = 0x7FFF
 
 
 def memory_modules():
-    """Return [{slot, bank, type, size_mb, speed_mts}] of all slots; size 0: empty or switched off by the firmware.
+    """Return [{slot, bank, type, size_mb, speed_mts}] of all slots; size 0: empty or disabled by the firmware.
 
-    `speed_mts` is the speed that the firmware configured, null where it does not tell.
+    `speed_mts` is the configured speed, null if the firmware does not report it.
     """
     try:
         table = read.raw_bytes(TABLE)
@@ -61,6 +61,6 @@ def _word(body, at):
 
 
 def _text(texts, number):
-    """Return a text by its number, which counts from 1; 0 is none."""
+    """Return a text by its number, which counts from 1; 0 means no text."""
     text = texts[number - 1] if 0 < number <= len(texts) else b""
     return text.decode("ascii", "backslashreplace").strip()[:64]

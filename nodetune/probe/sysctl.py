@@ -1,4 +1,4 @@
-"""Kernel parameters, as they are now: `sysctl.NAME`."""
+"""Current kernel parameters: `sysctl.NAME`."""
 
 from nodetune.onhost import sysctl
 

@@ -1,4 +1,4 @@
-"""Files of the kernel that a site asks for by path: `sysfs.PATH`. Of a choice (`always [madvise] never`) the chosen word."""
+"""Files under /sys that a site requests by path: `sysfs.PATH`. For a choice (`a [b] c`), the chosen word."""
 
 from . import read
 
@@ -9,7 +9,7 @@ def collect(names, step):
         if path.startswith("/sys/") and ".." not in path:
             yield path, read.file_fact(path, _value)
         else:
-            yield path, read.unread("{} is no file under /sys".format(path))
+            yield path, read.unread("{} is not a file under /sys".format(path))
 
 
 def _value(content):

@@ -1,4 +1,4 @@
-"""What the TCP stack counted since boot: `tcp.*`. Settings are sysctls and live in that family."""
+"""Counters of the TCP stack since boot: `tcp.*`. Its settings are in the sysctl family."""
 
 from . import read
 
@@ -33,7 +33,7 @@ def _listen(content):
 
 
 def _memory():
-    """Return the pages that TCP holds, the three limits, and how often it was under pressure."""
+    """Return the pages used by TCP, the three limits, and how often it was under memory pressure."""
     used = read.file_fact("/proc/net/sockstat", _pages_used)
     limits = read.file_fact("/proc/sys/net/ipv4/tcp_mem", lambda content: [int(part) for part in content.split()])
     pressures = read.file_fact("/proc/net/netstat", lambda content: _table(content, "TcpExt").get("TCPMemoryPressures"))
@@ -49,6 +49,6 @@ def _pages_used(content):
 
 
 def _softnet(content):
-    """Return packets taken from, and dropped at, the input queues of all CPUs; hexadecimal, one line each."""
+    """Return the packets processed and dropped by the input queues of all CPUs; hexadecimal, one line for each CPU."""
     rows = [[int(word, 16) for word in line.split()[:3]] for line in content.splitlines()]
     return dict(zip(("processed", "dropped", "squeezed"), (sum(column) for column in zip(*rows))))

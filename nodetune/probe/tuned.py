@@ -1,4 +1,4 @@
-"""tuned: the profile that is active, and where it and sysctl.d want different things."""
+"""tuned: the active profile, and its conflicts with sysctl.d."""
 
 import os
 import re
@@ -12,7 +12,7 @@ FOLDERS = ("/etc/tuned/profiles", "/etc/tuned", "/usr/lib/tuned/profiles", "/usr
 
 
 def profile():
-    """Return the active profile with those that it includes, and every setting with its file."""
+    """Return the active profile with its included profiles, and every setting with its file."""
     names = read.text_or("/etc/tuned/active_profile").split()
     if not names:
         return read.absent("no tuned profile is active")
@@ -33,12 +33,12 @@ def profile():
 
 
 def _main():
-    """Return what tuned-main.conf sets: it has no sections."""
+    """Return the settings of tuned-main.conf, which has no sections."""
     return ini(read.text_or(MAIN)).get("", {})
 
 
 def _home():
-    """Return the folder for profiles of this host's own, empty if tuned looks into neither: 2.23 moved them."""
+    """Return the folder for the host's own profiles, empty if tuned reads neither: 2.23 moved them."""
     asked = re.split(r"[,;]", _main().get("profile_dirs", ""))
     if asked != [""]:
         return next((folder for folder in FOLDERS[:2] if folder in [each.strip() for each in asked]), "")
@@ -46,7 +46,7 @@ def _home():
 
 
 def _add_profile(name, chain, settings):
-    """Append a profile after those that it includes: later settings win. `chain` starts with the active one."""
+    """Append a profile after its included profiles: later settings win. `chain` starts with the active one."""
     folders = [os.path.join(folder, name, "tuned.conf") for folder in FOLDERS]
     path = next((each for each in folders if read.exists(each)), None)
     if path is None or name in [each["name"] for each in chain] or len(chain) > 20:

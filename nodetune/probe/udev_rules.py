@@ -1,4 +1,4 @@
-"""Which udev rule sets an attribute of a disk's queue."""
+"""Find the udev rule that sets an attribute of a disk's queue."""
 
 import fnmatch
 import re
@@ -9,7 +9,7 @@ FOLDERS = ("/etc/udev/rules.d", "/run/udev/rules.d", "/usr/local/lib/udev/rules.
 FOLDERS += ("/usr/lib/udev/rules.d", "/lib/udev/rules.d")
 PART = re.compile(r'([A-Z_]+(?:\{[^}]*\})?)\s*(==|!=|:=|\+=|=)\s*"([^"]*)"')
 PASSING = ("ACTION", "SUBSYSTEM")
-"""Matches that every disk passes when it appears."""
+"""Matches that every new disk passes."""
 
 
 def rules(attribute):
@@ -38,9 +38,9 @@ def _lines(content):
 
 
 def decides(found, attribute, disk, rotational, now):
-    """Return the rule that set what is there now: the last one for this disk, if that is its value; else absent.
+    """Return the rule that set the current value: the last one for this disk, if it has this value; else absent.
 
-    A rule with a match that only udev can judge is not named, and neither is any rule before it.
+    A rule with a match that only udev can evaluate is not named, nor is any rule before it.
     """
     ours = [(path, number, parts) for path, number, parts in found if _covers(parts, disk, rotational) is not False]
     if not ours:
@@ -48,12 +48,12 @@ def decides(found, attribute, disk, rotational, now):
     path, number, parts = ours[-1]
     text = parts["ATTR{queue/" + attribute + "}", "="]
     if text != now or not _covers(parts, disk, rotational):
-        return read.absent("no udev rule is known to have set it")
+        return read.absent("the udev rule that set it is unknown")
     return read.value({"value": text, "file": path, "line": number})
 
 
 def _covers(parts, disk, rotational):
-    """Return whether a rule is for this disk; None if that is not known."""
+    """Return whether a rule applies to this disk; None if unknown."""
     known = True
     for (key, sign), text in parts.items():
         if sign not in ("==", "!="):

@@ -1,4 +1,4 @@
-"""Package updates that start automatically, and whether they leave the driver alone: `updates.apt`, `updates.dnf`."""
+"""Automatic package updates, and whether they exclude the driver: `updates.apt`, `updates.dnf`."""
 
 import configparser
 import fnmatch
@@ -18,7 +18,7 @@ DRIVER_PACKAGES = re.compile(
 """Packages that must change together with the loaded kernel module, by Debian's, Ubuntu's and NVIDIA's names."""
 
 DRIVER_RPM = "nvidia-driver"
-"""The name that a pattern which keeps the driver still must match, on RPM systems."""
+"""The name that a pattern must match to exclude the driver on RPM systems."""
 
 
 def collect(names, step):
@@ -32,7 +32,7 @@ def collect(names, step):
 
 
 def _apt():
-    """Return whether unattended-upgrades may run, what it skips, and the driver packages that it would change."""
+    """Return whether unattended-upgrades may run, its exclusions, and the driver packages that it would change."""
     if not read.exists("/usr/bin/unattended-upgrade"):
         return read.absent("unattended-upgrades is not installed")
     settings = apt_settings(_apt_files())
@@ -62,7 +62,7 @@ def _apt_files():
 
 
 def apt_settings(contents):
-    """Return {setting name in small letters: [values in order]} of apt's nested configuration.
+    """Return {lower-case setting name: [values in order]} of apt's nested configuration.
 
     There are three ways to write it: `A::B "x";`, `A { B "x"; }` and `A::B { "x"; "y"; }`; `#clear` empties a list.
     """
@@ -85,7 +85,7 @@ def _without_comments(content):
 
 
 def _keep(settings, scopes, words):
-    """Add one statement: a name with its value, or within a list a value alone."""
+    """Add one statement: a name with its value, or a value alone in a list."""
     if words[:1] == [("name", "#clear")]:
         for _, name in words[1:]:
             settings.pop(name.lower(), None)
@@ -106,7 +106,7 @@ def driver_packages(status):
 
 
 def _kept_by(name, held, blacklist):
-    """Return what keeps the package from being updated automatically: "hold", the pattern, or nothing."""
+    """Return what excludes the package from automatic updates: "hold", the pattern, or nothing."""
     if held:
         return "hold"
     for pattern in blacklist:
@@ -122,7 +122,7 @@ def _kept_by(name, held, blacklist):
 
 
 def _dnf():
-    """Return whether dnf-automatic installs what it finds, and what it leaves alone."""
+    """Return whether dnf-automatic installs updates, and its exclusions."""
     path = "/etc/dnf/automatic.conf"
     if not read.exists(path):
         return read.absent("dnf-automatic is not installed")
@@ -158,7 +158,7 @@ def _ini(path):
 
 
 def _locked():
-    """Return names that dnf's versionlock keeps: `nvidia-driver-3:550.54-1.el9.*` → nvidia-driver."""
+    """Return names that dnf's versionlock locks: `nvidia-driver-3:550.54-1.el9.*` → nvidia-driver."""
     content = read.text_or("/etc/dnf/plugins/versionlock.list")
     return [
         re.sub(r"-(\d+:)?[^-]+-[^-]+$", "", line.strip())

@@ -1,7 +1,7 @@
-"""What the NVIDIA driver wrote to the kernel log since each GPU was last reset: `xid.*`.
+"""The NVIDIA driver's errors in the kernel log since each GPU was last reset: `xid.*`.
 
-A GPU's events count from its last recovery on: the driver module being loaded (again), or Xid 154 saying that no recovery
-action is needed any more. Without that, a repaired GPU would stay guilty until the next boot.
+A GPU's events count from its last recovery on: a (re)load of the driver module, or Xid 154 with the message that no
+recovery action is needed. Otherwise, a repaired GPU would fail until the next boot.
 """
 
 import re
@@ -18,10 +18,10 @@ RESET_REQUIRED = re.compile(
     r"NVRM: .*(?:NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
     r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded)"
 )
-"""Lines without an Xid that say that the GPU's firmware is dead or that the driver refuses work before a reset."""
+"""Lines without an Xid for dead GPU firmware or for a driver that refuses work before a reset."""
 LOAD_BEGINS = re.compile(r"nvidia-nvlink: Nvlink Core is being initialized")
 MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
-"""The driver says this after it has looked at the GPUs: what it says before belongs to the same load."""
+"""The driver logs this after its first messages about the GPUs, which belong to the same load."""
 RECOVERED = re.compile(r"recovery action changed from .* to 0x0 ")
 RECOVERY_ACTION_CHANGED = 154
 OF_GPUS = ("events", "fallen_off_bus", "reset_required")
@@ -63,7 +63,7 @@ def _nothing():
 
 
 def _note(found, seconds, text, named):
-    """Note what a line says; `named` is the GPU of the lines before, for a message that spans several."""
+    """Record the event of a line; `named` is the GPU of the previous lines, for a message that spans several."""
     event, switch, fallen, reset = (each.search(text) for each in (XID, SXID, FALLEN, RESET_REQUIRED))
     if event:
         bdf, number = _bdf(event.group(1)), int(event.group(2))
@@ -87,6 +87,6 @@ def _event(bdf, number, seconds, text):
 
 
 def _bdf(text):
-    """Complete `0000:3b:00` (the driver leaves the function out) to `0000:3b:00.0`."""
+    """Complete `0000:3b:00` (the driver omits the function) to `0000:3b:00.0`."""
     domain, _, rest = text.lower().partition(":")
     return "{:04x}:{}".format(int(domain, 16), rest if "." in rest else rest + ".0")

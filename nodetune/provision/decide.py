@@ -1,4 +1,4 @@
-"""What a host is to get, from its facts, the site file, the lock and the package data; or why it gets nothing. Pure."""
+"""Decide what to install on a host from its facts, the site file, the lock and the package data. Pure."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ and newer, the proprietary ones for what is older; Blackwell takes the open ones
 
 GRACE_HOPPER = ("2342", "2348")
 BLACKWELL_HGX = ("2901", "3182")
-"""B200 and B300 on HGX boards. Their NVSwitches are no PCI devices of the host, so the GPUs tell that they are there."""
+"""B200 and B300 on HGX boards. Their NVSwitches are not PCI devices of the host, so the GPUs imply them."""
 
 NVSWITCH_CLASS = "0680"
 NVIDIA = "10de"
@@ -53,7 +53,7 @@ NVIDIA = "10de"
 
 @dataclass(frozen=True)
 class Wanted:
-    """What a host is to get, versions aside. `system` is a name of the package data, `choices` what its `when` asks for."""
+    """The parts of a host without versions. `system` is a name of the package data, `choices` the values for its `when`."""
 
     host: str
     system: str
@@ -92,7 +92,7 @@ class Wanted:
 
 @dataclass(frozen=True)
 class Decision:
-    """What a host gets, with versions; `held` are those that it has now (what a failed upgrade goes back to)."""
+    """The parts of a host with versions; `held` are the current ones (to which a failed upgrade returns)."""
 
     wanted: Wanted
     versions: Versions
@@ -195,7 +195,7 @@ def _gpus(seen: ProvisionFacts) -> list[str]:
 
 
 def _modules(gpus: Iterable[str], site: Provision) -> str:
-    """Return open or proprietary. Raise HostRefusedError if the GPUs do not support what the site wants."""
+    """Return open or proprietary. Raise HostRefusedError if the GPUs do not support the site's choice."""
     numbers = [int(each or "0", 16) for each in gpus]
     only_open = [each for each in gpus if int(each or "0", 16) >= BLACKWELL or each in GRACE_HOPPER]
     too_old = [number for number in numbers if number < TURING]
@@ -241,7 +241,7 @@ def _locked(found: Wanted, lock: Lock) -> Versions:
         raise HostRefusedError(f"the lock has no version of {text.names(missing)} for {found.locked_as}", again)
     if "driver" in found.parts and versions.driver.partition(".")[0] != found.branch:
         raise HostRefusedError(
-            f"the lock has driver {versions.driver} and the site file wants branch {found.branch}",
+            f"the lock has driver {versions.driver} but the site file requires branch {found.branch}",
             "run nodetune lock again, or change the branch",
         )
     return versions

@@ -1,4 +1,4 @@
-"""Whose driver a host has: two owners of one driver overwrite each other's files, so whoever was first is left alone. Pure."""
+"""Find the owner of a host's driver: two owners overwrite each other's files, so the first one is kept. Pure."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check(seen: ProvisionFacts, data: Catalogue, installed: Installed) -> None:
     if (running or module) and not drivers:
         where = f"version {running['version']} is loaded" if running else str(module["file"])
         raise HostRefusedError(
-            f"the driver does not come from a package of NVIDIA ({text.plain(where)})",
+            f"the driver does not come from an NVIDIA package ({text.plain(where)})",
             "nothing was changed; uninstall it the way it was installed, then reboot",
         )
 

@@ -10,7 +10,7 @@ from nodetune.api.model import HostFacts
 
 
 class HostRefusedError(Exception):
-    """Why a host is left alone, and what to do about it. `unknown`: for want of a fact."""
+    """The reason why a host is left alone, and what to do. `unknown`: a fact is missing."""
 
     def __init__(self, reason: str, advice: str = "", *, unknown: bool = False) -> None:
         super().__init__(f"{reason}: {advice}" if advice else reason)

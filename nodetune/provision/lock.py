@@ -36,7 +36,7 @@ HEAD = """\
 
 @dataclass(frozen=True)
 class Versions:
-    """What one kind of system gets. `driver` is NVIDIA's own version of the driver; empty: no driver is among them."""
+    """The versions for one system. `driver` is NVIDIA's own version of the driver; empty without a driver."""
 
     driver: str = ""
     packages: Mapping[str, str] = field(default_factory=dict)
@@ -124,7 +124,7 @@ def _agreeing(file: LocatedYaml, name: str, found: Versions) -> Versions:
 
 
 def check(found: Versions, name: str) -> None:
-    """Check versions that are about to be written, all of which hosts chose, as if they were read. Raise FileError."""
+    """Validate versions from hosts before writing them. Raise FileError."""
     given = {"driver": found.driver, "packages": dict(found.packages)}
     _versions(LocatedYaml(f"the versions found for {name}", None), name, given)
 
@@ -139,7 +139,7 @@ def text(found: Lock) -> str:
     import yaml
 
     class Dumper(yaml.SafeDumper):
-        """Versions are in quotes: 580.65 is no number."""
+        """Versions are in quotes: 580.65 is not a number."""
 
     Dumper.add_representer(_Version, lambda dumper, version: dumper.represent_scalar(_STRING, str(version), style='"'))
     data = {"schema": SCHEMA, "systems": {name: _data(each) for name, each in sorted(found.items())}}

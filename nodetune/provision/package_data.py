@@ -1,4 +1,4 @@
-"""What packages are called, by system: reads playbooks/packages (its README.md says what the keys mean)."""
+"""Package names by system: reads playbooks/packages (its README.md explains the keys)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ https://docs.nvidia.com/datacenter/tesla/driver-installation-guide/version-locki
 """
 
 APART = re.compile(r"nvidia-driver-(assistant|pinning)|nvidia-modprobe|nvidia-kernel-common")
-"""What begins alike and has versions of its own: helpers, and what a distribution has as well."""
+"""Packages with a similar name but other versions: helpers, and packages of the distribution."""
 
 Entry = Mapping[str, Any]
 
@@ -67,12 +67,12 @@ class Catalogue:
 
     @property
     def family(self) -> tuple[str, ...]:
-        """Patterns of the names that a driver may consist of, whoever made it."""
+        """Patterns of the package names of a driver from any vendor."""
         return tuple(self.content["family"])
 
     @property
     def ours(self) -> str:
-        """What the maker of our driver packages is called, in small letters."""
+        """The lower-case vendor of our driver packages."""
         return str(self.content["ours"]).lower()
 
     @property

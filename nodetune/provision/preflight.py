@@ -1,4 +1,4 @@
-"""The first stage: hosts as they are, and what each is to get. Changes nothing, so it comes before anybody is asked."""
+"""The first stage: the state of hosts and what to install on each. Changes nothing, so it precedes the confirmation."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nodetune.provision.request import ProvisionRequest
 
 @dataclass(frozen=True)
 class Preflight:
-    """What was found on hosts: what each gets, the result of its preflight, and the facts behind it."""
+    """The result of the preflight: the decision, the outcome and the facts of each host."""
 
     request: ProvisionRequest
     targets: Sequence[Target]

@@ -1,4 +1,4 @@
-"""What became of each host at each stage: kept in the run's folder as provision.json (schema nodetune.provision/1)."""
+"""The result of each host at each stage, in the run's folder as provision.json (schema nodetune.provision/1)."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class StageResult:
 
 
 Results = dict[str, StageResult]
-"""Host → what it came to."""
+"""Host → its result."""
 
 
 def failed(message: str, code: int = END_STATE_MISSED, restart_at: str = "") -> StageResult:
@@ -45,7 +45,7 @@ def failed(message: str, code: int = END_STATE_MISSED, restart_at: str = "") -> 
 
 
 class Record:
-    """Host → stage → what it came to; written down after every stage, so that a run that is killed has told all it knew."""
+    """Host → stage → result; written after every stage, so that a killed run has recorded everything."""
 
     def __init__(
         self, run: Run, hosts: Iterable[str], stages: Sequence[str], typed: ResumeCommand, upgrade: bool = False
@@ -94,7 +94,7 @@ class Record:
         return " --upgrade" if as_before else ""
 
     def close(self, why: str = "") -> None:
-        """Say of every stage that was never begun that it was not; `why` stands where nothing failed before it."""
+        """Record every stage that was not begun; `why` is the reason if nothing failed before it."""
         for host, stages in self.hosts.items():
             broke = self.broke_at(host)
             for stage in self.stages:
@@ -103,7 +103,7 @@ class Record:
 
     @property
     def code(self) -> int:
-        """The highest that any host came to."""
+        """The highest code of any host."""
         return max((each.code for stages in self.hosts.values() for each in stages.values()), default=OK)
 
     def document(self) -> dict[str, Any]:

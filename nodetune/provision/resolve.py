@@ -29,7 +29,7 @@ LONGEST = 200
 
 @dataclass(frozen=True)
 class Resolution:
-    """What one host says. `problem`: why it says nothing, with the exit code that this stands for."""
+    """The answer of one host. `problem`: why it has no answer, with the exit code."""
 
     host: str
     system: str = ""

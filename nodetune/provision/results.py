@@ -1,4 +1,4 @@
-"""What the answers of probes, plays, audits and measurements mean for a stage. Pure."""
+"""Turn results of probes, plays, audits and measurements into results of a stage. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was typed, for the command that takes up one host where it stopped. Pure."""
+"""The command that resumes one host where it stopped, from the typed options. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is done at each stage, by the parts that nodetune's other commands are made of. Hosts go through a stage together."""
+"""The work of each stage, with the functions of nodetune's other commands. Hosts go through a stage together."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ MOST_PAST_RUNS = 5
 
 
 class Steps:
-    """The hosts of one run. Every method takes the hosts that are still with us, and says what each came to."""
+    """The hosts of one run. Every method takes the remaining hosts and returns the result of each."""
 
     def __init__(self, found: Preflight, run: Run, phase: Phase) -> None:
         self._found, self._run, self._phase = found, run, phase
@@ -199,13 +199,13 @@ class Steps:
         """
         path = self._site.baseline
         if path is None:
-            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file names no baseline"))
+            return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file has no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
         proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
         document = verify_document.kept(proofs, unproven=False)
         if not any(each.verdicts for each in proofs):
-            return dict.fromkeys(hosts, failed(f"{path} is not written: there is no figure to save", INCOMPLETE))
+            return dict.fromkeys(hosts, failed(f"{path} is not written: no figures to save", INCOMPLETE))
         if not document["figures"] and any(each.disturbed for each in proofs):
             name, why = next(each.disturbed[0] for each in proofs if each.disturbed)
             return dict.fromkeys(hosts, failed(f"{path} is not written: during {name} {why}", INCOMPLETE))
@@ -260,7 +260,7 @@ class Steps:
             variables = {host: {"nodetune_run": run} for host in left}
             came = provision_results.played(self.operations.play("resume", left, variables))
             found |= {host: each for host, each in came.items() if each.state != NOTHING}
-        told = "Slurm has no drain by nodetune there; whoever drained the node resumes it"
+        told = "Slurm has no drain by nodetune there; the user who drained the node must resume it"
         return {host: found.get(host, StageResult(NOTHING, told)) for host in hosts}
 
 

@@ -95,8 +95,8 @@ class Upgrade:
         back = [host for host in touched if host not in well and self._is_touched(host)]
         self._step_back(back)
         untouched = [host for host in touched if host not in well and host not in back]
-        self._record.note("back", {host: StageResult(NOTHING, "no figure fell") for host in well})
-        self._record.note("back", {host: StageResult(NOTHING, "no package was changed") for host in untouched})
+        self._record.note("back", {host: StageResult(NOTHING, "no figures became worse") for host in well})
+        self._record.note("back", {host: StageResult(NOTHING, "no packages were changed") for host in untouched})
         stages = self._record.hosts
         self._resume([host for host in batch if host not in back or stages[host]["back"].ok])
 
@@ -191,7 +191,7 @@ def _known(proof: HostVerification | None, stopped: str) -> StageResult:
         return failed(f"{proof.state}: {proof.message.partition('; --allow-busy')[0]}", INCOMPLETE)
     if not proof.verdicts:
         reasons = "; ".join(dict.fromkeys(each.reason for each in proof.unmeasured))
-        return failed(f"nothing could be measured, so nothing is upgraded: {reasons}", INCOMPLETE)
+        return failed(f"nothing could be measured, so nothing was upgraded: {reasons}", INCOMPLETE)
     return StageResult(DONE, f"{len(proof.verdicts)} figures, {FEWEST} times")
 
 

@@ -1,6 +1,6 @@
 """The pytest plugin: with --nodetune, every check on every host is a test item.
 
-pytest loads this file in every run wherever nodetune is installed, whatever its own version: it imports nothing but pytest
+pytest loads this file in every run if nodetune is installed, whatever its version: it imports only pytest
 and the list of options, and without --nodetune it does nothing.
 """
 

@@ -1,4 +1,4 @@
-"""pytest's options → an audit → what each item is to tell. Imported only in runs with --nodetune."""
+"""pytest's options → an audit → the content of each item. Imported only in runs with --nodetune."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ REACHED = "reached"
 
 @dataclass(frozen=True)
 class Case:
-    """One item, its outcome (passed, failed, error, skipped, xfailed), and what is told with it.
+    """One item, its outcome (passed, failed, error, skipped, xfailed) and its texts.
 
-    An error is what makes an audit exit with 3: nothing is known that a verdict could rest on.
+    An error is what makes an audit exit with 3: there is no basis for a verdict.
     """
 
     host: str
@@ -47,7 +47,7 @@ def markers() -> list[tuple[str, str]]:
 
 
 def packed(cases: Iterable[Case]) -> list[tuple[Any, ...]]:
-    """Return plain values, which a worker of xdist can receive."""
+    """Return plain values that a worker of xdist can receive."""
     return [astuple(case) for case in cases]
 
 
@@ -56,7 +56,7 @@ def unpacked(handed: Iterable[tuple[Any, ...]]) -> list[Case]:
 
 
 def audited(config: pytest.Config) -> list[Case]:
-    """Audit as `nodetune audit` with the same options does. Raise pytest.UsageError for a mistake in these."""
+    """Audit like `nodetune audit` with the same options. Raise pytest.UsageError for an invalid option."""
     import click
 
     from nodetune.audit import fleet
@@ -107,7 +107,7 @@ def _of_testinfra(config: pytest.Config) -> list[str]:
         return []
     found = [re.fullmatch(r"(?:(?:ssh|safe-ssh|paramiko)://([^?/]+)|(local)://)", each) for each in named.split(",")]
     if not all(found) or config.getoption("ssh_config", None) or config.getoption("ssh_identity_file", None):
-        _refuse(f"how to reach --hosts={named} is not understood here: give --nodetune-inventory too")
+        _refuse(f"cannot find out how to reach --hosts={named}: also give --nodetune-inventory")
     return ["--inventory=" + ",".join(each[1] or "localhost" for each in found if each), *sudo]
 
 
@@ -141,7 +141,7 @@ def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:
 
 @dataclass(frozen=True)
 class Telling:
-    """Turns findings into cases: the checks by id, the least severity that fails, the options of proposed commands."""
+    """Turns findings into cases: the checks by id, the least severity that fails, options of proposed commands."""
 
     checks: Mapping[str, Check]
     fail_on: str
@@ -174,7 +174,7 @@ class Telling:
         return "skipped", f"unknown: {found.reason}" if found.status == "unknown" else found.reason
 
     def _text(self, found: Finding) -> str:
-        """Return everything that a reader of only this item needs."""
+        """Return the text of an item, complete without the rest of the report."""
         rows = {
             "observed": found.observed or ("unknown" if found.status == "unknown" else ""),
             "wanted": found.wanted,

@@ -1,4 +1,4 @@
-"""What pytest collects: a collector for each host, and in it an item for each case."""
+"""The collected items: a collector for each host with an item for each case."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodetune.pytest_plugin.cases import REACHED, Case
 
 
 class CheckItem(pytest.Item):
-    """One check on one host: tells what the audit found."""
+    """One check on one host: reports what the audit found."""
 
     def __init__(self, *, case: Case, **more: Any) -> None:
         super().__init__(**more)
@@ -40,7 +40,7 @@ class CheckItem(pytest.Item):
         return self._case.text if expected else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int, str]:
-        """Return the host (in place of a file), the line that pytest needs for a skipped item, and the title."""
+        """Return the host (instead of a file), the line that pytest needs for a skipped item, and the title."""
         return self.path, 0, self.nodeid
 
 
@@ -75,6 +75,6 @@ def _id(host: str) -> str:
 
 
 def _means(wanted: str, case: Case) -> bool:
-    """Return whether a node id is that of the item or of its host."""
+    """Return whether a node id belongs to the item or its host."""
     host = _id(case.host)
     return wanted in (host, f"{host}::{case.name}") or (case.name == REACHED and wanted.startswith(f"{host}::"))

@@ -1,4 +1,4 @@
-"""The options that the plugin adds to pytest. pytest loads this file in every run: it imports nothing but pytest."""
+"""The options that the plugin adds to pytest. pytest loads this file in every run: it imports only pytest."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 import pytest
 
 OPTIONS = {
-    "inventory": "an inventory or hosts, as nodetune audit -i; without it testinfra's hosts, else this host",
+    "inventory": "an inventory or hosts, like nodetune audit -i; by default testinfra's hosts, else this host",
     "limit": "only these hosts: Ansible patterns or a node set",
     "facts": "judge saved facts (file or folder) instead of connecting",
     "user": "log in as this user",
-    "fail-on": "findings of this severity and above fail (default: medium); those below are expected failures",
+    "fail-on": "findings of at least this severity fail (default: medium); those below are expected failures",
 }
 SEVERAL = {
-    "site": "your site's overrides, checks and waivers: files, comma-separated (may be repeated), later ones win",
+    "site": "your site's overrides, checks and waivers: comma-separated files (may be repeated), later ones win",
     "profile": "profiles to judge by, comma-separated (may be repeated)",
     "select": "only these checks or areas: shell patterns, comma-separated (may be repeated)",
-    "ignore": "not these checks or areas (likewise)",
+    "ignore": "exclude these checks or areas (same syntax)",
 }
 FLAGS = {
     "become": "read as root, through sudo",
-    "accept-new-host-keys": "trust the key of a host that is seen for the first time",
+    "accept-new-host-keys": "trust the keys of new hosts",
 }
 
 

@@ -1,4 +1,4 @@
-"""What the plugin does in a pytest run with --nodetune."""
+"""The plugin's work in a pytest run with --nodetune."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _ID = re.compile(r"(?:[^:\[]*/)?(nodetune\[.*)")
 
 
 class Auditing:
-    """One run: audits once, in the process that the user started, and has the cases collected."""
+    """One run: audits once, in the process that the user started, and passes on the cases."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -40,12 +40,12 @@ class Auditing:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Hand a worker of xdist the cases: all must collect the same items, and no host is asked twice."""
+        """Give the cases to a worker of xdist: all must collect the same items, and no host is probed twice."""
         node.workerinput["nodetune"] = cases.packed(self._cases())
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Generator[None, Any, None]:
-        """Add the hosts to the files that a session consists of."""
+        """Add the hosts to the files of a session."""
         hosts = items.hosts(collector, self._cases(), self._ids) if isinstance(collector, pytest.Session) else []
         outcome = yield
         if hosts:
@@ -54,7 +54,7 @@ class Auditing:
 
     @pytest.hookimpl(hookwrapper=True, tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> Generator[None, None, None]:
-        """Keep a host that was not reached as an error, whatever -m and -k select."""
+        """Keep an unreachable host as an error, whatever -m and -k select."""
         kept = [item for item in items if getattr(item, "not_reached", False)]
         items[:] = [item for item in items if not getattr(item, "not_reached", False)]
         yield
@@ -62,7 +62,7 @@ class Auditing:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Name the host as the class and the check as the case in a JUnit file; pytest would join all of it."""
+        """Write the host as class and the check as case in a JUnit file; pytest would join them."""
         host, ours, name = report.nodeid.removeprefix("nodetune[").rpartition("]::")
         if not ours or not report.nodeid.startswith("nodetune["):
             return

@@ -32,5 +32,5 @@ def _size(batch: str, hosts: int) -> int:
     found = re.fullmatch(r"(\d{1,6})(%?)", batch.strip())
     number = int(found[1]) if found else 0
     if not found or number < 1 or (found[2] and number > 100):
-        raise BatchError(f"--batch {batch!r}: give a number of hosts such as 10, or a share such as 25%")
+        raise BatchError(f"--batch {batch!r}: give a number of hosts such as 10, or a percentage such as 25%")
     return max(1, math.ceil(hosts * number / 100)) if found[2] else number

@@ -43,7 +43,7 @@ def write(folder: Path, plans: Iterable[HostPlan]) -> str:
     """Write the folder; returns what was written, in a line. Raise ExportError or OSError."""
     sets = [(f"set-{number}", changes, hosts) for number, (changes, hosts) in enumerate(alike(plans), 1)]
     if not sets:
-        raise ExportError("there is nothing to export: the plan has no step that a tool can do")
+        raise ExportError("nothing to export: the plan has no automatic steps")
     if folder.exists() and any(folder.iterdir()):
         raise ExportError(f"{folder} is not empty: give --export a new folder, or empty it first")
     folder.mkdir(parents=True, exist_ok=True)
@@ -102,7 +102,7 @@ def _snippets(planned: Iterable[PlannedChange]) -> dict[str, str]:
 def _below(root: Path, path: str) -> Path:
     """Return a host's path inside a folder. Raise ExportError for one that leads out of it."""
     if not path.startswith("/") or ".." in path.split("/"):
-        raise ExportError(f"{path!r} is no path that can be written below {root}")
+        raise ExportError(f"{path!r} is not a path that can be written below {root}")
     return root / path.lstrip("/")
 
 
@@ -280,18 +280,18 @@ def _in_image(planned: Iterable[PlannedChange]) -> list[str]:
 
 HEAD = """# A plan of nodetune, as files and as a role
 
-What stands here changes nothing by itself. It was made from the facts of the hosts named below; for hosts with other
-hardware make a new plan.
+These files change nothing until you use them. They were made from the facts of the hosts named below; for hosts with
+other hardware make a new plan.
 
 For hosts, with ansible-core 2.16 or newer (Python 3.7 or newer on the hosts):
 
     ansible-playbook -i INVENTORY apply.yml --check --diff     # show what would change
     ansible-playbook -i INVENTORY apply.yml
 
-`role` needs nothing else and may be taken into a playbook of your own; it wants root (become). Each host gets the set
-that was planned for it, another one by `-e nodetune_set=set-1`. What a run of the role changed is written down on the
-host below /var/lib/nodetune/runs.
+`role` needs nothing else and may be used in your own playbook; it needs root (become). Each host gets the set
+that was planned for it, another one by `-e nodetune_set=set-1`. The host records the changes of a run of the role below
+/var/lib/nodetune/runs.
 
-What restarts services, flaps links or needs a reboot is among it: run the role on drained nodes. Where a GPU is in use,
-those groups are refused, and the role fails at its end and says so.
+Some changes restart services, flap links or need a reboot: run the role on drained nodes. Groups of changes that need
+idle GPUs are refused while a GPU is in use; the role then fails at its end and says so.
 """

@@ -1,4 +1,4 @@
-"""The hosts of a run that changes them: played on by Ansible, taken out of service and given back, rebooted; all recorded."""
+"""The hosts of a run that changes them: run plays, drain and resume, reboot; everything is recorded."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from nodetune.remediation.runs import Run
 
 DRAIN_POLL_SECONDS = 15.0
 REBOOT_MORE_SECONDS = 900.0
-"""What asking for a reboot, and looking whether it happened, may take in addition to the wait itself."""
+"""Seconds for the reboot request and the check afterwards, in addition to the wait itself."""
 
 
 class HostOperations:
-    """The hosts of one run, worked on by Ansible: played on, taken out of service and given back, rebooted.
+    """The hosts of one run: run plays by Ansible, drain and resume, reboot.
 
     `on_event` is called with each of Ansible's events; `run` keeps the record.
     """
@@ -30,10 +30,10 @@ class HostOperations:
         """Why everything must end, once it must (Ctrl-C)."""
 
         self.left_drained: dict[str, str] = {}
-        """Hosts that this run drained and could not give back, with the reason."""
+        """Hosts that this run drained and could not resume, with the reason."""
 
         self._unsure: set[str] = set()
-        """Hosts that were lost while they were drained: whether they are, nobody has told."""
+        """Hosts that were lost during the drain: whether they are drained is unknown."""
 
     def play(
         self,
@@ -51,7 +51,7 @@ class HostOperations:
         return outcomes
 
     def drained(self, hosts: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-        """Take hosts out of service and wait. Return those to be given back, and host → why it is not free in the end."""
+        """Drain hosts and wait. Return the hosts to resume, and host → why it did not become free."""
         tries = {
             "nodetune_drain_tries": max(1, round(self._request.drain_seconds / DRAIN_POLL_SECONDS)),
             "nodetune_drain_delay": DRAIN_POLL_SECONDS,
@@ -71,11 +71,11 @@ class HostOperations:
         for host, outcome in self.play("resume", hosts).items():
             given_back = any(event.changed for event in outcome.results)
             if not given_back and not (host in self._unsure and outcome.state == "ok"):
-                why = outcome.message or "slurmd does not run there, or somebody else drained it since"
+                why = outcome.message or "slurmd does not run there, or someone else has drained it since"
                 self.left_drained[host] = self._perhaps(host, why)
 
     def _perhaps(self, host: str, why: str) -> str:
-        return f"perhaps, for it was lost while it was drained: {why}" if host in self._unsure else why
+        return f"perhaps: the host was lost during the drain: {why}" if host in self._unsure else why
 
     @property
     def guard(self) -> dict[str, bool]:

@@ -1,4 +1,4 @@
-"""What became of each fix of an apply, and when the apply stops. Pure."""
+"""The outcome of each fix of an apply, and when the apply stops. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from nodetune.remediation.builders import FREE
 
 FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED = "fixed", "pending reboot", "still failing", "not applied", "skipped"
 OUTCOMES = (FIXED, PENDING, FAILING, NOT_APPLIED, SKIPPED)
-"""What became of a fix. What counts is the audit afterwards, never what Ansible says that it changed."""
+"""The outcomes of a fix. The second audit decides, never what Ansible reports as changed."""
 
 
 @dataclass(frozen=True)
 class StepOutcome:
-    """What became of one fix on one host, and why it is not simply fixed. The documents of a run hold it as it is."""
+    """The outcome of one fix on one host, with the reason if not fixed. The documents of a run contain it unchanged."""
 
     host: str
     check: str
@@ -58,7 +58,7 @@ def outcome(
 def _judged(found: Finding, after: HostResult | None, problem: str, waits: str, message: str) -> tuple[str, str]:
     """Return (outcome, reason)."""
     if after is None or after.state != "ok":
-        unknown = f"not known: {after.state}: {after.message}" if after else "nothing was done there"
+        unknown = f"unknown: {after.state}: {after.message}" if after else "nothing was done there"
         return NOT_APPLIED, message or unknown
     now = next((each for each in after.findings if each.check == found.check), None)
     if now is not None and now.status in ("pass", "skip", "waived"):  # skip: what was wrong is no longer there
@@ -68,13 +68,13 @@ def _judged(found: Finding, after: HostResult | None, problem: str, waits: str, 
     if message or problem:
         return NOT_APPLIED, problem or message
     if takes_a_reboot(fix_of(found)):
-        return PENDING, "written; in force after the next boot"
+        return PENDING, "written; takes effect at the next boot"
     return FAILING, _still(now)
 
 
 def _still(found: Finding | None) -> str:
     if found is None:
-        return "the audit afterwards did not judge it"
+        return "the second audit did not judge it"
     if found.status == "fail":
         return f"{found.observed}, wanted {found.wanted}" + (f" ({found.reason})" if found.reason else "")
     return f"{found.status}: {found.reason}"

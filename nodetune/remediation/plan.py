@@ -15,7 +15,7 @@ from nodetune.remediation import builders
 from nodetune.remediation.builders import FILES, FREE, PlannedChange
 
 CODE = "/usr/local/lib/nodetune/"
-"""What nodetune's units run: it holds no setting."""
+"""Programs of nodetune's units, which contain no settings."""
 
 LeftOut = tuple[tuple[Finding, str], ...]
 """Findings that are not fixed, with the reason."""
@@ -41,7 +41,7 @@ def added(selection: Selection | None) -> tuple[Check, ...]:
 
 @dataclass(frozen=True)
 class HostPlan:
-    """What is done on one host: its audit, the findings that `changes` fix, and those that are left out and why."""
+    """The plan for one host: its audit, the findings that `changes` fix, and those left out with the reason."""
 
     result: HostResult
     findings: tuple[Finding, ...] = ()
@@ -79,7 +79,7 @@ def safely(result: HostResult, make: Callable[[HostFacts], HostPlan]) -> HostPla
     try:
         return make(result.facts)
     except Exception as problem:  # noqa: BLE001  (no host ends the work for the others)
-        message = f"its facts cannot be planned for: {plain_text.plain(repr(problem), 200)}"
+        message = f"no plan is possible from its facts: {plain_text.plain(repr(problem), 200)}"
         return HostPlan(replace(result, state="bad facts", message=message, facts=None, findings=()))
 
 

@@ -39,7 +39,7 @@ def plan(plans: Sequence[HostPlan]) -> dict[str, Any]:
 
 
 def _group(planned: PlannedChange) -> dict[str, Any]:
-    """Return a group of changes without those that stand already."""
+    """Return a group of changes without those that are already done."""
     return {**planned.data(), "changes": [dict(change) for change in planned.busy], "notes": list(planned.notes)}
 
 

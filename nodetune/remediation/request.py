@@ -1,4 +1,4 @@
-"""What the commands that plan, change and restore hosts are asked to do."""
+"""The requests of the commands that plan, change and restore hosts."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ def prepare(result: HostResult, request: ApplyRequest) -> HostPlan:
 
 def _prepare(result: HostResult, facts: HostFacts, request: ApplyRequest) -> HostPlan:
     if facts.about.get("uid"):
-        why = "changing a host takes root: log in as root, or use --become (-b)"
+        why = "changes on a host need root: log in as root, or use --become (-b)"
         return HostPlan(result, left_out=tuple((found, why) for found in planning.fixable(result)))
     # jobs on a node that is drained first end by themselves; the host is asked again before anything is disturbed
     waits = "" if request.drain and gpu_users.in_slurm(facts) else gpu_users.busy(facts)
@@ -65,7 +65,7 @@ class Rollout:
 
     @property
     def left_drained(self) -> dict[str, str]:
-        """Hosts that this run drained and could not give back, with the reason."""
+        """Hosts that this run drained and could not resume, with the reason."""
         return self._operations.left_drained
 
     @property
@@ -74,7 +74,7 @@ class Rollout:
         return self._operations.stopped
 
     def apply(self, plans: Sequence[HostPlan]) -> list[StepOutcome]:
-        """Apply the plans batch by batch and return what became of each fix. Raise BatchError before anything is done."""
+        """Apply the plans batch by batch. Return the outcome of each fix. Raise BatchError before anything is done."""
         by_host = {plan.host: plan for plan in plans if plan.findings}
         done = left_out(plans)
         failed: set[str] = set()

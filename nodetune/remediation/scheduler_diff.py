@@ -1,7 +1,7 @@
-"""What a plan would change in the configuration of Slurm and the kubelet, as diffs for a person to review.
+"""The proposed changes to the configuration of Slurm and the kubelet, as diffs for review.
 
-Nothing is written to any host: these files belong to a whole cluster. Hosts with the same change share a hunk. The facts
-hold settings, not whole files, so a hunk names hosts instead of line numbers.
+Nothing is written to any host because these files belong to the cluster. Hosts with the same change share a hunk. The
+facts contain settings, not whole files, so a hunk names hosts instead of line numbers.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from nodetune.hosts import nodeset
 from nodetune.onhost import cpu_list
 
 HEADER = """\
-# Proposed by nodetune plan from what it read on the hosts. Nothing was changed. Review each hunk, then change the files
-# where your site keeps them. A line that begins with # tells what to know first.
+# Proposed by nodetune plan from the facts of the hosts. Nothing was changed. Review each hunk, then change the files
+# where your site keeps them. Read the lines that begin with # first.
 """
 NOTHING = "# No change is proposed for any host.\n"
 DETECTED = ("nvml", "nvidia", "full", "nrt", "rsmi", "oneapi")
@@ -35,13 +35,13 @@ NEEDS = (
 )
 WORD = re.compile(r"[\w./,+-]{1,200}")
 MIG = re.compile(r"\dg\.\d+gb")
-"""A type of MIG devices, whose lines name other files."""
+"""A type of MIG devices, whose lines refer to other files."""
 
 MALFORMED = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError)
-"""What facts of an unexpected shape may raise, as in nodetune.audit."""
+"""Exceptions that facts of an unexpected shape may cause, as in nodetune.audit."""
 
 Hunk = tuple[str, tuple[str, ...]]
-"""File, and the lines of its hunk."""
+"""A file and the lines of its hunk."""
 
 
 def write(results: Iterable[HostResult], stream: TextIO) -> int:
@@ -60,14 +60,14 @@ def write(results: Iterable[HostResult], stream: TextIO) -> int:
 
 
 LONGEST = 1 << 20
-"""Signs of a folded node set: a shortened one would be another."""
+"""Longest folded node set: a shortened one would mean other hosts."""
 
 HOSTS = "\0"
-"""Where the hosts of a hunk are filled in."""
+"""Placeholder for the hosts of a hunk."""
 
 
 def hunks(facts: HostFacts) -> Iterator[Hunk]:
-    """Yield what would be changed for one host. What could not be read is left out: the audit itself tells that."""
+    """Yield the changes for one host, except where a fact could not be read: the audit reports that."""
     view = FactsView(facts, NEEDS, lookup)
     for part in (_gres, _cgroup, _slurm, _kubelet):
         try:
@@ -83,7 +83,7 @@ def _plain(value: Any) -> str:
 
 
 def _gres(facts: FactsView) -> tuple[str, list[str]]:
-    """Return lines with the cores of each GPU's own socket, unless Slurm detects them."""
+    """Return lines with the cores of each GPU's socket, unless Slurm detects them."""
     gres = facts.get("slurm.gres", {})
     file = gres.get("file", "/etc/slurm/gres.conf")
     if not facts["slurm.present"] or facts["numa.node_count"] < 2 or gres.get("autodetect") in DETECTED:
@@ -106,7 +106,7 @@ def _gres(facts: FactsView) -> tuple[str, list[str]]:
 
 
 def _narrow(facts: FactsView) -> int:
-    """Return 0 where Slurm takes NUMA nodes for sockets, and 1 where it takes sockets."""
+    """Return 0 if Slurm treats NUMA nodes as sockets, else 1."""
     parameters = facts.get("slurm.config", {"settings": {}})["settings"].get("slurmdparameters", "")
     return 0 if "numa_node_as_socket" in parameters.lower() else 1
 
@@ -131,7 +131,7 @@ def _cgroup(facts: FactsView) -> tuple[str, list[str]]:
         now = settings.get(name.lower())
         if str(now).lower() != "yes":
             lines += ([f"-{name}={_plain(now)}"] if now is not None else []) + [f"+{name}=yes"]
-    note = "# Jobs that took cores, memory or GPUs that they did not ask for get slower or fail. Restart slurmd on all nodes."
+    note = "# Jobs that use cores, memory or GPUs that they did not request get slower or fail. Restart slurmd on all nodes."
     return settings.get("file", "/etc/slurm/cgroup.conf"), [note, *lines] if lines else []
 
 

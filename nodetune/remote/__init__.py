@@ -1,1 +1,1 @@
-"""Connections to hosts: one round trip each, within a deadline. The only room that opens a connection."""
+"""Connections to hosts: one round trip each, within a deadline. Only this package opens connections."""

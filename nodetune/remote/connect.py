@@ -1,4 +1,4 @@
-"""How a host is reached: which transport, a second attempt where the first one dropped, and all that goes wrong in words."""
+"""Reach a host: select the transport, try again after a dropped connection, and report every error."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ Found = TypeVar("Found")
 
 
 class Connector:
-    """How hosts are reached in one run, and what they share.
+    """Reaches the hosts of one run and holds what they share.
 
-    `talk_for` makes a session with a target, a new one for each attempt; `again` says whether there may be a second.
+    `talk_for` makes a new session with a target for each attempt; `again` says whether a second is allowed.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class Connector:
 
     @cached_property
     def _paramiko(self) -> Any:
-        """Imported by the first host that needs it."""
+        """The first host that needs paramiko imports it."""
         from nodetune.remote.paramiko import connections as paramiko_connections
 
         connections = paramiko_connections.Connections(self._options, self._resolver, self._host_keys)
@@ -65,7 +65,7 @@ class Connector:
         return "local" in (target.connection, self._transport)
 
     def outcome(self, target: Target, step: Callable[[], Found]) -> Found | UnreachableError:
-        """Return what the step returns, or the reason why it failed. Raise nothing."""
+        """Return the result of the step, or the reason why it failed. Raise nothing."""
         try:
             target.check()
             return step()
@@ -76,9 +76,9 @@ class Connector:
             return _without_secrets(UnreachableError("internal error", f"{text}: please report this"), target)
 
     def reach(self, target: Target, life: Deadline) -> tuple[Any, str]:
-        """Hold the talk with the host: its answer, and the way by which it came. Raise UnreachableError.
+        """Run the session with the host. Return its answer and the transport. Raise UnreachableError.
 
-        If the connection dropped, there is another attempt.
+        If the connection drops, try again once.
         """
         try:
             return self._data(target, life)
@@ -134,7 +134,7 @@ class Connector:
 
 
 def _here(target: Target) -> Target:
-    """Return this machine as a target with its own Python, unless the inventory names another."""
+    """Return this machine as a target with the current Python, unless the inventory names another."""
     python = sys.executable if target.python == "python3" and sys.executable else target.python
     return replace(target, python=shlex.quote(python), become=local.becomes_another(target))
 
@@ -148,7 +148,7 @@ def ssh_only(target: Target) -> None:
         )
     host = target.address or target.name
     if host.startswith("-") or not re.fullmatch(r"[\w.:%-]+", host):
-        text = f"{plain_text.plain(host, 100)!r} is no host name: give the host an address with ansible_host"
+        text = f"{plain_text.plain(host, 100)!r} is not a valid host name: give the host an address with ansible_host"
         raise UnreachableError("unresolved", text)
 
 

@@ -1,4 +1,4 @@
-"""Scripts that run on many hosts, say what happens while it happens, and are told things meanwhile."""
+"""Scripts that run on many hosts, send events while they run, and receive events meanwhile."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ended:
 
 
 class LivePool:
-    """Hosts of one of the `groups` run at the same time, whatever `forks` says. `options.seconds` is a host's whole time."""
+    """Hosts of one of the `groups` run together, whatever `forks` is. `options.seconds` is a host's total time."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class LivePool:
         self._ways = Connector(self._talk, options, transport, lambda target: not self._talks[target.name].begun)
 
     def events(self) -> Generator[tuple[Target, Any], None, None]:
-        """Yield (target, event) as they arrive: JSON objects, and Ended once per host. Closing it ends everything."""
+        """Yield (target, event) on arrival: JSON objects, and Ended once per host. Closing it ends everything."""
         try:
             for target, event, seconds in self._crew.work(self._forks):
                 yield target, event if seconds is None else Ended(event, seconds)
@@ -50,7 +50,7 @@ class LivePool:
             self._ways.close()
 
     def say(self, name: str, event: Any) -> None:
-        """Send an event to a host as soon as it runs. One that has ended does not receive it."""
+        """Send an event to a host as soon as it runs. A host that has ended does not receive it."""
         self._mail.setdefault(name, Mailbox()).put(event)
 
     def _work(self, target: Target, life: Deadline, say: Say) -> UnreachableError | None:

@@ -1,4 +1,4 @@
-"""A talk in both directions while a script runs: events as they come, input kept open, and what others have to say to it."""
+"""A session in both directions while a script runs: events on arrival, and an input that stays open for messages."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from nodetune.onhost import protocol
 from nodetune.remote.login.session import Session
 
 STARTER = """-c 'import os; f = os.fdopen(0, "rb", 0); exec(f.readline())'"""
-"""What Python is to do: read one line, not a byte more, and run it. That line reads the rest (bundle.by_length)."""
+"""Python's program: read one line and not a byte more, and run it. That line reads the rest (payload.by_length)."""
 
 
 class Mailbox:
-    """What one host is to be told, from whatever thread. Everything stays in it, so that a second attempt hears it too."""
+    """Messages for one host from any thread. They stay in the mailbox so that a second attempt receives them too."""
 
     def __init__(self) -> None:
         self._kept: list[Any] = []
@@ -28,7 +28,7 @@ class Mailbox:
 
     @contextmanager
     def open(self) -> Iterator[None]:
-        """Open the session while somebody reads."""
+        """Keep the mailbox open while a session reads it."""
         with self._lock:
             self._ends = socket.socketpair()
             for end in self._ends:
@@ -43,7 +43,7 @@ class Mailbox:
 
     @property
     def wake(self) -> int | None:
-        """A handle that is readable while there may be something new."""
+        """A handle that is readable while there may be new messages."""
         return self._ends[1].fileno() if self._ends else None
 
     def put(self, event: Any) -> None:
@@ -54,7 +54,7 @@ class Mailbox:
                     self._ends[0].send(b"!")
 
     def after(self, number: int) -> list[Any]:
-        """Return all but the first `number`. The handle is quiet until there is more."""
+        """Return all messages but the first `number`. Reset the handle until there are more."""
         with self._lock:
             with suppress(BlockingIOError):
                 while self._ends and self._ends[1].recv(4096):
@@ -63,14 +63,14 @@ class Mailbox:
 
 
 class LiveSession(Session):
-    """Passes each event of the host to `take`; is complete with the event `end`.
+    """Passes each event of the host to `take`; the event `end` completes the session.
 
-    The script is read by its length on the host, so that its standard input stays open: the end of that input is how
-    the host knows that nobody is interested any more.
+    The host reads the script by its length so that its standard input stays open: the end of that input makes the host
+    stop.
     """
 
     farewell = signal.SIGTERM
-    """It has processes of its own to end first. It does so as well when its input ends, as it does with an SSH connection."""
+    """The program must end its own processes first. It also does so when its input ends, as with an SSH connection."""
 
     def __init__(
         self, target: Target, script: bytes, nonce: str, most_bytes: int, mail: Mailbox, take: Callable[[Any], None]
@@ -102,14 +102,14 @@ class LiveSession(Session):
     def waiting_for(self) -> str:
         if self._begun:
             return f"measuring{f' ({self._at})' if self._at else ''}"
-        return super().waiting_for.replace("the probe's answer", "the first word")
+        return super().waiting_for.replace("the probe's answer", "the first event")
 
     def errors(self, data: bytes) -> None:
         super().errors(data)
         self.woken()
 
     def woken(self) -> None:
-        """Send what is in the mailbox, once the script is on its way."""
+        """Send the content of the mailbox once the script is queued."""
         new = self._mail.after(self._told)
         if new and self._all_queued:
             self._told += len(new)
@@ -126,7 +126,7 @@ class LiveSession(Session):
         self._take(found)
 
     def answer(self, status: int | None) -> None:
-        """Return nothing, because everything was sent before. Raise UnreachableError if it ended too early."""
+        """Return nothing: all events have been passed on. Raise UnreachableError if the session ended too early."""
         if self._ended:
             return
         if self._begun:

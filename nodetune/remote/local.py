@@ -1,4 +1,4 @@
-"""This machine: the probe runs imported; through a process of its own when others are probed too, or as root."""
+"""This machine: the probe runs in this process, or in a separate one as root or while other hosts are probed."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from nodetune.remote.login.session import Session
 
 
 def facts(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> Any:
-    """Return the fact document of this machine, as a remote probe would send it."""
+    """Return the fact document of this machine as a remote probe would send it."""
     from nodetune.probe import main  # other hosts are sent the probe
 
     return main.document(dict(asked), seconds, most)
 
 
 def becomes_another(target: Target) -> bool:
-    """Return whether sudo is needed: not if the user is already that one."""
+    """Return whether sudo is needed: not if we already are that user."""
     try:
         return target.become and pwd.getpwnam(target.become_user).pw_uid != os.geteuid()
     except KeyError:
@@ -29,7 +29,7 @@ def becomes_another(target: Target) -> bool:
 
 
 def run(talk: Session, life: Deadline) -> int | None:
-    """Pipe the script to a Python here. Return its exit status. Raise UnreachableError."""
+    """Pipe the script to a Python on this machine. Return its exit status. Raise UnreachableError."""
     try:
         return pipes.converse(["/bin/sh", "-c", talk.command], talk, life)
     except OSError as problem:

@@ -1,4 +1,4 @@
-"""The probe and the measurements as one script each: modules (and pynvml's source) packed into a text that any Python can read."""
+"""The probe and the measurements as one script each: modules and pynvml's source, packed for any Python to run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ ONHOST = Path(__file__).parents[1] / "onhost"
 PROBE = Path(__file__).parents[1] / "probe"
 MEASUREMENTS = Path(__file__).parents[1] / "measurements"
 NONCE = b"<nonce of this run>"
-"""Stands for it in a script that is kept; base64 has no such signs."""
+"""Placeholder for the nonce in a cached script; base64 does not have these characters."""
 
 EMIT = "from nodetune.probe import main\nmain.emit(ASKED, NONCE, SECONDS, {most!r})\n"
 
@@ -116,7 +116,7 @@ def _packed(modules: tuple[Module, ...]) -> str:
 
 
 def with_imports(folder: Path, modules: Iterable[str]) -> tuple[Module, ...]:
-    """Return modules of a folder, with all in it and in onhost/ that they import."""
+    """Return modules of a folder with all modules that they import from it and from onhost/."""
     wanted = [(folder, module) for module in modules]
     for each in wanted:
         wanted += [other for other in _imports(*each) if other not in wanted]
@@ -128,7 +128,7 @@ _IMPORT = re.compile(r"^\s*from (?:(nodetune\.onhost)|\.)\.?(\w+)? import ([\w, 
 
 @cache
 def _imports(folder: Path, module: str) -> tuple[Module, ...]:
-    """Return what a file imports: `from . import a, b as c`, `from .a import name`, the same of nodetune.onhost."""
+    """Return the imports of a file: `from . import a, b as c`, `from .a import name`, the same of nodetune.onhost."""
     lines = _IMPORT.findall(_source(folder, module))
     return tuple(
         (ONHOST if shared else folder, name.split()[0])
@@ -138,7 +138,7 @@ def _imports(folder: Path, module: str) -> tuple[Module, ...]:
 
 
 def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
-    """Return the script to pipe to `python3 -I -S -`, and the nonce in its answer. A busy host has up to `most` seconds."""
+    """Return the script to pipe to `python3 -I -S -` and the nonce in its answer. A busy host gets `most` seconds."""
     nonce = secrets.token_hex(8)
     return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most)).replace(
         NONCE, nonce.encode("ascii")
@@ -147,7 +147,7 @@ def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) ->
 
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same
 def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
-    """Return the script that probes the families in `asked` (JSON) with `entry`, the code at its end."""
+    """Return the script that probes the families in `asked` (JSON); `entry` is the code at its end."""
     place = NONCE.decode("ascii")
     given = f"ASKED = {asked}\nNONCE = {place!r}\nSECONDS = {seconds!r}\n"
     return _script(with_imports(folder, ("main", *json.loads(asked))), place, given, entry)
@@ -168,7 +168,7 @@ def _script(modules: tuple[Module, ...], nonce: str, given: str, entry: str) -> 
 def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
     """Return the script that runs a plan of measurements (see nodetune/measurements/main.py), and its nonce.
 
-    It is to be sent to `python3 -I -S` with live_session.STARTER, and the input kept open as long as it is to run.
+    Send it to `python3 -I -S` with live_session.STARTER, and keep the input open as long as it must run.
     """
     nonce = secrets.token_hex(8)
     names = [each["name"] for each in plan["measurements"]]
@@ -179,7 +179,7 @@ def measuring(plan: Mapping[str, Any]) -> tuple[bytes, str]:
 
 
 def by_length(script: bytes) -> bytes:
-    """Prefix a script with a line that reads it by its length, so that input can follow it."""
+    """Prefix a script with a line that reads it by its length, so that more input can follow."""
     size = len(script)
     loop = (
         f"d = b''\nwhile len(d) < {size}:\n p = os.read(0, {size} - len(d))\n if not p: os._exit(1)\n d += p\nexec(d)"

@@ -1,4 +1,4 @@
-"""Many hosts at once: each within its own time, none able to stop another, each handed over as it completes."""
+"""Many hosts at once: each has its own deadline, none can block another, and each is yielded on completion."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.session import Session
 
 CUT_SECONDS = 0.5
-"""So long after its deadline a host's connection is cut: whoever works for it knows better what was being waited for."""
+"""Delay between a host's deadline and the cut of its connection: its thread can give a better reason first."""
 
 GRACE_SECONDS = 2.0
-"""A thread that has not noticed so long after its deadline is left behind."""
+"""A thread that is still busy this long after its deadline is abandoned."""
 
 ENDING_SECONDS = 2.0
 
@@ -39,9 +39,9 @@ def collect(
     transport: str = "auto",
     asked: Mapping[str, list[str]] | None = None,
 ) -> Generator[Outcome, None, None]:
-    """Probe `targets`, at most `forks` at a time, and yield (target, facts or why not, seconds) as each is done.
+    """Probe `targets`, at most `forks` at a time, and yield (target, facts or error, seconds) as each completes.
 
-    `script_for` gives the script to run on a target and the nonce of its answer. With `asked` (fact families and
+    `script_for` returns the script for a target and the nonce of its answer. With `asked` (fact families and
     names), a run for this machine alone probes without starting a process. Closing the generator ends all connections
     and processes at once.
     """
@@ -61,7 +61,7 @@ def collect(
 
 
 def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, life: Deadline) -> Outcome:
-    """Probe in this very process: only while no other host has a thread in it."""
+    """Probe in this process; allowed only while no other host has a thread in it."""
 
     def read() -> HostFacts:
         try:
@@ -88,7 +88,7 @@ class Worker:
 
 
 class Pool:
-    """The workers of a run, as seen by the one who waits for them. What one does for its host is up to `work`."""
+    """The workers of a run. `work` defines what each does for its host."""
 
     def __init__(self, groups: Sequence[Sequence[Target]], work: Work, seconds: float) -> None:
         self._waiting = deque(groups)
@@ -98,9 +98,9 @@ class Pool:
         self._said: queue.SimpleQueue[tuple[Worker, Any, float | None]] = queue.SimpleQueue()
 
     def work(self, forks: int) -> Generator[tuple[Target, Any, float | None], None, None]:
-        """Yield (target, message, None) as it arrives, and once for each (target, what `work` returned, seconds).
+        """Yield (target, message, None) on arrival, and once for each target (target, result of `work`, seconds).
 
-        At most `forks` hosts run at a time, except that a group starts as a whole.
+        At most `forks` hosts run at the same time, except that the hosts of a group start together.
         """
         try:
             while self._waiting or self._busy:
@@ -130,7 +130,7 @@ class Pool:
         self._said.put((worker, found, worker.life.spent()))
 
     def _overdue(self) -> Generator[tuple[Target, Any, float], None, None]:
-        """Cut the connections of hosts whose time is over; give up those whose thread is stuck nevertheless."""
+        """Cut the connections of overdue hosts; abandon those whose thread is still stuck."""
         for worker in list(self._busy):
             late = worker.life.spent() - worker.life.seconds
             if late >= min(CUT_SECONDS, GRACE_SECONDS):

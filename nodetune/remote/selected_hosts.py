@@ -20,7 +20,7 @@ def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None])
     spec = connection.inventory or ""
     path = inventory.find(spec) if spec else None
     if spec:
-        read = f"{path}: read in {time.monotonic() - began:.1f} s" if path else f"{spec}: names of hosts"
+        read = f"{path}: read in {time.monotonic() - began:.1f} s" if path else f"{spec}: host names"
         detail(f"inventory {read}; {text.count(len(found), 'host')} selected")
     if connection.transport not in ("slurm", "local") and re.fullmatch(r"[\w.-]+", spec) and path is None:
         for target in found[:1]:
@@ -55,6 +55,6 @@ def _is_configured(target: Target) -> bool:
 def _unknown(name: str) -> str:
     known = inventory.known()
     near = text.alike(name, known, 1)
-    there = f"inventories: {', '.join(known)}" if known else "there is no folder inventories/ here"
+    there = f"inventories: {', '.join(known)}" if known else "no folder inventories/ here"
     asks = f": did you mean -i {near[0]}?" if near else ""
-    return f"no inventory and no host is called {text.plain(name)!r}{asks} ({there})"
+    return f"no inventory or host is named {text.plain(name)!r}{asks} ({there})"

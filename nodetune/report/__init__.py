@@ -1,4 +1,4 @@
-"""Reporters: one file per format, each a function of results, imported when it is asked for."""
+"""Reporters: one file per format, each a function of results, imported on demand."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Write = Callable[[Sequence[HostResult], TextIO], None]
 
 @dataclass(frozen=True)
 class About:
-    """What reports say along with the results: checks by id, options that select the hosts, threshold, other files.
+    """The input of reports except results: checks by id, options that select hosts, threshold, other files.
 
     `judged` are the options that select the profile and the site file, which `nodetune explain` takes too; `selected`
     those that select checks.
@@ -102,4 +102,4 @@ MAKERS: dict[str, Callable[[About], Write]] = {
     "lines": _lines,
     "csv": _csv,
 }
-"""Format → what makes its writer, before any host is touched. Raises yaml_lines.FileError."""
+"""Format → the function that makes its writer, before any host is contacted. It raises yaml_lines.FileError."""

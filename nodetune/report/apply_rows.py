@@ -1,4 +1,4 @@
-"""An apply as rows: one a step on a host, one a host that was not reached."""
+"""An apply as rows: one for each step on a host and one for each unreachable host."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The areas that formats for tools sort findings by."""
+"""The areas by which the formats for tools sort findings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An audit as a table for spreadsheets: a row a finding that failed, is waived or unknown, and one for a host without an answer."""
+"""An audit as a table for spreadsheets: one row for each failed, waived or unknown finding and each lost host."""
 
 from __future__ import annotations
 

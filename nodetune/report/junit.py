@@ -1,6 +1,7 @@
-"""An audit as JUnit XML: a suite a host, a case a check; red exactly where the exit code would be.
+"""An audit as JUnit XML: a suite for each host, a case for each check. It fails exactly if the exit code would be 1.
 
-There is no standard; this is what Jenkins' schema (xunit-plugin, junit-10.xsd), GitLab and junitparser all read:
+There is no standard; this is the subset that Jenkins' schema (xunit-plugin, junit-10.xsd), GitLab and junitparser all
+read:
 https://github.com/jenkinsci/xunit-plugin/tree/master/src/main/resources/org/jenkinsci/plugins/xunit/types/model/xsd
 """
 
@@ -15,7 +16,7 @@ from nodetune.audit.summary import at_least
 from nodetune.report.areas import area
 
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML 1.0 document may hold, escaped or not (https://www.w3.org/TR/xml/#charsets)."""
+"""Characters that an XML 1.0 document must not contain, escaped or not (https://www.w3.org/TR/xml/#charsets)."""
 
 ENTITIES = {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "\t": "&#9;", "\n": "&#10;", "\r": "&#13;"}
 SPECIAL = re.compile("[" + "".join(ENTITIES) + "]")
@@ -28,9 +29,9 @@ def write(
     fail_on: str = "medium",
     judged: str = "",
 ) -> None:
-    """Write one host at a time. Findings below `fail_on` do not fail their case: they are in its output.
+    """Write one host at a time. Findings below `fail_on` do not fail their case but appear in its output.
 
-    `judged` are the options of profile and site file, for the proposed command.
+    `judged` are the options for profile and site file in proposed commands.
     """
     counted = () if fail_on == "never" else at_least(fail_on)
     stream.write('<?xml version="1.0" encoding="UTF-8"?>\n<testsuites name="nodetune audit">\n')
@@ -72,7 +73,7 @@ def _outcome(found: Finding, counted: tuple[str, ...], judged: str) -> str:
 
 
 def _details(found: Finding, judged: str) -> str:
-    """Return everything that a reader of only this case needs."""
+    """Return the details of a case, complete without the rest of the report."""
     rows = {
         "severity": found.severity,
         "observed": found.observed,
@@ -89,6 +90,6 @@ def _told(kind: str, sort: str, message: str, text: str) -> str:
 
 
 def escape(text: str) -> str:
-    """Escape text for an element or an attribute; what XML cannot hold becomes its number."""
+    """Escape text for an element or an attribute; what XML cannot contain becomes its code point."""
     printable = NOT_XML.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
     return SPECIAL.sub(lambda found: ENTITIES[found[0]], printable)

@@ -1,6 +1,6 @@
-"""An audit as one line a finding, for grep, awk and cut: host, severity, check, title, value; a tab after each.
+"""An audit as one line for each finding, for grep, awk and cut: host, severity, check, title, value; a tab after each.
 
-What could not be judged has the severity `unknown`, and a host without an answer one line with `not-reached`.
+Unknown findings have the severity `unknown`. An unreachable host has one line with `not-reached`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ NOT_REACHED = "not-reached"
 
 
 def write(results: Iterable[HostResult], stream: TextIO) -> None:
-    """Write the lines by host, the most severe first."""
+    """Write the lines by host, the most severe finding first."""
     for result in results:
         stream.writelines("\t".join(map(text.cell, (result.host, *cells))) + "\n" for cells in _rows(result))
 

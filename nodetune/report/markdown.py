@@ -1,6 +1,6 @@
 """An audit as Markdown (CommonMark with tables), for pull requests, job summaries and tickets.
 
-Texts of a host appear only in code spans: there no markup, link, mention or HTML is recognised.
+Text from a host appears only in code spans, where no markup, link, mention or HTML is recognised.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ MARKUP = re.compile(r"([\\`*_\[\]<>&|~#])")
 def write(
     results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], asked: str = "", judged: str = ""
 ) -> None:
-    """Write the worst first: a table of the findings, then each with its reason and the next command.
+    """Write a table of the findings, the worst first, then each finding with its reason and the next command.
 
-    `asked` and `judged` are options for the proposed commands.
+    `asked` and `judged` are options for proposed commands.
     """
     kept: list[HostResult] = []
     stream.write(f"# nodetune audit\n\n{_totals(summarise(_keeping(results, kept)))}\n")
@@ -47,7 +47,7 @@ def write(
 
 
 def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[HostResult]:
-    """Yield the results, and keep each without facts and passed checks, so that thousands of hosts fit."""
+    """Yield the results and keep each without facts and passed checks, so that thousands of hosts fit in memory."""
     for result in results:
         yield result
         told = tuple(found for found in result.findings if found.status in ("fail", "waived", "unknown"))
@@ -55,7 +55,7 @@ def _keeping(results: Iterable[HostResult], kept: list[HostResult]) -> Iterator[
 
 
 def code(text: str, longest: int = LONGEST) -> str:
-    """Return a code span of one line that contains `text`, whatever is in it."""
+    """Return a code span of one line that contains any `text`."""
     plain = " ".join(plain_text.plain(text, longest).split()) or " "
     fence = "`" * (max(map(len, re.findall("`+", plain)), default=0) + 1)
     pad = " " if plain[0] == "`" or plain[-1] == "`" else ""
@@ -63,12 +63,12 @@ def code(text: str, longest: int = LONGEST) -> str:
 
 
 def cell(text: str) -> str:
-    """Escape text for the cell of a table, which a bar ends even in a code span (GitHub's specification, 4.10)."""
+    """Escape text for a table cell: a bar ends the cell even in a code span (GitHub's specification, 4.10)."""
     return text.replace("|", "\\|")
 
 
 def prose(text: str) -> str:
-    """Escape our own text: nothing in it is markup. Addresses stay as they are, so that readers make links."""
+    """Escape markup in nodetune's own text. Addresses stay unchanged so that viewers make links."""
     words = " ".join(text.split()).split(" ")
     return " ".join(word if word.startswith("https://") else MARKUP.sub(r"\\\1", word) for word in words)
 
@@ -124,7 +124,7 @@ def _variant(observed: str, wanted: str, reason: str, hosts: Sequence[str]) -> s
 
 
 def _next(found: Finding, asked: str, judged: str, parts: Iterable[str]) -> str:
-    """Return what to do about a finding, and about the `parts` that it reports too."""
+    """Return the next commands for a finding and for the `parts` that it also reports."""
     if found.fix:
         words = ("nodetune plan", asked, *(f"-s {each}" for each in (found.check, *parts)))
         return f"{code(' '.join(word for word in words if word))} (disruption of the fix: {disruption_name(found.fix.disruption)})"
@@ -151,7 +151,7 @@ def _unknown(results: Iterable[HostResult]) -> str:
         f"- {', '.join(map(code, ids))} on {code(nodeset.fold(hosts), 160)}: {code(why)}\n"
         for why, (ids, hosts) in reasons.items()
     ]
-    return "".join(["\n## Not known\n\n", *rows]) if rows else ""
+    return "".join(["\n## Unknown\n\n", *rows]) if rows else ""
 
 
 def _unreached(results: Sequence[HostResult]) -> str:

@@ -1,4 +1,4 @@
-"""An audit in Prometheus' text format, for node-exporter's textfile collector (no timestamps: it refuses them).
+"""An audit in Prometheus' text format, for node-exporter's textfile collector (which rejects timestamps).
 
 https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 """
@@ -18,10 +18,10 @@ from nodetune.report.areas import area
 
 STATUSES = ("pass", "fail", "unknown", "waived", "skip")
 HELP = {
-    "info": "The nodetune that made this audit.",
-    "timestamp_seconds": "When this audit ended.",
-    "reached": "1 for each host that was audited, 0 for each that was not, with its state.",
-    "checks": "Checks of the host by what they came to.",
+    "info": "Version of nodetune that made this audit.",
+    "timestamp_seconds": "Time when this audit ended.",
+    "reached": "1 for each audited host, 0 for each unreachable host, with its state.",
+    "checks": "Checks of the host by result.",
     "failing_checks": "Failing checks of the host by severity.",
     "finding": "1 for each failing check of each host.",
 }
@@ -31,7 +31,7 @@ ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n"}
 
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check], now: float | None = None) -> None:
-    """Write the samples by metric, as the format requires: kept as lines, a few hundred bytes per host."""
+    """Write the samples by metric, as the format requires. Kept as lines, they take a few hundred bytes per host."""
     lines: dict[str, list[str]] = {name: [] for name in HELP}
     ended = time.time() if now is None else now
     lines["info"].append(_line("info", {"version": __version__}, 1))
@@ -50,7 +50,7 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
 
 
 def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Iterator[Sample]:
-    """Yield (name, labels, value) of one host. Zeros are included, so that alerts see that something is gone."""
+    """Yield (name, labels, value) of one host. Zeros are included so that alerts end."""
     yield "reached", {"host": host, "state": label(result.state)}, result.state == "ok"
     if result.state != "ok":
         return
@@ -66,7 +66,7 @@ def samples(result: HostResult, host: str, checks: Mapping[str, Check]) -> Itera
 
 
 def label(text: str) -> str:
-    """Make the text of a label safe and short, not yet escaped."""
+    """Make the text of a label safe and short, but do not escape it yet."""
     return plain_text.plain(text, LONGEST_LABEL)
 
 

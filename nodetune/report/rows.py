@@ -1,4 +1,4 @@
-"""Rows of texts as lines (a tab after each cell, for grep, awk and cut) or CSV (for spreadsheets)."""
+"""Rows of text as lines (a tab after each cell, for grep, awk and cut) or CSV (for spreadsheets)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ FORMATS = ("lines", "csv")
 
 
 def write(stream: TextIO, output_format: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """Write rows; only CSV names the columns. No cell holds a tab, a line break or a formula."""
+    """Write rows; only CSV has column names. No cell contains a tab, a line break or a formula."""
     safe = (list(map(text.cell, row)) for row in rows)
     if output_format == "lines":
         stream.writelines("\t".join(row) + "\n" for row in safe)

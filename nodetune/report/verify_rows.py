@@ -1,4 +1,4 @@
-"""A verify as rows: one a figure, one a measurement that gave none, one a host that was not measured."""
+"""A verify as rows: one for each figure, each measurement without a figure, and each host that was not measured."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ HEAD = ("host", "status", "measurement", "metric", "subject", "value", "unit", "
 
 
 def rows(proofs: Iterable[HostVerification]) -> Iterator[Sequence[str]]:
-    """Return the rows by host, in the order in which the host was measured."""
+    """Return the rows by host, in the order of measurement."""
     for proof in proofs:
         if proof.state != "ok":
             yield proof.host, NOT_REACHED, "", "", "", "", "", "", f"{proof.state}: {proof.message}"

@@ -1,1 +1,1 @@
-"""Find better settings by measuring: a search over documented settings, confirmed on fresh runs, its result a proposal."""
+"""Find better settings by measuring: search documented settings, confirm on fresh runs, and write a proposal."""

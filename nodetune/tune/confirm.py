@@ -13,19 +13,19 @@ from nodetune.tune.model import DEFAULT, Case, Setting, Trial
 from nodetune.tune.trials import Trials, gain
 
 RUNS = 10
-"""Runs a side. All are fresh: what chose the finalist does not count."""
+"""Runs on each side. All are fresh: runs that selected the finalist do not count."""
 
 LEVEL = 0.005
-"""The chance that a setting which does nothing is accepted, for each finalist."""
+"""The probability that a setting without effect is accepted, for each finalist."""
 
 LEAST_GAIN = 0.01
-"""Fraction that the objective must gain. What a case may lose: `Case.most_loss`."""
+"""Fraction that the objective must gain. `Case.most_loss` is what a case may lose."""
 
 SEEN = 0.05
-"""A loss counts when noise makes such a one so rarely …"""
+"""A loss counts if noise causes it this rarely …"""
 
 TOO_NOISY = -0.05
-"""… or when noise would hide one of so much (the lower end of its interval): a case that looks worse is not waved through."""
+"""… or if noise could hide such a loss (the lower end of its interval): a case that looks worse does not pass."""
 
 
 @dataclass(frozen=True)
@@ -51,14 +51,14 @@ class CaseResult:
 
     @property
     def loss(self) -> str:
-        """Return in words what is lost."""
+        """Describe the loss."""
         found = f"{self.case.id} is {-100 * self.ratio:.1f} % worse"
-        return found if self.p_worse < SEEN else f"{found}, measured too unevenly to rule it out"
+        return found if self.p_worse < SEEN else f"{found}, with too much noise to rule it out"
 
 
 @dataclass(frozen=True)
 class Confirmation:
-    """What fresh runs say of a finalist. `refused` says why it is not accepted; empty if it is."""
+    """The result of fresh runs of a finalist. `refused` says why it is not accepted; empty if it is."""
 
     setting: Setting
     ratio: float
@@ -70,7 +70,7 @@ class Confirmation:
 
 
 def confirm(trials: Trials, setting: Setting, generator: random.Random) -> Confirmation | None:
-    """Run default and finalist in turn, in random order within each pair. None if it is dropped meanwhile. Raise BudgetError."""
+    """Run default and finalist in turn, in random order in each pair. Return None if dropped. Raise BudgetError."""
     sides: dict[Setting, list[Trial]] = {DEFAULT: [], setting: []}
     for _ in range(RUNS):
         pair = list(sides)
@@ -103,7 +103,7 @@ def _refusal(ratio: float, p: float, results: Sequence[CaseResult]) -> str:
 
 
 def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[Trial]) -> list[float]:
-    """Return of each run the mean over the objective's cases: logarithms, against one run of the default."""
+    """Return the mean over the objective's cases for each run: logarithms relative to one run of the default."""
     wanted = [case for case in cases if case.objective]
     return [statistics.fmean(gain(case, origin[case.id], trial.values[case.id]) for case in wanted) for trial in side]
 

@@ -18,15 +18,15 @@ from nodetune.tune.study import Outcome
 SCHEMA = "nodetune.tuning/1"
 LARGEST = 64 << 20
 STALE = {"driver": ("gpu.driver_version", "driver"), "kernel": ("host.kernel", "kernel")}
-"""What provenance names → the fact of a host that must still be the same, in words."""
+"""Key of the provenance → the fact of a host that must still be equal, and its description."""
 
 
 class TuningError(UserError):
-    """A file that is no result of a tuning; the text is one line: file, what, and what to do."""
+    """An invalid tuning result; the text is one line: file, fault, and what to do."""
 
 
 def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
-    """Return the document of a tuning: the decision, what it rests on, and what it holds for."""
+    """Return the document of a tuning: the decision, its evidence, and its conditions."""
     return {
         **head(SCHEMA),
         "subject": bench.subject,
@@ -79,12 +79,12 @@ def _stale(subject: str, of: tuple[str, str], version: str) -> dict[str, Any]:
     fact, what = of
     return {
         "id": f"site-tuning-{subject}-stale",
-        "title": f"The tuning of {subject} is of another {what}",
+        "title": f"The tuning of {subject} is for another {what}",
         "fact": fact,
         "accept": {"equals": version},
         "severity": "info",
-        "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or take both out of the site file.",
-        "why": f"What nodetune tune {subject} found holds for {what} {version}: tune again.",
+        "manual": f"Tune again (nodetune tune {subject}) and replace the proposal, or remove both from the site file.",
+        "why": f"The result of nodetune tune {subject} is valid for {what} {version}: tune again.",
     }
 
 
@@ -133,13 +133,13 @@ def read(path: Path) -> dict[str, Any]:
     except OSError as problem:
         raise TuningError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     except ValueError:
-        raise TuningError(f"{path}: no JSON: name a file that nodetune tune has written") from None
+        raise TuningError(f"{path}: not JSON: give a file that nodetune tune has written") from None
     if not isinstance(found, Mapping) or found.get("schema") != SCHEMA:
-        raise TuningError(f"{path}: is no result of a tuning (schema {SCHEMA}): name a file that nodetune tune wrote")
+        raise TuningError(f"{path}: not a tuning result (schema {SCHEMA}): give a file that nodetune tune has written")
     try:
         _look_through(found)
     except (KeyError, TypeError, AttributeError, ValueError):
-        raise TuningError(f"{path}: is damaged: it lacks parts of a tuning") from None
+        raise TuningError(f"{path}: damaged: parts of the tuning are missing") from None
     return dict(found)
 
 

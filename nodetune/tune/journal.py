@@ -1,4 +1,4 @@
-"""What a tuning has measured so far: one JSON line a trial, on disk before the next one begins."""
+"""The trials of a tuning so far: one JSON line for each, on disk before the next trial starts."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from nodetune.onhost import files
 from nodetune.tune.model import Choice, Setting, Trial
 
 LONGEST = 64 << 20
-"""Bytes that are read of a journal."""
+"""Limit for the bytes that are read from a journal."""
 
 
 class JournalError(Exception):
-    """A journal cannot be written, read or continued. The message says where and what to do."""
+    """A journal cannot be written, read or resumed. The message says where and what to do."""
 
 
 class Journal:
-    """A journal file. `known` are the trials of an earlier run, in their order; `header` says what they are trials of."""
+    """A journal file. `known` are the trials of an earlier run, in order; `header` identifies the tuning."""
 
     def __init__(self, path: Path, header: Mapping[str, Any], *, resume: bool) -> None:
         self.path = path
         self.known: list[Trial] = []
         self._ends: list[int] = []
-        """Bytes up to the end of each line: the header's, then each trial's."""
+        """The offset of the end of each line: the header, then each trial."""
         self._handle = _opened(path, resume=resume)
         try:
             self._continue(json.loads(json.dumps(header))) if resume else self._write(header)
@@ -40,13 +40,13 @@ class Journal:
             raise
 
     def append(self, place: int, trial: Trial) -> None:
-        """Write the trial that follows `place` others; any beyond them are taken out. Raise JournalError."""
+        """Write the trial after the first `place` trials; remove later ones. Raise JournalError."""
         del self._ends[1 + place :]
         self._write(asdict(trial))
 
     @property
     def count(self) -> int:
-        """Return how many trials it holds."""
+        """Return the number of trials."""
         return len(self._ends) - 1
 
     def close(self) -> None:
@@ -55,17 +55,17 @@ class Journal:
     def _continue(self, header: Any) -> None:
         lines, self._ends = _read(self._handle)
         if not lines:
-            raise JournalError(f"{self.path}: holds no trial: delete it, and start without --resume")
+            raise JournalError(f"{self.path}: has no trials: delete it and start without --resume")
         differing = sorted(key for key in {*lines[0], *header} if lines[0].get(key) != header.get(key))
         if differing:
             raise JournalError(
-                f"{self.path}: its trials are of something else ({', '.join(differing)} differ): "
-                "start without --resume, with another --save"
+                f"{self.path}: its trials belong to another tuning ({', '.join(differing)} differ): start without "
+                "--resume and with another --save"
             )
         try:
             self.known = [_trial(line) for line in lines[1:]]
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise JournalError(f"{self.path}: is no journal of trials: start without --resume") from None
+            raise JournalError(f"{self.path}: not a journal of trials: start without --resume") from None
         while self.known and (self.known[-1].failed or self.known[-1].disturbed):
             self.known.pop()  # what ended it is tried again
 
@@ -86,19 +86,19 @@ def _opened(path: Path, *, resume: bool) -> int:
     try:
         handle = os.open(path, os.O_RDWR | os.O_CLOEXEC | (0 if resume else os.O_CREAT | os.O_EXCL), 0o644)
     except FileExistsError:
-        raise JournalError(f"{path}: exists: continue it with --resume, or name another file with --save") from None
+        raise JournalError(f"{path}: exists: continue it with --resume, or give another file with --save") from None
     except OSError as problem:
         raise JournalError(f"{path}: {(problem.strerror or str(problem)).lower()}") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(handle)
-        raise JournalError(f"{path}: another tuning writes it") from None
+        raise JournalError(f"{path}: in use by another tuning") from None
     return handle
 
 
 def _read(handle: int) -> tuple[list[dict[str, Any]], list[int]]:
-    """Return the whole lines, and the bytes up to the end of each: a killed run may have left half a line."""
+    """Return the complete lines and the offsets of their ends: a killed run may have left half a line."""
     with open(handle, "rb", closefd=False) as file:
         content = file.read(LONGEST)
     lines: list[dict[str, Any]] = []

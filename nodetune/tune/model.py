@@ -1,7 +1,7 @@
 """The values of tuning: parameters, settings, cases, trials. Pure; runs on the controller.
 
 A bench (`Bench`) knows one subject (NCCL, TCP, storage, GPU): its parameters, its cases and how to measure a setting. The method
-(`nodetune.tune.study`) knows only benches: it proposes settings, judges trials and never looks inside a setting.
+(`nodetune.tune.study`) knows only benches: it proposes settings, judges trials and never inspects a setting.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 Choice = str | int | float
 Setting = tuple[tuple[str, Choice], ...]
-"""Names and values, sorted by name. What is not named keeps the host's default."""
+"""Names and values, sorted by name. Parameters without a value keep the host's default."""
 
 DEFAULT: Setting = ()
 """The control of every block: nothing is changed."""
@@ -20,9 +20,9 @@ DEFAULT: Setting = ()
 
 @dataclass(frozen=True)
 class Parameter:
-    """One documented setting. `choices` are worth trying and within the range that `source` documents, default left out.
+    """One documented parameter. `choices` are useful values in the range that `source` documents, without the default.
 
-    What costs least comes first: of choices that are as good, the first is proposed.
+    The choice with the lowest cost comes first: of equally good choices, the first is proposed.
     """
 
     name: str
@@ -33,9 +33,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Case:
-    """One thing that a trial measures, such as all_reduce at 256 MiB. All its values are in `unit`.
+    """One property that a trial measures, such as all_reduce at 256 MiB. All its values are in `unit`.
 
-    `objective`: the search wants it better. Any other case must only not become worse, by more than the fraction `most_loss`.
+    `objective`: the search improves it. Any other case must not become worse by more than the fraction `most_loss`.
     """
 
     id: str
@@ -49,9 +49,9 @@ class Case:
 class Trial:
     """One full measurement of one setting: the value of each case.
 
-    `banned`: the setting does harm (wrong data, an Xid, a lost link): it is never tried again. `failed`: it could not be
-    measured. `disturbed`: others used the hosts meanwhile, so it does not count and may be repeated. Each is empty for a trial
-    that counts. `about`: what was observed meanwhile (transport, clocks, retransmits), JSON data.
+    `banned`: the setting does harm (wrong data, an Xid, a lost link) and is never tried again. `failed`: it could not
+    be measured. `disturbed`: others used the hosts meanwhile, so it does not count and may be repeated. Each is empty
+    for a trial that counts. `about`: observations (transport, clocks, retransmits), JSON data.
     """
 
     setting: Setting
@@ -68,7 +68,7 @@ class Trial:
 
 
 class Bench(Protocol):
-    """One subject on the hosts that it is tuned for. Raises nodetune.tune.model.BenchError where nothing can be measured."""
+    """One subject on the hosts to tune. Raises nodetune.tune.model.BenchError if nothing can be measured."""
 
     @property
     def subject(self) -> str:
@@ -76,23 +76,23 @@ class Bench(Protocol):
 
     @property
     def parameters(self) -> Sequence[Parameter]:
-        """Return what may be changed on these hosts, with what is installed there."""
+        """Return the parameters that may be changed on these hosts with their installed software."""
 
     @property
     def cases(self) -> Sequence[Case]:
-        """Return what each trial measures."""
+        """Return the cases that each trial measures."""
 
     def allowed(self, setting: Setting) -> bool:
         """Return whether the documentation allows these values together."""
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure the setting once. What the trial changed on a host is restored before it returns, whatever happens."""
+        """Measure the setting once. Changes on a host are always restored before it returns."""
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for: versions, topology, hosts. JSON data; the result is stale when any of it changes."""
+        """Return the conditions of the result as JSON data: versions, topology, hosts. A change makes it stale."""
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return the setting as overrides of a site file: what `plan --site` and `apply --site` then carry out."""
+        """Return the setting as overrides of a site file for `plan --site` and `apply --site`."""
 
 
 class BenchError(Exception):

@@ -1,4 +1,4 @@
-"""What every subject of `nodetune tune` is asked: how long, and where the result goes."""
+"""The common request of all subjects of `nodetune tune`: budget and result file."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from nodetune.tune.request import StudyRequest
 
 @dataclass(frozen=True)
 class Tuned:
-    """What a tuning came to. `document` is None where it ended with a `problem`; `site` is the file of the proposal."""
+    """The result of a tuning. `document` is None if it ended with a `problem`; `site` is the file of the proposal."""
 
     saved: Path
     trials: Path
@@ -44,7 +44,7 @@ class Tuned:
 def run(
     request: StudyRequest, subject: str, make: Callable[[], Bench], tell: Callable[[str, Trial], None], show: Show
 ) -> Tuned:
-    """Tune what `make` returns. `tell` hears each trial. Raise UserError before anything is measured."""
+    """Tune what `make` returns. `tell` receives each trial. Raise UserError before anything is measured."""
     saved = request.file(subject)
     site, trials = saved.with_suffix(".site.yml"), saved.with_name(f"{saved.name}.trials")
     _refuse_to_overwrite((saved, site), trials, resume=request.resume)
@@ -82,7 +82,7 @@ def _kept(tuned: Tuned, show: Show) -> Tuned:
 
 
 def _say_expected(bench: Bench, first: float, budget: float, show: Show) -> None:
-    """Say how long it may take, as the first look at the hosts took so many seconds. Too little time is better known now."""
+    """Print how long it may take, based on the time of the first measurement, and warn if the budget is too small."""
     count = search.expected(bench) + study.FINALISTS * 2 * confirm.RUNS
     words = f"{text.count(len(space.first(bench)), 'setting')} to try, up to {count} trials"
     more = f", longer than --budget ({text.span(budget)})" if count * first > budget else ""
@@ -94,7 +94,7 @@ def write_site(stream: TextIO, found: Mapping[str, Any]) -> None:
     import yaml
 
     if not found["proposal"]:
-        raise UserError(f"{found['state']}: there is no proposal for a site file")
+        raise UserError(f"{found['state']}: no proposal for a site file")
     stream.write(f"# {text.plain(found['subject'])}: {text.plain(found['reason'], 600)}\n")
     yaml.safe_dump(json.loads(json.dumps(found["proposal"])), stream, sort_keys=False)
 
@@ -102,8 +102,10 @@ def write_site(stream: TextIO, found: Mapping[str, Any]) -> None:
 def _refuse_to_overwrite(results: Sequence[Path], trials: Path, *, resume: bool) -> None:
     for each in results:
         if each.exists():
-            raise UserError(f"{each}: exists: move it away, or name another file with --save")
+            raise UserError(f"{each}: exists: move it away, or give another file with --save")
     if trials.exists() and not resume:
-        raise UserError(f"{trials}: the trials of an interrupted tuning: --resume continues it; or delete the file")
+        raise UserError(
+            f"{trials}: the trials of an interrupted tuning: use --resume to continue it, or delete the file"
+        )
     if resume and not trials.exists():
-        raise UserError(f"{trials}: does not exist: there is nothing to resume; leave --resume out")
+        raise UserError(f"{trials}: does not exist: nothing to resume; remove --resume")

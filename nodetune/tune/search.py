@@ -1,4 +1,4 @@
-"""Screening: which settings are worth a confirmation. Randomised blocks with the default inside, and successive halving."""
+"""Screening: find settings worth a confirmation, by randomised blocks with the default and successive halving."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from nodetune.tune.trials import BudgetError, Trials
 
 PHASE = "screening"
 ARMS_A_CONTROL = 6
-"""A default for so many settings: what drifts meanwhile touches both."""
+"""Settings for each run of the default: drift then affects both."""
 
 FEWEST_ROUNDS = 4
-"""Rounds of the last ones: what looks best by luck is found out before it costs a confirmation."""
+"""Rounds of the last settings: those that look best by chance are eliminated before a costly confirmation."""
 
 MOST_LEFT = 3
-"""Settings that are not halved any more, but measured for the rest of the rounds."""
+"""Number of settings that is not halved further but measured for the remaining rounds."""
 
 FEWEST_FOR_NOISE = 12
-"""Gains of a case from which its noise is known: of fewer, one can lie far off by chance."""
+"""Number of gains from which a case's noise is known: of fewer, one can be far off by chance."""
 
 EQUAL = 0.005
-"""Settings whose gains differ by less, or by less than a standard error, are as good as each other: the simplest is taken."""
+"""Settings whose gains differ by less, or by less than a standard error, are equally good: the simplest is used."""
 
 MOST_SIMPLER = 3
-"""Of simpler settings, so many are compared with the best once more."""
+"""Number of simpler settings that are compared with the best again."""
 
 SURELY = 3.0
 """Standard errors."""
 
 
 def expected(bench: Bench) -> int:
-    """Return about how many trials the screening of all settings takes, at most."""
+    """Return the approximate maximum number of trials for screening all settings."""
     combined = 0 if space.enumerated(bench.parameters) else _rounds(2**space.BEST_TO_COMBINE - space.BEST_TO_COMBINE)
     return _rounds(len(space.first(bench))) + combined + FEWEST_ROUNDS * _with_controls(1 + MOST_SIMPLER)
 
@@ -57,13 +57,13 @@ def _with_controls(arms: int) -> int:
 
 
 class Screening:
-    """The screening of one tuning. `reserve`: trials for which time is to be left."""
+    """The screening of one tuning. `reserve`: number of trials for which time must remain."""
 
     def __init__(self, trials: Trials, reserve: int, generator: random.Random) -> None:
         self._trials, self._reserve, self._generator = trials, reserve, generator
         self.seen: dict[Setting, list[dict[str, float]]] = {}
         self.whole = True
-        """Whether no round was left out or cut for want of time: only then nothing beats the default."""
+        """Whether no round was skipped or cut for lack of time: only then does nothing beat the default."""
 
     def finalists(self) -> list[Setting]:
         """Return the settings that looked better than the default, the best first; of equal ones the simplest."""
@@ -77,7 +77,7 @@ class Screening:
         return [*again, *(each for each in ranking if each not in again)]
 
     def _simplest_first(self, ranking: Sequence[Setting]) -> list[Setting]:
-        """Return what is better than the default, of those as good as the best the simplest first."""
+        """Return the settings better than the default; of those as good as the best, the simplest first."""
         ranking = [setting for setting in ranking if self.score(setting) > 0]
         if not ranking:
             return []
@@ -87,7 +87,7 @@ class Screening:
         return [*simple, *(each for each in ranking if each not in equal)]
 
     def _simpler(self, best: Setting) -> list[Setting]:
-        """Return settings with a part of these changes that may be as good: chance has put them behind."""
+        """Return settings with a subset of these changes that may be as good but rank lower by chance."""
         bench = self._trials.bench
         known = [
             each
@@ -98,7 +98,7 @@ class Screening:
         return sorted(known, key=lambda setting: space.simplicity(bench, setting))[:MOST_SIMPLER]
 
     def _error(self, setting: Setting) -> float:
-        """Return the standard error of a score, from how far the blocks of each setting are apart."""
+        """Return the standard error of a score from the spread of the blocks of each setting."""
         apart = []
         for each, seen in self.seen.items():
             middle = self.score(each)
@@ -107,7 +107,7 @@ class Screening:
         return noise / math.sqrt(len(self.seen[setting]))
 
     def score(self, setting: Setting) -> float:
-        """Return by how much the objective was better, in the median over the blocks."""
+        """Return the gain of the objective: the median over the blocks."""
         return statistics.median(self._objective(gains) for gains in self.seen[setting])
 
     def _objective(self, gains: Mapping[str, float]) -> float:
@@ -121,7 +121,7 @@ class Screening:
         return self._ranked(arms)
 
     def _halved(self, arms: Sequence[Setting]) -> list[Setting]:
-        """Return the arms that are left after successive halving, the best first."""
+        """Return the remaining arms after successive halving, the best first."""
         rounds = 0
         while arms and self._round(arms):
             rounds += 1
@@ -133,7 +133,7 @@ class Screening:
         return self._ranked(arms)
 
     def _round(self, arms: Sequence[Setting]) -> bool:
-        """Measure every arm once. Return False if the time does not suffice: what was measured still counts."""
+        """Measure every arm once. Return False if the time is insufficient: finished trials still count."""
         order = list(arms)
         self._generator.shuffle(order)
         for start in range(0, len(order), ARMS_A_CONTROL):
@@ -158,18 +158,18 @@ class Screening:
                 self.seen.setdefault(setting, []).append(self._trials.gains(trial, control))
 
     def _ranked(self, arms: Sequence[Setting]) -> list[Setting]:
-        """Return the arms without what was dropped or surely harms a case, the best first."""
+        """Return the arms that were not dropped and do not certainly harm a case, the best first."""
         kept = [each for each in arms if each in self.seen and each not in self._trials.dropped]
         return sorted((each for each in kept if not self._harms(each)), key=lambda each: -self.score(each))
 
     def _harms(self, setting: Setting) -> bool:
-        """Return whether a setting surely makes a case worse than allowed: it is not screened further, as it would be refused."""
+        """Return whether a setting certainly makes a case worse than allowed: confirmation would refuse it."""
         if sum(map(len, self.seen.values())) < FEWEST_FOR_NOISE:
             return False  # the confirmation says it
         return any(self._surely(case.id, setting) < -case.most_loss for case in self._trials.cases)
 
     def _surely(self, case: str, setting: Setting) -> float:
-        """Return how a case fares with a setting at best: most settings do nothing, so their spread is the noise."""
+        """Return the best plausible gain of a case: most settings have no effect, so their spread is the noise."""
         _, noise = stats.robust([gains[case] for seen in self.seen.values() for gains in seen])
         mine = [gains[case] for gains in self.seen[setting]]
         return statistics.median(mine) + SURELY * noise / math.sqrt(len(mine))

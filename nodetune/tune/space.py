@@ -1,4 +1,4 @@
-"""Which settings are worth a trial: all combinations where they are few, otherwise one parameter at a time. Pure."""
+"""Select settings to try: all combinations if there are few, otherwise one parameter at a time. Pure."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from math import prod
 from nodetune.tune.model import DEFAULT, Bench, Choice, Parameter, Setting
 
 MOST = 40
-"""Combinations up to which all are tried. Beyond, each value is tried alone, and the best are then combined."""
+"""Up to this many combinations, all are tried. Beyond, each value is tried alone, then the best are combined."""
 
 BEST_TO_COMBINE = 3
-"""Of so many parameters, the best values are tried in all combinations: eleven trials at most would say nothing more."""
+"""Number of parameters whose best values are tried in all combinations: at most eleven trials."""
 
 
 def enumerated(parameters: Iterable[Parameter]) -> bool:
@@ -21,7 +21,7 @@ def enumerated(parameters: Iterable[Parameter]) -> bool:
 
 
 def first(bench: Bench) -> list[Setting]:
-    """Return the settings of the first screening, the default left out, in the order of the parameters."""
+    """Return the settings of the first screening without the default, in the order of the parameters."""
     made = _all(bench.parameters) if enumerated(bench.parameters) else _single(bench)
     return [setting for setting in dict.fromkeys(made) if setting != DEFAULT and bench.allowed(setting)]
 
@@ -45,7 +45,7 @@ def _all(parameters: Iterable[Parameter]) -> Iterator[Setting]:
 
 
 def _single(bench: Bench) -> Iterator[Setting]:
-    """Yield each value alone, or with the first other one that it needs."""
+    """Yield each value alone, or with the first other value that it needs."""
     for each in bench.parameters:
         for value in each.choices:
             alone = ((each.name, value),)
@@ -64,7 +64,7 @@ def simplicity(bench: Bench, setting: Setting) -> tuple[int, list[int]]:
 
 
 def is_simpler(bench: Bench, setting: Setting, than: Setting) -> bool:
-    """Return whether a setting changes a part of what the other does, and nothing further."""
+    """Return whether a setting has a proper subset of the other's changes."""
     places, other = _places(bench), dict(than)
     return setting != than and all(
         name in other and places[name, value] <= places[name, other[name]] for name, value in setting
@@ -72,7 +72,7 @@ def is_simpler(bench: Bench, setting: Setting, than: Setting) -> bool:
 
 
 def _places(bench: Bench) -> dict[tuple[str, Choice], int]:
-    """Return the place of each choice among those of its parameter."""
+    """Return the index of each choice in its parameter's choices."""
     return {(each.name, choice): place for each in bench.parameters for place, choice in enumerate(each.choices)}
 
 

@@ -1,4 +1,4 @@
-"""One tuning from the first trial to a decision: screening, confirmation on fresh runs, and what to say of it."""
+"""One tuning from the first trial to the decision: screening, confirmation on fresh runs, and the result."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodetune.tune.search import Screening
 from nodetune.tune.trials import BudgetError, DisturbedError, Keep, Tell, Trials
 
 FINALISTS = 2
-"""The second is confirmed where the first is refused."""
+"""The second is confirmed if the first is refused."""
 
 ACCEPTED, NOTHING, STOPPED, DISTURBED, NO_TIME = (
     "accepted",
@@ -22,12 +22,12 @@ ACCEPTED, NOTHING, STOPPED, DISTURBED, NO_TIME = (
     "disturbed",
     "too little time",
 )
-"""accepted and nothing better are results; the others say why there is none."""
+"""accepted and nothing better are results; the others are reasons for no result."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a tuning came to. `setting` is what to use: the default unless the state is `accepted`."""
+    """The result of a tuning. `setting` is the recommended one: the default unless the state is `accepted`."""
 
     state: str
     reason: str
@@ -51,9 +51,9 @@ def tune(
     keep: Keep | None = None,
     tell: Tell | None = None,
 ) -> Outcome:
-    """Tune for at most `budget` seconds. Ctrl-C ends it, and what is known stays. Raise BenchError."""
+    """Tune for at most `budget` seconds. Ctrl-C ends it and keeps the trials. Raise BenchError."""
     if not any(case.objective for case in bench.cases):
-        raise BenchError("what is to become better could not be measured: nodetune verify says why")
+        raise BenchError("the objective could not be measured: nodetune verify says why")
     trials = Trials(bench, budget, known, keep, tell)
     confirmations: list[Confirmation] = []
     try:
@@ -61,18 +61,18 @@ def tune(
     except KeyboardInterrupt:
         state, reason = STOPPED, "interrupted: --resume continues it"
     except DisturbedError as why:
-        state, reason = DISTURBED, f"others used the hosts each time: {why}"
+        state, reason = DISTURBED, f"every trial was disturbed: {why}"
     except BudgetError:
         state, reason = (
             NO_TIME,
-            "the time was over before every setting was tried and the best confirmed: --resume with a larger --budget",
+            "the budget ended before every setting was tried and the best confirmed: --resume with a larger --budget",
         )
     best = confirmations[-1].setting if state == ACCEPTED else DEFAULT
     return Outcome(state, reason, best, tuple(confirmations), dict(trials.dropped), tuple(trials.made), trials.spent)
 
 
 def _check_measured(trials: Trials) -> None:
-    """Raise BenchError if not one setting could be measured: then nothing is known of any."""
+    """Raise BenchError if no setting could be measured."""
     tried = space.first(trials.bench)
     if trials.unmeasured.issuperset(tried):
         raise BenchError(f"no setting could be measured; {space.in_words(tried[0])}: {trials.dropped[tried[0]]}")
@@ -81,7 +81,7 @@ def _check_measured(trials: Trials) -> None:
 def _decide(trials: Trials, generator: random.Random, confirmations: list[Confirmation]) -> tuple[str, str]:
     if not space.first(trials.bench):
         names = ", ".join(each.name for each in trials.bench.parameters)
-        return NOTHING, "there is no setting to try on these hosts" + (f": {names} needs another one" if names else "")
+        return NOTHING, "no settings to try on these hosts" + (f": {names} needs another parameter" if names else "")
     screening = Screening(trials, 2 * confirm.RUNS, generator)
     finalists = screening.finalists()
     _check_measured(trials)
@@ -101,5 +101,5 @@ def _decide(trials: Trials, generator: random.Random, confirmations: list[Confir
     lost = [each for each in finalists[:FINALISTS] if each in trials.dropped]
     if lost:
         told = "; ".join(f"{space.in_words(each)}: {trials.dropped[each]}" for each in lost)
-        return NOTHING, f"nothing beats the default (what looked better was left out: {told})"
-    return NOTHING, "nothing beats the default: no setting looked better when it was screened"
+        return NOTHING, f"nothing beats the default (settings that looked better were left out: {told})"
+    return NOTHING, "nothing beats the default: no setting looked better in the screening"

@@ -1,4 +1,4 @@
-"""Runs trials: from the journal where it has them, on the hosts otherwise; keeps the time, and what may not be tried again."""
+"""Runs trials: from the journal if it has them, otherwise on the hosts. Keeps the budget and the dropped settings."""
 
 from __future__ import annotations
 
@@ -9,34 +9,34 @@ from dataclasses import replace
 from nodetune.tune.model import DEFAULT, Bench, BenchError, Case, Setting, Trial
 
 MOST_DISTURBED = 3
-"""Times that a trial is repeated because others used the hosts."""
+"""Number of times that a disturbed trial is repeated."""
 
 LEAST, MOST = 1e-9, 1e15
-"""Values that can be measured, in any unit. What a host says beyond is no measurement."""
+"""The range of plausible values, in any unit. Other values from a host are not measurements."""
 
 MOST_FAILED = 1
-"""Times that a trial is repeated because it failed: a connection that breaks once says nothing of a setting."""
+"""Number of times that a failed trial is repeated: a single broken connection says nothing about a setting."""
 
 STUCK = 3
-"""A failure that took so many times as long as a usual trial is the setting's: it is not repeated."""
+"""A failure that took this many times as long as a normal trial is due to the setting and is not repeated."""
 
 Keep = Callable[[int, Trial], None]
-"""Writes a trial down before the next one begins, after so many others. What was kept beyond them counts no more."""
+"""Records a trial, after the given number of others, before the next one begins. Later records no longer count."""
 
 Tell = Callable[[str, Trial], None]
-"""Hears the phase and each trial."""
+"""Receives the phase and each trial."""
 
 
 class DisturbedError(Exception):
-    """Others used the hosts each time."""
+    """Every repeat of a trial was disturbed."""
 
 
 class BudgetError(Exception):
-    """The time is over."""
+    """The budget is used up."""
 
 
 class Trials:
-    """All trials of one tuning, in order. `known` are those of an interrupted one, measured in this order before."""
+    """All trials of one tuning, in order. `known` are those of an interrupted tuning in the same order."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Trials:
 
     @property
     def seconds(self) -> float:
-        """How long a trial takes, as the longest quarter did; 0 before the first."""
+        """Seconds for a trial, by the longest quarter; 0 before the first."""
         took = sorted(trial.seconds for _, trial in self.made)
         return took[(3 * len(took)) // 4] if took else 0.0
 
@@ -69,7 +69,7 @@ class Trials:
         return self._budget - self.spent
 
     def begin(self, block: Sequence[Setting]) -> None:
-        """Begin a block. If an earlier run was interrupted within it, all of it is measured again: its parts belong to one time."""
+        """Begin a block. If an earlier run was interrupted in it, measure it all again: its parts belong together."""
         at = 0
         for setting in block:
             first = at
@@ -82,7 +82,7 @@ class Trials:
                 return
 
     def run(self, phase: str, setting: Setting) -> Trial | None:
-        """Measure a setting once; None for one that is dropped now. Raise DisturbedError, BudgetError or BenchError."""
+        """Measure a setting once; return None if it is dropped. Raise DisturbedError, BudgetError or BenchError."""
         disturbed = failed = 0
         while True:
             if self.left < self.seconds:
@@ -121,16 +121,16 @@ class Trials:
             self.unmeasured.add(setting)
 
     def gains(self, trial: Trial, control: Trial) -> dict[str, float]:
-        """Return case → how much better a trial is than the default of its block."""
+        """Return case → gain of a trial over the default of its block."""
         return {case.id: gain(case, control.values[case.id], trial.values[case.id]) for case in self.cases}
 
 
 def gain(case: Case, before: float, after: float) -> float:
-    """Return the logarithm of how much better a value is: positive is better, 0.01 is one per cent."""
+    """Return the logarithm of the gain: positive is better, 0.01 is one per cent."""
     return (math.log(after) - math.log(before)) * (1 if case.better == "higher" else -1)
 
 
 def _sound(trial: Trial, cases: Sequence[Case]) -> Trial:
-    """Return the trial, failed if a value is missing or cannot be."""
+    """Return the trial, as failed if a value is missing or implausible."""
     bad = [case.id for case in cases if not LEAST <= trial.values.get(case.id, 0.0) <= MOST]
     return replace(trial, failed=f"no value for {', '.join(bad)}") if trial.counts and bad else trial

@@ -1,4 +1,4 @@
-"""A site's own figures: those of its good nodes, saved in a file, and compared with similar nodes only."""
+"""A site's own figures: saved from its good nodes in a file and compared only with similar nodes."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ LARGEST = 64 << 20
 
 
 class BaselineError(UserError):
-    """A baseline file that is not one; the text is one line: file, what, and what to do."""
+    """An invalid baseline file; the text is one line: file, fault, and what to do."""
 
 
 def subject(figure: Figure, machine: Machine) -> str:
-    """Return the subject as a kind: GPU2 is like any other GPU, a pair like any other behind one switch.
+    """Return the kind of a subject: GPU2 is like any other GPU, a pair like any other behind one switch.
 
-    NUMA nodes, and pairs of GPUs with links of their own, keep their numbers. Hosts are like each other.
+    NUMA nodes and directly linked pairs of GPUs keep their numbers. All hosts are of one kind.
     """
     if re.fullmatch(r"GPU\d+", figure.subject) or re.fullmatch(r"cpu\d+", figure.subject):
         return figure.subject.rstrip("0123456789")
@@ -41,7 +41,7 @@ def subject(figure: Figure, machine: Machine) -> str:
 
 @dataclass(frozen=True)
 class Kept:
-    """One line of a baseline: `typical` over all that was measured, `spread` robust, in the unit; `count` how many."""
+    """One line of a baseline: `typical` value and robust `spread` in the unit, over `count` figures."""
 
     typical: float
     spread: float
@@ -51,7 +51,7 @@ class Kept:
 
 
 class Baseline:
-    """Figures by what they depend on."""
+    """Figures by their conditions."""
 
     def __init__(self, name: str, kept: Mapping[str, Kept]) -> None:
         self.name = name
@@ -87,7 +87,7 @@ def _key(figure: Figure, machine: Machine) -> str:
 
 
 def document(measured: Iterable[tuple[Machine, Figure]]) -> list[dict[str, Any]]:
-    """Return the `figures` of a baseline file: everything that was measured, hosts of one kind together."""
+    """Return the `figures` of a baseline file: all figures, with hosts of one kind together."""
     found: dict[str, list[Figure]] = {}
     for machine, figure in measured:
         found.setdefault(_key(figure, machine), []).append(figure)
@@ -104,7 +104,7 @@ def _summary(same: list[Figure]) -> dict[str, Any]:
 def read(path: Path) -> Baseline:
     """Read a baseline. Raise BaselineError or OSError."""
     if path.stat().st_size > LARGEST:
-        raise BaselineError(f"{path}: larger than any baseline")
+        raise BaselineError(f"{path}: too large for a baseline")
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):

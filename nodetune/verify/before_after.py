@@ -1,4 +1,4 @@
-"""What an apply brought, by figures: hosts are measured right before they are changed, and again when they are done."""
+"""The effect of an apply in figures: hosts are measured just before their changes and again afterwards."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from nodetune.verify.suites import SuiteRequest
 
 BEFORE, AFTER = "before", "after"
 UNCHANGED, GONE = "unchanged", "gone"
-"""Why a figure has no second value: nothing was changed on its host; or it could not be measured any more."""
+"""Why a figure has no second value: its host was not changed, or it could not be measured again."""
 
 STOPPED = "the run was stopped while hosts were measured"
 
 QUICK_SECONDS = 60.0
-"""What the quick suite takes at most, on eight GPUs. Of the others only the deadlines are known."""
+"""Upper limit in minutes for the quick suite on eight GPUs. For other suites only the deadlines are known."""
 
 Keep = Callable[[str, Sequence[HostVerification]], None]
-"""Writes down what is known `before` or `after`, each time that a batch was measured."""
+"""Records the results `before` or `after` each time that a batch was measured."""
 
 
 @dataclass(frozen=True)
 class HostMissing:
-    """What was not measured. `when` is before or after, `state` that of the host, or failed, gone, unchanged."""
+    """Missing figures. `when` is before or after; `state` is that of the host, or failed, gone, unchanged."""
 
     host: str
     when: str
@@ -39,7 +39,7 @@ class HostMissing:
 
 @dataclass(frozen=True)
 class BeforeAfterResult:
-    """What became of the figures of all hosts that were changed. `late` are the proofs after the changes."""
+    """The figures of all changed hosts. `late` are the verifications after the changes."""
 
     wanted: SuiteRequest
     changes: tuple[FigureChange, ...]
@@ -52,7 +52,7 @@ class BeforeAfterResult:
 
     @property
     def short(self) -> list[Verdict]:
-        """What is below what is expected of such hosts, whether or not the changes have to do with it."""
+        """Figures below target, whether or not the changes caused them."""
         return [each for one in self.late for each in one.short]
 
     @property
@@ -61,7 +61,7 @@ class BeforeAfterResult:
 
     @property
     def code(self) -> int:
-        """5 where something became worse or is short, 3 where something is not known, otherwise 0."""
+        """5 if a figure became worse or is below target, 3 if something is unknown, otherwise 0."""
         if self.worse or self.short or self.findings:
             return TOO_SLOW
         unknown = any(each.state != UNCHANGED for each in self.missing)
@@ -71,14 +71,14 @@ class BeforeAfterResult:
 
 @dataclass(frozen=True)
 class Measurement:
-    """A host measured once: its proof, and the figures with all their runs."""
+    """One measurement of a host: its verification and the figures with all their runs."""
 
     proof: HostVerification
     figures: tuple[Figure, ...]
 
 
 class BeforeAfter:
-    """Measures the hosts of a rollout around their changes, batch by batch. `keep` records the results."""
+    """Measures the hosts of a rollout before and after their changes, batch by batch. `keep` records the results."""
 
     def __init__(
         self,
@@ -94,7 +94,7 @@ class BeforeAfter:
         self._early: dict[str, Measurement] = {}
         self._late: dict[str, Measurement] = {}
         self._first: dict[str, Measurement] = {}
-        """What hosts that became slower had shown before they were measured once more."""
+        """The figures of slower hosts from before their second measurement."""
 
     @property
     def worse(self) -> set[str]:
@@ -102,13 +102,13 @@ class BeforeAfter:
         return {each.before.host for each in self._changes() if each.status == WORSE}
 
     def before(self, hosts: Sequence[str]) -> str:
-        """Measure hosts that are about to be changed. Return why the run must end here, if it must."""
+        """Measure hosts before their changes. Return the reason if the run must stop here."""
         self._early |= self._measured(hosts)
         self._keep(BEFORE, _in_order(self._early))
         return _stopped(self._early)
 
     def after(self, hosts: Sequence[str]) -> str:
-        """Measure those that were changed; what became slower once more, before the changes are blamed for it."""
+        """Measure changed hosts. Measure slower figures once more before the changes are blamed."""
         known = [host for host in hosts if self._early[host].figures]
         self._late |= self._measured(known)
         slower = sorted(self.worse & set(known))
@@ -152,7 +152,7 @@ class BeforeAfter:
 def confirmed(
     changes: Iterable[FigureChange], first: Iterable[FigureChange], twice: Iterable[str]
 ) -> list[FigureChange]:
-    """Return what was worse both times, for hosts that were measured twice afterwards."""
+    """Return the figures that were worse both times, for hosts that were measured twice afterwards."""
     again = set(twice)
     kept = {figures.place(each.before) for each in first if each.status == WORSE}
     return [
@@ -164,20 +164,20 @@ def confirmed(
 
 
 def gone(early: Mapping[str, Measurement], late: Mapping[str, Measurement]) -> list[HostMissing]:
-    """Return what was measured before and has no value afterwards."""
+    """Return the figures from before without a value afterwards."""
     known = {figures.place(each) for each in _figures(late)}
     found = []
     for host in sorted(early):
         names = [_name(each) for each in early[host].figures if figures.place(each) not in known]
         if host not in late and names:
-            found.append(HostMissing(host, AFTER, UNCHANGED, "nothing was changed there"))
+            found.append(HostMissing(host, AFTER, UNCHANGED, "it was not changed"))
         elif names and late[host].proof.state == "ok":
             found += [HostMissing(host, AFTER, GONE, name) for name in dict.fromkeys(names)]
     return found
 
 
 def _lacks(one: HostVerification, when: str) -> list[HostMissing]:
-    """Return why a host was not measured, and failed measurements; what a host cannot measure is not missing."""
+    """Return why a host was not measured, and failed measurements. Skipped measurements are not missing."""
     if one.state != "ok":
         reason = one.message.partition("; --allow-busy")[0].removeprefix(f"{one.host}: ")
         return [HostMissing(one.host, when, one.state, reason)]
@@ -216,17 +216,13 @@ def _stopped(seen: Mapping[str, Measurement]) -> str:
 
 
 def once(wanted: SuiteRequest) -> float:
-    """Return how many seconds measuring a host once takes at most."""
+    """Return the maximum seconds for one measurement of a host."""
     return QUICK_SECONDS if wanted.suite == "quick" else sum(remote.seconds_of(item) for item in wanted.items)
 
 
 def duration(wanted: SuiteRequest, batches: int) -> str:
-    """Say how long measuring before and after will take, for a person who decides whether to wait."""
+    """Describe the time that the measurements before and after will take."""
     quick = wanted.suite == "quick"
     minutes = max(1, round(2 * wanted.repeat * once(wanted) / 60))
     each = f" for each of {batches} batches" if batches > 1 else ""
-    return (
-        f"--verify measures the hosts {wanted.repeat} times before and {wanted.repeat} times after their changes"
-        f" (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each},"
-        " and half of that more where something became slower"
-    )
+    return f"--verify measures the hosts {wanted.repeat} times before and {wanted.repeat} times after their changes (suite {wanted.suite}): {'about' if quick else 'at most'} {minutes} minutes{each}, and half as much again if something became slower"

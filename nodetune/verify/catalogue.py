@@ -1,4 +1,4 @@
-"""What the file of each measurement says about it. The files are parsed and not run: they are code for hosts."""
+"""The constants in the file of each measurement. The files are parsed but not run: they are code for hosts."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from nodetune.remote import payload
 
 TOLERANCE = {"peers": 5, "baseline": 5, "drift": 1}
-"""For a measurement that states none. SuperBench's rules call 5 % below a baseline a fault, and 10 % for the latency of a
+"""For a measurement without its own. SuperBench's rules treat 5 % below a baseline as a fault, and 10 % for the latency of a
 kernel launch (microsoft/superbench-results v0.4.0 rule.yaml). Measurements widen this where real nodes are wider: the
 eight GPUs of one H200 node gave bf16 GEMM of 739 to 805 TFLOP/s and H2D of 53 to 55 GB/s; six runs on two H200s gave
 copies both ways at once of 88 to 98 GB/s, and kernel launches of 10.8 to 14.6 µs."""
@@ -41,7 +41,7 @@ class Measurement:
         return {"name": self.name, "options": {}, **self.suites.get(suite, {})}
 
     def tolerance_of(self, metric: str) -> Mapping[str, float]:
-        """Return how far figures of that metric may be from others, in per cent."""
+        """Return the tolerance for figures of that metric in per cent."""
         return self.tolerance.get(metric) or self.tolerance.get("") or TOLERANCE
 
 
@@ -51,17 +51,17 @@ def measurements() -> Mapping[str, Measurement]:
 
 
 def of(name: str) -> Measurement:
-    """Return one measurement; the defaults for a name that only an older result knows."""
+    """Return one measurement; the defaults for a name that exists only in older results."""
     return measurements().get(name) or Measurement(name)
 
 
 def takes_two_hosts(name: str) -> bool:
-    """Return whether it is a measurement of pairs of hosts, whose subjects name both."""
+    """Return whether it measures pairs of hosts, whose subjects name both."""
     return of(name).scope == "pair"
 
 
 def of_folder() -> tuple[str, ...]:
-    """Return the names of the measurements that need a folder to work in, in order."""
+    """Return the names of the measurements that need a folder, in order."""
     return tuple(name for name, each in measurements().items() if each.takes_folder)
 
 

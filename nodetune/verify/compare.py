@@ -1,13 +1,13 @@
-"""What changed between two results, told from what merely wandered. Pure.
+"""Find real changes between two results and separate them from noise. Pure.
 
-A figure is one value a run (`--repeat N`), because repeats within one process share its memory placement and clocks. Two
-sides are compared by the exact Mann-Whitney test turned round into the Hodges-Lehmann interval: the shift between the
-sides, by ratio, that the test does not refuse at LEVEL (nodetune/foundation/rank_test.py).
+A figure has one value for each run (`--repeat N`) because repeats in one process share memory placement and clocks. Two
+sides are compared by the exact Mann-Whitney test, inverted to the Hodges-Lehmann interval: the shift between the
+sides, as a ratio, that the test does not reject at LEVEL (nodetune/foundation/rank_test.py).
 
-A change is called real when that interval excludes none, and when the shift and the change of the medians, which is what
-people are shown, are both larger than what such figures drift from day to day (TOLERANCE of the measurement). Disturbed
-runs do not count. The smallest change that the repeats could have seen is the width of the interval plus twice the
-drift: of two sides that showed nothing, one that were worse by so much would have been seen for certain.
+A change is real if the interval excludes no change, and if the shift and the change of the medians (which reports
+show) both exceed the drift of such figures from day to day (TOLERANCE of the measurement). Disturbed
+runs do not count. The smallest change that the repeats can show is the width of the interval plus twice the
+drift: a larger loss would certainly have been found.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from nodetune.verify import figures, reference
 from nodetune.verify.model import Figure
 
 LEVEL = 0.01
-"""The chance of a false alarm, for each figure that is compared."""
+"""The probability of a false alarm for each compared figure."""
 
 FEWEST = 5
-"""Runs on each side. With four the test cannot tell anything at this level (1 of 35 orders)."""
+"""Runs on each side. With four, the test cannot find anything at this level (1 of 35 orders)."""
 
 BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
 
@@ -33,7 +33,7 @@ BETTER, WORSE, SAME, UNSURE = "better", "worse", "no change", "too few runs"
 class FigureChange:
     """One figure before and after. Changes are fractions: -0.05 is five per cent less, better or worse by its kind.
 
-    `change` is what the two medians say. `shift` and `interval` are those of Hodges and Lehmann.
+    `change` is that of the medians. `shift` and `interval` are those of Hodges and Lehmann.
     """
 
     before: Figure
@@ -46,7 +46,7 @@ class FigureChange:
 
     @property
     def lost(self) -> int:
-        """How many runs do not count because others disturbed them."""
+        """The number of runs that do not count because they were disturbed."""
         return self.before.lost + self.after.lost
 
 

@@ -1,4 +1,4 @@
-"""Which part a figure below target points at, and how to measure just that again. Pure."""
+"""Find the suspect of a figure below target, and the command that measures it again. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodetune.verify.suites import SuiteRequest
 
 GPU = re.compile(r"GPU\d+")
 OF_HYPERVISOR = (
-    "no part of this virtual machine: where its hypervisor puts CPUs and memory, or what else runs on that server"
+    "no part of this virtual machine: its hypervisor's placement of CPUs and memory, or other load on that server"
 )
 
 
@@ -30,7 +30,7 @@ def hosts(subject: str) -> list[str]:
 
 
 def named(verdicts: Sequence[Verdict], others: Sequence[Verdict], machine: Machine) -> list[Verdict]:
-    """Name the suspect of each short verdict of one host. `others` were measured in addition."""
+    """Name the suspect of each verdict below target on one host. `others` were measured in addition."""
     every = [*verdicts, *others]
     return [
         replace(each, suspect=_suspect(each, every, machine)) if each.status == SHORT else each for each in verdicts
@@ -66,9 +66,7 @@ def _same_kind(one: Figure, other: Figure) -> bool:
 def _all_alike(figure: Figure, count: int, machine: Machine) -> str:
     kind = "pairs" if re.search("[→↔]", figure.subject) else "alike"
     lowered = f"; the power limit of {', '.join(machine.lowered_power)} is lowered" if machine.lowered_power else ""
-    return (
-        f"no single part: all {count} {kind} are short (driver, virtual machine, settings, or the expectation){lowered}"
-    )
+    return f"no single part: all {count} {kind} are below target (driver, virtual machine, settings, or the expectation){lowered}"
 
 
 def _copy(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
@@ -84,13 +82,13 @@ def _copy(short: Verdict, every: Sequence[Verdict], machine: Machine) -> str:
         and (each.figure.measurement, each.figure.metric) == ("gpu_copy", short.figure.metric)
     )
     if short.figure.about.get("local") is False and sound_nearby:
-        return f"the link between the NUMA nodes: {gpu} is as fast as it should be from its own"
-    memory = "where the hypervisor puts the memory" if machine.virtual else "the memory of its NUMA node"
+        return f"the link between the NUMA nodes: {gpu} is fast enough from its own NUMA node"
+    memory = "the hypervisor's placement of the memory" if machine.virtual else "the memory of its NUMA node"
     return f"{gpu}'s PCIe link{where}, its slot or riser, or {memory}"
 
 
 def _pair(short: Verdict, alike: Iterable[Verdict], machine: Machine) -> str:
-    """Name one end that is slow with every partner, otherwise what is between the two."""
+    """Name the end that is slow with every partner, otherwise what is between the two."""
     both, alike = gpus(short.figure.subject), list(alike)
     for gpu in both:
         others = [each for each in alike if gpu in gpus(each.figure.subject)]
@@ -98,7 +96,7 @@ def _pair(short: Verdict, alike: Iterable[Verdict], machine: Machine) -> str:
             return f"{gpu}: it is slow with every partner; its NVLinks{_missing_links(gpu, machine)}"
     between = {"nvswitch": "the NVSwitch", "nvlink": "the NVLinks or bridge"}.get(machine.fabric, "the PCIe path")
     partners = any(set(both) & set(gpus(each.figure.subject)) != set(both) for each in alike if each.status == PASS)
-    return f"{between} between {' and '.join(both)}" + (": both are sound with other partners" if partners else "")
+    return f"{between} between {' and '.join(both)}" + (": both are fast with other partners" if partners else "")
 
 
 def _missing_links(gpu: str, machine: Machine) -> str:
@@ -113,11 +111,11 @@ def _collective(figure: Figure, machine: Machine) -> str:
     few = [gpu for gpu, count in machine.nvlinks.items() if count < max(machine.nvlinks.values())]
     if few:
         return f"{', '.join(few)}: fewer active NVLinks than the others"
-    return "not known from this alone: one slow GPU or link slows all; see gpu_p2p and gemm of each GPU"
+    return "unknown from this alone: one slow GPU or link slows all; see gpu_p2p and gemm of each GPU"
 
 
 def _hosts(short: Verdict, alike: Iterable[Verdict]) -> str:
-    """Name the host that is slow with all of its partners, if it has several, over the same adapter."""
+    """Name the host that is slow with all of several partners over the same adapter."""
     port, pair = short.figure.subject.rpartition(" ")[0], hosts(short.figure.subject)
     same_port = [each for each in alike if each.figure.subject.rpartition(" ")[0] == port]
     for host in pair:
@@ -132,9 +130,9 @@ def _hosts(short: Verdict, alike: Iterable[Verdict]) -> str:
 
 
 def command(figure: Figure, asked: str, wanted: SuiteRequest) -> str:
-    """Return the command that measures just this again.
+    """Return the command that measures only this figure again.
 
-    `asked`: the options that name the hosts, how they are reached and judged.
+    `asked`: the options that select, reach and judge the hosts.
     """
     together = figure.about.get("nodes", 1) != 1
     given = shlex.split(asked)

@@ -1,7 +1,7 @@
-"""What disturbed a figure: others who used the CPUs, the GPU or the disk of its host while it was measured. Pure.
+"""Find what disturbed a figure: other load on the CPUs, the GPU or the disk of its host during the measurement. Pure.
 
-A figure that passes although others were at work passes. One that is below its target then says nothing of any part; nor is
-it a peer of others, or fit for a baseline.
+A figure that passes in spite of other load passes. A disturbed figure below its target proves nothing about a part; nor
+is it a peer of others or suitable for a baseline.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from nodetune.verify.diagnosis import hosts as hosts_of
 from nodetune.verify.model import Figure
 
 MOST = 0.05
-"""The share that others may take of what is measured: no more than the narrowest tolerance forgives."""
+"""The share of the measured resource that others may use: within the narrowest tolerance."""
 
 LEAST_SECONDS = 0.2
-"""Of CPU time: less is within what the kernel's ticks of 10 ms count wrongly in a short measurement."""
+"""Seconds of CPU time: less is within the error of the kernel's 10 ms ticks in a short measurement."""
 
 SETTINGS = ("applications_clocks_setting", "hw_power_brake_slowdown", "sync_boost", "display_clock_setting")
-"""Clock event reasons that are no fault of the GPU: somebody set its clocks, or the server asks it to save power."""
+"""Clock event reasons that are not a GPU fault: its clocks were set, or the server requests power saving."""
 
 Others = Mapping[tuple[str, str], Mapping[str, Any]]
-"""What a host said at the end of a measurement (nodetune/measurements/others.py), by (host, measurement)."""
+"""The load that a host reported after a measurement (nodetune/measurements/others.py), by (host, measurement)."""
 
 
 def marked(figure: Figure, told: Others) -> Figure:
-    """Return the figure of one run with what disturbed it."""
+    """Return the figure of one run with its disturbance."""
     where = _hosts(figure, told)
     found = [
         text_ if len(where) == 1 else f"{host}: {text_}"
@@ -89,7 +89,7 @@ def _number(found: Any) -> float:
 
 
 def doubt(figure: Figure) -> str:
-    """Return what makes it wrong to blame a part for this figure; empty if nothing does."""
+    """Return the disturbance that makes a part not suspect for this figure; empty if none."""
     return "" if catalogue.of(figure.measurement).finds_others else figure.disturbance
 
 

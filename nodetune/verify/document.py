@@ -134,7 +134,7 @@ def kept(proofs: Iterable[HostVerification], unproven: bool = True) -> dict[str,
 def read(path: Path) -> list[Figure]:
     """Read the figures of a saved result. Raise ResultError or OSError."""
     if path.stat().st_size > LARGEST:
-        raise ResultError(f"{path}: larger than any result")
+        raise ResultError(f"{path}: too large for a result")
     try:
         data = json.loads(path.read_text("utf-8"))
     except (ValueError, RecursionError):
@@ -170,7 +170,7 @@ def _figures(host: Mapping[str, Any]) -> Iterator[Figure]:
 
 
 def _disturbed(measured: Mapping[str, Any], number: int) -> str:
-    """Return what disturbed that run; older results do not tell."""
+    """Return what disturbed that run; older results do not have it."""
     told = measured.get("disturbed")
     return text.plain(told[number]) if isinstance(told, list) and number < len(told) else ""
 

@@ -1,7 +1,7 @@
-"""Figures → verdicts: each compared with the most trusted expectation that there is. Pure.
+"""Figures → verdicts: compare each with its most trusted expectation. Pure.
 
-The order of trust: the site's own baseline, then the peers, then shipped figures. A baseline decides alone. Peers
-that agree say only that no part is worse than the others, so then the shipped figure is asked as well: eight GPUs that
+The order of trust is: the site's baseline, the peers, the shipped figures. A baseline decides alone. Peers
+that agree only prove that no part is worse than the others, so the shipped figure is also compared: eight GPUs that
 are all slow agree with each other.
 """
 
@@ -32,7 +32,7 @@ def judge(
 
 Groups = Mapping[figures.Key, Sequence[Figure]]
 Told = tuple[Peers, str]
-"""Peers of a figure, and what they are in words."""
+"""Peers of a figure and their description."""
 
 
 def _groups(every: Iterable[Figure], machines: Mapping[str, Machine]) -> tuple[Groups, Groups]:
@@ -63,7 +63,7 @@ def _across(figure: Figure, machine: Machine) -> figures.Key:
 def _peers(figure: Figure, machine: Machine, inside: Groups, across: Groups) -> list[Told]:
     """Return the peers on the same host, and the same part of similar hosts.
 
-    One GPU may be an outlier, or all GPUs of one host together. What was disturbed has no peers, and is nobody's.
+    One GPU may be an outlier, or all GPUs of one host together. Disturbed figures neither have peers nor are peers.
     """
     if disturbance.doubt(figure):
         return []
@@ -100,7 +100,7 @@ def _unproven(entry: reference.Entry | None) -> str:
         return "no baseline, too few peers, no shipped figure"
     if not entry.gates:
         return "the shipped figure does not gate"
-    return "no baseline, too few peers; the shipped floor is so loose that a figure above it proves nothing"
+    return "no baseline, too few peers; the shipped floor is too loose to prove anything above it"
 
 
 def _decisive(
@@ -115,15 +115,15 @@ def _decisive(
 
 
 def again(first: Verdict, second: Figure | None) -> Verdict:
-    """Return the verdict after a second measurement: short only if it is below target twice, and undisturbed both times."""
+    """Return the verdict after a second measurement: short only if below target and undisturbed both times."""
     if second is None or first.expected is None:
         return settled(replace(first, reason="it could not be measured again"))
     values = (*first.again, second.value)
     if first.expected.met_by(second):
-        told = f"below target once ({first.figure.value:.4g}), and not when measured again"
+        told = f"below target once ({first.figure.value:.4g}) but not when measured again"
         seen = figures.joined(first.figure, second) if len(first.figure.runs) > 1 else second
         return Verdict(seen, PASS, first.expected, first.limit, (first.figure.value,), reason=told)
-    return settled(replace(first, again=values, reason="measured again, and short again"), second)
+    return settled(replace(first, again=values, reason="measured again, and below target again"), second)
 
 
 def settled(verdict: Verdict, second: Figure | None = None) -> Verdict:

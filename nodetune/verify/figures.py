@@ -1,4 +1,4 @@
-"""Records as hosts send them → figures. What comes from a host is hostile until it has passed through here."""
+"""Records from hosts → figures. This module validates them: data from a host is untrusted."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def read(host: str, value: Any) -> Figure | Unmeasured:
 def record(value: Any, asked: Collection[str] = ()) -> dict[str, Any]:
     """Return the record as `of` takes it: complete and harmless, or one that says why it is not.
 
-    `asked`: the measurements that may be in it.
+    `asked`: the allowed measurements.
     """
     if not isinstance(value, Mapping):
         return {"measurement": min(asked, default="unknown"), FAILED: "its record is no object"}
     texts = {key: _text(value, key) for key in ("measurement", "metric", "subject", "unit")}
     if asked and texts["measurement"] not in asked:
-        return {"measurement": min(asked), FAILED: "the host sent a figure that nobody asked for"}
+        return {"measurement": min(asked), FAILED: "the host sent a figure that was not requested"}
     for status in (SKIP, FAILED):
         if status in value:
             return {**texts, status: text.plain(value[status])}
@@ -59,7 +59,7 @@ def _text(record: Mapping[str, Any], key: str) -> str:
 
 
 def _numbers(found: Any) -> list[float]:
-    """Numbers as something measured can have them (no negative ones, none that overflow in a sum), or nothing at all."""
+    """Return the numbers if all are valid samples (not negative, no overflow in a sum), else nothing."""
     if not isinstance(found, list) or len(found) > MOST_SAMPLES:
         return []
     if not all(type(each) in (int, float) and 0 <= each < LARGEST for each in found):
@@ -68,7 +68,7 @@ def _numbers(found: Any) -> list[float]:
 
 
 def safe(found: Any, depth: int = 0) -> Any:
-    """Return the same JSON data with texts that are safe for a terminal, and no deeper than what is used."""
+    """Return the same JSON data with texts that are safe for a terminal, cut at the depth that is used."""
     if isinstance(found, Mapping) and depth < DEEPEST:
         return {text.plain(key, 80): safe(each, depth + 1) for key, each in found.items()}
     if isinstance(found, list) and depth < DEEPEST:
@@ -103,12 +103,12 @@ CONDITIONS = (
     "streams",
     "compatibility",
 )
-"""What in `about` a figure depends on. Figures are only compared where all of these are the same. The rest of `about`
-(clocks, temperatures, the way that NCCL took …) is what came out."""
+"""Keys of `about` on which a figure depends. Figures are compared only if all of these are equal. The rest of `about`
+(clocks, temperatures, NCCL's path …) is observed."""
 
 
 def conditions(figure: Figure) -> dict[str, Any]:
-    """Return what must be equal for two figures to be comparable; of NCCL's version only major and minor."""
+    """Return the conditions that must be equal for comparable figures; NCCL's version without the patch level."""
     found = {key: figure.about[key] for key in CONDITIONS if figure.about.get(key) is not None}
     if catalogue.of(figure.measurement).size_matters and "size" in figure.about:
         found["size"] = figure.about["size"]
@@ -149,7 +149,7 @@ def place(figure: Figure) -> Key:
 
 
 def merged(figures: Iterable[Figure]) -> list[Figure]:
-    """Merge figures that were measured in several runs, each with all of its runs; in order of first appearance."""
+    """Merge figures of several runs, each with all of its runs, in order of first appearance."""
     found: dict[Key, Figure] = {}
     for each in figures:
         known = found.get(place(each))

@@ -1,4 +1,4 @@
-"""What is wrong although a figure may be right: a collective over the wrong path, a GPU that is held back. Pure."""
+"""Find faults that figures do not show: a collective over the wrong path, a throttled GPU. Pure."""
 
 from __future__ import annotations
 
@@ -11,15 +11,14 @@ from nodetune.verify.model import FAILED, SHORT, Figure, Unmeasured, VerifyFindi
 
 NOTE = "note"
 WRONG = ("came back wrong", "computed wrongly")
-"""What the payload says of data that is not what was sent (nodetune/measurements/gpus.py), or not what should have come out."""
+"""Marks of wrong data in the payload's reasons: after a transfer (nodetune/measurements/gpus.py) or a computation."""
 
 OUT_OF_SERVICE = {
-    "memory": "take this host out of service; its EDAC counters and dmesg say which module it is",
-    "nccl": "take the GPU out of service that the message names, and those it works with until gpu_memory, gpu_p2p and gpu_load"
-    " have told which of them it is",
-    "gpu_p2p": "take both out of service until gpu_memory and gpu_copy of each have told which of them it is",
+    "memory": "take this host out of service; its EDAC counters and dmesg name the module",
+    "nccl": "take the GPU in the message and its partners out of service until gpu_memory, gpu_p2p and gpu_load show which one is faulty",
+    "gpu_p2p": "take both out of service until gpu_memory and gpu_copy of each show which one is faulty",
 }
-"""Else it is the GPU that the message names."""
+"""For other measurements, the message names the faulty GPU."""
 
 REDUCES_IN_SWITCH = ("H100", "H200", "H20", "GH200", "B200", "B300", "GB200", "GB300")
 """GPU models whose NVSwitch can reduce (NVLS): Hopper and later, in their SXM forms."""
@@ -28,19 +27,19 @@ NVLS_METRICS = ("all_reduce", "all_gather", "reduce_scatter")
 """Collectives that NCCL can run over NVLS."""
 
 MANY_RETRANSMITS = 0.005
-"""As the check tcp-retransmits-high has it."""
+"""The limit of the check tcp-retransmits-high."""
 
 SERIOUS_REASONS = {
     "hw_thermal_slowdown": "too hot",
     "sw_thermal_slowdown": "too hot",
-    "hw_power_brake_slowdown": "the server asks it to save power",
+    "hw_power_brake_slowdown": "the server requests power saving",
     "hw_slowdown": "hardware slowdown (heat or power)",
 }
-"""Clock event reasons that a sound GPU never shows; sw_power_cap under full load is as it should be."""
+"""Clock event reasons that a healthy GPU never has; sw_power_cap under full load is normal."""
 
 
 def wrong_data(missing: Iterable[Unmeasured]) -> list[VerifyFinding]:
-    """Return the findings for data that came back wrong: the most serious fault, and no figure shows it."""
+    """Return the findings for wrong data: the most serious fault, which no figure shows."""
     return [
         VerifyFinding(
             each.host,
@@ -59,7 +58,7 @@ def findings(
 ) -> list[VerifyFinding]:
     """Return the findings of a verify.
 
-    `env`: what the caller set for NCCL. What it switched off on purpose is a note, not a fault.
+    `env`: variables that the caller set for NCCL. What they disable on purpose is a note, not a fault.
     """
     found: dict[tuple[str, str], VerifyFinding] = {}
     for figure in measured:
@@ -95,7 +94,9 @@ def _nccl(figure: Figure, machine: Machine, env: Mapping[str, str]) -> Iterator[
             NOTE if meant else SHORT,
             f"NCCL went over TCP sockets although there are HCAs ({text.names(list(machine.hcas))})",
             what,
-            "this run was told to" if meant else "nodetune audit -s nccl-hca-selection-wrong -s rdma-port-not-active",
+            "this run sets NCCL_IB_DISABLE or NCCL_NET"
+            if meant
+            else "nodetune audit -s nccl-hca-selection-wrong -s rdma-port-not-active",
         )
     yield from _without_nvls(figure, machine, given)
 
@@ -112,9 +113,9 @@ def _without_nvls(figure: Figure, machine: Machine, environment: Mapping[str, st
         NOTE if switched_off or figure.metric != "all_reduce" else SHORT,
         "NVLS is off: NCCL reduced in the GPUs, not in the switch",
         (figure.metric,),
-        "NCCL_NVLS_ENABLE=0 is set, and figures are judged by what is right without NVLS"
+        "NCCL_NVLS_ENABLE=0 is set; figures are compared with those without NVLS"
         if switched_off
-        else "see that Fabric Manager runs; NCCL_DEBUG=INFO says why NVLS was not used",
+        else "check that Fabric Manager is running; NCCL_DEBUG=INFO says why NVLS was not used",
     )
 
 
@@ -124,22 +125,22 @@ def _load(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterato
             yield VerifyFinding(
                 figure.host,
                 SHORT,
-                f"held back under load: {SERIOUS_REASONS[reason]} ({reason})",
+                f"throttled under load: {SERIOUS_REASONS[reason]} ({reason})",
                 (figure.subject,),
                 "nvidia-smi -q -d PERFORMANCE,TEMPERATURE,POWER",
             )
 
 
 def _tcp(figure: Figure, _machine: Machine, _env: Mapping[str, str]) -> Iterator[VerifyFinding]:
-    """Name a pair that lost segments: a note, because no source says how many are too many."""
+    """Name a pair that lost segments: a note, because no source has a limit."""
     share = figure.about.get("retransmitted")
     if isinstance(share, int | float) and share > MANY_RETRANSMITS:
         yield VerifyFinding(
             figure.host,
             NOTE,
-            f"TCP sent more than {MANY_RETRANSMITS:.1%} of its segments again",
+            f"TCP retransmitted more than {MANY_RETRANSMITS:.1%} of its segments",
             (figure.subject,),
-            "nodetune audit -s tcp-retransmits-high -s receive-overruns; `drops` in the JSON says what the interface dropped",
+            "nodetune audit -s tcp-retransmits-high -s receive-overruns; `drops` in the JSON has the interface's drops",
         )
 
 

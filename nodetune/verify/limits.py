@@ -1,4 +1,4 @@
-"""What the hardware allows at most: a chip's memory, its tensor cores, the links between the parts."""
+"""Hardware limits: a chip's memory, its tensor cores, the links between parts."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ TWO_WAY = ("both", "p2p_both")
 
 
 def of(figure: Figure, machine: Machine) -> Limit | None:
-    """Return the limit, or None if it is unknown or there is none.
+    """Return the limit, or None if unknown or not applicable.
 
-    Latencies have none, nor has NVLS, whose reduction happens in the switch.
+    Latencies have no limit, nor has NVLS, which reduces in the switch.
     """
     if figure.unit == "GB/s":
         return _bandwidth(figure, machine)
@@ -56,7 +56,7 @@ def _reduced_in_switch(figure: Figure) -> bool:
 def _pcie(figure: Figure, machine: Machine) -> Limit | None:
     """Return the limit of the best link that the GPU and its slot support.
 
-    The probe reads idle GPUs, whose links are slowed down.
+    The probe reads idle GPUs, whose links run at a lower rate.
     """
     gpu = re.fullmatch(r"GPU\d+", figure.subject)
     link = machine.links.get(figure.subject, {}) if gpu else {}

@@ -1,4 +1,4 @@
-"""What figures were measured on: as much of a host's facts as judging needs."""
+"""The machine that was measured: the facts of a host that judging needs."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ FACTS = frozenset(
         "host.virtual",
     }
 )
-"""What the probe has to collect for it."""
+"""Facts that the probe must collect."""
 
 
 @dataclass(frozen=True)
 class Machine:
     """One host. `fabric`: nvswitch, nvlink (GPUs linked to one another), pcie, or empty without GPUs.
 
-    `links` maps a GPU to its PCIe link: generation, width now and at most. `model` is empty where GPUs of several kinds
+    `links` maps a GPU to its PCIe link: generation, current and maximum width. `model` is empty if different GPU models
     are in one host.
     """
 
@@ -61,7 +61,7 @@ class Machine:
 
     @property
     def like(self) -> dict[str, Any]:
-        """What makes two hosts comparable."""
+        """The key that comparable hosts share."""
         return {
             "gpu": self.model,
             "gpus": self.gpus,
@@ -73,7 +73,7 @@ class Machine:
 
     @property
     def title(self) -> str:
-        """`8 x NVIDIA H200 (nvswitch)`; a host without GPUs is its CPU."""
+        """`8 x NVIDIA H200 (nvswitch)`, or the CPU model of a host without GPUs."""
         if self == UNKNOWN:
             return "unknown hardware"
         if not self.gpus:
@@ -89,7 +89,7 @@ UNKNOWN = Machine()
 
 
 def of(facts: HostFacts) -> Machine:
-    """Return what the facts contain; the rest stays empty."""
+    """Return the machine from the facts; missing parts stay empty."""
     names, ids = _each(facts, "gpu.names"), _each(facts, "gpu.pci_device_id")
     models = {str(data.gpu(str(ids.get(gpu))).get("name") or name) for gpu, name in names.items()}
     limits, usual = (_each(facts, f"gpu.power_management_{which}") for which in ("limit", "default_limit"))
@@ -125,7 +125,7 @@ def _number(facts: HostFacts, name: str) -> int:
 
 
 def _each(facts: HostFacts, name: str) -> dict[str, Any]:
-    """Return subject → value, of those that could be read."""
+    """Return subject → value for those that could be read."""
     found = facts.get(name)
     of_each = found.of if isinstance(found, Each) else {}
     return {text.plain(subject, 80): one.value for subject, one in of_each.items() if isinstance(one, Value)}

@@ -1,8 +1,8 @@
 """The values of verify: figures in, verdicts out. Pure; runs on the controller.
 
-`figures` reads what hosts sent, `machine` says what they were measured on, `evaluate` compares them with a site's
+`figures` reads records of hosts, `machine` describes the measured machine, `evaluate` compares figures with a site's
 baseline (`baseline`), their peers (`peers`) and shipped figures (`reference`, nodetune/verify/expected/); `limits` adds what the
-hardware allows, `diagnosis` the suspect, `findings` what is wrong although the figure is right, `compare` what changed.
+hardware allows, `diagnosis` the suspect, `findings` faults that figures do not show, `compare` the changes.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from functools import cached_property
 from typing import Any
 
 PASS, SHORT, UNKNOWN, SKIP, FAILED = STATUSES = ("pass", "short", "unknown", "skip", "failed")
-"""short: below target. unknown: nothing to compare it with. skip: not measurable here. failed: went wrong."""
+"""short: below target. unknown: no reference. skip: not measurable here. failed: an error."""
 
 PEERS = "siblings"
 """The kind of an expectation from peers: the name in schema nodetune.verify/1."""
 
 STATISTICS: Mapping[str, Callable[[Sequence[float]], float]] = {"max": max, "min": min, "mean": statistics.fmean}
-"""What `about["statistic"]` may name instead of the median. Any other says that the samples are that statistic already."""
+"""Values of `about["statistic"]` other than the median. For any other value, the samples already are that statistic."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One measured thing. `runs` holds the samples of each process that measured it, in order; all in `unit`.
+    """One measured property. `runs` holds the samples of each process that measured it, in order; all in `unit`.
 
-    `about` are the conditions that it holds for: JSON data, partly from the host. `disturbed` says of each run what disturbed
+    `about` has its conditions: JSON data, partly from the host. `disturbed` says for each run what disturbed
     it (see disturbance.py), empty for none. Disturbed runs do not count if there are others.
     """
 
@@ -43,7 +43,7 @@ class Figure:
 
     @cached_property
     def by_run(self) -> tuple[float, ...]:
-        """One value a run that counts: its median, or its worst or best sample where `about` says that this is the statistic."""
+        """One value for each run that counts: its median, or its worst or best sample if `about` says so."""
         chosen = STATISTICS.get(str(self.about.get("statistic")), statistics.median)
         return tuple(float(chosen(run)) for run in self._counting)
 
@@ -54,17 +54,17 @@ class Figure:
 
     @property
     def run_disturbances(self) -> tuple[str, ...]:
-        """What disturbed each run."""
+        """The disturbance of each run."""
         return (*self.disturbed, *([""] * len(self.runs)))[: len(self.runs)]
 
     @property
     def lost(self) -> int:
-        """How many runs were disturbed."""
+        """The number of disturbed runs."""
         return sum(bool(why) for why in self.run_disturbances)
 
     @property
     def disturbance(self) -> str:
-        """What disturbed it, if no run of it was left alone."""
+        """The disturbance if every run was disturbed, else empty."""
         found = self.run_disturbances
         return found[-1] if found and all(found) else ""
 
@@ -78,13 +78,13 @@ class Figure:
 
     @property
     def sign(self) -> int:
-        """+1 where more is better, -1 where less is."""
+        """+1 if more is better, -1 if less is."""
         return 1 if self.better == "higher" else -1
 
 
 @dataclass(frozen=True)
 class Unmeasured:
-    """What a host could not measure: `status` is skip or failed."""
+    """A measurement without a figure: `status` is skip or failed."""
 
     host: str
     measurement: str
@@ -96,9 +96,9 @@ class Unmeasured:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What a figure is compared with. `kind`: baseline, PEERS or shipped.
+    """The reference for a figure. `kind`: baseline, PEERS or shipped.
 
-    `typical` is what it usually is (None: not known), `bound` the worst that passes, `derivation` how that came about.
+    `typical` is the usual value (None: unknown), `bound` the worst that passes, `derivation` its explanation.
     """
 
     kind: str
@@ -113,7 +113,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Limit:
-    """What the hardware could do at most, and which part sets that."""
+    """The maximum that the hardware allows, and the part that sets it."""
 
     value: float
     what: str
@@ -121,9 +121,9 @@ class Limit:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What one figure came to. `again`: what it measured when it was measured once more; `reason` says more.
+    """The verdict on one figure. `again`: the figure's second measurement; `reason` has details.
 
-    `disturbed`: what kept it from being judged although it is below target.
+    `disturbed`: the disturbance that prevents a verdict although the figure is below target.
     """
 
     figure: Figure
@@ -137,13 +137,13 @@ class Verdict:
 
     @property
     def fraction(self) -> float | None:
-        """Of the hardware's own limit."""
+        """The figure as a fraction of the hardware limit."""
         return self.figure.value / self.limit.value if self.limit else None
 
 
 @dataclass(frozen=True)
 class VerifyFinding:
-    """Something wrong that figures alone do not show. `status`: short (counts as fallen short) or note."""
+    """A fault that figures alone do not show. `status`: short (counts as below target) or note."""
 
     host: str
     status: str

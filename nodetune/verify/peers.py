@@ -1,4 +1,4 @@
-"""Which of several peers are outliers on the bad side, by a robust statistic."""
+"""Find peers that are outliers on the bad side, by a robust statistic."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from nodetune.foundation import stats
 from nodetune.verify.model import PEERS, Expectation, Figure
 
 ENOUGH = 4
-"""With this many there is a majority, even if one is far off."""
+"""With this many, there is a majority even if one is far off."""
 
 ROBUST_DEVIATIONS = 3.5
 """Iglewicz and Hoaglin's cut for the modified z-score."""
 
 FEW = 3.0
-"""Two or three peers have no majority: then one is an outlier if it is this many tolerances worse than the best."""
+"""Two or three peers have no majority: one is an outlier if it is this many tolerances worse than the best."""
 
 
 @dataclass(frozen=True)
 class Peers:
-    """Several figures of one kind, and the worst value that does not stand apart from them."""
+    """Several figures of one kind and the worst value that is not an outlier."""
 
     count: int
     centre: float

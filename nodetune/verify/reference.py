@@ -1,4 +1,4 @@
-"""The shipped tables (nodetune/verify/expected/*.yml): what GPUs can do, and what figures others saw."""
+"""The shipped tables (nodetune/verify/expected/*.yml): the limits of GPUs and published figures."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ NO_SOURCES = ("chips",)
 
 @dataclass(frozen=True)
 class Entry:
-    """One shipped figure. What is None (or empty) does not matter to it; everything else must be as it says.
+    """One shipped figure. Members that are None (or empty) match anything; all others must match.
 
     `size_from`: bytes; bus bandwidth does not fall with size, so a floor holds from its size on. `at_least` in `unit`;
-    `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the first
-    known name of `of_stated` times the factor say the same. `proves` False: so loose that below it something is wrong, and
-    above it nothing is known. `gates` False: shown only.
+    `measured` times the file's factor, `of_limit` of what the hardware allows, or what the hardware states under the
+    first known name of `of_stated` times the factor are alternatives. `proves` False: so loose that below it something
+    is wrong, but above it nothing is proven. `gates` False: shown only.
     """
 
     measurement: str
@@ -63,7 +63,7 @@ class Entry:
         return self.of_limit * limit.value if self.of_limit and limit else None
 
     def fits(self, figure: Figure, machine: Machine) -> bool:
-        """Return whether it was made for such a figure on such a machine."""
+        """Return whether it applies to such a figure on such a machine."""
         about = figure.about
         gpus, size = about.get("gpus", machine.gpus), about.get("size", 0)
         wanted = (
@@ -83,7 +83,7 @@ class Entry:
         return made_for and enough and all(mine == theirs for mine, theirs in wanted)
 
     def decides(self, met: bool) -> bool:
-        """Return whether it makes the verdict on a figure that meets its bound, or does not."""
+        """Return whether it decides the verdict on a figure."""
         return self.gates and (self.proves or not met)
 
 
@@ -110,13 +110,13 @@ def _entries(name: str) -> Iterator[Entry]:
     for number, given in enumerate(table.data["figures"]):
         for key in given:
             if key not in known:
-                table.fail(f"{key!r} is none of {', '.join(sorted(known))}", "figures", number, key)
+                table.fail(f"{key!r} is not one of {', '.join(sorted(known))}", "figures", number, key)
         merged = {**common, **table.data["given"], **given}
         yield Entry(**{**merged, **{key: tuple(merged.get(key, ())) for key in ("gpu", "of_stated")}})
 
 
 def shipped(figure: Figure, machine: Machine, limit: Limit | None) -> tuple[Expectation, Entry] | None:
-    """Return the shipped figure for such a case. Of several, the strictest of those that prove most.
+    """Return the shipped figure for such a case. Of several, the strictest of the most conclusive.
 
     If the same source has a figure for several sizes, the nearest size below is the strictest.
     """
@@ -137,7 +137,7 @@ def _chips() -> dict[str, Mapping[str, Any]]:
 
 
 def chip(model: str) -> Mapping[str, Any]:
-    """Return what that GPU model can do; an empty mapping if it is not in the table."""
+    """Return the limits of a GPU model; an empty mapping if it is not in the table."""
     return _chips().get(model, {})
 
 
@@ -148,5 +148,5 @@ def pcie_lane(generation: int) -> float | None:
 
 
 def tolerance(measurement: str, metric: str, what: str) -> float:
-    """Return as a fraction how far such figures may be from peers or a baseline, or drift between days."""
+    """Return the tolerance of such figures for peers, a baseline or drift between days, as a fraction."""
     return float(catalogue.of(measurement).tolerance_of(metric)[what]) / 100

@@ -15,15 +15,15 @@ from nodetune.remote.live_pool import Ended, LivePool
 from nodetune.verify import catalogue, figures
 
 ENDING_SECONDS = 12.0
-"""On top of each measurement's deadline: what a killed process may take to be gone."""
+"""Seconds after each measurement's deadline for a killed process to disappear."""
 
 LONGEST_MESSAGE = 1 << 20
-"""Of what a host tells the others, as JSON. A real one has a thousandth of that."""
+"""Limit for a host's message to the others, as JSON. A real one has a thousandth of that."""
 
 DEEPEST_MESSAGE = 12
 LAST_NUMBER = 10_000
 LONGEST_TOPIC = 200
-TOO_LARGE = "what it told the other hosts is too large or nested too deeply"
+TOO_LARGE = "its message to the other hosts is too large or nested too deeply"
 
 Plan = Mapping[str, Any]
 
@@ -31,11 +31,11 @@ Plan = Mapping[str, Any]
 def measure(
     targets: Sequence[Target], plan_for: Callable[[Target], Plan], reach: ConnectionOptions
 ) -> Generator[tuple[Target, dict[str, Any] | Ended], None, None]:
-    """Carry out a plan (see nodetune/measurements/main.py) on each host, and yield (target, event) as they come.
+    """Run a plan (see nodetune/measurements/main.py) on each host, and yield (target, event) on arrival.
 
-    Events are what the payload says (`begin`, `step`, `note`, `record`, `done`, `end`), safe to print, and Ended once
+    Events are those of the payload (`begin`, `step`, `note`, `record`, `done`, `end`), safe to print, and Ended once
     for each host. Hosts whose plans name the same `group` run together; `self` is filled in here, and so are deadlines
-    and the `run`, which keeps any other run away from these hosts meanwhile. Closing the generator ends everything on all
+    and the `run`, which keeps other runs off these hosts meanwhile. Closing the generator ends everything on all
     hosts. Raise ValueError for a plan that names no measurement, or a group with a host that is not among the targets.
     """
     run = new_run()
@@ -62,15 +62,15 @@ def measure(
 
 
 def new_run() -> str:
-    """Return a name for a run, under which its hosts reserve their place for measuring.
+    """Return a name for a run; its hosts reserve the machine for measuring under this name.
 
-    A run without a name does not check who else measures.
+    A run without a name does not check whether another run measures.
     """
     return secrets.token_hex(4)
 
 
 def complete(plan: Plan, host: str, run: str) -> dict[str, Any]:
-    """Complete a plan with everything that the host must know. Raise ValueError."""
+    """Complete a plan with everything that the host needs. Raise ValueError."""
     group = plan.get("group") or {"hosts": [host]}
     if host not in group["hosts"]:
         raise ValueError(f"{host} is not in its own group: {', '.join(group['hosts'])}")
@@ -83,7 +83,7 @@ def seconds_of(measurement: Mapping[str, Any]) -> float:
     """Return the deadline of a measurement: its own, or the one in its file. Raise ValueError."""
     name, given = measurement["name"], measurement.get("seconds")
     if name not in names():
-        raise ValueError(f"no measurement is called {name}: there are {', '.join(names())}")
+        raise ValueError(f"unknown measurement {name}: there are {', '.join(names())}")
     return float(given or catalogue.of(name).seconds)
 
 
@@ -100,7 +100,7 @@ def grouped(targets: Sequence[Target], plans: Mapping[str, Plan]) -> list[list[T
         members = tuple(plans[target.name]["group"]["hosts"])
         missing = [name for name in members if name not in by_name]
         if missing:
-            raise ValueError(f"{target.name} is to measure with {', '.join(missing)}, which is not in this run")
+            raise ValueError(f"{target.name} should measure with {', '.join(missing)}, which is not in this run")
         groups[members] = [by_name[name] for name in members]
     return list(groups.values())
 
@@ -112,7 +112,7 @@ def longest(plans: Iterable[Plan], session_options: SessionOptions) -> float:
 
 
 def relayed(event: Mapping[str, Any] | Ended, plan: Plan) -> list[dict[str, Any]]:
-    """Return what the other hosts of the group receive of a host's event."""
+    """Return the part of a host's event that the other hosts of the group receive."""
     if isinstance(event, Ended):
         return [{"gone": plan["group"]["self"]}]
     told = event.get("tell")
@@ -133,7 +133,7 @@ def _is_topic(value: Any) -> bool:
 
 
 def _is_bounded(data: Any) -> bool:
-    """Tell whether other hosts may get it: what it takes to write and to read it must not end their work."""
+    """Return whether other hosts may receive it: its size and depth must be harmless to write and to read."""
     level = [data]
     for _ in range(DEEPEST_MESSAGE):
         level = [part for each in level if isinstance(each, dict | list) for part in _parts(each)]

@@ -1,4 +1,4 @@
-"""What `nodetune verify` is asked to do."""
+"""The request of `nodetune verify`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What to measure once more before anything is blamed. Pure."""
+"""Select what to measure again before a part is suspected. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ OTHER_PARTNERS = 2
 """A pair of GPUs is measured again along with this many other pairs of each of its two."""
 
 MOST_MEETING = 6
-"""Hosts of short pairs: more would take longer than a measurement may, and are no question of single parts any more."""
+"""Limit for hosts of slow pairs: more would exceed the deadline, and the fault is then not a single part."""
 
 
 def items(short: Sequence[Verdict], measured: Sequence[Item], count: int) -> list[Item]:
-    """Return the items that one host measured alone with something short, narrowed to it. `count`: its GPUs."""
+    """Return a host's own items with figures below target, narrowed to these. `count`: its GPUs."""
     found = []
     for item in measured:
         mine = [each.figure for each in short if each.figure.measurement == item["name"]]
@@ -29,7 +29,7 @@ def items(short: Sequence[Verdict], measured: Sequence[Item], count: int) -> lis
 
 
 def _narrowed(item: Item, mine: Sequence[Figure], count: int) -> dict[str, object]:
-    """Return options that measure only these subjects; nothing if it measures one thing, or all at once."""
+    """Return options that measure only these subjects; empty if the item has one subject or measures all at once."""
     if any(each.about.get("together") for each in mine):
         return {}
     subjects = [each.subject for each in mine]
@@ -40,7 +40,7 @@ def _narrowed(item: Item, mine: Sequence[Figure], count: int) -> dict[str, objec
 
 
 def _pairs(subjects: Iterable[str], count: int) -> list[tuple[int, int]]:
-    """Return the short pairs, and some with another partner for either end."""
+    """Return the pairs below target, and some pairs with another partner for either end."""
     found: dict[tuple[int, int], None] = {}
     for subject in subjects:
         named = [int(gpu.removeprefix("GPU")) for gpu in gpus(subject)]
@@ -54,7 +54,7 @@ def _pairs(subjects: Iterable[str], count: int) -> list[tuple[int, int]]:
 
 
 def meeting(short: Iterable[Verdict], hosts: Iterable[str]) -> list[str]:
-    """Return the hosts to measure again: those of short pairs, and enough others as good partners."""
+    """Return the hosts to measure again: those of pairs below target, and enough others as good partners."""
     known = list(hosts)
     named = [
         host for each in short if takes_two_hosts(each.figure.measurement) for host in hosts_of(each.figure.subject)
@@ -65,7 +65,7 @@ def meeting(short: Iterable[Verdict], hosts: Iterable[str]) -> list[str]:
 
 
 def confirmed(verdicts: Iterable[Verdict], second: Iterable[Figure]) -> list[Verdict]:
-    """Return the verdicts, with the second measurement of those that were short."""
+    """Return the verdicts with the second measurement of those below target."""
     known = {figures.place(each): each for each in second}
     return [
         evaluate.again(each, known.get(figures.place(each.figure))) if each.status == SHORT else each
@@ -74,7 +74,7 @@ def confirmed(verdicts: Iterable[Verdict], second: Iterable[Figure]) -> list[Ver
 
 
 def others(verdicts: Iterable[Verdict], second: Iterable[Figure]) -> list[Verdict]:
-    """Judge what was measured only the second time (pairs with another partner) by the target of its peer."""
+    """Judge figures of only the second measurement (pairs with another partner) by the target of their peer."""
     every = list(verdicts)
     known = {figures.place(each.figure) for each in every}
     bounds = {figures.place(each.figure)[:-1]: each.expected for each in every if each.status == SHORT}

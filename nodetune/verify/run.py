@@ -1,4 +1,4 @@
-"""The order of the stages of a verify: facts, measuring, judging, measuring again what is below target."""
+"""The stages of a verify: collect facts, measure, judge, and measure again what is below target."""
 
 from __future__ import annotations
 
@@ -29,24 +29,24 @@ FACTS = {*machines.FACTS, *gpu_users.FACTS, *ALWAYS}
 Plan = dict[str, Any]
 Event = Mapping[str, Any] | Ended
 Measure = Callable[[list[Target], Callable[[Target], Plan], ConnectionOptions], Iterator[tuple[Target, Event]]]
-"""How hosts are made to carry out plans: nodetune.verify.remote.measure. Events as nodetune/measurements/main.py tells them."""
+"""The function that runs plans on hosts (see nodetune.verify.remote.measure; events: nodetune/measurements/main.py)."""
 
 Tell = Callable[[str, str], None]
-"""Hears (host, what it does) while it happens."""
+"""Receives (host, its current step) on arrival."""
 
 
 Done = Callable[[str, str, str], None]
-"""Hears (host, state, message) when a host has measured everything, or is not measured."""
+"""Receives (host, state, message) when a host has measured everything, or is not measured."""
 
 Look = Callable[[str, HostFacts | UnreachableError, bool], "HostVerification"]
-"""What a host begins with, by its name, its facts (or why there are none) and whether it is measured even if busy."""
+"""Makes the initial state of a host from its name, its facts (or error) and whether a busy host is measured."""
 
 
 @dataclass(frozen=True)
 class HostVerification:
-    """What became of one host. `state` is ok, busy, interrupted or the name of a connection failure.
+    """The result of one host. `state` is ok, busy, interrupted or the name of a connection failure.
 
-    `others`: what others did there each time that a measurement ran, as the host tells it (nodetune/measurements/others.py).
+    `others`: other load during each measurement, as the host reports it (nodetune/measurements/others.py).
     """
 
     host: str
@@ -62,7 +62,7 @@ class HostVerification:
 
     @property
     def statuses(self) -> list[str]:
-        """Of everything that was to be measured."""
+        """The statuses of everything that was requested."""
         return [each.status for each in self.verdicts] + [each.status for each in self.unmeasured]
 
     @property
@@ -71,7 +71,7 @@ class HostVerification:
 
     @property
     def disturbed(self) -> list[tuple[str, str]]:
-        """What disturbed which measurement: such a host is not fit for a baseline."""
+        """Disturbances by measurement: such a host is not suitable for a baseline."""
         found = disturbance.lines(each.figure for each in self.verdicts)
         return list(
             dict.fromkeys(
@@ -81,7 +81,7 @@ class HostVerification:
 
 
 class VerifyRun:
-    """One verify over hosts. `how` measures; `tell` and `done` hear the progress; `look` says who is to be measured."""
+    """One verify over hosts. `how` measures; `tell` and `done` receive progress; `look` selects hosts to measure."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class VerifyRun:
         self._stopped = False
 
     def prove(self, targets: Sequence[Target], baseline: Baseline | None, even_if_busy: bool) -> list[HostVerification]:
-        """Verify the targets, in the order of host names. Ctrl-C ends it: what is known until then is judged."""
+        """Verify the targets in the order of host names. Ctrl-C ends it: the figures until then are judged."""
         self._targets = {target.name: target for target in targets}
         self._look(targets, even_if_busy)
         self._measure_all()
@@ -118,11 +118,11 @@ class VerifyRun:
 
     @property
     def measured(self) -> list[Figure]:
-        """Every figure with all its runs, for comparing: without what was measured again only because it was below target."""
+        """Every figure with all its runs, for comparisons, without repeats of figures below target."""
         return self._figures
 
     def _look(self, targets: Sequence[Target], even_if_busy: bool) -> None:
-        """Collect the facts of the hosts: what they are, and whether they are free."""
+        """Collect the facts of the hosts: their machine, and whether they are free."""
         try:
             for target, facts, _ in run.collect(list(targets), FACTS, self._reach):
                 self._tell(target.name, "facts")
@@ -136,7 +136,7 @@ class VerifyRun:
         return [host for host, each in self._proofs.items() if each.state == "ok"]
 
     def _split(self) -> tuple[list[Item], list[Item]]:
-        """Return (what each host measures by itself, what takes several)."""
+        """Return (items for each host alone, items for several hosts)."""
         items = self._wanted.items
         several = suites.of_several(items, self._wanted.multi_node)
         return [item for item in items if item not in several], several
@@ -169,7 +169,7 @@ class VerifyRun:
         return retest.confirmed(verdicts, second)
 
     def _run(self, plans: Mapping[str, Plan]) -> None:
-        """Have hosts carry out plans, all at once, and take in what they say."""
+        """Run the plans on all hosts at once and handle their events."""
         plans = {host: plan for host, plan in plans.items() if plan["measurements"]}
         if not plans or self._stopped:
             return
@@ -186,7 +186,7 @@ class VerifyRun:
         self._figures[first:] = [disturbance.marked(each, self._others) for each in self._figures[first:]]
 
     def _take(self, host: str, event: Event) -> bool:
-        """Take one event of one host. Return True if it was its last."""
+        """Handle one event of one host. Return True if it was the last."""
         if isinstance(event, Ended):
             if event.problem:
                 self._proofs[host] = replace(
@@ -224,7 +224,7 @@ class VerifyRun:
         )
 
     def _end(self, host: str, lost: bool) -> None:
-        """Say that a host is done; with `lost`, only if it is not measured any more."""
+        """Report that a host is done; with `lost`, only if it is not measured any more."""
         proof = self._proofs[host]
         if self._done and not (lost and proof.state == "ok"):
             self._done(host, proof.state, proof.message)
@@ -232,7 +232,7 @@ class VerifyRun:
     def _stop(self, hosts: Iterable[str]) -> None:
         self._stopped = True
         for host in hosts:
-            message = "the run was stopped before this host was done"
+            message = "the run was stopped before this host finished"
             self._proofs[host] = replace(
                 self._proofs.get(host, HostVerification(host)), state="interrupted", message=message
             )
@@ -261,10 +261,10 @@ def reached(host: str, facts: HostFacts | UnreachableError, even_if_busy: bool) 
 
 
 def reached_or_not(host: str, facts: HostFacts | UnreachableError, even_if_busy: bool) -> HostVerification:
-    """Return the state of a host that another way than SSH starts: SSH need not reach it."""
+    """Return the state of a host that is not started by SSH: SSH need not reach it."""
     if not isinstance(facts, UnreachableError):
         return reached(host, facts, even_if_busy)
-    note = f"its hardware is not known, so no baseline and no shipped figure holds for it: {facts.message}"
+    note = f"its hardware is unknown, so no baseline or shipped figure applies to it: {facts.message}"
     return HostVerification(host, machine=machines.UNKNOWN, notes=(note,))
 
 
@@ -277,7 +277,7 @@ def _used(facts: HostFacts) -> str:
 
 
 def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
-    """Return the same plan for all of these hosts, as one group."""
+    """Return the same plan for all of these hosts as one group."""
     return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
 
 

@@ -1,8 +1,8 @@
-"""Has the nodes of a Slurm cluster measure, started by one srun instead of by SSH: the same script, the same wire.
+"""Measure on the nodes of a Slurm cluster, started by one srun instead of SSH: same script, same protocol.
 
 Task n of the step is the n-th of the hosts. srun gives what it reads to every task and puts `n: ` before each line that
-task n prints, so that one process here carries all hosts; each task takes its own of the plans that all are given. Where
-this runs inside an allocation (salloc, sbatch) the step is part of it; elsewhere srun asks for one itself.
+task n prints, so one process here serves all hosts; each task picks its own plan from the plans that all receive. If
+this runs in an allocation (salloc, sbatch), the step is part of it; otherwise srun requests one.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nodetune.verify import remote
 from nodetune.verify.slurm_step import MeasuringStep
 
 STARTING_SECONDS = 60.0
-"""How long srun may take to get the nodes and start the tasks."""
+"""Seconds for srun to get the nodes and start the tasks."""
 
 Event = dict[str, Any] | Ended
 
@@ -33,10 +33,10 @@ __all__ = ["allocated", "command", "measure"]
 def measure(
     targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan], _reach: ConnectionOptions
 ) -> Generator[tuple[Target, Event], None, None]:
-    """Carry out a plan on each host, and yield (target, event) as they come: measuring.measure, started by srun.
+    """Run a plan on each host, and yield (target, event) on arrival: remote.measure, started by srun.
 
-    The names of the targets are Slurm's names of the nodes; how they are reached otherwise does not matter. What srun is
-    to ask for (a partition, GPUs) is in the variables that it reads itself: SLURM_PARTITION, SLURM_GPUS_PER_NODE.
+    The names of the targets are Slurm's node names; their connection variables do not matter. What srun
+    requests (a partition, GPUs) is in the variables that it reads itself: SLURM_PARTITION, SLURM_GPUS_PER_NODE.
     """
     whole = plans_of(targets, plan_for)
     script, nonce = payload.measuring(whole)
@@ -58,7 +58,7 @@ def measure(
 
 
 def plans_of(targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan]) -> dict[str, Any]:
-    """Return the plans of all hosts, equal ones only once (see nodetune/measurements/main.py).
+    """Return the plans of all hosts, equal plans only once (see nodetune/measurements/main.py).
 
     Raise ValueError.
     """
@@ -71,7 +71,7 @@ def plans_of(targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan
         plan = remote.complete(given, target.name, run)
         missing = [name for name in plan["group"]["hosts"] if name not in hosts]
         if missing:
-            raise ValueError(f"{target.name} is to measure with {', '.join(missing)}, which is not in this run")
+            raise ValueError(f"{target.name} should measure with {', '.join(missing)}, which is not in this run")
         plan["group"] = {"hosts": plan["group"]["hosts"]} if given.get("group") else None
         if plan not in plans:
             plans.append(plan)
@@ -81,7 +81,7 @@ def plans_of(targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan
 
 
 def seconds_of(whole: remote.Plan) -> float:
-    """Return how long the step may take in all."""
+    """Return the seconds for the whole step."""
     waits = [[each["seconds"] + remote.ENDING_SECONDS for each in plan["measurements"]] for plan in whole["plans"]]
     return STARTING_SECONDS + max(map(math.fsum, waits))
 

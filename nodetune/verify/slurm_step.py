@@ -1,4 +1,4 @@
-"""A running srun whose tasks measure: what they say, and what they are told."""
+"""A running srun whose tasks measure: their events, and messages to them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from nodetune.verify import remote
 
 
 class MeasuringStep(srun.SrunStep):
-    """What the tasks say: (number of the task, event)."""
+    """A measuring srun. It yields (number of the task, event)."""
 
     def __init__(self, process: subprocess.Popen[bytes], plan: remote.Plan, script: bytes, nonce: str) -> None:
         super().__init__(process, plan["hosts"], nonce, protocol.event)
@@ -34,7 +34,7 @@ class MeasuringStep(srun.SrunStep):
             yield from self._end(number, None)
 
     def _relay(self, number: int, event: Mapping[str, Any] | Ended) -> None:
-        """Tell all tasks what the group of this one receives; other groups ignore it."""
+        """Send an event for the group of this task to all tasks; other groups ignore it."""
         plan = self._plans[number]
         if plan["group"]:
             hosts = plan["group"]["hosts"]

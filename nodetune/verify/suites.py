@@ -1,4 +1,4 @@
-"""What is measured: suites by name, and what options make of them. Pure."""
+"""Select what is measured: suites by name, modified by options. Pure."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from nodetune.verify import catalogue
 from nodetune.verify.catalogue import of_folder, of_scope, takes_two_hosts
 
 Item = dict[str, Any]
-"""{"name", "options"} and perhaps "seconds": one line of a plan, as the payload reads it."""
+"""{"name", "options"} and optionally "seconds": one item of a plan for the payload."""
 
 ROUNDS = 2
-"""So that each host meets two others, and a slow pair can be told from a slow host."""
+"""Rounds in which each host meets two others, so that a slow pair and a slow host can be distinguished."""
 
 NAMES = ("quick", "full", "nccl")
-"""quick takes at most a minute on eight GPUs. The file of a measurement says in which suites it is, and how."""
+"""quick takes at most a minute on eight GPUs. The file of a measurement defines its suites and options."""
 
 
 def suite(name: str) -> list[Item]:
-    """Return what a suite measures, in order."""
+    """Return the items of a suite in order."""
     return [each.item(name) for each in catalogue.measurements().values() if name in each.suites]
 
 
 @dataclass(frozen=True)
 class SuiteRequest:
-    """What a run is to measure. `only` takes these of the suite, or as the full one has them; the rest are options of single ones."""
+    """The selection of a run. `only` selects from the suite or from full; the rest are options of single measurements."""
 
     suite: str = one_of("quick", NAMES)
     only: tuple[str, ...] = ()
@@ -43,7 +43,7 @@ class SuiteRequest:
 
     @property
     def items(self) -> list[Item]:
-        """What each host measures, in order."""
+        """The items of each host in order."""
         chosen = [_alone(name, self.suite) for name in self.only] or suite(self.suite)
         names = [item["name"] for item in chosen]
         return [
@@ -52,7 +52,7 @@ class SuiteRequest:
 
     @property
     def _added(self) -> list[str]:
-        """What --disk and --pairs add: nothing where such a measurement was named, because then they are meant for that."""
+        """Return what --disk and --pairs add: nothing if such a measurement was named, as they then apply to it."""
         given = ((self.disk, of_folder()), (self.pairs, of_scope("pair")))
         folder_named = any(name in of_folder() for name in self.only)
         return [
@@ -64,7 +64,7 @@ class SuiteRequest:
 
     @property
     def words(self) -> list[str]:
-        """The options that measure all of it again."""
+        """The options that measure everything again."""
         usual = "full" if self.only else "quick"
         return [
             *([] if self.suite == usual else ["--suite", self.suite]),
@@ -76,7 +76,7 @@ class SuiteRequest:
         ]
 
     def words_for(self, name: str, together: bool) -> list[str]:
-        """Return the options that measure just this again as here; `together`: over all hosts at once."""
+        """Return the options that measure only this again; `together`: over all hosts at once."""
         same = _alone(name, self.suite) == _alone(name)
         suite = [] if same else ["--suite", self.suite]
         return [*suite, "--only", name, *_flat(self._of(name, together)), *self._set]
@@ -116,19 +116,19 @@ def _flat(words: Iterable[tuple[str, ...]]) -> list[str]:
 
 
 def _alone(name: str, suite: str = "full") -> Item:
-    """Return one measurement by name as the suite has it, else as the full suite does."""
+    """Return one measurement by name with the options of the suite, else of the full suite."""
     known = catalogue.of(name)
     return known.item(suite if suite in known.suites else "full")
 
 
 def of_several(items: Sequence[Item], together: bool) -> list[Item]:
-    """Return the items that take several hosts at once: pairs, and with `together` NCCL over all of them."""
+    """Return the items for several hosts at once: pairs, and with `together` NCCL over all of them."""
     names = of_scope("pair", *(("collective",) if together else ()))
     return [item for item in items if item["name"] in names]
 
 
 def all_meet(items: Sequence[Item]) -> list[Item]:
-    """Return the items with as many rounds as it takes until every two hosts have met."""
+    """Return the items with enough rounds for every two hosts to meet."""
     return [
         {**item, "options": {**item["options"], "rounds": 0}, "seconds": catalogue.of(item["name"]).all_pairs_seconds}
         for item in items

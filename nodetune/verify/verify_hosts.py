@@ -51,7 +51,7 @@ def save_baseline(path: Path, verifications: Sequence[HostVerification], show: S
         )
         name, why = disturbed[0].disturbed[0]
         on = f" on {disturbed[0].host}" if len(verifications) > 1 else ""
-        show.warn(f"{path}: {what}: during {name}{on} {why}: end that work, or wait for it, and measure again")
+        show.warn(f"{path}: {what}: during {name}{on} {why}: end that load or wait for it, then measure again")
     elif not document["figures"]:
         show.warn(f"{path}: not written: no result on known hardware reached its target")
     if document["figures"]:

@@ -1,9 +1,9 @@
-"""Runs a command and passes on what it prints, up to a limit: then the command is ended. On the controller.
+"""Runs a command and passes on its output up to a limit, then ends the command. On the controller.
 
     python -I -S bounded.py COMMAND…
 
-It stands before each ssh of Ansible, which keeps in memory whatever a host prints. It starts once for each task and host:
-hence few imports. Its exit status is the command's, or 255, as of ssh without a connection, where the limit was reached.
+It wraps each ssh of Ansible, which keeps all output of a host in memory. It starts once for each task and host:
+hence few imports. Its exit status is the command's, or 255 (like ssh without a connection) if the limit was reached.
 """
 
 import fcntl
@@ -13,13 +13,13 @@ import signal
 import sys
 
 MOST_BYTES = 16 << 20
-"""What a module really returns, old files of the host included, is a tenth of it."""
+"""Real results of a module, including old files of the host, are a tenth of it."""
 
 MOST_ERRORS = 256 << 10
 """Ansible makes many copies of errors."""
 
 MOST_VALUES = 500000
-"""Of JSON in it: an empty list takes two bytes in it and thirty times as many in memory."""
+"""Limit for values in its JSON: an empty list takes two bytes of text but thirty times as many in memory."""
 
 CHUNK = 1 << 16
 LOST = 255
@@ -54,7 +54,7 @@ class Relay:
             signal.signal(number, lambda *_: os.kill(self._pid, signal.SIGKILL))
 
     def run(self):
-        """Pass on what comes until the command has ended and nothing is left. Raise TooMuchError, OSError."""
+        """Pass on the output until the command has ended and nothing is left. Raise TooMuchError, OSError."""
         while True:
             self._reap()
             # a connection that is shared keeps these pipes open: with the command's end nothing more is waited for
@@ -88,14 +88,14 @@ class Relay:
         put(to, data)
 
     def end(self):
-        """End the command where it still runs."""
+        """End the command if it still runs."""
         if self._status is None:
             os.kill(self._pid, signal.SIGKILL)
             os.waitpid(self._pid, 0)
 
 
 def _become(command, pipes):
-    """Become the command, in the child. What else is open (a pipe with a password) stays open."""
+    """Become the command in the child. Other handles (a pipe with a password) stay open."""
     try:
         for to, (_, write) in pipes.items():
             os.dup2(write, to)

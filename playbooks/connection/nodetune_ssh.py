@@ -1,4 +1,4 @@
-"""Ansible's connection by OpenSSH, with a bound on what a host may print: bounded.py runs ssh. On the controller."""
+"""Ansible's connection by OpenSSH with a limit for a host's output: bounded.py runs ssh. On the controller."""
 
 import os
 import sys
@@ -10,7 +10,7 @@ BOUNDED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "bounded.py")
 
 
 class Connection(ssh.Connection):
-    """Reads what ssh, scp and sftp print up to a limit: Ansible itself keeps all of it in memory."""
+    """Reads the output of ssh, scp and sftp up to a limit: Ansible itself keeps all of it in memory."""
 
     def _bare_run(self, cmd, *args, **more):
         before = [sys.executable, "-I", "-S", BOUNDED]

@@ -8,11 +8,11 @@ from ansible.module_utils.nodetune_packages.question import disagreeing
 
 DOCUMENTATION = """
 module: nodetune_agree
-short_description: Fail unless packages are of the driver's version
+short_description: Fail unless packages have the driver's version
 description:
-  - With C(versions) those are looked at; else what is installed on this host. What is not there, or there in two
-    versions at once, disagrees too.
-  - In check mode what is installed may disagree; C(changed) then tells that it would not after the run.
+  - With C(versions) these are compared; else what is installed on this host. A package that is missing or has two
+  versions disagrees too.
+  - In check mode installed packages may disagree; C(changed) then says that they would not after the run.
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
   packages: {description: Names., type: list, elements: str, required: true}
@@ -37,12 +37,10 @@ def main():
             found = {name: [version] for name, version in locked.items()}
     other = disagreeing(sorted(given["packages"]), found, given["driver"])
     if other and locked is not None:
-        advice = "they only work in one version, so nothing was installed; lock again (nodetune lock)"
-        module.fail_json(msg=f"driver {given['driver']} is to be installed with {', '.join(other)}: {advice}")
+        advice = "they work only in the same version, so nothing was installed; lock again (nodetune lock)"
+        module.fail_json(msg=f"driver {given['driver']} would be installed with {', '.join(other)}: {advice}")
     if other and not module.check_mode:
-        module.fail_json(
-            msg=f"driver {given['driver']} is wanted, and there is {', '.join(other)}: run role driver first"
-        )
+        module.fail_json(msg=f"driver {given['driver']} is wanted, but found {', '.join(other)}: run role driver first")
     module.exit_json(changed=bool(other))
 
 

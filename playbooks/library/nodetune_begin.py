@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Takes the lock of this host for a run, and tells what runs that never ended did here."""
+"""Takes the lock of this host for a run, and reports what interrupted runs did here."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
@@ -11,8 +11,10 @@ short_description: Begin a run of nodetune on a host
 description: Takes the lock, and reports runs that were interrupted. In check mode it only reports.
 options:
   run: {description: Name of the run., type: str, required: true}
-  controller: {description: Who runs it, for the message that another run gets., type: str, default: unknown}
-  take_over: {description: Runs known to be over (blanks between) whose lock may be taken., type: str, default: ""}
+  controller: {description: The user and machine of the run, for the message to another run., type: str, default:
+  unknown}
+  take_over: {description: Runs that are known to have ended (separated by blanks) whose lock may be taken., type: str,
+  default: ""}
 """
 
 

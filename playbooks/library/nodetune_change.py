@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Carries out one group of changes on this host, each written down before it is done."""
+"""Makes one group of changes on this host, and records each before it is made."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
@@ -8,17 +8,17 @@ from ansible.module_utils.nodetune_host.problem import WaitError, reported
 
 DOCUMENTATION = """
 module: nodetune_change
-short_description: Carry out a group of changes
+short_description: Make a group of changes
 description:
-  - Makes the changes in their order. C(problems) lists what cannot be changed; the next change is made.
-  - C(waits) is why the guard refuses. Fails only when nothing more may be done on this host.
+  - Makes the changes in order. C(problems) lists failed changes, after which it continues with the next.
+  - C(waits) is the guard's reason for a refusal. Fails only if nothing more may be done on this host.
 options:
   run: {description: Name of the run. It must hold the lock (nodetune_begin)., type: str, required: true}
   group: {description: Name of the group., type: str, default: ""}
   changes: {description: The changes., type: list, elements: dict, required: true}
-  checks: {description: Checks that the changes are for where a change names none., type: list, elements: str}
-  guard: {description: What must hold now. C(gpu_idle) wants no process that computes on a GPU., type: dict}
-  earlier: {description: Groups that come before this one. Only looked at in check mode., type: list, elements: dict}
+  checks: {description: Checks of the changes that do not name their own., type: list, elements: str}
+  guard: {description: Conditions. C(gpu_idle) allows no process that computes on a GPU., type: dict}
+  earlier: {description: Groups before this one. Used only in check mode., type: list, elements: dict}
 """
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Confirms changes that would otherwise revert by themselves. Called over a new connection, which is the proof."""
+"""Confirms changes that would otherwise revert on their own. Called over a new connection, which is the proof."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
@@ -7,7 +7,7 @@ from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_confirm
-short_description: Keep the changes of links that a run made
+short_description: Keep the link changes of a run
 options:
   run: {description: Name of the run. It must hold the lock (nodetune_begin)., type: str, required: true}
 """

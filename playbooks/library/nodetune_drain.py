@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Takes this node out of Slurm's service, or brings back what this run took out."""
+"""Drains this node in Slurm, or resumes it if this run drained it."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import scheduler
@@ -8,10 +8,10 @@ from ansible.module_utils.nodetune_host.problem import reported
 DOCUMENTATION = """
 module: nodetune_drain
 short_description: Drain this node in Slurm for a run of nodetune, or resume it
-description: Does nothing on a node without slurmd. Does not wait; C(busy) tells whether jobs still run.
+description: Does nothing on a node without slurmd. Does not wait; C(busy) says whether jobs still run.
 options:
-  run: {description: The run on whose behalf this is done., type: str, required: true}
-  state: {description: What is wanted., type: str, choices: [drained, resumed], required: true}
+  run: {description: The run that drains or resumes., type: str, required: true}
+  state: {description: The wanted state., type: str, choices: [drained, resumed], required: true}
 """
 
 

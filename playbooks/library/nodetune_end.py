@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Ends a run on this host: its journal is closed and the lock given back."""
+"""Ends a run on this host: closes its journal and releases the lock."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session

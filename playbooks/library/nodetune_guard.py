@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Fails if this host is in use: for steps that are no change, such as a reboot."""
+"""Fails if this host is in use: for steps other than changes, such as a reboot."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard
@@ -9,7 +9,7 @@ DOCUMENTATION = """
 module: nodetune_guard
 short_description: Fail unless this host is free
 options:
-  guard: {description: "What must hold now: C(gpu_idle), C(drained).", type: dict, required: true}
+  guard: {description: "Conditions: C(gpu_idle), C(drained).", type: dict, required: true}
 """
 
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Installs packages of given versions in one transaction; in check mode it tells what that would do."""
+"""Installs given versions of packages in one transaction; in check mode it reports the steps."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import guard
@@ -11,7 +11,7 @@ DOCUMENTATION = """
 module: nodetune_packages
 short_description: Install packages together or not at all
 description:
-  - In check mode the site's repositories and the versions count as though they stood on the host already.
+  - In check mode the site's repositories and versions count as if they were on the host already.
   - C(steps) lists [name, version before, version after].
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
@@ -19,7 +19,7 @@ options:
   versions: {description: Name to version; the names may be more than C(packages)., type: dict}
   repositories: {description: The site's repositories with their keys., type: list, elements: dict}
   replaces: {description: Patterns of installed packages that may be removed., type: list, elements: str}
-  guard: {description: What must hold where something would be exchanged (C(gpu_idle), C(drained))., type: dict}
+  guard: {description: Conditions if packages would be replaced (C(gpu_idle), C(drained))., type: dict}
 """
 
 

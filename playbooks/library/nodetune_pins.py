@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Holds packages at given versions: nothing but a provision moves them."""
+"""Holds packages at given versions: only a provision changes them."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host.problem import reported
@@ -10,7 +10,7 @@ module: nodetune_pins
 short_description: Pin packages to versions
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
-  versions: {description: Name to version; none takes the pins away., type: dict, required: true}
+  versions: {description: Name to version; an empty mapping removes the pins., type: dict, required: true}
 """
 
 

@@ -10,7 +10,7 @@ module: nodetune_repositories
 short_description: Add the site's package repositories
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
-  repositories: {description: "Each has name, and under the manager's name where it is and C(key_text).",
+  repositories: {description: "Each has name and, under the manager's name, its location and C(key_text).",
                  type: list, elements: dict, required: true}
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Undoes on this host what an earlier run did there. That is a run of its own, and can be rolled back."""
+"""Undoes the changes of an earlier run on this host. This is a run of its own and can be rolled back."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import session
@@ -8,20 +8,20 @@ from ansible.module_utils.nodetune_host.problem import reported
 
 DOCUMENTATION = """
 module: nodetune_revert
-short_description: Undo what a run did
+short_description: Undo the changes of a run
 description:
   - Restores files byte for byte and running values, last change first.
-  - What somebody changed since is left alone; C(refused) lists it with its difference.
+  - Resources changed since are left alone; C(refused) lists them with their differences.
 options:
   run: {description: Name of this run. It must hold the lock (nodetune_begin)., type: str, required: true}
-  of: {description: The run that is rolled back., type: str, required: true}
-  entries: {description: Its journal as the controller kept it. Used where the host has lost its own.,
+  of: {description: The run to roll back., type: str, required: true}
+  entries: {description: The controller's copy of its journal. Used if the host has lost its own.,
             type: list, elements: dict}
-  force: {description: Restore also what was changed since., type: bool, default: false}
-  guard: {description: What must hold now. C(gpu_idle) wants no process that computes on a GPU., type: dict}
-  guarded: {description: The groups that C(guard) is for; it counts where one of them did something. Empty means all.,
+  force: {description: Also restore resources that were changed since., type: bool, default: false}
+  guard: {description: Conditions. C(gpu_idle) allows no process that computes on a GPU., type: dict}
+  guarded: {description: The groups to which C(guard) applies, if one of them did something. Empty means all.,
             type: list, elements: str}
-  timed: {description: Only the groups with a change that reverts by itself unless confirmed, or only the others.,
+  timed: {description: Only the groups with a change that reverts on its own unless confirmed, or only the others.,
           type: bool, required: true}
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/python
-"""Tells which versions this host would get from the site's repositories. Changes nothing."""
+"""Returns the versions that this host would get from the site's repositories. Changes nothing."""
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host.problem import reported
@@ -8,17 +8,17 @@ from ansible.module_utils.nodetune_packages.question import Question, resolved
 
 DOCUMENTATION = """
 module: nodetune_versions
-short_description: Which versions would be installed?
+short_description: Resolve the versions that would be installed
 description:
-  - Resolves what would be installed on this host, with the site's repositories in a folder of their own.
-  - C(versions) has everything that comes from those repositories, dependencies too; C(driver) the driver's own version.
+  - Resolves the transaction on this host, with the site's repositories in a separate folder.
+  - C(versions) has all packages from these repositories with their dependencies; C(driver) the driver's version.
 options:
   manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
   repositories: {description: The site's repositories with their keys., type: list, elements: dict, required: true}
   packages: {description: Names., type: list, elements: str, required: true}
-  together: {description: Those of C(packages) that must be of one upstream version., type: list, elements: str}
-  branch: {description: Branch of the driver (580) or its whole version (580.159.04)., type: str, default: ""}
-  family: {description: Patterns of the names that C(branch) is for., type: list, elements: str}
+  together: {description: Those of C(packages) that must have the same upstream version., type: list, elements: str}
+  branch: {description: Branch of the driver (580) or its full version (580.159.04)., type: str, default: ""}
+  family: {description: Patterns of the names to which C(branch) applies., type: list, elements: str}
   replaces: {description: Patterns of installed packages that may be removed., type: list, elements: str}
 """
 

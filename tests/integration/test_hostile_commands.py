@@ -136,7 +136,7 @@ def test_a_dry_run_shows_what_it_would_change_on_the_good_ones(fleet, command):
     assert "Nothing was changed." in command("apply", "--dry-run", codes=(3, 4)).text
 
 
-def test_an_apply_to_hostile_hosts_is_recorded_and_taken_back(fleet, command, environment, tmp_path):
+def test_an_apply_to_hostile_hosts_is_recorded_and_undone(fleet, command, environment, tmp_path):
     asked = ("apply", "--yes", "--canary", "0", "--max-failures", "99", "--format", "json", "-l", "bad*")
     told = json.loads(command(*asked, codes=(4,)).text)
     assert len(fleet.talked_to("modules")) > len(BAD) / 3

@@ -106,7 +106,7 @@ def test_hosts_known_only_by_a_certificate_authority_use_openssh(new_farm):
     farm.known_hosts.write_text(f"@cert-authority [127.0.1.*]:{farm.port} {kind} {key}\n")
     targets = [farm.target(each) for each in addresses]
     assert {way(outcome) for outcome in probe_all(targets)} == {
-        "openssh: known_hosts has a certificate authority for it"
+        "openssh: known_hosts has a certificate authority for this host"
     }
     refused = probe(targets[0], "paramiko")
     assert (refused.state, "use --transport auto or openssh" in refused.message) == ("unsupported", True)

@@ -485,7 +485,7 @@ def test_a_slower_upgrade_is_rolled_back_and_ends_the_run(old):
 
 
 @pytest.mark.full
-def test_a_driver_that_does_not_come_up_is_taken_back(old):
+def test_a_driver_that_does_not_come_up_is_undone(old):
     old.mark("gpu1", "no-boot")
     told = old("--upgrade", code=END_STATE_MISSED)
     assert "driver 580.159.04 is loaded, 580.178.04 is installed" in message(told, "reboot")
@@ -497,13 +497,13 @@ def test_packages_refused_before_any_change_need_no_way_back(old):
     old.mark("gpu1", "no-repository")
     told = old("--upgrade", "--drain", "slurm", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"
-    assert message(told, "back") == "no package was changed"
+    assert message(told, "back") == "no packages were changed"
     assert next_command(told).endswith("-l gpu1 --upgrade")
     assert old.log("gpu1") == ["drain", "resume"]
 
 
 @pytest.mark.full
-def test_packages_that_were_exchanged_in_part_are_taken_back(old):
+def test_packages_that_were_exchanged_in_part_are_undone(old):
     old.mark("gpu1", "no-setup")
     told = old("--upgrade", code=END_STATE_MISSED)
     assert states(told)["packages"] == "failed"
@@ -526,7 +526,7 @@ def test_a_provision_completes_an_interrupted_upgrade(old, monkeypatch):
 def test_a_host_that_cannot_be_measured_is_not_upgraded(old):
     old.figures["gpu1"] = [[]]
     told = old("--upgrade", code=INCOMPLETE)
-    assert "nothing could be measured, so nothing is upgraded" in message(told, "before")
+    assert "nothing could be measured, so nothing was upgraded" in message(told, "before")
     assert old.log("gpu1") == []
 
 

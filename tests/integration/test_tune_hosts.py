@@ -68,7 +68,7 @@ def kept(folder):
     return len(file.read_text().splitlines()) - 1 if file.exists() else 0
 
 
-def test_larger_buffers_fill_a_long_path_and_are_taken_back(hosts):
+def test_larger_buffers_fill_a_long_path_and_are_undone(hosts):
     bench = tcp.TcpBench(hosts, tcp.TcpRequest(allow_settings=True), REACH, alone)
     default, larger = (bench.measure(setting, bench.cases) for setting in ((), (("tcp_buffers", "16MiB"),)))
     assert default.counts and larger.counts, (default, larger)
@@ -92,7 +92,7 @@ def test_a_tuning_killed_in_a_trial_leaves_hosts_as_they_were(hosts, tmp_path, h
     assert not (tmp_path / "tuning-tcp.json").exists()
 
 
-def test_read_ahead_of_a_slow_disk_is_tried_and_taken_back(tmp_path):
+def test_read_ahead_of_a_slow_disk_is_tried_and_undone(tmp_path):
     try:
         with own_settings.loop_disk(tmp_path) as (place, settings), own_settings.slow_disk(settings, 500) as slowed:
             (settings / "read_ahead_kb").write_text("128")

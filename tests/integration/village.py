@@ -31,7 +31,8 @@ FAULTS = {
     "answers, then hangs": Fault(answers("answer, then hangs"), "ok"),
     "answers, then endless": Fault(answers("answer, then endless"), "ok"),
     "noisy": Fault(
-        "echo 'Welcome!'; printf '\\033[31m<<nodetune 00 1 00000000>>'; echo warning >&2; sh -c \"$SSH_ORIGINAL_COMMAND\"; echo logout",
+        "echo 'Welcome!'; printf '\\033[31m<<nodetune 00 1 00000000>>'; echo warning >&2; sh -c "
+        '"$SSH_ORIGINAL_COMMAND"; echo logout',
         "ok",
     ),
     "background process": Fault(f"sleep 45 & {RUN}", "ok"),
@@ -69,17 +70,19 @@ FAULTS = {
 UNREACHED = {
     "tarpit": Fault("", "deadline|unreachable"),
     "half a banner": Fault("", "deadline|unreachable"),
-    "not SSH": Fault("", "bad answer|dropped", "does not speak SSH; it says: HTTP/1.1 400|kex_exchange_identification"),
+    "not SSH": Fault("", "bad answer|dropped", "is not SSH; it sent: HTTP/1.1 400|kex_exchange_identification"),
     "endless banner": Fault("", "bad answer|dropped|deadline"),
     "hangs up": Fault("", "dropped"),
     "refused": Fault("", "refused", r"port \d+"),
     "no name": Fault("", "unresolved", "ansible_host"),
-    "-oProxyCommand=false": Fault("", "unresolved", "no host name"),
+    "-oProxyCommand=false": Fault("", "unresolved", "not a valid host name"),
     "unknown key": Fault(
         "", "unknown host key", r"ssh-keyscan -p \d+ 127\.0\.\d+\.\d+ \| ssh-keygen -lf -.*--accept-new-host-keys"
     ),
-    "changed key": Fault("", "host key changed", r"known_hosts:\d+: someone may be in between.*ssh-keygen -R '\[127"),
-    "revoked key": Fault("", "host key changed", "revoked|no longer|someone may be in between"),
+    "changed key": Fault(
+        "", "host key changed", r"known_hosts:\d+: someone may intercept the connection.*ssh-keygen -R '\[127"
+    ),
+    "revoked key": Fault("", "host key changed", "revoked|no longer|someone may intercept the connection"),
     "no key of ours": Fault("", "authentication failed", r"as \w+\): try `ssh .*ansible_ssh_private_key_file"),
     "wrong key": Fault("", "authentication failed", r"as \w+\)"),
     "another connection": Fault("", "unsupported", "docker"),
@@ -126,10 +129,11 @@ def endless_wait(connection):
 
 
 def commands(farm):
-    """Stand-ins for python3, each in a folder of its own."""
+    """Substitutes for python3, each in a folder of its own."""
     texts = {
         "chatty": f"echo 'using Python 3 of module system'\nexec {sys.executable} \"$@\"",
-        "old": "nonce=$(sed -n 's/.*<<nodetune \\([0-9a-f]*\\) old.*/\\1/p' | head -1)\nprintf '\\n<<nodetune %s old 2.7>>\\n' $nonce",
+        "old": "nonce=$(sed -n 's/.*<<nodetune \\([0-9a-f]*\\) old.*/\\1/p' | head -1)\nprintf '\\n<<nodetune %s old "
+        "2.7>>\\n' $nonce",
         "dying": "echo 'error while loading shared libraries: libpython3.so' >&2; exit 1",
     }
     for name, text in texts.items():

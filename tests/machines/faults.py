@@ -223,7 +223,7 @@ class Cycle:
         assert self.site.left_behind() in ("", may_be_left)
 
     def assert_files_are_whole(self) -> None:
-        """Old or new. What grew beside a file, under the name that the next run removes, is neither."""
+        """Old or new. What grew next to a file, under the name that the next run removes, is neither."""
         found = self.site.files()
         for path in {*found, *self.old_files, *self.new_files}:
             either = (self.old_files.get(path), self.new_files.get(path))
@@ -240,7 +240,7 @@ class Cycle:
         return run
 
     def go_on(self, dead: str) -> None:
-        """The next run says what the `dead` one did, and goes on to the end; then both are taken back."""
+        """The next run says what the `dead` one did, and continues to the end; then both are undone."""
         did = self.site.says(f"cat {JOURNAL.format(run=dead)} 2>/dev/null")
         open_ended = bool(did) and '{"ended"' not in did
         nothing_left = self.site.values() == self.new_values and self.site.files() == self.new_files

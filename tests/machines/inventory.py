@@ -1,4 +1,4 @@
-"""An Ansible inventory of machines, which nodetune reads too, with their host keys beside it."""
+"""An Ansible inventory of machines, which nodetune reads too, with their host keys next to it."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from tests.machines.machine import Machine
 
 
 def write(path: Path, machines: list[Machine], *, user: str = "root", **variables) -> Path:
-    """Write the inventory to `path` and known_hosts beside it; `variables` hold for all hosts. Returns `path`.
+    """Write the inventory to `path` and known_hosts next to it; `variables` hold for all hosts. Returns `path`.
 
     For `op`, sudo wants a password: pass ansible_become=True and ansible_become_password=place.OP_PASSWORD.
     """

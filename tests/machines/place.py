@@ -72,7 +72,7 @@ def locked(path: Path):
 
 
 PATIENCE = 300
-"""Seconds after which a wait is given up. Two cores that emulate two machines beside other work are slow."""
+"""Seconds after which a wait is given up. Two cores that emulate two machines during other work are slow."""
 
 
 def until(told: str, holds, seconds: float = PATIENCE, every: float = 0.1):

@@ -1,7 +1,6 @@
 """Machines for tests: numbers that no other test run on this computer has, and an end for every machine.
 
-A number is claimed by a lock that ends with the process that holds it. So workers of pytest-xdist, and test runs beside
-each other, never meet; and what a killed run left behind is recognised, because nobody holds its number.
+A number is claimed by a lock that ends with the process that holds it. So workers of pytest-xdist, and test runs at the same time, never meet; and what a killed run left behind is recognised, because nobody holds its number.
 """
 
 import contextlib

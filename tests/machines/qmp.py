@@ -1,4 +1,4 @@
-"""QEMU's machine protocol: one short conversation for each question, since QEMU answers one client at a time."""
+"""QEMU's machine protocol: one short session for each question, since QEMU answers one client at a time."""
 
 import contextlib
 import json
@@ -9,7 +9,7 @@ from tests.machines.place import FleetError
 
 
 class Monitor:
-    """A conversation with one QEMU, used by `with`."""
+    """A session with one QEMU, used by `with`."""
 
     def __init__(self, path: Path, seconds: float = 120):
         self._path, self._seconds = path, seconds

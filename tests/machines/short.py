@@ -1,6 +1,6 @@
 """python -m tests.machines.short …: nodetune, whose quick suite is what an emulated machine with a GiB measures in seconds.
 
-Copies within GPUs and between two: the stand-in tells how long they take, so figures do not waver with the emulation. The rest of
+Copies within GPUs and between two: the substitute tells how long they take, so figures do not waver with the emulation. The rest of
 the suite is left out: buffers in the memory of the host do not fit, and cuBLASLt and NCCL are not there.
 """
 

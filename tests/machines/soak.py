@@ -2,7 +2,7 @@
 
 python -m tests.machines.soak --kills 20 [--power-cuts 0] [--seed N]
 
-Every second time the next run goes on and then both are taken back; every other time the dead run is taken back at once.
+Every second time the next run continues and then both are undone; every other time the dead run is undone at once.
 """
 
 import argparse

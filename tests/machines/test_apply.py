@@ -27,7 +27,7 @@ from tests.machines import inventory, place, witness
 from tests.support.documents import valid_by_its_own_word
 
 pytestmark = pytest.mark.story
-"""Told once, by one worker; it fits beside the other tests on two cores."""
+"""Told once, by one worker; it fits along with the other tests on two cores."""
 
 UNTUNED = Path(__file__).parent / "untuned"
 NODETUNE = Path(sys.executable).with_name("nodetune")
@@ -38,7 +38,7 @@ SOMEBODYS = "kernel.panic = 10\n"
 MADE_BY_TOOLS = re.compile(
     r"/boot/grub/grub\.cfg|/etc/rc\d\.d/\w+|/etc/systemd/system/([\w.-]+\.wants/[\w@.-]+|[\w\\.-]+\.swap)"
 )
-"""What changes beside the files of a plan: links that systemctl makes, and the menu that update-grub writes."""
+"""What changes next to the files of a plan: links that systemctl makes, and the menu that update-grub writes."""
 LIMITS = {
     "memlock-limited": 1,
     "open-files-low": 3,

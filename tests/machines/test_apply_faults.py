@@ -66,7 +66,9 @@ def test_a_full_disk_stops_it_before_anything_is_changed(site, cycle):
     answer = site.apply(SEVERAL)
     site.machine.ssh("rm -r /filling")
     assert_nothing_was_done(
-        cycle, answer, "no temporary file can be written there: make room, or mount it writable (df -h /tmp)"
+        cycle,
+        answer,
+        "no temporary file can be written on the host: free some space, or mount it writable (df -h /tmp)",
     )
 
 
@@ -147,7 +149,7 @@ def test_the_second_run_at_once_is_told_who_holds_the_host(site, cycle):
     assert second.code == 4, second
     assert second.outcomes == {"max-map-count-low": "not applied"}
     assert second.reasons["max-map-count-low"].startswith(f"run {first} of "), second
-    assert "works on this host since" in second.reasons["max-map-count-low"]
+    assert "has been running on this host since" in second.reasons["max-map-count-low"]
     assert (done.code, set(done.outcomes.values())) == (0, {"fixed"}), done
     cycle.take_back(first)
 

@@ -163,7 +163,7 @@ def message(told, stage):
 
 
 def next_words(told):
-    """The options that the record proposes beside those that every run here has."""
+    """The options that the record proposes next to those that every run here has."""
     return re.findall(r"--(?:from|only) \w+", told["hosts"][0]["next"])[-1].split()
 
 

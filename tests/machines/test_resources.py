@@ -1,4 +1,4 @@
-"""Each kind of change on a machine with systemd, kernel modules, swap and network cards: done, witnessed, taken back.
+"""Each kind of change on a machine with systemd, kernel modules, swap and network cards: done, witnessed, undone.
 
 The code that does it runs on the machine as it would under Ansible, without Ansible: that is tested elsewhere.
 """
@@ -77,7 +77,7 @@ def host(machine):
 
 
 def assert_done_once_and_taken_back(host, witness, after, *changes):
-    """Does, asks the witness, does again, takes back, asks the witness again."""
+    """Does, asks the witness, does again, undoes, asks the witness again."""
     before = host.says(witness)
     first = host.do(*changes)
     assert first["problems"] == []
@@ -153,12 +153,12 @@ def test_services_that_do_not_start_are_problems_with_their_log(host):
 def test_a_unit_not_installed_is_off_and_cannot_be_enabled(host):
     assert host.do(unit("nvidia-nothing.service", "disabled", "stopped"))["done"][0]["changed"] is False
     result = host.do(unit("nvidia-nothing.service", "enabled"))
-    assert result["problems"][0]["message"] == "nvidia-nothing.service: there is no such unit: install what brings it"
+    assert result["problems"][0]["message"] == "nvidia-nothing.service: the unit does not exist: install its package"
 
 
 def test_a_static_unit_cannot_be_disabled_and_the_problem_helps(host):
     result = host.do(unit("systemd-tmpfiles-clean.service", "disabled"))
-    assert result["problems"][0]["message"].endswith("it is static and cannot be disabled, mask it instead")
+    assert result["problems"][0]["message"].endswith("it is static and cannot be disabled: mask it instead")
 
 
 def test_swap_goes_off_for_good_and_comes_back(host):
@@ -216,7 +216,7 @@ def test_taking_a_module_out_leaves_what_it_needed(host):
 def test_a_module_that_the_blacklist_holds_back_is_a_problem(host):
     host.machine.write("/etc/modprobe.d/test.conf", "blacklist tcp_vegas\n")
     problem = host.do(module("tcp_vegas"))["problems"][0]["message"]
-    assert problem.startswith("tcp_vegas: it is blacklisted, in a file that ")
+    assert problem.startswith("tcp_vegas: blacklisted in a file that ")
     assert host.says("lsmod | grep -c '^tcp_vegas '") == "0"
     host.machine.ssh("rm /etc/modprobe.d/test.conf")
 
@@ -266,7 +266,7 @@ def test_rings_grow_to_the_maximum_of_the_card_and_shrink_again(host):
 def test_an_unconfirmed_link_change_undoes_itself_and_reports_it(host):
     assert host.do(link("ens10", "mtu", 9000, seconds=20))["problems"] == []
     until("the MTU is back", lambda: host.says(MTU) == "1500" and host.says(TIMERS) == "")
-    assert host.confirm()["lost"] == "ens10 mtu: not confirmed in time, so it was undone: apply again"
+    assert host.confirm()["lost"] == "ens10 mtu: not confirmed in time and therefore undone: apply again"
     assert host.revert()["changed"] is False
 
 
@@ -284,7 +284,7 @@ def test_an_undoing_that_nobody_confirms_is_undone_too(host):
 def test_a_link_that_still_waits_is_not_changed_a_second_time(host):
     host.do(link("ens10", "mtu", 9000))
     problem = host.do(link("ens10", "mtu", 4200))["problems"][0]["message"]
-    assert "still waits to be confirmed" in problem
+    assert "an earlier change is not confirmed yet" in problem
     assert host.says(MTU) == "9000"
     host.confirm()
     host.machine.ssh("ip link set dev ens10 mtu 1500")
@@ -296,7 +296,7 @@ def test_a_link_that_still_waits_is_not_changed_a_second_time(host):
         (link("ens10", "mtu", 99999), "mtu greater than device maximum"),
         (link("ens11", "rings", 99999), "ethtool -G ens11"),
         (link("ens10", "adaptive-rx", True), "ens10"),
-        (link("ens99", "mtu", 9000), "ens99: there is no such link"),
+        (link("ens99", "mtu", 9000), "ens99: the link does not exist"),
     ],
 )
 def test_what_a_driver_refuses_is_a_problem_and_leaves_no_timer(host, change, words):

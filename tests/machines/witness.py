@@ -28,7 +28,7 @@ MOVING = (
     "vm.stat",
     "vm.user_reserve_kbytes",
 )
-"""Kernel parameters that count something, or that the kernel works out anew at each boot."""
+"""Kernel parameters that count something, or that the kernel works out again at each boot."""
 
 FILES = """
 import hashlib, json, os, stat, sys

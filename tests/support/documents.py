@@ -1,4 +1,4 @@
-"""Documents that nodetune prints, held against their published schemas."""
+"""Documents that nodetune prints, compared with their published schemas."""
 
 import json
 

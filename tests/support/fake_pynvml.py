@@ -71,7 +71,7 @@ def _field_value(value, error):
 
 
 def module(replay):
-    """A module that can stand in for pynvml."""
+    """A module that can replace pynvml."""
     fake = types.ModuleType("pynvml")
     for name, member in vars(pynvml).items():
         if not name.startswith(("nvmlDevice", "nvmlSystem")):

@@ -86,7 +86,7 @@ def wait_for_free_place():
 
 
 def alive(marker):
-    """The processes whose command line or environment of our own making holds the marker."""
+    """The processes whose command line or environment that we wrote holds the marker."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdigit():

@@ -1,5 +1,6 @@
 """No retired word comes back: GLOSSARY.md has the vocabulary, RETIRED the words that it replaced."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -58,6 +59,7 @@ FOREIGN = (" thread siblings ", " core siblings ", " object hook ", " waves coun
 """Names of the kernel, of Python and of cuBLASLt that look like retired words."""
 
 KEPT = {
+    "README.md": {"beside"},
     "CHANGELOG.md": {"blind", "by hand", "hook|hooks", "slurm install", "sibling|siblings"},
     "docs/guard.md": {"blind", "stray|strays"},
     "nodetune/remediation/document.py": {"by hand", "rehearsal|rehearse|rehearses|rehearsed"},
@@ -73,6 +75,13 @@ KEPT = {
     "nodetune/guard/node/records.py": {"blind"},
     "nodetune/verify/model.py": {"sibling|siblings"},
     "templates/guard-entry.sh.j2": {"blind"},
+    "tests/machines/test_apply.py": {"mend|mends|mended|mending"},
+    "tests/machines/test_fleet.py": {"stand-in|stand-ins", "stand in|stands in"},
+    "tests/machines/test_power_cuts.py": {"goes on"},
+    "tests/machines/test_provision.py": {"took back|take back|takes back|taken back"},
+    "tests/machines/test_pull_machines.py": {"goes on"},
+    "tests/machines/test_resources.py": {"took back|take back|takes back|taken back"},
+    "tests/machines/test_tuned_machine.py": {"of our own|of ours"},
     "playbooks/README.md": {"hook|hooks", "owed"},
     "playbooks/module_utils/nodetune_host/edits.py": {"hook|hooks"},
     "playbooks/module_utils/nodetune_host/journal.py": {"hook|hooks"},
@@ -82,7 +91,8 @@ KEPT = {
     "playbooks/roles/persistenced/tasks/main.yml": {"anew"},
 }
 """Places that name an old word because users meet it: renames, apt hooks, and the names of checks (in waivers, policies
-and alerts), of files, metrics, settings and of members of JSON documents, which stay. Texts of files on hosts stay as well:
+and alerts), of files, metrics, settings and of members of JSON documents, which stay, as do the names of benchmarks and of
+tests on virtual machines, which a record has. Texts of files on hosts stay as well:
 a new word there would rewrite the files at the next provision, rebuild the initial RAM disk and reload systemd.
 """
 
@@ -112,13 +122,32 @@ def files(root):
         yield from (path for path in (root / folder).rglob("*") if path.suffix in TEXTS)
 
 
+def texts_of_tests(source):
+    """The names of the tests in a file, and all of its docstrings."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_"):
+            yield node.name
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef):
+            strings = (each.value for each in node.body if isinstance(each, ast.Expr))
+            yield from (
+                each.value for each in strings if isinstance(each, ast.Constant) and isinstance(each.value, str)
+            )
+
+
 def places(root):
-    """The file and the word of every retired word, in names of files and in what they contain."""
+    """The file and the word of every retired word, in names of files and in what they contain.
+
+    Of tests, names and docstrings count.
+    """
     found = set()
     for path in files(root):
         name = path.relative_to(root).as_posix()
         if name not in GENERATED:
             found |= {(name, word) for word in words_in(f"{name}\n{path.read_text('utf-8')}")}
+    for path in (root / "tests").rglob("*.py"):
+        name = path.relative_to(root).as_posix()
+        if not name.startswith("tests/data/") and path.name != Path(__file__).name:
+            found |= {(name, word) for word in words_in("\n".join(texts_of_tests(path.read_text("utf-8"))))}
     return found
 
 
@@ -157,6 +186,13 @@ def test_a_planted_retired_word_is_found(tmp_path, text):
     (tmp_path / "nodetune").mkdir()
     (tmp_path / "nodetune" / "planted.py").write_text(text)
     assert {name for name, _word in places(tmp_path)} == {"nodetune/planted.py"}
+
+
+@pytest.mark.parametrize("text", ["def test_a_lens(): ...", 'def lens():\n    """A lens."""', 'A = 1\n"""A lens."""'])
+def test_a_retired_word_in_a_test_is_found(tmp_path, text):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_planted.py").write_text(text)
+    assert places(tmp_path) == {("tests/test_planted.py", "lens|lenses")}
 
 
 def test_a_retired_word_in_the_name_of_a_file_is_found(tmp_path):

@@ -1,4 +1,4 @@
-"""Compare the facts of many hosts: what differs between hosts that should be alike, and which are outliers. Pure."""
+"""Compare the facts of many hosts: differences between hosts that should be alike, and outliers. Pure."""
 
 from nodetune.audit.fleet.collector import CohortError, Collector, ReferenceHostError, Row
 from nodetune.audit.fleet.evaluate import findings

@@ -1,4 +1,4 @@
-"""Collect what is compared of each host of a run, and which hosts are alike enough to be compared. Pure."""
+"""Collect the compared values of each host of a run, and group the hosts that are alike. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class CohortError(UserError):
 
 
 class Key(NamedTuple):
-    """What identifies the group of a host: its GPU names or, where the driver does not answer, their PCI device IDs."""
+    """The identity of a host's group: its GPU names or, if the driver does not answer, their PCI device IDs."""
 
     name: str
     ids: str = ""
@@ -43,11 +43,11 @@ class Grouping:
         self.by = by
 
     def needs(self) -> tuple[str, ...]:
-        """Return the facts that it reads."""
+        """Return the facts that grouping reads."""
         return BY_GPU if self.by == GPU else () if self.by in (INVENTORY, ALL) else (self.by,)
 
     def key(self, host: HostFacts, groups: Iterable[str]) -> Key:
-        """Return the group of a host; `names` finds its name after all hosts were added."""
+        """Return the key of a host's group; the group gets its name after all hosts were added."""
         if self.by == ALL:
             return Key("all hosts")
         if self.by == INVENTORY:
@@ -78,7 +78,7 @@ def _distinct(view: FactsView, name: str) -> str:
 
 
 def _ids(view: FactsView) -> str:
-    """Return the device IDs of the GPUs on the PCI bus, which are there even if the driver does not answer."""
+    """Return the device IDs of the GPUs on the PCI bus, which exist even if the driver does not answer."""
     try:
         devices = view["pci.devices"]
         found = {text.plain(devices[bdf]["device"], 10) for bdf in view["pci.gpus"]}
@@ -89,7 +89,7 @@ def _ids(view: FactsView) -> str:
 
 @dataclass
 class Column:
-    """The numbers of one measure over all hosts: which host, which device, how much (20 bytes each)."""
+    """The numbers of one measure over all hosts: host, device and value (20 bytes each)."""
 
     hosts: array[int] = field(default_factory=lambda: array("I"))
     values: array[float] = field(default_factory=lambda: array("d"))
@@ -103,7 +103,7 @@ class Column:
 
 
 class Row(NamedTuple):
-    """What is compared of one host: its group, its entry for each comparison, and its numbers."""
+    """The compared values of one host: its group, its entry for each comparison, and its numbers."""
 
     key: Key
     entries: tuple[Entry, ...]
@@ -111,9 +111,9 @@ class Row(NamedTuple):
 
 
 class Collector:
-    """Takes the facts of hosts one by one, keeps only what is compared, and reports which hosts differ.
+    """Takes the facts of hosts one by one, keeps the compared values, and reports which hosts differ.
 
-    `keys` holds the cohort of each host by its number; `rows` and `columns` hold what is compared, by comparison.
+    `keys` holds the cohort of each host by its number; `rows` and `columns` hold the compared values by comparison.
     """
 
     def __init__(
@@ -133,7 +133,7 @@ class Collector:
         self.reference = reference
 
     def needs(self) -> set[str]:
-        """Return the facts that it reads."""
+        """Return the facts that the collector reads."""
         compared = set().union(*(each.needs for each in self.comparisons), set())
         return compared | set(self.grouping.needs()) if self.comparisons else set()
 
@@ -142,15 +142,15 @@ class Collector:
         self.inventory = hosts
         if isinstance(self.reference, str) and self.reference not in hosts:
             raise ReferenceHostError(
-                f"--reference {self.reference!r}: no such file, and none of the {len(hosts)} hosts of this run"
+                f"--reference {self.reference!r}: no such file, and not one of the {len(hosts)} hosts of this run"
             )
 
     def add(self, host: HostFacts) -> None:
-        """Take what is compared from the facts of one host."""
+        """Add the compared values of one host."""
         self.take(host.host, self.row(host))
 
     def row(self, host: HostFacts) -> Row:
-        """Return what is compared, from the facts of one host."""
+        """Return the compared values of one host."""
         known_as = identities(host)
         entries = (self._verdicts[each.id].of(host, known_as, partial(entry_of, each)) for each in self.same)
         measured = (numbers_of(each, host) for each in self.outlier)
@@ -167,5 +167,5 @@ class Collector:
             self.columns[comparison.id].add(number, ((self._same_one(device), each) for device, each in found.items()))
 
     def _same_one(self, value: Any) -> Any:
-        """Return one object for all equal ones: most hosts have the same values, which are stored once."""
+        """Return one object for all equal values: most hosts have the same values, so they are stored once."""
         return self._interned.setdefault(value, value)

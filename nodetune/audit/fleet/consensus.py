@@ -1,4 +1,4 @@
-"""Find what most hosts of a group have in common, and which hosts differ. Pure."""
+"""Find what most hosts of a group have in common and which hosts differ. Pure."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Common:
 
 
 def common(comparison: Comparison, groups: Mapping[Seen, int]) -> dict[Pool, Common]:
-    """Count the values of a group in each pool; `groups` maps the items of a host to the number of hosts with the same."""
+    """Count the values of a group in each pool; `groups` maps the items of a host to the number of equal hosts."""
     pools: dict[Pool, Common] = {}
     total = sum(groups.values())
     for items, hosts in groups.items():
@@ -54,7 +54,7 @@ def _only(pool: Common) -> str | None:
 
 
 def of_reference(comparison: Comparison, reference: Seen, groups: Iterable[Seen]) -> dict[Pool, Common]:
-    """Take the expected values from a reference instead of a majority; where it has several values, expect none."""
+    """Take the expected values from a reference instead of a majority; if it has several values, expect none."""
     pools: dict[Pool, Common] = {}
     for item in reference:
         each = pools.setdefault(item.pool, Common(judged=True, having=1))
@@ -69,7 +69,7 @@ def of_reference(comparison: Comparison, reference: Seen, groups: Iterable[Seen]
 
 @dataclass(frozen=True)
 class Odd:
-    """What differs on one host, or has no majority to differ from: device → its value, and device → the expected value."""
+    """Differences on one host or values without majority: device → its value, and device → the expected value."""
 
     has: Mapping[str, str]
     wanted: Mapping[str, str]
@@ -87,7 +87,7 @@ def _text(values: Mapping[str, str]) -> str:
 
 
 def odd(comparison: Comparison, items: Seen, pools: Mapping[Pool, Common]) -> tuple[Odd, Odd]:
-    """Return what differs on a host, and what has no majority."""
+    """Return what differs on a host and what has no majority."""
     judged = [(item, pools[item.pool]) for item in items if item.pool in pools and pools[item.pool].judged]
     differs = [(item, pool) for item, pool in judged if pool.wanted is not None and item.text != pool.wanted]
     differs += _missing(comparison, items, pools)
@@ -101,7 +101,7 @@ def _odd(found: list[tuple[Item, Common]]) -> Odd:
 
 
 def _missing(comparison: Comparison, items: Seen, pools: Mapping[Pool, Common]) -> list[tuple[Item, Common]]:
-    """Find the devices that others have and this host lacks; a device with several fields is missing once."""
+    """Find the devices that others have and this host lacks. A device with several fields counts once."""
     if not comparison.missing:
         return []
     here = {item.pool for item in items}

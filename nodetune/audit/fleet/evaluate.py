@@ -1,4 +1,4 @@
-"""Find what differs between the hosts that were collected. Pure."""
+"""Find the differences between the collected hosts. Pure."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
 
 Numbers = list[tuple[int, str, float]]
-"""The number of a host, a device of it, and the value measured there."""
+"""The number of a host, one of its devices, and the measured value."""
 
 
 @dataclass(frozen=True)
 class Reference:
-    """The host to compare with instead of the majority: its group (empty: it was not reached) and its entries."""
+    """The host to compare with instead of the majority: its group (empty: unreachable) and its entries."""
 
     host: str
     group: str
@@ -28,14 +28,14 @@ class Reference:
 
 @dataclass
 class Group:
-    """The hosts that are compared with each other, by their number."""
+    """The hosts that are compared with each other, by number."""
 
     name: str
     members: list[int]
 
 
 def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
-    """Return host → its findings, once for each time that it was added. Raise ReferenceHostError."""
+    """Return host → its findings, once for each time that the host was added. Raise ReferenceHostError."""
     if len(collected.hosts) < 2 and not collected.reference:
         return {}
     results: list[list[FleetFinding]] = [[] for _ in collected.hosts]
@@ -55,7 +55,7 @@ def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
 
 
 def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
-    """Name the groups. GPUs that do not answer get the name of those with the same IDs on another host."""
+    """Name the groups. GPUs that do not answer get the name of GPUs with the same IDs on another host."""
     given = list(keys)
     models = {key.ids: key.name for key in given if key.ids and key.name}
     plain = {key: key.name or models.get(key.ids, f"GPU {key.ids}") for key in given}
@@ -88,7 +88,7 @@ def _reference_row(collected: Collector) -> Reference | None:
     if collected.reference in collected.inventory:
         return Reference(collected.reference, "", {})
     raise ReferenceHostError(
-        f"--reference {collected.reference!r}: no such file, and none of the {len(collected.hosts)} hosts of this run"
+        f"--reference {collected.reference!r}: no such file, and not one of the {len(collected.hosts)} hosts of this run"
     )
 
 
@@ -101,15 +101,15 @@ def _find_outliers(
         numbers[of_host[number]].append((number, device, value))
     for group in compared:
         found = find_outliers(comparison, group.name, numbers[group.name])
-        unknown = messages.skipped(comparison, group.name, "not available on this host, or not comparable now")
+        unknown = messages.skipped(comparison, group.name, "not available on this host or not comparable now")
         for number in group.members:
             results[number].append(found.get(number, unknown))
 
 
 class Evaluator:
-    """Finds what the hosts of a group have in common, then gives the verdict on each.
+    """Finds what the hosts of a group have in common, then judges each.
 
-    Equal entries must be one object: the verdict on it is made once.
+    Equal entries must be one object because each object is judged once.
     """
 
     def __init__(
@@ -137,7 +137,7 @@ class Evaluator:
             few = self._compared < FEWEST
             return messages.too_few(self._comparison, self._group, self._compared) if few else None
         if given.group != self._group:
-            kind = f"is of another kind: {given.group}" if given.group else "was not reached"
+            kind = f"is in another group: {given.group}" if given.group else "was not reached"
             return messages.skipped(self._comparison, self._group, f"the reference {given.host} {kind}")
         row = given.rows[self._comparison.id]
         if isinstance(row, tuple):
@@ -166,7 +166,7 @@ class Evaluator:
 
 
 def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[int, FleetFinding]:
-    """Return host → the finding about its numbers, for each host that has some."""
+    """Return host → the finding about its numbers, for each host with numbers."""
     hosts = {host for host, _, _ in numbers}
     if len(hosts) < FEWEST:
         return dict.fromkeys(hosts, messages.too_few(comparison, group, len(hosts)))

@@ -1,4 +1,4 @@
-"""Write the finding of a comparison about one host. Pure."""
+"""Write the finding of a comparison for one host. Pure."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ def skipped(comparison: Comparison, group: str, reason: str) -> FleetFinding:
 def too_few(comparison: Comparison, group: str, hosts: int) -> FleetFinding:
     """Make the finding for a group that is too small for a majority."""
     count = f"{hosts} host{'' if hosts == 1 else 's'}"
-    return skipped(comparison, group, f"{count} ({group}): at least {FEWEST} are needed to find odd ones")
+    return skipped(comparison, group, f"{count} ({group}): a comparison needs at least {FEWEST}")
 
 
 def odd(
     comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int, reference: str
 ) -> FleetFinding:
-    """Make the finding for a host that differs from most, or from the reference."""
+    """Make the finding for a host that differs from most or from the reference."""
     worst = min((pools[pool] for pool in found.pools), key=lambda pool: pool.hosts[pool.wanted or ""])
     agree = worst.hosts[worst.wanted or ""]
     reason = f"as on {reference}" if reference else f"as on {agree} of {worst.having} hosts ({group})"
@@ -56,7 +56,7 @@ def odd(
 def undecided(
     comparison: Comparison, group: str, found: Odd, pools: Mapping[Pool, Common], compared: int
 ) -> FleetFinding:
-    """Make the finding for a host of a group without a majority: no host is called odd."""
+    """Make the finding for a host of a group without a majority: no host is the odd one."""
     spread = next(pools[pool] for pool in found.pools)
     values = spread.hosts.most_common()
     counted = ", ".join(f"{count} have {text}" for text, count in values[:MOST_VALUES])

@@ -1,4 +1,4 @@
-"""Extract what one host has for a comparison: device, pool to compare it in, and value as text. Pure."""
+"""Extract the values of one host for a comparison: device, pool, and value as text. Pure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Entry = Seen | Unread | Absent
 
 
 def entry_of(comparison: Comparison, host: HostFacts) -> Entry:
-    """Return what a host has; data of an unexpected shape, which a host may send, is unread."""
+    """Return the entry of a host. Data of an unexpected shape, which a host may send, is unread."""
     try:
         return _seen(comparison, host)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as problem:
@@ -36,7 +36,7 @@ def entry_of(comparison: Comparison, host: HostFacts) -> Entry:
 
 
 def numbers_of(comparison: Comparison, host: HostFacts) -> dict[str, float]:
-    """Return device → the number that a comparison measures; empty if it is not available."""
+    """Return device → the number that a comparison measures; empty if not available."""
     try:
         found = fleet_metrics.named(comparison.measure)(FactsView(host, comparison.needs))
     except (FactAbsentError, FactUnreadError, TypeError, ValueError, LookupError, AttributeError, ArithmeticError):
@@ -45,7 +45,7 @@ def numbers_of(comparison: Comparison, host: HostFacts) -> dict[str, float]:
 
 
 def _seen(comparison: Comparison, host: HostFacts) -> Entry:
-    """Return the items of a host, or Unread or Absent. Where devices can be missing, no item is an answer too."""
+    """Return the items of a host, or Unread or Absent. If devices can be missing, no items is a valid answer."""
     items: list[Item] = []
     answered, why = False, ""
     for name in comparison.facts:
@@ -76,7 +76,7 @@ def _items(comparison: Comparison, name: str, fact: Fact, host: HostFacts) -> It
 
 
 def _devices(comparison: Comparison, fact: Fact) -> Iterator[tuple[str, Any]]:
-    """Yield each device (empty: the host) and what was read of it: a plain value, Absent or Unread."""
+    """Yield each device (empty: the host) and its value: plain, Absent or Unread."""
     match fact:
         case Each(of):
             for device, one in of.items():
@@ -101,7 +101,7 @@ def _records(comparison: Comparison, value: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _texts(comparison: Comparison, found: Any) -> Iterator[tuple[str, str, str]]:
-    """Yield (field name where there are several, its value, the kind of device) of one device."""
+    """Yield (field name if there are several, its value, the kind of device) of one device."""
     if isinstance(found, Absent):
         if comparison.absent:
             yield "", comparison.absent, ""
@@ -119,7 +119,7 @@ def _texts(comparison: Comparison, found: Any) -> Iterator[tuple[str, str, str]]
 
 
 def _within(comparison: Comparison, device: str, host: HostFacts) -> str | None:
-    """Return the other fact that must be the same; None if unread, so that different kinds are never compared."""
+    """Return the other fact that must be equal; None if unread, so that different kinds are never compared."""
     if not comparison.within:
         return ""
     fact = host.get(comparison.within)

@@ -21,7 +21,7 @@ FEWEST = 4
 
 @dataclass(frozen=True)
 class Bounds:
-    """The bounds of normal values. `low` is minus infinity where only large values count."""
+    """The bounds of normal values. `low` is minus infinity if only large values count."""
 
     middle: float
     low: float

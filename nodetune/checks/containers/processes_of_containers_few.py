@@ -1,8 +1,8 @@
 """A container may run too few processes and threads.
 
 Why it matters: The limit counts threads. Eight ranks with data loaders, OpenMP and NCCL threads start thousands on a host
-with hundreds of cores, and fail with "Resource temporarily unavailable". podman allows 2048 for each container unless told
-otherwise. podman is judged where it is the only engine next to the NVIDIA Container Toolkit: distributions install it by
+with hundreds of cores, and fail with "Resource temporarily unavailable". podman allows 2048 for each container by
+default. podman is judged where it is the only engine next to the NVIDIA Container Toolkit: distributions install it by
 default.
 Confirm manually: podman run --rm busybox cat /sys/fs/cgroup/pids.max; grep -r pids_limit /etc/crio /etc/containers
 Side effects of the fix: A container that starts processes without end is stopped later. Running ones keep their limit.
@@ -18,7 +18,7 @@ FEWEST = 16384
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:
-    """Return the limit of each engine that has one; what nothing tells is not judged."""
+    """Return the limit of each engine that has one; an unknown limit is not judged."""
     limits = {"podman": _podman(facts), "CRI-O": facts.get("containers.crio", {}).get("pids_limit")}
     settings = (facts.get("kubernetes.kubelet") or {}).get("settings", {})
     of_pod = str(settings.get("podPidsLimit", ""))

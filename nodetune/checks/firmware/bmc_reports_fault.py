@@ -2,7 +2,7 @@
 
 Why it matters: A chassis that runs on one power supply or with a failed fan throttles its GPUs or shuts down without
 warning. The operating system does not detect this by itself.
-Healthy exception: A host without a BMC, such as a virtual machine, has nobody to ask.
+Healthy exception: A host without a BMC, such as a virtual machine, cannot be asked.
 Confirm manually: ipmitool chassis status; ipmitool sel elist | tail -20
 Side effects of the fix: Depends on the part. Most power supplies and fans can be replaced while the machine runs.
 Sources: https://github.com/ipmitool/ipmitool ;

@@ -32,7 +32,7 @@ def held_down(facts: FactsView) -> dict[str, str]:
 
 
 def is_decision(facts: FactsView, held: dict[str, str]) -> bool:
-    """Return whether all of several GPUs are held at the same clock: somebody wants it so."""
+    """Return whether all of several GPUs are held at the same clock, which is then intended."""
     clocks = [facts["gpu.clock_info.sm"][name] for name in held]
     return len(held) > 1 and all(held.values()) and min(clocks) >= max(clocks) * ALIKE
 
@@ -45,7 +45,7 @@ def judged_memory_clocks(facts: FactsView) -> dict[str, int]:
 
 
 def below_alike(clocks: Mapping[str, int], most: Mapping[str, int], tolerance: float = 1.0) -> dict[str, str]:
-    """Return GPU → its clock, if all of several GPUs have one clock below `most`: somebody wants it so."""
+    """Return GPU → its clock, if all of several GPUs have one clock below `most`, which is then intended."""
     known = {name: clock for name, clock in clocks.items() if name in most}
     low = len(known) > 1 and all(clock < most[name] * tolerance for name, clock in known.items())
     if not low or min(known.values()) < max(known.values()) * ALIKE:

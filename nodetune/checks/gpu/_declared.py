@@ -1,4 +1,4 @@
-"""Compare what a GPU has with what the next boot brings, and tell which of it nodetune keeps because a site declared it."""
+"""Compare a GPU's settings with those of the next boot, and find those that a site declared and nodetune keeps."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NONE = "none"
 
 
 def kept(facts: FactsView, setting: str) -> dict[str, Any]:
-    """Return GPU → what nodetune-gpu.service sets at boot. Raise FactUnreadError if that is not known."""
+    """Return GPU → what nodetune-gpu.service sets at boot. Raise FactUnreadError if unknown."""
     content = facts.get(KEPT_IN)
     found = text.own_settings(content).get(setting) if isinstance(content, str) else None
     return {f"GPU{number}": value for number, value in found.items()} if isinstance(found, Mapping) else {}
@@ -29,7 +29,7 @@ def locks(facts: FactsView, setting: str) -> dict[str, Any]:
 
 
 def clocks_declared(facts: FactsView, setting: str, clocks: str) -> dict[str, Any]:
-    """Return GPU → {model: lock now}, where a clock above the lock tells that somebody released it."""
+    """Return GPU → {model: lock now}, where a clock above the lock shows that it was released."""
     now = locks(facts, setting)
     for name, clock in facts[clocks].items():
         if isinstance(now.get(name), list) and clock > now[name][1]:
@@ -50,7 +50,7 @@ def declared(facts: FactsView, setting: str, now: Mapping[str, Any]) -> dict[str
 
 
 def held_by_us(facts: FactsView, setting: str, clocks: Mapping[str, int]) -> set[str]:
-    """Return the GPUs whose clock stands where a lock holds it that nodetune keeps: a site wants it so."""
+    """Return the GPUs whose clock is held by a lock that a site declared and nodetune keeps."""
     try:
         later, known = kept(facts, setting), locks(facts, setting)
     except FactUnreadError:
@@ -63,7 +63,7 @@ def held_by_us(facts: FactsView, setting: str, clocks: Mapping[str, int]) -> set
 
 
 def limited_by_us(facts: FactsView, limits: Mapping[str, int]) -> set[str]:
-    """Return the GPUs whose power limit is the one that nodetune keeps: a site wants it so."""
+    """Return the GPUs whose power limit is the one that a site declared and nodetune keeps."""
     try:
         later = kept(facts, "power_limit")
     except FactUnreadError:

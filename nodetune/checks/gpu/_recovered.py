@@ -1,4 +1,4 @@
-"""Which GPUs have recovered since the kernel log told of an error: by what they say now.
+"""Find the GPUs that have recovered since an error in the kernel log, by their current state.
 
 A reset leaves no line in the log: a GPU that is initialised again logs no Xid 154, and drivers before 565 do not know it.
 """
@@ -27,7 +27,7 @@ OF_MEMORY = (48, 95)
 
 
 def require_gpu(facts: FactsView, *events: str) -> None:
-    """Raise FactAbsentError on a host without a GPU, unless its log tells of one: that GPU has left the bus."""
+    """Raise FactAbsentError on a host without a GPU, unless its log mentions one, which has then left the bus."""
     if facts.readable("pci.gpus") == [] and not any(facts.readable(name) for name in events):
         raise FactAbsentError("no NVIDIA GPU on the PCI bus")
 
@@ -60,7 +60,7 @@ def without_errors(facts: FactsView) -> set[str]:
 
 
 def _causes(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the Xids that only their consequences tell of, where the log has lost them: `caused by previous Xid 149`."""
+    """Return the Xids that only their consequences show, if the log has lost them: `caused by previous Xid 149`."""
     told = {(each["bdf"], int(cause[1])) for each in events if (cause := CAUSE.search(each["text"]))}
     known = {(each["bdf"], each["xid"]) for each in events}
     return [{"bdf": bdf, "xid": xid, "time": 0.0, "text": ""} for bdf, xid in sorted(told - known)]

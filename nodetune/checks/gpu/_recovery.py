@@ -1,4 +1,4 @@
-"""What the driver asks for to recover a GPU, and whether now is the moment for it."""
+"""The recovery action that the driver requests for a GPU, and whether now is the time for it."""
 
 from __future__ import annotations
 

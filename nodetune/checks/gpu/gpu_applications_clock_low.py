@@ -2,7 +2,8 @@
 
 Why it matters: The application clock caps the SM clock of every program. A value below the default of the board was set
 by someone, and often forgotten. The default itself may be far below the maximum (T4 585 of 1590 MHz, A100 1095 of 1410):
-boards ship so, and it is no fault. On newer drivers, locked clocks replace the setting and it is absent. If all GPUs of
+boards ship so, and it is not a fault. On newer drivers, locked clocks replace the setting and it is absent. If all GPUs
+of
 the host have the same clock, that is a decision: see gpu-clocks-limited.
 Confirm manually: nvidia-smi -q -d CLOCK | grep -A2 -E 'Applications Clocks$|Default Applications Clocks'
 Side effects of the fix: The GPU boosts to what power and temperature allow.

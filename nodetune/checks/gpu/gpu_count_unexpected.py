@@ -1,7 +1,7 @@
 """The number of GPUs differs from the expected number.
 
 Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. By default the check expects
-at least one GPU. A site file sets the number that its hosts have (accept: 8). Where the platform tells the number,
+at least one GPU. A site file sets the number that its hosts have (accept: 8). If the platform reports the number,
 gpus-fewer-than-platform compares with it.
 Healthy exception: A host without an NVIDIA GPU on the PCI bus has none to count, nor has one whose GPUs are all passed
 through to virtual machines.

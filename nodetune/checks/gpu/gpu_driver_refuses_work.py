@@ -3,7 +3,7 @@
 Why it matters: The driver logs this without an Xid, or after the log lost it: it answers calls with "reset required"
 (NV_ERR_RESET_REQUIRED), it no longer prints each timeout of the GPU's firmware (GSP), or the firmware did not start.
 New programs fail on the GPU although nvidia-smi may still list it. The check counts the last day, because the log does
-not tell when a GPU was reset.
+not show when a GPU was reset.
 Healthy exception: The GPU was reset since, or the driver was loaded again: it needs no recovery action now.
 Confirm manually: journalctl -k -b | grep -E 'NV_ERR_RESET_REQUIRED|GSP'; nvidia-smi -q | grep -i 'recovery action'
 Side effects of the fix: A GPU reset ends every program on the GPU.

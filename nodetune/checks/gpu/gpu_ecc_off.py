@@ -1,7 +1,7 @@
 """ECC is off on a GPU whose factory default is on.
 
 Why it matters: Without ECC, a bit flip reaches results and checkpoints without a trace. The check ignores GPUs whose
-factory default is off (workstation and GeForce cards). Where the default is not known, it is on for data-centre GPUs with
+factory default is off (workstation and GeForce cards). If the default is unknown, it is on for data-centre GPUs with
 HBM, and where a GPU of the same model has ECC on.
 Healthy exception: Workstation and GeForce cards leave the factory with ECC off.
 Does not gate: Jobs run, and a site may have decided so.
@@ -33,7 +33,7 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 
 def _default(facts: FactsView, modes: dict[str, str]) -> dict[str, str]:
-    """Return the factory default of each GPU: nvidia-smi does not print it, and then its model tells, or its peers."""
+    """Return the factory default of each GPU: if nvidia-smi does not print it, by its model or its peers."""
     if facts.readable("gpu.ecc_mode_default") is not None:
         return dict(facts["gpu.ecc_mode_default"])
     names = facts.readable("gpu.names", {})

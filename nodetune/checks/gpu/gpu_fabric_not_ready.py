@@ -4,7 +4,7 @@ Why it matters: On NVSwitch systems from Hopper on, CUDA does not start before t
 with error 802 (system not yet initialized). The usual cause is a Fabric Manager that is not running or whose version
 differs from the driver's.
 Healthy exception: For some minutes after a boot, Fabric Manager may still be registering the GPUs.
-Does not gate: One reading does not tell a fabric that is stuck from GPUs that were reset a moment ago, as some sites
+Does not gate: One reading cannot distinguish a stuck fabric from GPUs that were reset a moment ago, as some sites
 do after each job. A status other than success is also seen on machines that work.
 Confirm manually: nvidia-smi -q | grep -A3 '    Fabric'
 Side effects of the fix: Starting Fabric Manager does not disturb a node whose GPUs cannot be used anyway.
@@ -17,7 +17,7 @@ from nodetune.api import GPU, Check, Equals, Fact, FactsView, Unread, manual
 from nodetune.checks.gpu._each import each
 
 BOOT_SECONDS = 300
-"""After a boot, in which the driver and Fabric Manager may still be at work."""
+"""Seconds after a boot in which the driver and Fabric Manager may still be busy."""
 
 
 def observe(facts: FactsView) -> Fact:

@@ -3,10 +3,11 @@
 Why it matters: A site that locks clocks (for energy, or for results that repeat) relies on the lock, which a reboot or a
 reset of the GPU takes away. The site file declares it for each GPU model: accept: {by_model: {NVIDIA H200: 2619MHz}},
 set: {NVIDIA H200: 2619MHz} (or [lowest, highest], or none). nodetune then locks the clocks and locks them again at boot.
-NVML does not tell which clocks are locked, so what counts is what nodetune locked since the boot. Without such a line
+NVML does not report which clocks are locked, so the check counts those that nodetune locked since boot. Without such a
+line
 the check does not apply.
 Confirm manually: nvidia-smi -q -d CLOCK,PERFORMANCE; cat /etc/nodetune/gpu.conf
-Side effects of the fix: A GPU at work keeps to these clocks; power and heat limits still lower them.
+Side effects of the fix: A busy GPU keeps to these clocks; power and heat limits still lower them.
 Sources: https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html ;
 https://docs.nvidia.com/deploy/nvidia-smi/index.html
 """

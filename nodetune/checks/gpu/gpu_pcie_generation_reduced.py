@@ -2,7 +2,7 @@
 
 Why it matters: One generation lower means half the bandwidth to the host, NICs and storage. The maximum is the highest
 generation that both the GPU and the host support. Idle GPUs lower the link speed to save power, so the check judges
-only GPUs at work in the highest performance state.
+only busy GPUs in the highest performance state.
 Healthy exception: An idle GPU lowers its link speed to save power.
 Confirm manually: nvidia-smi --query-gpu=index,pstate,pcie.link.gen.current,pcie.link.gen.max --format=csv
 Side effects of the fix: None: it only reports.

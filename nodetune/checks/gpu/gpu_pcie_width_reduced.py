@@ -33,14 +33,14 @@ def observe(facts: FactsView) -> dict[str, str]:
 
 
 def _of_kernel(facts: FactsView) -> dict[str, int]:
-    """Return the lanes of each GPU's link as the kernel tells them (sysfs): NVML may say otherwise."""
+    """Return the lanes of each GPU's link according to the kernel (sysfs), which may differ from NVML."""
     devices, addresses = facts.readable("pci.devices", {}), facts.readable("gpu.bdf", {})
     found = {name: devices.get(bdf, {}).get("link_width") for name, bdf in addresses.items()}
     return {name: width for name, width in found.items() if width}
 
 
 def _slots(facts: FactsView) -> dict[str, int]:
-    """Return the lanes of the slot of each GPU, where the port above it tells them."""
+    """Return the lanes of the slot of each GPU, if the port above reports them."""
     devices, addresses = facts.readable("pci.devices", {}), facts.readable("gpu.bdf", {})
     ports = {name: _port(devices.get(bdf, {}), devices) for name, bdf in addresses.items()}
     return {name: port["max_link_width"] for name, port in ports.items() if port.get("max_link_width")}

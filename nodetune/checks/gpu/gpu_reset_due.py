@@ -1,4 +1,4 @@
-"""A GPU is to be drained and reset at the next idle moment.
+"""A GPU must be drained and reset at the next idle moment.
 
 Why it matters: The driver contained a fault: part of the GPU is out of use until a reset, and the rest works. The
 action means: let the programs on the GPU end, start no new work there, then reset it. Once no program computes on a GPU

@@ -8,13 +8,14 @@ them: a reset or a reboot (154). A GPU has recovered if it needed an action
 since its last reset.
 Healthy exception: The GPU contained the error (Xid 94 and no 95), a program caused the Xid, or the GPU has recovered
 since.
-Does not gate: The kernel log tells what happened, not how the GPU is now, and a reset is not logged: a repaired GPU
+Does not gate: The kernel log shows what happened, not the current state of the GPU, and a reset is not logged: a
+repaired GPU
 could be held until the driver is loaded again. What such a fault leaves behind gates: gpu-lost and gpu-missing
 after Xid 79, gpu-recovery-needed after Xid 95.
 Confirm manually: journalctl -k -b | grep -E 'NVRM: Xid|fallen off the bus'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
-https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not tell a reset) ;
+https://github.com/NVIDIA/NVSentinel/pull/1240 (a log does not show a reset) ;
 https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initialisation) ; https://github.com/scitix/sichek/pull/121
 """
 

@@ -1,6 +1,6 @@
 """The machine has fewer GPUs than its platform.
 
-Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. Some platforms tell how many
+Why it matters: A GPU that vanished from the PCI bus leaves no trace except a lower count. Some platforms imply how many
 there should be: boards with NVSwitches and HGX B200 and B300 have eight, GB200 and GB300 trays four, and some clouds
 name the machine type. A virtual machine may have a part of a board: there only a whole set of switches counts,
 and none that has no GPU: it manages the switches for others.
@@ -34,7 +34,7 @@ def observe(facts: FactsView) -> str:
     wanted = data.gpus_of_machine(facts.readable("host.dmi.product_name", "")) or _of_board(facts, devices, have)
     if not wanted:
         raise FactAbsentError(
-            "how many GPUs this platform has is not known: a site file may say so (gpu-count-unexpected)"
+            "the number of GPUs of this platform is unknown: a site file can set it (gpu-count-unexpected)"
         )
     return f"{have} of {wanted}" if have < wanted else ""
 

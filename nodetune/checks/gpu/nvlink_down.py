@@ -26,7 +26,7 @@ BOARD, TRAY = 8, 4
 """GPUs of an HGX board, and of a GB200 or GB300 tray."""
 
 ENABLED = Value("enabled")
-_UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; whether this is one is not known"
+_UNCLEAR = "fewer links than the board has, as in a virtual machine with a part of it; unknown whether this is one"
 
 
 def observe(facts: FactsView) -> dict[str, str | Unread]:
@@ -40,7 +40,7 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
         if not state["active"] and not wired and "SXM" not in names.get(name, ""):
             found[name] = ""
         elif not state["active"] and isinstance(_mode(facts, name), Unread):
-            found[name] = Unread("no link is up, and it is not known whether the GPU is in MIG mode")
+            found[name] = Unread("no link is up, and unknown whether the GPU is in MIG mode")
         elif part is None and len(state["active"]) >= peers[name]:
             found[name] = Unread(_UNCLEAR) if _problem(state, wired) else ""
         else:
@@ -57,7 +57,7 @@ def _mode(facts: FactsView, name: str) -> Value | Absent | Unread | None:
 def _part_of_a_board(facts: FactsView, names: dict[str, str], seen: int) -> bool | None:
     """Return whether this is a virtual machine with a part of a board, whose GPUs may have only a part of their links.
 
-    None: it is not known whether this is a virtual machine.
+    None: unknown whether this is a virtual machine.
     """
     whole = TRAY if any(re.search(r"\bGB[23]00\b", name) for name in names.values()) else BOARD
     virtual: bool | None = facts.readable("host.virtual")

@@ -3,7 +3,7 @@
 Why it matters: The switch has stopped traffic on one link or on all of them. Jobs that use NVLink hang or fail until
 the GPUs and switches are reset together.
 Healthy exception: The switch handles non-fatal SXids itself.
-Does not gate: The kernel log does not tell when the switches were reset: a repaired node would be held until the
+Does not gate: The kernel log does not show when the switches were reset: a repaired node would be held until the
 driver is loaded again.
 Confirm manually: journalctl -k -b | grep SXid
 Side effects of the fix: Resetting GPUs and NVSwitches ends every GPU program on the node.

@@ -31,7 +31,7 @@ def _name(path: str) -> str:
 
 
 def _fault(library: Mapping[str, Any]) -> str:
-    """Say what keeps the library from being loaded; a file that is no 64-bit library may be a linker script."""
+    """Say what keeps the library from being loaded; a file that is not a 64-bit library may be a linker script."""
     size, needed, target = library["size"], library["needed"], library["target"]
     if size is None:
         return f"leads to {target}, which does not exist"

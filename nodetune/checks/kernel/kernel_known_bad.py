@@ -2,7 +2,7 @@
 
 Why it matters: The affected releases were withdrawn or fixed within days. On such a kernel, do not keep checkpoints on
 the affected file system until the kernel is replaced and the file system is checked.
-Healthy exception: The number of a vendor's kernel does not tell its fixes.
+Healthy exception: The version of a vendor's kernel does not show its fixes.
 Confirm manually: cat /proc/version /proc/version_signature
 Side effects of the fix: The node reboots into another kernel and needs a file system check afterwards.
 Sources: https://bugs.debian.org/cgi-bin/bugreport.cgi?bug=1057843 (6.1.64 and 6.1.65) ;

@@ -13,7 +13,7 @@ from nodetune.api import Check, Empty, FactsView, manual
 from nodetune.checks.shared.kernel_events import UPTIME, recent, times
 
 OF_THE_HOST = (None, "NONE")
-"""Older kernels do not tell why memory ran out."""
+"""Older kernels do not report why memory ran out."""
 
 
 def observe(facts: FactsView) -> str:

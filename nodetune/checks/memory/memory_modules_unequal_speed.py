@@ -18,7 +18,7 @@ def observe(facts: FactsView) -> dict[str, str]:
     fastest: dict[int, int] = {}
     told = [each for each in facts["memory.modules"] if each["size_mb"] and each["speed_mts"]]
     if not told:
-        raise FactAbsentError("the firmware does not tell the speed of memory modules")
+        raise FactAbsentError("the firmware does not report the speed of memory modules")
     for each in told:
         fastest[each["type"]] = max(each["speed_mts"], fastest.get(each["type"], 0))
     return {each["slot"]: _slower(each["speed_mts"], fastest[each["type"]]) for each in told}

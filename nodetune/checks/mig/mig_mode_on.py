@@ -22,7 +22,7 @@ def observe(facts: FactsView) -> dict[str, str | Unread]:
 def _state(mode: str, instances: dict[str, int] | None) -> str | Unread:
     if mode != "enabled":
         return mode
-    return Unread("its instances are not known") if instances is None else "divided" if instances else mode
+    return Unread("its instances are unknown") if instances is None else "divided" if instances else mode
 
 
 CHECK = Check(

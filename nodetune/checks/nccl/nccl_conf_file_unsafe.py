@@ -30,7 +30,7 @@ def unsafe_files(facts: FactsView) -> Any:
 
 def _fault(path: str, file: dict[str, Any]) -> str:
     if file["world_writable"]:
-        return f"mode {file['mode']}: everybody can change it"
+        return f"mode {file['mode']}: every user can change it"
     if path.startswith(ROOT_ONLY):
         return ""
     if path.startswith("/etc/") and file["uid"] != 0:

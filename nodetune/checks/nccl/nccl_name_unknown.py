@@ -4,8 +4,8 @@ Why it matters: Neither NCCL nor a plugin of it reads the name. An unknown name 
 the intended setting keeps its default. Names are misspelt, and some that appear in guides never existed
 (NCCL_COLLECTIVE_ENABLE instead of NCCL_COLLNET_ENABLE).
 Confirm manually: strings -a "$(ldconfig -p | awk '/libnccl.so.2/ {print $NF; exit}')" | grep -x NCCL_NAME
-Side effects of the fix: None on this host: nothing reads the line. A container that mounts the file may hold a newer NCCL
-than is known here: waive the check there. If the proposed name was meant, write it yourself, and measure:
+Side effects of the fix: None on this host: nothing reads the line. A container that mounts the file may contain a newer
+NCCL than nodetune supports: waive the check there. If the proposed name was meant, write it yourself, and measure:
 it takes effect for every program that loads NCCL from then on.
 Sources: https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html ; https://github.com/NVIDIA/nccl (names in
 src/ of all release tags) ; https://github.com/Mellanox/nccl-rdma-sharp-plugins

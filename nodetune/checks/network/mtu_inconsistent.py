@@ -20,7 +20,7 @@ MOST_NAMED = 8
 """MTUs of one subnet."""
 
 MOST_UNLIKE = 3
-"""Links of one kind of which none can be called odd."""
+"""Links of one kind without an odd one."""
 
 
 def observe(facts: FactsView) -> dict[str, str]:

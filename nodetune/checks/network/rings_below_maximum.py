@@ -15,7 +15,7 @@ from nodetune.checks.shared.network_links import DROPS_LEAST, DROPS_LIMIT, fast,
 
 MISSED = lost_share("rx_missed_errors", least=DROPS_LEAST, limit=DROPS_LIMIT, words="packets missed")
 TINY = 256
-"""At 100 Gb/s, so many full frames arrive in 0.03 ms: no count of lost packets is needed."""
+"""At 100 Gb/s, this many full frames arrive in 0.03 ms: no count of lost packets is needed."""
 
 
 def observe(facts: FactsView) -> dict[str, str]:

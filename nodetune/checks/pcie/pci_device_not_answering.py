@@ -3,7 +3,7 @@
 Why it matters: The configuration space of the device reads as all ones: it has fallen off the bus or lost power. For a
 GPU, the driver logs Xid 79. Programs that use the device hang or die, and commands that query it may hang too.
 Healthy exception: SR-IOV has a virtual function answer its vendor and device number with ones.
-Does not gate: For a GPU, the driver tells it more surely: gpu-lost and gpu-missing gate. A device that is being reset
+Does not gate: For a GPU, the driver is more reliable: gpu-lost and gpu-missing gate. A device that is being reset
 reads as all ones for a moment, too, and not every job needs every card and drive.
 Confirm manually: lspci -s BDF -x | head -2   (rev ff, ff ff ff ff)
 Side effects of the fix: A power cycle ends everything that runs on the node.

@@ -1,7 +1,8 @@
 """The MTU of an IPoIB link does not suit its mode.
 
 Why it matters: In datagram mode, a packet is one InfiniBand packet: 4092 bytes on a fabric with 4 KiB MTU, 2044 with 2
-KiB. The usual Ethernet value of 9000 is no IPoIB value. Connected mode allows 65520 and is pointless with less; newer
+KiB. The usual Ethernet value of 9000 is not an IPoIB value. Connected mode allows 65520 and is pointless with less;
+newer
 cards offer only datagram mode, with offloads that more than make up for it. NCCL's data does not use IPoIB, but its
 bootstrap and storage clients do.
 Confirm manually: grep . /sys/class/net/ib*/mode /sys/class/net/ib*/mtu

@@ -20,7 +20,7 @@ from nodetune.api import RDMA, Check, Empty, FactsView, manual
 from nodetune.checks.shared.rdma_ports import Ports, groups, own
 
 MOST, SURE = 0.5, 0.75
-"""Shares of the ports. Without PCI addresses, the second ports of Ethernet cards, which often have no cable, are not told apart."""
+"""Shares of the ports. Without PCI addresses, second ports of Ethernet cards, often without cable, count too."""
 
 PAIR = 2
 """Two InfiniBand cards alike: both are meant to be used."""

@@ -2,7 +2,7 @@
 
 Why it matters: After errors, a port may come back at half its speed or with fewer lanes, still ACTIVE and without a
 message. Collectives use all ports alike, so one slow port slows every node of the job. Several ports with one lower rate
-and all their lanes have another role, such as storage. So may one of a model that is not known.
+and all their lanes have another role, such as storage. So may one of an unknown model.
 Healthy exception: Several ports with one lower rate have another role, such as storage.
 Confirm manually: grep . /sys/class/infiniband/*/ports/*/rate
 Side effects of the fix: Work on the cable or the switch port takes the link down.

@@ -20,7 +20,7 @@ def observe(facts: FactsView) -> dict[str, str] | Absent:
     counted = facts["net.counters"]
     links = {port["netdev"] for port in active(facts["rdma.ports"], "Ethernet").values()}
     found = {name: counted[name] for name in sorted(links & counted.keys()) if {LOST, ARRIVED} <= counted[name].keys()}
-    return {name: _text(each[LOST], each[ARRIVED]) for name, each in found.items()} or Absent("no RoCE port tells")
+    return {name: _text(each[LOST], each[ARRIVED]) for name, each in found.items()} or Absent("no RoCE port reports it")
 
 
 def _text(lost: int, arrived: int) -> str:

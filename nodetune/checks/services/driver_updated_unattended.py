@@ -3,7 +3,7 @@
 Why it matters: An update changes the libraries at once, but the loaded kernel module only at the next boot. Until
 then, every new CUDA program fails with a driver/library version mismatch, on each node at the hour of its update.
 Fabric Manager must have the driver's version and breaks the same way. On Ubuntu, unattended-upgrades takes packages of
-Ubuntu only, whose names tell the branch (nvidia-driver-580-open); cuda-drivers and others of NVIDIA's repository stay.
+Ubuntu only, whose names contain the branch (nvidia-driver-580-open); cuda-drivers and others of NVIDIA's repository stay.
 Confirm manually: apt-config dump | grep Package-Blacklist; apt-mark showhold (RHEL: cat /etc/dnf/automatic.conf)
 Side effects of the fix: Driver fixes then arrive only when you install them. Keep security updates of everything else
 on.

@@ -1,7 +1,7 @@
 """Fabric Manager starts again and again.
 
 Why it matters: Each start configures the NVSwitches again. In between, CUDA programs do not start (error 802), and
-running ones can fail. A service that systemd starts again after each end looks healthy whenever somebody looks.
+running ones can fail. A service that systemd starts again after each end looks healthy at any given moment.
 Confirm manually: systemctl show nvidia-fabricmanager -p NRestarts -p ActiveEnterTimestamp; journalctl -u nvidia-fabricmanager
 Side effects of the fix: None: it only reports.
 Sources: https://www.freedesktop.org/software/systemd/man/latest/org.freedesktop.systemd1.html (NRestarts) ;

@@ -1,1 +1,1 @@
-"""What checks of several areas, and other rooms, share: no checks."""
+"""Helpers that checks of several areas and other rooms share, without checks."""

@@ -1,4 +1,4 @@
-"""What the name of a GPU tells of its card."""
+"""Properties of a card from the name of the GPU."""
 
 import re
 
@@ -6,4 +6,4 @@ FOR_DESKS = re.compile(r"^(?!.*Server Edition).*(RTX|GeForce|Quadro|TITAN)")
 """Cards for workstations and desktops, which have fans of their own. The profile `workstation` has the same pattern."""
 
 GRACE = re.compile(r"\bG[BH][0-9]{3}\b")
-"""Superchips with a Grace CPU. GB10 is none: its CPU comes from another maker, and so do its settings."""
+"""Superchips with a Grace CPU. GB10 does not count: its CPU and its settings come from another vendor."""

@@ -15,7 +15,7 @@ RECENT = 7 * 86400
 def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
     """Return the events of the last week, each with its `age` in seconds, oldest first.
 
-    A log alone does not tell how long ago that was: all its events count, and their age is None.
+    A log alone does not show how long ago that was: all its events count, and their age is None.
     """
     uptime = facts.readable(UPTIME)
     if uptime is None:
@@ -27,7 +27,7 @@ def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
 def ago(seconds: float | None) -> str:
     """Return the age of an event: `5 hours ago`."""
     if seconds is None:
-        return "at a time that is not known"
+        return "at an unknown time"
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
         number = int(seconds // size)
         if number:

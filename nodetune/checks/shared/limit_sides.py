@@ -9,14 +9,14 @@ from nodetune.api import Absent, Cause, Each, Fact, FactsView, Unread, Value
 
 SESSIONS = "login sessions"
 PASSED_ON = ("slurmd", "containerd", "crio", SESSIONS)
-"""What passes its limits on to work. kubelet and dockerd do not: a container's parent is containerd or CRI-O."""
+"""Daemons that pass their limits on to work. kubelet and dockerd do not: containerd or CRI-O starts containers."""
 
 RAISED_BY_ITSELF = ("containerd", "crio")
 """Go programs raise their own soft limit of open files but start children with the old one: the hard limit counts."""
 
 
 PROCESS = re.compile(r"^process \d+(, )?")
-"""Its number differs from host to host and tells nobody anything."""
+"""Its number differs from host to host and has no meaning."""
 
 WORK = ("kubernetes.present", "slurm.present")
 

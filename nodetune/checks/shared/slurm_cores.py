@@ -18,7 +18,7 @@ def near(facts: FactsView) -> dict[int, tuple[range, range]]:
     """Return minor number of a GPU → cores of its NUMA node, cores of its socket.
 
     Slurm numbers cores socket by socket, whatever the numbers of the kernel. Raise FactAbsentError where the NUMA nodes do
-    not share the cores evenly, so that the numbers of a node's cores cannot be told.
+    not share the cores evenly, so that the numbers of a node's cores are unknown.
     """
     nodes = sorted(int(name) for name, node in facts["numa.nodes"].items() if node["cpu_count"])
     cores, sockets = int(facts["cpu.cores"]), int(facts["cpu.sockets"])

@@ -23,7 +23,7 @@ def observe(facts: FactsView) -> int:
     if config.get("dynamicPagepoolEnabled"):
         raise FactAbsentError("the page pool grows by itself")
     if "pagepool" not in config:
-        raise FactAbsentError("mmdiag does not tell the page pool")
+        raise FactAbsentError("mmdiag does not report the page pool")
     return int(config["pagepool"])
 
 

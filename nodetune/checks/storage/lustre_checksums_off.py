@@ -16,8 +16,8 @@ CHECK = Check(
     observe=least("osc", "checksums"),
     accept=AtLeast(1),
     remedy=manual(
-        "If nobody decided this: lctl set_param osc.*.checksums=1 on the client, or with -P on the management server (MGS) "
-        "for all clients. If somebody did, waive the finding."
+        "If this was not intended: lctl set_param osc.*.checksums=1 on the client, or with -P on the management "
+        "server (MGS) for all clients. If it was intended, waive the finding."
     ),
     severity="info",
 )

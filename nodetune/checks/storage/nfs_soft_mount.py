@@ -1,7 +1,7 @@
 """An NFS mount gives up when the server is slow (soft).
 
 Why it matters: With the option soft, the client returns an error to the program after some retries. A program that does
-not check every write loses data without a word. A checkpoint may be cut off while the server restarts.
+not check every write silently loses data. A checkpoint may be cut off while the server restarts.
 Confirm manually: nfsstat -m | grep soft
 Side effects of the fix: With hard, programs wait until the server is back. Takes effect when it is mounted again.
 Sources: https://man7.org/linux/man-pages/man5/nfs.5.html (soft, hard)

@@ -40,8 +40,9 @@ CHECK = Check(
     cause=cause,
     accept=Empty("at least 262144 bytes"),
     remedy=manual(
-        "Remove rsize= and wsize= from the mount's options (/etc/fstab or the automounter's map), unmount, and mount again. If "
-        "none stands there, the server limits it: raise it there (knfsd: /proc/fs/nfsd/max_block_size, with nfsd stopped)."
+        "Remove rsize= and wsize= from the mount's options (/etc/fstab or the automounter's map), unmount, and mount "
+        "again. Otherwise, the server limits it: raise it there (knfsd: /proc/fs/nfsd/max_block_size, with "
+        "nfsd stopped)."
     ),
     severity="low",
 )

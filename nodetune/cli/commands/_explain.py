@@ -1,4 +1,4 @@
-"""What this host, or saved ones, say to checks: for `nodetune explain`."""
+"""The results of checks on this host or saved ones, for `nodetune explain`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _saved(path: Path, choice: Selection) -> list[HostResult]:
 
 
 def _here(choice: Selection) -> list[HostResult]:
-    """Return this host's result; none where it cannot be read, as on a laptop that is no Linux machine."""
+    """Return this host's result; none if it cannot be read, such as on a laptop without Linux."""
     from nodetune.audit import hosts as audit_hosts
     from nodetune.hosts import inventory
     from nodetune.hosts.target import ConnectionOptions, SessionOptions

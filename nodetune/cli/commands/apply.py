@@ -42,15 +42,15 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
     "--max-failures",
     **of(ApplyRequest, "max_failures"),
     metavar="N",
-    help="Start no further batch if more hosts than this have failed.",
+    help="Do not start another batch if more hosts than this have failed.",
 )
-@click.option("--verify", is_flag=True, help="Measure hosts before and after, and report what the changes gained.")
+@click.option("--verify", is_flag=True, help="Measure hosts before and after, and report the effect of the changes.")
 @click.option("--suite", type=click.Choice(suites.NAMES), help="Measurements for --verify. Default: quick.")
 @click.option(
     "--repeat",
     type=click.IntRange(FEWEST, 100),
     metavar="N",
-    help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to tell a change from noise.",
+    help=f"Repetitions for --verify, before and after. Default: {FEWEST}, the minimum to distinguish a change from noise.",
 )
 @change_options.runs_folder
 @cli_options.rows_format

@@ -40,17 +40,14 @@ _aging = cli_options.stack(
         "--cache",
         type=click.Path(path_type=Path, file_okay=False),
         metavar="DIR",
-        help="Save the facts of each host in this folder, and do not probe hosts whose facts are there. An"
-        " interrupted audit continues where it stopped.",
+        help="Save the facts of each host in this folder, and do not probe hosts with saved facts. An interrupted audit continues where it stopped.",
     ),
     renamed.alias("--keep", "--cache"),
     click.option(
         "--max-age",
         callback=cli_options.span,
         metavar="TIME",
-        help="Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as not reached;"
-        " default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is"
-        f" probed again; default: {CACHE_MINUTES}m.",
+        help=f"Maximum age of facts (90s, 30m, 2h, 1d). With --facts, a host with older facts counts as unreachable; default: the limit in facts from nodetune pull, none for others. With --cache, a host with older facts is probed again; default: {CACHE_MINUTES}m.",
     ),
 )
 

@@ -69,4 +69,4 @@ def _about(words: Sequence[str], checks: Sequence[Check]) -> Sequence[Check]:
             return found
     near = plain_text.near(" ".join(words), [check.id for check in checks])
     hint = f": did you mean {' or '.join(near)}?" if near else ""
-    raise click.UsageError(f"no check of this profile names {' and '.join(map(repr, words))}{hint}")
+    raise click.UsageError(f"no check of this profile matches {' and '.join(map(repr, words))}{hint}")

@@ -73,7 +73,7 @@ def _compared(before: Any, after: Any, every: bool) -> Diff:
     if isinstance(before, Side) and isinstance(after, Side):
         return facts.compare(before, after, every)
     if _kind(before) != _kind(after):
-        raise click.UsageError(f"cannot compare {_kind(before)} with {_kind(after)}: give two files of one kind")
+        raise click.UsageError(f"cannot compare {_kind(before)} with {_kind(after)}: give two files of the same kind")
     _refuse_all(every)
     return audits.compare(before, after)
 
@@ -130,7 +130,7 @@ def _folder(path: Path) -> Side:
         files.setdefault(found.host, []).append(file.name)
     for host, names in files.items():
         if len(names) > 1:
-            bad[host] = f"{path}: {', '.join(names)} contain its facts: remove all but one"
+            bad[host] = f"{path}: {', '.join(names)} all contain its facts: remove all but one"
     return Side({host: found for host, found in hosts.items() if host not in bad}, bad)
 
 

@@ -62,7 +62,7 @@ def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
     rows = [("Set in", ", then ".join(places))] if places else []
     whole = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
     if places and check_id not in {each.id for each in whole.checks}:
-        rows = [("Switched off in", places[-1])]
+        rows = [("Disabled in", places[-1])]
     for section in (each for each in choice.site.sections if check_id in each.checks):
         resolved = profile.resolve(profile.named(choice.profiles), site_files.for_section(choice.site, section))
         check = next((each for each in resolved.checks if each.id == check_id), None)
@@ -80,6 +80,6 @@ def _meant(ids: Sequence[str], known: Mapping[str, Check], has_site: bool) -> li
             near = text.near(given, known)
             hint = f"did you mean {' or '.join(near)}?" if near else "search them with: nodetune checks WORD"
             own = "" if has_site else " (a check of your own needs --site FILE)"
-            raise click.UsageError(f"no check is called {given!r}: {hint}{own}")
+            raise click.UsageError(f"unknown check {given!r}: {hint}{own}")
         found |= matching
     return list(found.values())

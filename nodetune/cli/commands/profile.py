@@ -42,7 +42,7 @@ def show_profile(names: tuple[str, ...], site: tuple[Path, ...]) -> None:
     for overlay in [*overlays, *(files.layers() if files else ()), *(files.sections if files else ())]:
         click.echo(f"{overlay.scope or overlay.name}: {overlay.about}".rstrip(": "))
         for when in overlay.when:
-            click.echo(f"  chosen when {when.fact} is {predicates.as_predicate(when.accept).describe(text.value)}")
+            click.echo(f"  selected if {when.fact} is {predicates.as_predicate(when.accept).describe(text.value)}")
         if names or site:
             for check_id, change in overlay.checks.items():
                 click.echo(f"  {check_id}: {_change(change)}{_place(overlay, check_id)}")
@@ -52,7 +52,7 @@ def show_profile(names: tuple[str, ...], site: tuple[Path, ...]) -> None:
 
 
 def _place(overlay: profile.Overlay, check_id: str) -> str:
-    """Return where an override stands; nothing for those that come with nodetune."""
+    """Return the file and line of an override; empty for those that come with nodetune."""
     own = overlay.name in profile.shipped() and overlay is profile.shipped()[overlay.name]
     return "" if own else f"   ({overlay.file} line {overlay.lines[check_id]})"
 
@@ -72,7 +72,7 @@ def _change(change: object) -> str:
     "--inventory",
     metavar="INV",
     shell_complete=completion.inventory,
-    help="Also check that this inventory has the hosts and groups that the files name.",
+    help="Also check that this inventory has the hosts and groups in the files.",
 )
 def validate(files: tuple[Path, ...], inventory: str | None) -> int:
     """Validate site files: every error, with its line.

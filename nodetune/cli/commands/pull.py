@@ -95,7 +95,7 @@ def _new(output: Path, made: dict[str, Any]) -> None:
     there = {path.name for path in output.iterdir()} if output.exists() else set()
     strange = sorted(there - {name.partition("/")[0] for name in made})
     if strange:
-        raise collector.PullError(f"{output} contains other files ({strange[0]}): name a new folder")
+        raise collector.PullError(f"{output} contains other files ({strange[0]}): give a new folder")
 
 
 def _write(path: Path, content: bytes, mode: int) -> None:

@@ -81,7 +81,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
 @renamed.alias("--together", "--multi-node", is_flag=True)
-@click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts, not within each host.")
+@click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts instead of within each host.")
 @click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
 @click.option(

@@ -1,1 +1,1 @@
-"""The guard as it is seen from outside of its nodes: what is put on them, what they tell, and which may come back."""
+"""The guard outside its nodes: installation on nodes, their status, and which drained nodes may be resumed."""

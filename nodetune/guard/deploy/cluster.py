@@ -1,4 +1,4 @@
-"""The cluster as its own Slurm tells of it, and how its nodes are reached."""
+"""The cluster as its Slurm reports it, and how to reach its nodes."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from nodetune.hosts.target import ConnectionOptions, Target
 
 
 class ClusterError(UserError):
-    """Slurm cannot be asked here, or knows no such node; one line that says what to do."""
+    """Slurm cannot be queried here, or the node does not exist; one line that says what to do."""
 
 
 def here() -> Slurm:
     """Return Slurm by this machine's own scontrol. Raise ClusterError."""
     tool = shutil.which("scontrol", path=f"{os.environ.get('PATH', '')}:/usr/bin:/usr/local/bin:/opt/slurm/bin")
     if tool is None:
-        raise ClusterError("scontrol is not here: run this on a machine of the cluster that has Slurm's commands")
+        raise ClusterError("scontrol not found: run this on a machine of the cluster with Slurm's commands")
     return Slurm(tool)
 
 
@@ -37,7 +37,7 @@ def nodes(slurm: Slurm, node_sets: Iterable[str]) -> list[Node]:
         raise ClusterError(f"{problem}{': run this on a machine of the cluster, or set SLURM_CONF' * asked}") from None
     unknown = names - {node.name for node in found}
     if unknown:
-        raise ClusterError(f"Slurm knows no node {nodeset.fold(unknown)}")
+        raise ClusterError(f"Slurm has no node {nodeset.fold(unknown)}")
     return [node for node in found if not names or node.name in names]
 
 

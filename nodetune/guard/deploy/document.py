@@ -1,4 +1,4 @@
-"""What `nodetune guard` tells, as JSON data: schemas nodetune.slurm-status/1, slurm-diff/1, slurm-resume/1."""
+"""The output of `nodetune guard` as JSON data: schemas nodetune.slurm-status/1, slurm-diff/1, slurm-resume/1."""
 
 from __future__ import annotations
 

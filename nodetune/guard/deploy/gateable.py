@@ -16,7 +16,7 @@ from nodetune.guard.deploy import archive
 
 
 def require(resolved: Profile, site: Overlay | None) -> None:
-    """Raise FileError for the first check that a site file lets gate and that no node can judge by itself."""
+    """Raise FileError for the first check that gates in a site file but that a node cannot judge on its own."""
     for check in resolved.checks:
         gates = site and check.id in resolved.gates and check.accept is not None
         own = "" if check.area != "site" or check.fact else "what reads nccl.conf"

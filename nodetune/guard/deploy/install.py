@@ -31,7 +31,7 @@ class PreparedInstall(GuardedHosts):
 
     @cached_property
     def differences(self) -> dict[str, PolicyDiff]:
-        """What the new policy of each host would change."""
+        """The differences that the new policy makes on each host."""
         return {node.name: policy_diff.compare(node.policy, self.policies[node.name]) for node in self.nodes}
 
     @property

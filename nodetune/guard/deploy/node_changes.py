@@ -1,4 +1,4 @@
-"""What the guard puts where on a node, and what is taken away again, as changes for playbooks/guard.yml. Pure."""
+"""The guard's files on a node, and their removal, as changes for playbooks/guard.yml. Pure."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12"
 """Best first: the system's own is looked after by its updates."""
 
 SLACK_SECONDS = 1
-"""What the entry gives the program beyond its own budget before it kills it."""
+"""Seconds that the entry waits beyond the program's own budget before it kills the program."""
 
 KILL_SECONDS = 3
-"""What the entry takes to kill it, and to say so: on standard output, and to syslog."""
+"""Seconds that the entry needs to kill the program and report it on standard output and to syslog."""
 
 
 def most_seconds(policy: Mapping[str, Any]) -> int:
@@ -32,7 +32,7 @@ def most_seconds(policy: Mapping[str, Any]) -> int:
 
 @dataclass(frozen=True)
 class NodeInstall:
-    """What to install on one node.
+    """The installation on one node.
 
     `conf`: the slurm.conf to write to (empty: none); `textfile`: the folder for the timer's metrics (empty: no metrics;
     None: no timer); `old`: program folders of earlier installs that can go.

@@ -1,4 +1,4 @@
-"""What the guard left on a node, as it was read from there. The node is not trusted: each reader takes anything."""
+"""Files of the guard that were read from a node. The node is untrusted: each reader accepts any content."""
 
 from __future__ import annotations
 

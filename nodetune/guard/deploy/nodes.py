@@ -26,14 +26,14 @@ KEPT = [name for name in policy.DEFAULTS if name not in ("environment", "snapsho
 
 
 class Guarding(Selection):
-    """The audit's checks, and what an install looks at besides."""
+    """The audit's checks and additional facts for an installation."""
 
     def facts(self) -> set[str]:
         return super().facts() | set(FACTS) | set(gres.FACTS)
 
 
 class Installed(Selection):
-    """Only what tells what is installed."""
+    """Only the facts about the installed guard."""
 
     def facts(self) -> set[str]:
         return set(FACTS)
@@ -41,10 +41,10 @@ class Installed(Selection):
 
 @dataclass(frozen=True)
 class NodeAnswer:
-    """What a host answers.
+    """The answer of a host.
 
-    `slurm`: the settings of the running Slurm (None: it cannot be asked); `folders`: the installed programs, oldest
-    first; `entry`: why the program that Slurm calls cannot run there (empty: it can).
+    `slurm`: the settings of the running Slurm (None: unknown); `folders`: the installed programs, oldest first;
+    `entry`: why the program that Slurm calls cannot run there (empty: it can).
     """
 
     slurm: Mapping[str, str] | None = None
@@ -101,7 +101,7 @@ def guarded_hosts(targets: list[Target], results: Sequence[HostResult]) -> Guard
     """Return hosts that were probed; those without root count as lost."""
     nodes = [GuardedNode(each) for each in results if each.facts]
     lost = [each for each in results if not each.facts]
-    why = "this takes root: log in as root, or use --become (-b)"
+    why = "root is needed: log in as root, or use --become (-b)"
     lost += [HostResult(node.name, "not root", why) for node in nodes if node.uid]
     return GuardedHosts(targets, [node for node in nodes if not node.uid], lost)
 

@@ -8,7 +8,7 @@ HOME = f"{OPT}/guard"
 RUN = "/run/nodetune/guard"
 ARCHIVES = "/var/lib/nodetune/programs"
 SCRIPTS = ("prolog", "epilog", "healthcheck", "taskprolog")
-"""What Slurm calls, by its names in HOME."""
+"""The programs that Slurm calls, by their names in HOME."""
 
 CHECK = "check"
 UNITS = "/etc/systemd/system"

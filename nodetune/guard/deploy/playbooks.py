@@ -116,7 +116,7 @@ def _joined(first: Outcome | None, second: Outcome) -> Outcome:
 
 
 def _modified(file: Mapping[str, Any]) -> float:
-    """Return when a file was changed; the oldest of all where that is no number."""
+    """Return the modification time of a file; if invalid, the oldest possible."""
     found = file.get("mtime")
     return found if isinstance(found, int | float) and 0 <= found < MOST_SECONDS else 0
 

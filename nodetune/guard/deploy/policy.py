@@ -32,7 +32,7 @@ DEFAULTS: Mapping[str, Any] = {
     "environment": {},  # what tasks get, in addition to what the profile sets in nccl.conf
     "snapshot": [name for name in SNAPSHOT if name != "gpu.nvlink_errors"],  # which takes 45 ms a GPU (H200)
 }
-"""What a site may set, and what it gets when it does not: see schemas/guard-policy.json."""
+"""The settings that a site may change, with their defaults: see schemas/guard-policy.json."""
 
 
 class SettingError(UserError):

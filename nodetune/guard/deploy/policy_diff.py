@@ -1,4 +1,4 @@
-"""What another policy would change: which checks it newly gates on, and which settings are others. Pure."""
+"""The differences to another policy: gating checks and settings. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodetune.guard.deploy.policy import DEFAULTS
 
 @dataclass(frozen=True)
 class PolicyDiff:
-    """What another policy would change: ids of checks, and settings as (name, before, after)."""
+    """The differences to another policy: ids of checks, and settings as (name, before, after)."""
 
     gates: tuple[str, ...] = ()
     gates_no_more: tuple[str, ...] = ()

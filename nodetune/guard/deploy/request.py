@@ -1,4 +1,4 @@
-"""What the commands of `nodetune guard` are asked to do."""
+"""The requests of the commands of `nodetune guard`."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class InstallRequest(GuardDiffRequest):
         if self.textfile and not self.timer:
             raise RequestError("--textfile needs --timer")
         if self.textfile and not self.textfile.endswith(".prom"):
-            raise RequestError("--textfile needs a name that ends in .prom, as node-exporter requires")
+            raise RequestError("the name of --textfile must end in .prom, as node-exporter requires")
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,6 @@
 """Resume drained nodes: those whose drain is provably the guard's, and whose checks pass now.
 
-A node is judged by the policy that is installed on it, as its prolog does; where there is none, by the profile.
+A node is judged by the policy that is installed on it, as its prolog does; without one, by the profile.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ STAYS, MAY, BACK = "stays", "may come back", "back"
 
 @dataclass(frozen=True)
 class Fate:
-    """What happens to one node.
+    """The decision about one node.
 
     `state` is one of the three; `code` counts for the exit code; `judged_by` says whose checks were used (empty: none);
     `check` is the one that keeps the node drained.
@@ -49,7 +49,7 @@ class PolicyError(UserError):
 
 @dataclass(frozen=True)
 class Drained:
-    """A node that the guard drained: the notes that tell so, and the installed policy (None: there is none)."""
+    """A node that the guard drained: its records of the drain, and the installed policy, if any."""
 
     node: Node
     notes: tuple[Mapping[str, Any], ...]
@@ -64,7 +64,7 @@ class Drained:
 
 @dataclass(frozen=True)
 class Judging(Selection):
-    """The audit's checks, what the guard left on the node, and what its policy may need besides."""
+    """The audit's checks, the guard's files on the node, and additional facts that its policy may need."""
 
     besides: frozenset[str] = frozenset()
 
@@ -100,7 +100,7 @@ def _probed(nodes: Mapping[str, Node], request: ResumeRequest, judging: Judging,
 
 
 def _resumed(slurm: Slurm, drained: Drained, fate: Fate) -> Fate:
-    """Look once more: somebody may have given it another reason while it was probed."""
+    """Check again: its reason may have changed during the probe."""
     try:
         if not drain.ours(slurm.node(fate.name), drained.notes):
             return replace(fate, state=STAYS, why="its drain reason has just changed")
@@ -124,7 +124,7 @@ def look(node: Node, result: HostResult | None) -> Drained | Fate:
         return Fate(node.name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
     notes = tuple(drain.ours(node, node_state.notes(result.facts)))
     if not notes:
-        return Fate(node.name, STAYS, f"the node has no note of this drain ({plain_text.plain(node.reason, 80)})")
+        return Fate(node.name, STAYS, f"the node has no record of this drain ({plain_text.plain(node.reason, 80)})")
     try:
         return Drained(node, notes, *_policy(result.facts))
     except PolicyError as problem:
@@ -149,14 +149,14 @@ def decide(drained: Drained, result: HostResult) -> Fate:
     name = drained.node.name
     if result.facts is None:
         return Fate(name, STAYS, f"not reached: {result.state}: {plain_text.plain(result.message)}", INCOMPLETE)
-    judged_by = drained.about or f"profile {result.profile}, for there is no policy on it"
+    judged_by = drained.about or f"profile {result.profile}, because it has no policy"
     try:
         found = _findings(drained, result, result.facts)
     except (InconclusiveError, TypeError, ValueError) as problem:
         return Fate(name, STAYS, f"{POLICY}: {plain_text.plain(str(problem), 200)}", INCOMPLETE, judged_by)
     fate = replace(_fate(name, found, drained.blamed), judged_by=judged_by)
     if fate.state == MAY and not drained.node.drained:
-        return replace(fate, state=STAYS, why=f"Slurm says {drained.node.state}", code=FINDINGS)
+        return replace(fate, state=STAYS, why=f"Slurm reports {drained.node.state}", code=FINDINGS)
     return fate
 
 
@@ -185,7 +185,7 @@ def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
         where = plain_text.folded(first.subjects) if first.subjects else first.observed
         return Fate(name, STAYS, f"{first.check}: {plain_text.plain(where, 200)}{more}", FINDINGS, check=first.check)
     if unknown:
-        text = f"{unknown[0].check} is not known: {plain_text.plain(unknown[0].reason, 200)}"
+        text = f"{unknown[0].check} is unknown: {plain_text.plain(unknown[0].reason, 200)}"
         return Fate(name, STAYS, text, INCOMPLETE, check=unknown[0].check)
     judged = {each.check for status in ("pass", "waived") for each in by_status.get(status, ())}
     if blamed - judged:

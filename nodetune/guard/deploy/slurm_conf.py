@@ -1,4 +1,4 @@
-"""What slurm.conf has to say for the guard to be called, and what a running Slurm says."""
+"""The lines of slurm.conf that call the guard, and the settings of the running Slurm."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINES: Mapping[str, str | list[str]] = {
     "HealthCheckProgram": f"{HOME}/healthcheck",
     "HealthCheckInterval": "60",
 }
-"""What slurm.conf has to say: a text, or words that must be among others. Alloc: a prolog on every node of a job before
+"""Settings of slurm.conf: a text, or words that must be included. Alloc: a prolog on every node of a job before
 it starts; nohold_on_prolog_fail: a job that met a sick node is queued again and not held.
 """
 

@@ -19,7 +19,7 @@ TOLD = ("nodetune", "profile", "mode", "act")
 
 @dataclass(frozen=True)
 class Guard:
-    """What a node that was reached reports.
+    """The report of a reachable node.
 
     `installed`: version, profile, mode and act (empty: no policy); `last_run`: Unix seconds, job and verdict; `ours`:
     whether the guard drained the node; `held`: the job and the reason that its drain by Slurm does not have yet.

@@ -1,7 +1,7 @@
 """Findings and a job → whether the job runs. Pure.
 
-A finding about GPUs counts when the job holds one of them; about others it is told as one of peers. What could not be
-read is never a fault of the node, and never a pass.
+A finding about GPUs counts if the job holds one of them; otherwise it is reported as a peer's. A fact that could not be
+read is neither a fault of the node nor a pass.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class Cards:
         return fact.of if isinstance(fact, Each) else {}
 
     def of_job(self, subject: str) -> bool:
-        """Return whether a finding about this subject is one about the job.
+        """Return whether a finding about this subject concerns the job.
 
-        A GPU that does not tell its number is the job's where no GPU tells the number that the job holds.
+        A GPU that does not report its number is the job's if no GPU reports the number that the job holds.
         """
         if not GPU_SUBJECT.fullmatch(subject):
             return True
@@ -144,7 +144,7 @@ def _not_judged(found: Iterable[Finding], cards: Cards, job: Job) -> str:
     """Return why nothing is known of the job's GPUs although nothing failed; empty if something is known."""
     statuses = [finding.status for finding in found]
     if job.has_gpus and statuses and set(statuses) == {"skip"}:
-        return "Slurm gives the job GPUs, and no check found an NVIDIA GPU to judge"
+        return "Slurm assigned GPUs to the job, but no check found an NVIDIA GPU to judge"
     if cards.missing and cards.known:
-        return f"Slurm gives the job its GPU {min(cards.missing)}, which NVML does not know"
+        return f"Slurm assigned GPU {min(cards.missing)} to the job, which NVML does not report"
     return ""

@@ -1,6 +1,6 @@
-"""Taking the guard's own node out of service in Slurm, and telling our drains from those of others.
+"""Drain the guard's own node in Slurm, and distinguish our drains from those of others.
 
-A drain is ours when the note that we left on the node tells of it: the reason alone could have been written by anyone.
+A drain is ours if our record on the node matches it: anyone could have written the reason.
 """
 
 from __future__ import annotations
@@ -55,19 +55,19 @@ def claimed(node: Node) -> bool:
 
 
 def of_slurm(node: Node) -> bool:
-    """Return whether Slurm drained the node by itself: its reason until the next health check gives the guard's."""
+    """Return whether Slurm itself drained the node, until the next health check sets the guard's reason."""
     return bool(OF_SLURM.match(node.reason))
 
 
 def ours(node: Node, told: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return those of the node's notes that tell of its drain; empty if it is not the guard's."""
+    """Return the node's records of its drain; empty if the drain is not the guard's."""
     return [
         each for each in told if each.get("node") == node.name and _same_reason(node, each) and _same_time(node, each)
     ]
 
 
 def _same_reason(node: Node, told: Mapping[str, Any]) -> bool:
-    """Return whether the note gives the node's reason, or tells of a job that was held and Slurm drained for."""
+    """Return whether the record has the node's reason, or a held job for which Slurm drained the node."""
     if of_slurm(node):
         return "DRAIN" in node.state and told.get(AWAITS) is True
     return node.reason.startswith(PREFIX) and told.get("reason") == node.reason
@@ -102,7 +102,7 @@ def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str
     try:
         node = there.node(data["node"])
         if node.out_of_service:
-            return f"{node.name} is {node.state} already, and its reason stays: {plain_text.plain(node.reason, 80)}"
+            return f"{node.name} is already {node.state}, and its reason stays: {plain_text.plain(node.reason, 80)}"
         refused = may()
         if not refused:
             note(run, data)
@@ -114,7 +114,7 @@ def drain(there: Slurm, run: str, data: Mapping[str, Any], may: Callable[[], str
 
 
 def hold(there: Slurm, run: str, data: Mapping[str, Any]) -> list[str]:
-    """Drain the node before a job is held, and requeue the job. Return what failed; Slurm then acts by itself.
+    """Drain the node before a job is held, and requeue the job. Return what failed; Slurm then acts on its own.
 
     Slurm refuses a requeue for srun, salloc and --no-requeue, and for all but the first failing node of a job.
     """

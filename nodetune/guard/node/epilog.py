@@ -1,7 +1,7 @@
 """After a job: what it left on its GPUs, and what went wrong with them while it ran.
 
 The checks that gate are judged once more, along with processes that are still there and counters that grew since
-the prolog's reading (kernel log, ECC, NVLink). All is told; the node is taken out of service only for checks that gate,
+the prolog's reading (kernel log, ECC, NVLink). Everything is reported; the node is drained only for checks that gate,
 and only in the mode `enforce`.
 """
 
@@ -25,11 +25,11 @@ if TYPE_CHECKING:
     from nodetune.guard.node.policy import Policy
 
 SNAPSHOT = ("gpu.ecc_uncorrected_volatile", "gpu.nvlink_errors", "xid.events", "xid.fallen_off_bus")
-"""What the prolog should read as well (the policy's `snapshot`): it counts up, or gathers, while a job runs."""
+"""Facts that the prolog should also read (the policy's `snapshot`): they grow while a job runs."""
 DURING = ("gpu-ecc-uncorrected", "gpu-xid-hardware", "nvlink-errors")
 IN_USE = "gpu-in-use"
 READ_SHARE, ENDING_SHARE, ENDING_SECONDS = 0.7, 0.85, 1.5
-"""Of the whole time: until when to read, and until when a process may take to end; it gets no longer than so many seconds."""
+"""Fractions of the time for reading and for processes to end, and the limit in seconds for the latter."""
 
 SHARED_SHARE = 0.1
 """Of the whole time: what asking the shared folder may take."""

@@ -65,10 +65,10 @@ def _claim(shared: str, name: str, most: int) -> str:
 
 
 def _mark(folder: str, name: str, most: int) -> str:
-    """Mark first, date then, count last: whoever is allowed and dated before this node is seen by it.
+    """Write the mark, then its date, then count: this order makes earlier nodes visible.
 
-    Marks of one tick of the file server's clock count as before one another, so that the cap is never passed, and are dated
-    again after a moment, so that not all of them stand back.
+    Marks of one tick of the file server's clock count as before one another, so that the cap is never passed, and are
+    dated again after a moment, so that not all of them give way.
     """
     os.makedirs(folder, mode=0o755, exist_ok=True)
     path = os.path.join(folder, name)
@@ -88,7 +88,7 @@ def _mark(folder: str, name: str, most: int) -> str:
     if before > mine - HOUR or len(earlier) < most:
         return ""
     _remove(path)
-    return f"{len(earlier)} nodes were failed within an hour, and {most} are allowed ({folder})"
+    return f"{len(earlier)} nodes failed within an hour, but only {most} are allowed ({folder})"
 
 
 def _dated(path: str) -> int:

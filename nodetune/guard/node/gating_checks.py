@@ -77,7 +77,7 @@ def _of_nvml(check: Mapping[str, Any], failed: Failed) -> Finding | None:
 
 
 def _check(data: Mapping[str, Any]) -> Check:
-    """Return the check as the policy has it, for the running state only: the next boot is no reason to hold a job."""
+    """Return the check as in the policy, for the running state only: the next boot is not a reason to hold a job."""
     accept = predicates.from_data(data["accept"])
     if data["area"] == "site":
         made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")

@@ -21,8 +21,8 @@ NUMBERS = re.compile(r"(?:\[([^\]]*)\]|(\d+))$")
 def listed(config: str, node: str) -> tuple[int, ...]:
     """Return the numbers of the device files that gres.conf lists for this node, in its order; empty if none.
 
-    `config` is the slurm.conf in the same folder as gres.conf, as Slurm tells its prolog and epilog. Raise OSError or ValueError if it
-    cannot be read: a guess would blame the GPU of another job.
+    `config` is the slurm.conf in the same folder as gres.conf, from the environment of prolog and epilog. Raise OSError
+    or ValueError if it cannot be read: a guess would blame the GPU of another job.
     """
     path = os.path.join(os.path.dirname(config or next(filter(os.path.exists, slurm.CONFIGS), "")), "gres.conf")
     if not (os.path.isabs(path) and os.path.lexists(path)):

@@ -2,9 +2,8 @@
 
 Slurm does nothing when this fails, starts one after the other even where one hangs, and gives it SLURMD_NODENAME and no
 more. So it takes a lock, leaves its result in `health.json`, and drains by itself where the policy says `drain`. Where
-Slurm drained the node because a job was held it puts our reason in the place of `Prolog error`.
-
-It ends with 0 where it came to a verdict, whatever that is: `health.json` has it.
+Slurm drained the node because a job was held it replaces the reason `Prolog error` by ours. It ends with 0 if it has a
+verdict, whatever it is: `health.json` has it.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def run(asked: Arguments, job: Job) -> int:
     records.prepare(asked.run)
     with _alone(asked.run) as free:
         if not free:
-            say("nodetune: an earlier health check is still at work")
+            say("nodetune: an earlier health check is still running")
             return RUN
         explained = _explain(asked, job, chosen)
         result = _looked(asked, job, chosen)
@@ -68,11 +67,11 @@ def _explain(asked: Arguments, job: Job, chosen: policy.Policy) -> str:
         there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total * REASON_SHARE)
         return drain.give_reasons(there, asked.run, job.node)
     except (scontrol.ScontrolError, OSError) as problem:
-        return f"a drain could not be given its reason: {problem}"
+        return f"could not set the reason of a drain: {problem}"
 
 
 def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]:
-    """Read and judge. Waived findings are told, and do not count."""
+    """Read and judge. Waived findings are reported but do not count."""
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
     reading = read.start(names, left, chosen.step, chosen.stuck).finish()
@@ -104,9 +103,9 @@ def _as_data(found: list[Finding]) -> list[dict[str, Any]]:
 
 
 def _act(asked: Arguments, chosen: policy.Policy, result: Mapping[str, Any]) -> str:
-    """Drain the node where the policy wants that. Return why it was not done."""
+    """Drain the node if the policy requires it. Return why it was not done."""
     if chosen.act != "drain":
-        return "the node is left to the next job's prolog (act: slurm)"
+        return "the next job's prolog handles the node (act: slurm)"
     there = scontrol.Slurm(chosen.scontrol, asked.started + chosen.total)
     seconds = chosen.total * SHARED_SHARE
     return drain.drain(there, asked.run, result, lambda: failure_limit.forbidden(chosen, result["node"], seconds))

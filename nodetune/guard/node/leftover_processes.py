@@ -31,7 +31,7 @@ ENDING_POLL = 0.05
 def of_job(
     found: Mapping[str, Any], job: Job, uid: int | None, mine: Callable[[str], bool], until: float
 ) -> tuple[list[int], dict[str, Any]]:
-    """Return the processes that the job left behind and that do not end by themselves, and the facts with only those.
+    """Return the leftover processes of the job that do not end on their own, and the facts with only those.
 
     `mine` says of a GPU whether it is the job's: the epilog ignores other GPUs. The facts of the node stay as they are.
 
@@ -87,7 +87,7 @@ def _of_another_job(process: Process, job: Job) -> bool:
 
 
 def _job_of(pid: int) -> str:
-    """Return the job that started a process, by its cgroup or the slurmstepd above it; empty if not known.
+    """Return the job that started a process, by its cgroup or the slurmstepd above it; empty if unknown.
 
     By nothing that its user decides, such as its environment.
     """
@@ -104,7 +104,7 @@ def _job_of(pid: int) -> str:
 
 
 def _served_by(pid: int) -> str:
-    """Return the job that a process serves as its slurmstepd; empty if it is none. Raise OSError."""
+    """Return the job of a slurmstepd process; empty for other processes. Raise OSError."""
     found = STEPD.match(records.read(f"/proc/{pid}/cmdline"))
     its_own = found and _owner(pid) == 0 and os.path.basename(os.readlink(f"/proc/{pid}/exe")) == "slurmstepd"
     return found[1] if found and its_own else ""
@@ -126,7 +126,7 @@ def _running(job: str) -> str:
 
 
 def _owner(pid: int) -> int:
-    """Return the real user: a program that runs as root for whoever starts it is not root's. Raise OSError."""
+    """Return the real user: a setuid program does not count as root's. Raise OSError."""
     return int(_status(pid)["Uid"][0])
 
 

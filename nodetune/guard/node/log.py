@@ -1,4 +1,4 @@
-"""What the guard says: the reason that Slurm shows, one readable line, one structured line to syslog or the journal."""
+"""Messages of the guard: the reason for Slurm, a readable line, and a structured line to syslog or the journal."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""What the guard is asked to do. A pass that still counts is answered before anything else is imported.
+"""The command line of the guard. A valid earlier pass is answered before anything else is imported.
 
-Exit codes: 0 run the job, 1 do not, 3 inconclusive (the job runs, and the reason is said); any other is a fault of the tool.
+Exit codes: 0 run the job, 1 do not, 3 inconclusive (the job runs, and the reason is printed); others are tool errors.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""What the last health check found, for others: node-exporter's textfile, and a line with an exit code for node-problem-detector.
+"""Results of the last health check: node-exporter's textfile, and a line and exit code for node-problem-detector.
 
 Run by its path: `python3 -I -S -B …/monitor.py RUN POLICY TEXTFILE` (TEXTFILE empty: no metrics). Reads files under /run
-and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 not known.
+and nothing else; imports nothing of nodetune. Exit code: 0 OK, 1 a problem, 2 unknown.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ VERDICTS = ("pass", "fail", "inconclusive")
 OLD = "blind"
 """The word of 0.1.0 for inconclusive. A guard of 0.1.0 writes it; metrics have it along with the new one until 0.3.0."""
 HELP = {
-    "info": ("gauge", "What guards this node: version, profile, mode and way to act."),
-    "result": ("gauge", "1 for what the last health check came to: pass, fail, or inconclusive (blind: the old name)."),
-    "result_timestamp_seconds": ("gauge", "When the last health check ended."),
-    "result_duration_seconds": ("gauge", "How long the last health check took."),
+    "info": ("gauge", "The guard of this node: version, profile, mode and action."),
+    "result": ("gauge", "1 for the result of the last health check: pass, fail or inconclusive (old name: blind)."),
+    "result_timestamp_seconds": ("gauge", "Time when the last health check ended."),
+    "result_duration_seconds": ("gauge", "Duration of the last health check."),
     "failing_check": ("gauge", "1 for each check that failed in the last health check."),
-    "run_timestamp_seconds": ("gauge", "When the guard last ran, for a job or by itself."),
-    "inconclusive_runs_total": ("counter", "Runs since boot that could not judge; the jobs ran."),
+    "run_timestamp_seconds": ("gauge", "Time of the last guard run, for a job or by timer."),
+    "inconclusive_runs_total": ("counter", "Runs since boot without a verdict; the jobs ran."),
     f"{OLD}_runs_total": ("counter", "The old name of nodetune_guard_inconclusive_runs_total."),
-    "switched_off": ("gauge", "1 where a file switches the guard of this node off."),
+    "switched_off": ("gauge", "1 if a file disables the guard of this node."),
 }
 Sample = tuple[str, Mapping[str, str], float]
 
 
 class State:
-    """What the guard left on this node: each part empty where it did not."""
+    """The guard's files on this node; missing parts are empty."""
 
     def __init__(self, run: str, policy: str, now: float) -> None:
         self.policy = _data(policy)
@@ -59,11 +59,11 @@ def told(state: State) -> tuple[int, str]:
     if state.off:
         return UNKNOWN, f"the guard is switched off by {state.off}"
     if not state.policy:
-        return UNKNOWN, "the guard has no policy that can be read: install it again"
+        return UNKNOWN, "the guard has no readable policy: install it again"
     if not state.health:
-        return UNKNOWN, "the guard has not looked at this node since it started"
+        return UNKNOWN, "the guard has not checked this node since it booted"
     if not -STALE_SECONDS < state.age < STALE_SECONDS:
-        return UNKNOWN, f"the guard last looked {state.age / 60:.0f} minutes ago: is its timer at work?"
+        return UNKNOWN, f"the guard last checked {state.age / 60:.0f} minutes ago: is its timer active?"
     reason = str(state.health.get("reason", "")).removeprefix("nodetune: ")
     if state.health["verdict"] == "inconclusive":
         return UNKNOWN, f"inconclusive: {reason}"

@@ -34,7 +34,7 @@ NAMES = {"id": re.compile(r"[a-z0-9][a-z0-9-]*"), "area": re.compile(r"[a-z0-9_]
 
 
 class Policy:
-    """What the policy says, checked. Budgets in seconds; `checks` and `waivers` as in the schema."""
+    """The content of the policy, checked. Budgets in seconds; `checks` and `waivers` as in the schema."""
 
     def __init__(self, data: dict[str, Any], stamp: str) -> None:
         self.stamp = stamp
@@ -94,7 +94,7 @@ def parsed(text: bytes | str) -> dict[str, Any]:
     except (ValueError, RecursionError) as problem:
         raise ValueError(f"not JSON ({problem})") from None
     if not isinstance(data, dict) or data.get("schema") != SCHEMA:
-        raise ValueError(f"not a policy that this version knows ({SCHEMA})")
+        raise ValueError(f"not a policy for this version ({SCHEMA})")
     return data
 
 
@@ -107,7 +107,7 @@ def _entry(data: Any, key: str, kind: type) -> Any:
 def _one_of(data: dict[str, Any], key: str, words: tuple[str, ...]) -> str:
     found: str = _entry(data, key, str)
     if found not in words:
-        raise ValueError(f"{key} is {found!r} and not one of {', '.join(words)}")
+        raise ValueError(f"{key} is {found!r} but must be one of {', '.join(words)}")
     return found
 
 
@@ -116,28 +116,28 @@ def _number(data: dict[str, Any], key: str, most: float = inf) -> float:
     found, (_, low, limit) = data.get(key), LIMITS[key]
     high = min(limit, most)
     if not isinstance(found, int | float) or isinstance(found, bool) or not low <= found <= high:
-        raise ValueError(f"{key} is {found!r} and not a number from {low:g} to {high:g}")
+        raise ValueError(f"{key} is {found!r} but must be a number from {low:g} to {high:g}")
     return found
 
 
 def _path(data: dict[str, Any], key: str) -> str:
     found: str = _entry(data, key, str)
     if not found.startswith("/"):
-        raise ValueError(f"{key} is {found!r} and not a full path")
+        raise ValueError(f"{key} is {found!r} but must be an absolute path")
     return found
 
 
 def _check(data: Any) -> dict[str, Any]:
     for key, pattern in NAMES.items():
         if not pattern.fullmatch(_entry(data, key, str)):
-            raise ValueError(f"{data[key]!r} is not a check's {key}")
+            raise ValueError(f"{data[key]!r} is not a valid {key} of a check")
     _one_of(data, "about", ABOUT)
     if not all(isinstance(name, str) for name in _entry(data, "facts", list)):
-        raise ValueError(f"a fact that {data['id']} needs is not a name")
+        raise ValueError(f"a needed fact of {data['id']} is not a name")
     for key in ("severity", "title", *(("fact",) if data["area"] == "site" else ())):
         _entry(data, key, str)
     if "accept" not in data:
-        raise ValueError(f"{data['id']} does not say what it accepts")
+        raise ValueError(f"{data['id']} has no accepted value")
     found: dict[str, Any] = data
     return found
 

@@ -51,7 +51,7 @@ def _nothing_to_tell(asked: Arguments, job: Job, chosen: policy.Policy, checks: 
     if not checks:
         _keep(asked, chosen, [cache.NODE])
     records.heartbeat(asked.run, "pass again" if checks else "pass", job.id)
-    say("nodetune: pass, by a run of a moment ago" if checks else "nodetune: pass: no check concerns this job")
+    say("nodetune: pass (recent run)" if checks else "nodetune: pass: no check applies to this job")
     return RUN
 
 
@@ -75,7 +75,7 @@ def _waited(lock: int, until: float) -> bool:
         except BlockingIOError:
             if time.monotonic() > until:
                 raise InconclusiveError(
-                    "another run on this node is still reading, and this one's time is short"
+                    "another run on this node is still reading, and too little time is left"
                 ) from None
             waited = True
             time.sleep(LOCK_POLL)
@@ -127,7 +127,7 @@ def _hold(asked: Arguments, job: Job, chosen: policy.Policy, decision: Decision)
     from nodetune.guard.node import failure_limit, log
 
     if chosen.mode == "enforce" and not (job.id and asked.nonce):
-        return "this run is not one of Slurm's before a job"
+        return "this is not a run of Slurm's before a job"
     left = asked.started + chosen.total * SHARED_SHARE - time.monotonic()
     why_not = failure_limit.forbidden(chosen, job.node, left)
     if why_not:

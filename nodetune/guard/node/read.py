@@ -24,7 +24,7 @@ ON_BUS = ("pci.gpus", "pci.devices")
 LIVELY = {"gpu.access": "gpu.temperature"}
 """A fact that only other calls find out about, and one that asks the GPU itself."""
 CRASHES = (signal.SIGSEGV, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
-"""SIGBUS is none: it also comes of a file that cannot be read any more, or of a full disk."""
+"""SIGBUS does not count: it also results from an unreadable file or a full disk."""
 DEVICES = "/dev"
 WAKING = ("nvmlInit", "nvmlDeviceGetHandleBy", "open /dev/nvidia")
 """Calls that wake GPUs which nothing keeps awake (no nvidia-persistenced): that takes seconds for each."""
@@ -33,7 +33,7 @@ TURN_SHARE = 0.4
 
 
 class Reading:
-    """What was read. `failed` maps a family to (kind, why): hang, stuck and crash are NVML's own doing, others are not."""
+    """The result of reading. `failed` maps a family to (kind, reason): NVML causes hang, stuck and crash."""
 
     def __init__(self) -> None:
         self.facts: dict[str, Any] = {}
@@ -83,7 +83,7 @@ def start(names: Iterable[str], seconds: float, step: float, stuck: float) -> St
 
 
 class Started:
-    """Readers at work."""
+    """Running readers."""
 
     def __init__(self, readers: list[Reader], deadline: float, step: float) -> None:
         self._readers, self._deadline, self._step = readers, deadline, step
@@ -129,7 +129,7 @@ def _overdue(reader: Reader, found: Reading, own: float, *, hang: bool) -> None:
         why = f", where it could work for {own:.1f} of {spent:.1f} s"
     asleep = _asleep() if hang and reader.step.startswith(WAKING) else []
     if asleep:
-        why = f" and nothing kept {asleep[0]} awake: is nvidia-persistenced running?"
+        why = f" and {asleep[0]} had no clients: is nvidia-persistenced running?"
     elif hang:
         kind = "hang"
     text = f"did not return within {own:.1f} s" if kind == "hang" else "its time was over"

@@ -35,7 +35,7 @@ def prepare(run: str) -> None:
         path = os.path.join(run, name)
         os.makedirs(path, mode=0o755, exist_ok=True)
         if not trusted(os.lstat(path)):
-            raise PermissionError(13, "others may write there", path)
+            raise PermissionError(13, "other users can write there", path)
     try:
         _count(run)
     except (OSError, ValueError):

@@ -18,7 +18,7 @@ STAMP = re.compile(r"\s*\[([^\[\]@]+)@([^\[\]]+)\]$")
 """Slurm adds who and when to a reason: `text [root@2026-11-21T10:00:00]`."""
 TIME = "%Y-%m-%dT%H:%M:%S"
 LEAST_SECONDS, MOST_SECONDS = 0.3, 30.0
-"""What one call gets: so little even when the time is over, so much even when nothing presses."""
+"""The minimum and maximum seconds for one call."""
 
 
 class ScontrolError(Exception):
@@ -26,7 +26,7 @@ class ScontrolError(Exception):
 
 
 class Node:
-    """A node as slurmctld knows it. `since` is when the reason was set, in Unix seconds (None: not told)."""
+    """slurmctld's view of a node. `since` is the time of its reason in Unix seconds (None: unknown)."""
 
     def __init__(self, line: str) -> None:
         head, _, reason = line.partition(" Reason=")
@@ -76,7 +76,7 @@ class Slurm:
         """Return one node. Raise ScontrolError."""
         for found in self.nodes(name):
             return found
-        raise ScontrolError(f"Slurm knows no node {text.plain(name)}")
+        raise ScontrolError(f"Slurm has no node {text.plain(name)}")
 
     def drain(self, name: str, reason: str) -> None:
         self._run("update", f"NodeName={name}", "State=DRAIN", f"Reason={reason}")
@@ -98,7 +98,7 @@ class Slurm:
         except command.CommandError as problem:
             raise ScontrolError(f"{self._tool}: {problem}") from None
         if status:
-            said = command.last_line(errors or out) or "failed without a word"
+            said = command.last_line(errors or out) or "failed without a message"
             raise ScontrolError(f"scontrol {words[0]}: {text.plain(said, 200)}")
         return str(out)
 
@@ -106,7 +106,7 @@ class Slurm:
 def _config_of_slurmd() -> str:
     """Return the configuration file of the slurmd that started us; empty for the default.
 
-    Slurm does not tell it to a health check.
+    A health check does not get it from Slurm.
     """
     pid = os.getppid()
     for _ in range(8):

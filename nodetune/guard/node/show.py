@@ -1,4 +1,4 @@
-"""What the guard last did on this node, for a person: heartbeat, number of inconclusive runs, the failures that it has on record."""
+"""The guard's recent activity on this node for people: heartbeat, number of inconclusive runs, recorded failures."""
 
 from __future__ import annotations
 

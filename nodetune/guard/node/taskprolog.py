@@ -1,4 +1,4 @@
-"""What a task should have in its environment: Slurm's TaskProlog, run as the job's user before each task.
+"""Set the environment of a task: Slurm's TaskProlog, run as the job's user before each task.
 
 Threads that fit the task's CPUs, and the settings that the policy names (NCCL's of the profile). What the user has set
 stays. Whatever happens here, the task runs: the exit code is 0. Run by its path, and imports nothing of nodetune.
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 POLICY = "/etc/nodetune/guard.json"
 SYS = "/sys/devices/system"
 OURS = "NODETUNE_TASKPROLOG"
-"""What an earlier task prolog of the same job set (the batch step's): a step inherits it, and may need other values."""
+"""Variables of an earlier task prolog in the same job (batch step): a step inherits them but may need other values."""
 THREADS, PLACES = ("OMP_NUM_THREADS", "MKL_NUM_THREADS"), "OMP_PLACES"
 PINNING = ("OMP_PLACES", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY", "KMP_AFFINITY")
 FIRST = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_")

@@ -22,15 +22,15 @@ _HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(
 
 
 def selected(options: ConnectionOptions) -> list[Target]:
-    """Return the hosts that the options select, with what the options say about them. Raises InventoryError."""
+    """Return the hosts that the options select, with the options applied to them. Raise InventoryError."""
     found = targets(options.inventory, options.limit, options.vault)
     if options.transport == "local" and len(found) > 1:
-        raise InventoryError(f"--transport local reaches one host, this one: {len(found)} hosts are selected")
+        raise InventoryError(f"--transport local reaches only this host, but {len(found)} hosts are selected")
     wanted = [options.applied_to(target) for target in found if options.wants(target.name)]
     if options.only and not wanted:
         some = ", ".join(sorted(options.only)[:5])
         raise InventoryError(
-            f"--failed-of: none of its hosts is selected ({plain_text.plain(some, 100)}): name them with -i"
+            f"--failed-of: none of its hosts are selected ({plain_text.plain(some, 100)}): select them with -i"
         )
     return wanted
 
@@ -79,7 +79,7 @@ def find(spec: str) -> Path | None:
 
 
 def is_there(spec: str) -> bool:
-    """Tell whether it is a file or folder. Host names with commas between them are none, and may be longer than a path."""
+    """Return whether `path` is a file or folder. A list of host names is neither, and may be too long for a path."""
     with suppress(OSError):
         return "," not in spec and Path(spec).exists()
     return False
@@ -104,7 +104,7 @@ def _named(spec: str) -> list[Target]:
     for text in patterns.expand(spec):
         parts = _HOST.fullmatch(text)
         if parts is None or parts[2].startswith("-") or int(parts[3] or 1) > 65535:
-            raise InventoryError(f"{text!r} is no host: write [user@]host[:port], or the path of an inventory")
+            raise InventoryError(f"{text!r} is not a valid host: write [user@]host[:port] or the path of an inventory")
         name = parts[2].strip("[]")
         if text == "localhost":
             target = replace(this_host(), name=text)

@@ -1,9 +1,9 @@
-"""Answers about inventories, kept in the user's cache folder for as long as nothing changes that decides them.
+"""Answers about inventories, kept in the user's cache folder until something that determines them changes.
 
-Only an answer that files alone decide is kept: Ansible's own plugins read plain files, and no connection variable has a
-template in it. One with a password, and one with a file that Ansible Vault encrypts, never is. An answer counts while the
-inventory, its variables, every ansible.cfg, the ANSIBLE_* variables of the environment, Ansible itself and this
-package are those that it was made of: a digest over all of their contents is in it.
+An answer is kept only if files alone determine it: Ansible's own plugins read plain files, and no connection variable
+has a template in it. Answers with a password or a file encrypted by Ansible Vault are never kept. An answer is valid
+while the inventory, its variables, every ansible.cfg, the ANSIBLE_* variables of the environment, Ansible itself and
+this package are unchanged: it contains a digest of all their contents.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from nodetune.foundation import file_io
 MOST_ENTRIES = 100
 MOST_FILES = 20_000
 MOST_BYTES = 64 << 20
-"""What is read for a digest. A folder with more in it is no folder of inventories."""
+"""Limits for a digest. A folder with more content is not a folder of inventories."""
 
 VAULT = b"$ANSIBLE_VAULT"
 PASSWORDS = ("password", "become_password")
@@ -32,7 +32,7 @@ Answer = dict[str, Any]
 
 
 class NoDigestError(Exception):
-    """Something decides the answer that no content can tell, or that is secret."""
+    """The answer depends on something other than file contents, or on a secret."""
 
 
 def load(path: Path) -> Answer | None:
@@ -49,7 +49,7 @@ def load(path: Path) -> Answer | None:
 
 
 def store(path: Path, ask: Callable[[], Answer]) -> Answer:
-    """Return what `ask` answers. Cache it if files alone determine it and none changed meanwhile."""
+    """Return the answer of `ask`. Cache it if files alone determine it and none changed meanwhile."""
     before = _known_digest(path)
     answer = ask()
     fixed = answer.pop("fixed") and not any(host[name] for host in answer["hosts"] for name in PASSWORDS)
@@ -63,7 +63,7 @@ def store(path: Path, ask: Callable[[], Answer]) -> Answer:
 
 
 def _prune(folder: Path) -> None:
-    """Keep the newest answers: inventories that were written for one run never come again."""
+    """Keep the newest answers: inventories written for one run are never used again."""
     for each in sorted(folder.glob("*.json"), key=lambda entry: entry.stat().st_mtime)[:-MOST_ENTRIES]:
         each.unlink(missing_ok=True)
 
@@ -83,7 +83,7 @@ def _known_digest(path: Path) -> str:
 
 
 def digest(path: Path) -> str:
-    """Digest everything that decides what Ansible says about an inventory.
+    """Digest everything that determines Ansible's answer about an inventory.
 
     Raise NoDigestError, OSError or RuntimeError.
     """
@@ -103,7 +103,7 @@ def digest(path: Path) -> str:
 def _place(path: Path) -> list[Any]:
     """Return the user and folder of the call.
 
-    Ansible takes no ansible.cfg from a folder that everybody may write to, and uses plugins of the user.
+    Ansible ignores ansible.cfg in a world-writable folder, and uses the user's plugins.
     """
     plugins = [folder / kind for folder in _plugin_folders() for kind in ("inventory", "vars")]
     here = Path.cwd()
@@ -121,7 +121,7 @@ def _plugin_folders() -> tuple[Path, ...]:
 
 
 def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of the files that count."""
+    """Yield names and contents of the relevant files."""
     variables = [] if path.is_dir() else [path.parent / "group_vars", path.parent / "host_vars"]
     for source in (path, *variables):
         for file in files(source):
@@ -137,7 +137,7 @@ def _contents(path: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def files(source: Path) -> Iterator[Path]:
-    """Yield the files that Ansible may read of a source: itself, or all files below it that are not hidden."""
+    """Yield the files that Ansible may read for a source: the source itself, or all visible files below it."""
     if not source.is_dir():
         yield from [source] if source.exists() else []
         return
@@ -147,7 +147,7 @@ def files(source: Path) -> Iterator[Path]:
 
 
 def _is_executable(file: Path) -> bool:
-    """Return whether a file may be a script. Raise NoDigestError for a pipe or a device, which is read but once."""
+    """Return whether a file may be a script. Raise NoDigestError for a pipe or device: it can be read only once."""
     mode = file.stat().st_mode
     if not stat.S_ISREG(mode):
         raise NoDigestError(str(file))

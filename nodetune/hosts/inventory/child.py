@@ -1,8 +1,8 @@
 """Read an inventory with Ansible's own classes and print it as JSON: a program of its own, started by programs.py.
 
-Usage: python3 child.py PATH [PROGRAM …], absolute paths; no other program of the inventory than these is run. It imports
-nothing of nodetune: Ansible is all that it has to load. Each line of its answer is one JSON object: `reading` names the
-source that is read next, and the last line has the hosts or an error.
+Usage: python3 child.py PATH [PROGRAM …], absolute paths; it runs no other program of the inventory. It imports nothing
+of nodetune, only Ansible. Each line of its answer is one JSON object: `reading` names the next source, and the last
+line has the hosts or an error.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ YAML = (".yml", ".yaml", ".json")
 OURS = ("ansible_connection", "ansible_python_interpreter", "ansible_become", "ansible_become_method")
 
 CHANGEABLE = re.compile(r"\{[{%#]|\$")
-"""A template, or a variable of the environment in a path: what it means may change while no file does."""
+"""A template, or an environment variable in a path: its value may change although no file does."""
 
 PLUGIN_SETTINGS = (
     "ANSIBLE_HOME",
@@ -51,7 +51,7 @@ PLUGIN_SETTINGS = (
 
 
 class SourceError(Exception):
-    """A source that cannot be read: its path, why, and what Ansible logged about it."""
+    """A source that cannot be read: its path, the reason, and what Ansible logged about it."""
 
     def __init__(self, source: str, reason: str = "", logged: Sequence[str] = ()) -> None:
         super().__init__(source)
@@ -59,7 +59,7 @@ class SourceError(Exception):
 
 
 def main(path: Path, programs: Sequence[str]) -> None:
-    """Print what the inventory holds, or the error."""
+    """Print the content of the inventory, or the error."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C is for the process that waits for the answer to report
     say = _only_ours()
@@ -85,7 +85,7 @@ def _only_ours() -> Say:
 
 
 def text_of(problem: BaseException) -> str:
-    """Return Ansible's message without its frame."""
+    """Return Ansible's message without its decoration."""
     return str(getattr(problem, "message", "") or problem).strip() or type(problem).__name__
 
 
@@ -109,7 +109,7 @@ def read(path: Path, say: Say, programs: Sequence[str]) -> dict[str, Any]:
 
 
 def _log() -> list[str]:
-    """Collect what Ansible would print, to explain an error."""
+    """Collect Ansible's output to explain an error."""
     from ansible.utils.display import Display
 
     logged: list[str] = []
@@ -122,7 +122,7 @@ def _log() -> list[str]:
 
 
 def _unlock(loader: Any) -> None:
-    """Take the vault passwords that ansible.cfg, the environment or the command line names."""
+    """Load the vault passwords that ansible.cfg, the environment or the command line names."""
     from ansible import constants
     from ansible.parsing import vault
 
@@ -143,7 +143,7 @@ def _unlock(loader: Any) -> None:
 
 
 def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
-    """Return an InventoryManager that fails where Ansible's own would continue without a part of the inventory."""
+    """Return an InventoryManager that fails where Ansible would continue without a part of the inventory."""
     from ansible.inventory.manager import InventoryManager
 
     class Strict(InventoryManager):  # type: ignore[misc]
@@ -164,7 +164,7 @@ def _strict(logged: list[str], say: Say, programs: Sequence[str]) -> Any:
             return True
 
         def _fetch_inventory_plugins(self) -> list[Any]:
-            """Return the plugins that the source is meant for."""
+            """Return the plugins for the source."""
             return [each for each in super()._fetch_inventory_plugins() if _name(each) not in self.unfit]
 
         def _is_plugin_configuration(self, source: str) -> bool:
@@ -180,7 +180,7 @@ def _name(plugin: Any) -> str:
 
 
 def _unfit(path: str) -> tuple[str, ...]:
-    """Return plugins that would misread a file of another format: broken YAML, or a script's source, as INI."""
+    """Return plugins that would misread a file of another format: broken YAML or the source of a script as INI."""
     if path.endswith(YAML):
         return ("ini", "host_list", "advanced_host_list", "script")
     if is_program(path):
@@ -199,7 +199,7 @@ def is_program(path: str) -> bool:
 
 
 def _has_own_plugins_only() -> bool:
-    """Return whether Ansible looks for inventory and variable plugins nowhere but in itself."""
+    """Return whether Ansible uses only its own inventory and variable plugins."""
     from ansible import constants
 
     folders = (*constants.DEFAULT_INVENTORY_PLUGIN_PATH, *constants.DEFAULT_VARS_PLUGIN_PATH)
@@ -255,7 +255,7 @@ class Hosts:
         }
 
     def _given(self, host: Any) -> dict[str, Any]:
-        """Return the variables that say how a host is reached, templated. What others lack is not ours to judge."""
+        """Return the templated connection variables of a host. Undefined values in other variables do not matter."""
         from ansible.template import Templar
 
         raw = self._variables.get_vars(host=host)

@@ -1,4 +1,4 @@
-"""The program that reads an inventory, and those that the inventory runs: given up after a while, and none is left."""
+"""Run the program that reads an inventory, and the inventory's own programs, with a time limit; leave none behind."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from nodetune.hosts.target import Vault
 CHILD = Path(__file__).with_name("child.py")
 
 LONGEST = 300.0
-"""Seconds that one program of an inventory may take. A cloud with many machines is slow; Ansible itself has no limit."""
+"""Seconds that one program of an inventory may take. A large cloud is slow; Ansible itself has no limit."""
 
 SILENT = 3.0
-"""Seconds after which a person at a terminal is told what is waited for."""
+"""Seconds after which a notice on the terminal says what nodetune waits for."""
 
 LEAVING = 2.0
 """Seconds between asking a program to end and killing it."""
@@ -36,7 +36,7 @@ Answer = dict[str, Any]
 
 
 def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vault) -> Answer:
-    """Have child.py read an inventory, with these programs in it and these variables set. Raise InventoryError."""
+    """Make child.py read an inventory with these programs in it and these variables set. Raise InventoryError."""
     command = [sys.executable or "python3", str(CHILD), *(str(each.absolute()) for each in (path, *own))]
     with _told(vault) as pipe:
         environment = {**os.environ, **settings, **({child_program.SECRETS: str(pipe)} if pipe else {})}
@@ -47,7 +47,7 @@ def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vau
             for answer in _answers(child.stdout, wait):
                 if "reading" not in answer:
                     return answer
-        raise InventoryError(f"{path}: Ansible ended before it had read this: try ansible-inventory --list -i {path}")
+        raise InventoryError(f"{path}: Ansible exited before it had read this: try ansible-inventory --list -i {path}")
     finally:
         _end(child)
         child.stdout.close()
@@ -55,7 +55,7 @@ def ask(path: Path, own: Sequence[Path], settings: Mapping[str, str], vault: Vau
 
 @contextmanager
 def _told(vault: Vault) -> Iterator[int | None]:
-    """Yield the end of a pipe that holds the vault's files and passwords: arguments and variables are no place for them."""
+    """Yield a pipe with the vault's files and passwords: arguments and environment variables would expose them."""
     if not (vault.files or vault.passwords):
         yield None
         return
@@ -69,13 +69,13 @@ def _told(vault: Vault) -> Iterator[int | None]:
 
 
 def short(path: Path | str) -> str:
-    """Shorten a path as a person would write it here."""
+    """Shorten a path as a user would type it in the current folder."""
     relative = os.path.relpath(path)
     return str(path) if relative.startswith("..") else relative
 
 
 class _Wait:
-    """How long one source, or one program that it runs, has taken."""
+    """Measures the time for one source, or for one program that it runs."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
@@ -88,21 +88,21 @@ class _Wait:
         self._since, self._running = time.monotonic(), _children(self._pid)
 
     def check(self) -> None:
-        """Tell a person what is waited for. Raise InventoryError after too long."""
+        """Show a notice while waiting. Raise InventoryError after the time limit."""
         if not self._source:
             return
         if _children(self._pid) != self._running:  # a script may be asked for each host in turn
             self.begin(self._source)
         name, waited = short(self._source), time.monotonic() - self._since
         if waited > LONGEST:
-            raise InventoryError(f"{name}: did not answer within {LONGEST:g} s: try it manually with --list")
+            raise InventoryError(f"{name}: no answer within {LONGEST:g} s: run it manually with --list")
         if waited > SILENT and not self._notice and sys.stderr.isatty():
             self._notice = True
             text = f"waiting for the inventory {name} (at most {LONGEST:g} s)"
             print(plain_text.plain(text, 100), end="", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Take the notice off the terminal."""
+        """Remove the notice from the terminal."""
         if self._notice:
             self._notice = False
             print("\r\033[K", end="", file=sys.stderr, flush=True)
@@ -130,7 +130,7 @@ def _answers(stream: IO[bytes], wait: _Wait) -> Iterator[Answer]:
 
 
 def _end(child: subprocess.Popen[bytes]) -> None:
-    """End the child and what it started, which shares its group with us for Ctrl-C and the terminal."""
+    """End the child and its descendants, which share our process group for Ctrl-C and the terminal."""
     if child.poll() is None:
         family = _family(child.pid)
         _signal(family[1:], signal.SIGTERM)
@@ -148,7 +148,7 @@ def _signal(pids: list[int], number: int) -> None:
 
 
 def _family(pid: int) -> list[int]:
-    """Return a process and all its descendants, as far as the kernel tells."""
+    """Return a process and all its descendants that the kernel reports."""
     return [pid, *(each for child in _children(pid) for each in _family(child))]
 
 

@@ -1,9 +1,9 @@
 """Ansible inventories → hosts with their connection variables.
 
-Ansible's own classes read them, in a process of their own (child.py): they need settings and state of the whole process,
-start programs without a time limit, and print wherever they like. Reading their formats without them would be a second
-Ansible, and a wrong list of hosts is worse than a slow one. What that costs (half a second of CPU) is paid once: while
-no file changes that decides the answer, cache.py has it.
+Ansible's own classes read them in a separate process (child.py): they need settings and state of the whole process,
+start programs without a time limit, and print anywhere. Reading the formats without them would be a second
+Ansible, and a wrong list of hosts is worse than a slow one. The cost (half a second of CPU) is paid once: while
+no relevant file changes, cache.py has the answer.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ Groups = dict[str, list[str]]
 
 
 ENDING = re.compile(r"\.(ya?ml|ini|json|toml)$")
-"""What ends the name of a file, and not of a host."""
+"""Endings of file names that host names do not have."""
 
 
 def read(path: Path, typed: str = "/", vault: Vault | None = None) -> tuple[list[Target], Groups]:
     """Read every host of an Ansible inventory, and its groups. Raise InventoryError.
 
-    `typed` is what the user gave. Where that is no path, a program in the current folder that is called like a host must
-    not run, and a file of another user that is called like a host is not read.
+    `typed` is what the user typed. If it is not a path, a program in the current folder that has the name of a host
+    must not run, and a file of another user that has the name of a host is not read.
     """
     answer = cache.load(path) or cache.store(path, lambda: _checked(path, _ask(path, typed, vault or Vault())))
     return [_target(each) for each in answer["hosts"]], answer["groups"]
@@ -58,7 +58,7 @@ def _ask(path: Path, typed: str, vault: Vault) -> programs.Answer:
 
 
 def _check_vault(vault: Vault) -> None:
-    """Raise InventoryError for a file of a vault password that is missing, or is another user's program."""
+    """Raise InventoryError for a vault password file that is missing, or that is a program that others can write."""
     for _, name in vault.files:
         path = Path(name)
         if not path.is_file():
@@ -69,23 +69,23 @@ def _check_vault(vault: Vault) -> None:
 
 
 def _refuse_foreign(path: Path) -> None:
-    """Raise InventoryError for an inventory of somebody else that has the name of a host."""
+    """Raise InventoryError for an inventory that others can write and that has the name of a host."""
     why = next(filter(None, map(ownership.writable_by_others, cache.files(path))), "")
     if why:
         name = programs.short(path)
         raise InventoryError(
-            f"{name} is not read by its name ({why}): to use it as an inventory, write -i {_typed(path)}"
+            f"{name} may be a host name, so the file is not read ({why}): to use it as an inventory, write -i {_typed(path)}"
         )
 
 
 def _typed(path: Path) -> str:
-    """Return a path as a user must type it, so that it is no name."""
+    """Return a path as a user must type it so that it is not taken for a name."""
     name = programs.short(path)
     return name if "/" in name else f"./{name}"
 
 
 def _is_program(path: Path) -> bool:
-    """Return whether it is one; what cannot be read is for the child to report."""
+    """Return whether the file is a program; the child reports files that cannot be read."""
     try:
         return child.is_program(str(path))
     except child.SourceError:
@@ -94,7 +94,7 @@ def _is_program(path: Path) -> bool:
 
 @contextmanager
 def _settings() -> Iterator[dict[str, str]]:
-    """Yield variables that keep Ansible from an ansible.cfg in the current folder that other users can write: it names programs."""
+    """Yield variables that make Ansible ignore an ansible.cfg here that other users can write: it can name programs."""
     here = Path("ansible.cfg").absolute()
     why = "" if os.environ.get("ANSIBLE_CONFIG") or not here.exists() else ownership.writable_by_others(here)
     if not why:
@@ -116,10 +116,10 @@ def _checked(path: Path, answer: programs.Answer) -> programs.Answer:
         raise InventoryError(f"{path}: {strict.one_line(answer['error'])}")
     names = [host["name"] for host in answer["hosts"]]
     if not names:
-        raise InventoryError(f"{path} lists no host: add some, or name them on the command line")
+        raise InventoryError(f"{path} lists no hosts: add hosts, or name them on the command line")
     for name in names:
         if text.plain(name) != name:
-            raise InventoryError(f"{path}: {text.plain(name, 60)!r} is no host name: is this file an inventory?")
+            raise InventoryError(f"{path}: {text.plain(name, 60)!r} is not a host name: is this file an inventory?")
     return answer
 
 

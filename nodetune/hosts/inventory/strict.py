@@ -1,4 +1,4 @@
-"""Why an inventory could not be read, in one line that names the file and, where it can be told, the place."""
+"""Explain in one line why an inventory could not be read, with the file and, if known, the place."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from nodetune.foundation import text as plain_text
 from nodetune.hosts.inventory.programs import short
 
 _TYPE = re.compile(r", got: <class '[^']*'>")
-"""A type of Python, which tells a user nothing."""
+"""A Python type, which does not help users."""
 
 
 def message(source: str, reason: str, logged: Sequence[str]) -> str:
@@ -30,10 +30,7 @@ def one_line(text: str) -> str:
     """Return Ansible's message without its quotation of the file and its advice to debug."""
     if "decrypt" in text or "vault secret" in text.lower():
         variable = re.match(r"ansible_\w+(?=: )", text)
-        return (
-            f"{variable[0] if variable else 'a variable'} is encrypted with Ansible Vault, and no password that is set opens it:"
-            " use --ask-vault-pass, --vault-password-file, or vault_password_file in ansible.cfg"
-        )
+        return f"{variable[0] if variable else 'a variable'} is encrypted with Ansible Vault, and none of the given passwords opens it: use --ask-vault-pass, --vault-password-file, or vault_password_file in ansible.cfg"
     lines = [line.strip() for line in _TYPE.sub("", text).splitlines() if line.strip()]
     return plain_text.plain(" ".join(lines[:3]), 300)
 
@@ -52,7 +49,7 @@ def _reason(logged: Sequence[str]) -> str:
 
 
 def _last_line_of_script(logged: Sequence[str]) -> str:
-    """Return the last line that a failed script wrote to standard error (the reason, before ansible-core 2.19)."""
+    """Return the last line that a failed script wrote to standard error (ansible-core before 2.19 has no reason)."""
     for text in logged:
         errors = text.partition("Standard error from inventory script:")[2].split("\n")
         lines = [line.strip() for line in errors if line.strip()]
@@ -71,7 +68,7 @@ def _open_bracket(path: Path) -> tuple[int, str]:
 
 
 def _place(path: Path) -> str:
-    """Return where the YAML of a file breaks, if it does."""
+    """Return where the YAML of a file is invalid, if anywhere."""
     import yaml
 
     if path.suffix not in (".yml", ".yaml"):

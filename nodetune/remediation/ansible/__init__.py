@@ -25,7 +25,7 @@ DRY_RUN = "dry-run"
 """The name of a run in check mode, which has no record."""
 
 KEPT = ("host", "task", "item", "status", "changed", "seconds", "message")
-"""What the record keeps of each event, in addition to its journal entries and differences."""
+"""Keys of each event that the record keeps, in addition to its journal entries and differences."""
 
 OnEvent = Callable[[Event], None]
 

@@ -1,4 +1,4 @@
-"""What Ansible says when a host cannot be worked on, as one line that says what to do. Pure."""
+"""Turn Ansible's errors about a host into one line that says what to do. Pure."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from nodetune.remote.login import sudo
 
 LONGEST_READ = 20_000
 LAST_READ = 1_000
-"""What is read of a text: its beginning and its end."""
+"""The parts of a text that are read: its beginning and its end."""
 
 ERRORS = {
     r"nodetune: too much output: cut off": "too much output: cut off",
     r"requires a minimum of Python[^\n\"]*": (
-        "python there is too old ({0}): install a newer python3, or name one with ansible_python_interpreter"
+        "python3 on the host is too old ({0}): install a newer one, or set one with ansible_python_interpreter"
     ),
-    sudo.UNANSWERED: f"sudo wants a password: {sudo.ADVICE}",
+    sudo.UNANSWERED: f"sudo needs a password: {sudo.ADVICE}",
     r"[Ii]ncorrect sudo password|no password was provided|Sorry, try again|incorrect password attempt": sudo.REFUSED,
     r"not in the sudoers file|is not allowed to (?:execute|run sudo)|may not run sudo": (
         "sudo refuses this user ({0}): allow it in /etc/sudoers.d"
@@ -27,18 +27,18 @@ ERRORS = {
     ),
     r"waiting for privilege escalation prompt": "sudo did not answer in time",
     r"python[\d.]*: (?:command )?not found|python[\d.]*: No such file|[Nn]o python interpreters? found": (
-        "no usable python3 there ({0}): install one, or name it with ansible_python_interpreter"
+        "no usable python3 on the host ({0}): install one, or set its path with ansible_python_interpreter"
     ),
     r"IDENTIFICATION HAS CHANGED|REVOKED HOST KEY": (
-        "its host key is not the known one: someone may be in between, or the host was installed again"
+        "its host key differs from the known one: someone may intercept the connection, or the host was reinstalled"
     ),
     r"Host key verification failed|host key is known for": (
-        "its host key is not known here: check it and accept it manually, or use --accept-new-host-keys"
+        "its host key is not in known_hosts: check it and accept it manually, or use --accept-new-host-keys"
     ),
     r"No space left on device|No usable temporary directory": (
-        "no temporary file can be written there: make room, or mount it writable (df -h /tmp)"
+        "no temporary file can be written on the host: free some space, or mount it writable (df -h /tmp)"
     ),
-    r"sshpass program": "OpenSSH takes no password from this ansible-core: use a key, or install sshpass here",
+    r"sshpass program": "OpenSSH accepts no password from this ansible-core: use a key, or install sshpass here",
 }
 """Pattern → what that means and what to do; the first that fits. {0} is what was found."""
 

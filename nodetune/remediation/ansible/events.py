@@ -50,7 +50,7 @@ class Event:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a play on one host: `state` is ok, failed, unreachable or interrupted; `message` is one line.
+    """The result of a play on one host: `state` is ok, failed, unreachable or interrupted; `message` is one line.
 
     `results` are the events that carry a module's result, in order.
     """
@@ -111,7 +111,7 @@ class Reader:
         return self._keep(str(alias), event, bool(about.get("ignore_errors")))
 
     def _hear(self, raw: Mapping[str, Any]) -> None:
-        """Keep what Ansible prints besides: it tells why it ended when it ends early."""
+        """Keep Ansible's other output: it explains an early end."""
         lines = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", str(raw.get("stdout", ""))).splitlines()
         self._said += [line.strip() for line in lines if line.strip(" *\r")]
         del self._said[:-MOST_SAID]
@@ -143,7 +143,7 @@ class Reader:
         if weight is None:
             self._refused.setdefault(alias, "its answer is nested too deeply")
         elif self._kept[alias] > MOST_KEPT:
-            why = f"too much output: all its answers are more than {plain_text.size(MOST_KEPT)}"
+            why = f"too much output: its answers exceed {plain_text.size(MOST_KEPT)}"
             self._refused.setdefault(alias, why)
         return self._refused.get(alias, "")
 
@@ -190,7 +190,7 @@ class Reader:
     def ending(self) -> str:
         """Return Ansible's last message, for a play that ended early."""
         errors = [line for line in self._said if re.match(r"\[?ERROR\b", line)]
-        told = [*errors, *reversed(self._said), "without a word"][0]
+        told = [*errors, *reversed(self._said), "without a message"][0]
         return self.shown(re.sub(r"^\[?ERROR\]?!?:? *", "", told), 300)
 
     def outcomes(self, stopped: str = "") -> dict[str, Outcome]:
@@ -220,7 +220,7 @@ class Reader:
     def _where(self, alias: str) -> str:
         last = self._last.get(alias)
         if last is None:
-            return " (nothing was done here)"
+            return " (nothing was done on the host)"
         return f" ({'during' if last.status == 'started' else 'after'}: {last.task}{f', {last.item}' if last.item else ''})"
 
 

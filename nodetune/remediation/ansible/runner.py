@@ -84,7 +84,7 @@ def _run(
     def late() -> bool:
         """Answer the runner, which asks about once a second. Never true: the supervisor ends all processes itself."""
         if time.monotonic() > end and not stopped:
-            stop(f"stopped: not done within {seconds:g} s")
+            stop(f"stopped: not finished within {seconds:g} s")
         return False
 
     def heard(raw: Mapping[str, Any]) -> bool:

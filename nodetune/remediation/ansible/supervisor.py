@@ -1,4 +1,4 @@
-"""Runs a command and leaves nothing of it behind: when it ends, when it is told to stop, when nodetune itself is killed.
+"""Runs a command and leaves nothing behind: when it ends, when it must stop, when nodetune itself is killed.
 
     python -I supervisor.py FOLDER PARENT COMMAND…
 
@@ -23,7 +23,7 @@ from pathlib import Path
 
 PR_SET_CHILD_SUBREAPER = 36
 GRACE_SECONDS = 5.0
-"""How long the command has to end by itself once it was asked to, and how long killing may take."""
+"""Seconds for the command to end after a request, and seconds for killing it."""
 
 PERIOD_SECONDS = 0.05
 

@@ -1,13 +1,11 @@
 """Findings → the changes that fix them on one host: data for playbooks/remediate.yml. Pure.
 
 One file a remedy kind, found by its name: `changes(fixes, host)` gives a list of changes (dicts with `change` and what
-that kind of change wants), or raises UnfixableError. `NEEDS` there names facts that it looks at beyond those of the checks.
+that kind of change needs), or raises UnfixableError. `NEEDS` there names facts that it looks at beyond those of the checks.
 A file that nodetune owns is rendered whole from templates/, and one line of it (`# settings: {…}`) holds as data what
-it sets, so that a later run adds to it. Nothing in it tells when or by which run it was written: the same settings
-are the same bytes.
-
-What holds now is changed before what holds at boot. If the power fails between the two, the reboot brings back what was; the
-other way round, the reboot would set values of which the journal does not know what they were before.
+it sets, so that a later run adds to it. It contains neither time nor run: the same settings are the same bytes. The
+current value is changed before the boot setting: if power fails in between, the reboot restores the old value. In the
+opposite order, the reboot would set values whose previous state the journal does not have.
 """
 
 from __future__ import annotations
@@ -29,10 +27,10 @@ NEEDS = ("host.os", "own.files")
 """Facts that every kind may look at."""
 
 FREE = ("none", "new sessions")
-"""Disruptions that disturb no running work: everything above wants idle GPUs."""
+"""Disruptions that disturb no running work: everything above needs idle GPUs."""
 
 TIMED = ("link",)
-"""Kinds of change that revert by themselves unless they are confirmed in time."""
+"""Kinds of change that revert on their own unless they are confirmed in time."""
 
 FILES = ("file", "tuned")
 """Kinds of change that write a whole file of nodetune's: {"path", "content"}."""
@@ -45,7 +43,7 @@ class UnfixableError(Exception):
 
 
 class HostView(FactsView):
-    """What a builder sees of a host: all its facts, and what earlier changes of the plan leave there. It takes notes.
+    """A builder's view of a host: all its facts, and the results of earlier changes of the plan. It collects notes.
 
     `site` are the checks of a site file.
     """
@@ -64,7 +62,7 @@ class HostView(FactsView):
 
     @property
     def family(self) -> str:
-        """debian, rhel, suse, or the distribution's own id ("" where no os-release tells)."""
+        """debian, rhel, suse, or the distribution's own id ("" without os-release)."""
         system = self.readable("host.os") or {}
         like = [system.get("id", ""), *system.get("like", [])]
         known = (family for family, names in FAMILIES.items() if set(names) & set(like))
@@ -101,7 +99,7 @@ class HostView(FactsView):
         return self._found.get(path) == content or programs.get(path) == _digest(content)
 
     def checks(self, fix: Fix) -> list[str]:
-        """Return the checks that want this fix, for `checks` of a change."""
+        """Return the checks that need this fix, for `checks` of a change."""
         return [found.check for found in self._findings if found.fix == fix]
 
     def sets_sysctl(self, name: str) -> bool:
@@ -133,7 +131,7 @@ class PlannedChange:
     """One kind of fix at one level of disruption on one host: what is changed together, with what is run afterwards.
 
     `name` is unique in a host's plan, `checks` are those that it fixes, and `changes` are as nodetune_change takes them.
-    `guard` says what the host must be like when it comes to it; `notes` are what the plan has to say about it.
+    `guard` has the conditions for the host; `notes` are remarks for the plan.
     `idle` are the numbers of the changes that have nothing to do, as far as the facts show.
     """
 

@@ -1,4 +1,4 @@
-"""What sets again at boot what the kernel and drivers forget: a unit of nodetune's, and the code that it runs.
+"""Set values at boot that the kernel and drivers forget: nodetune's unit and its code.
 
 The code is the very module that makes the change now (playbooks/module_utils/nodetune_host), so that now and
 at boot are one. Each unit has a folder of its own, so the rollback of one kind of fix does not affect the others.
@@ -56,7 +56,7 @@ def changes(
 
 
 def rules(name: str) -> str:
-    """Return where the udev rule of one unit is. udev reads changed rules by itself."""
+    """Return the path of a unit's udev rule. udev reads changed rules on its own."""
     return f"/etc/udev/rules.d/99-zz-nodetune-{name}.rules"
 
 

@@ -33,12 +33,12 @@ def _declared(fix: Fix, gpu: int, model: str | None) -> Any:
     if model is None:
         raise UnfixableError(f"the model of GPU{gpu} could not be read: audit again with the driver loaded")
     if fix.value.get(model) is None:
-        raise UnfixableError(f"GPU{gpu} is a {model}, and `set` says no {fix.target} for it: add it in the site file")
+        raise UnfixableError(f"GPU{gpu} is a {model}, and `set` has no {fix.target} for it: add it in the site file")
     return fix.value[model]
 
 
 def _allowed(fix: Fix, gpu: int, value: Any, host: HostView) -> Any:
-    """Return the value as the host takes it. Raise UnfixableError if it is none, or none that the GPU allows."""
+    """Return the value for the host. Raise UnfixableError if it is invalid or the GPU does not allow it."""
     if fix.target == "power_limit":
         return _limit(gpu, value, host)
     return value if value == "none" else _clocks(fix, gpu, value, host)

@@ -43,8 +43,8 @@ def kept(host: HostView, path: str, allowed: Allowed) -> dict[str, Any]:
         if not allowed(keys, value):
             name, what = (plain_text.plain(" ".join(each), 100) for each in (keys, [json.dumps(value)]))
             raise UnfixableError(
-                f"{path} on the host sets {name} to {what}, which no check sets: give --site with the check that does, "
-                "or remove the file there, and plan again"
+                f"{path} on the host sets {name} to {what}, which no check sets: give --site with that check, or "
+                "remove the file on the host, then plan again"
             )
     return found
 
@@ -73,10 +73,10 @@ def text_of(value: Any) -> str:
     if isinstance(value, list | tuple):
         return " ".join(text_of(each) for each in value)
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise UnfixableError(f"{value!r} is neither a number nor a text: give it as one in the site file")
+        raise UnfixableError(f"{value!r} is neither a number nor a text: change it in the site file")
     text = str(value)
     if not text.isprintable() or text != text.strip():
-        raise UnfixableError(f"{text!r} is not one line of plain text: nothing is written for it")
+        raise UnfixableError(f"{text!r} is not one line of plain text, so it is not written")
     return text
 
 
@@ -86,5 +86,5 @@ def named(text: str, what: str, shape: str = r"[\w.:@+-]+") -> str:
     What comes from a host or a site file ends up in a file's syntax.
     """
     if not re.fullmatch(shape, text, re.ASCII):
-        raise UnfixableError(f"{text!r} is no {what} that can be written safely")
+        raise UnfixableError(f"{text!r} is not a {what} that can be written safely")
     return text

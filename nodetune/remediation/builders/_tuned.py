@@ -32,7 +32,7 @@ SYSFS = {
     "epp": (f"{CPUS}/cpufreq/policy*/energy_performance_preference",),
     "boost": (f"{CPUS}/intel_pstate/no_turbo", f"{CPUS}/cpufreq/boost"),
 }
-"""What has no key in every version of the plugin cpu, or had another one: the files themselves. One that is not there is left out."""
+"""Settings without a constant key in the plugin cpu: the files themselves. Missing files are left out."""
 
 CPU_KEYS = {
     "governor": ("governor",),
@@ -92,15 +92,15 @@ def in_the_way(profile: Mapping[str, Any]) -> str:
     name, chain = str(profile.get("name")), profile.get("chain") or []
     again = _disturbing(profile)
     if "home" not in profile:
-        return "the facts do not tell where tuned looks for profiles: they are of an older nodetune, audit again"
+        return "the facts do not say where tuned finds profiles: they are from an older nodetune; audit again"
     if not profile["home"]:
         return "profile_dirs in tuned-main.conf leaves out /etc/tuned"
     if profile.get("post_loaded"):
         return f"tuned applies its post-loaded profile {profile['post_loaded']} after every other"
     if not chain:
-        return f"no file of the profile {name} was found"
+        return f"no file for the profile {name} was found"
     if NAME in chain and name != NAME:
-        return f"the profile {name} has nodetune's own in it"
+        return f"the profile {name} includes nodetune's profile"
     if again:
         return f"the profile {name} has a part {', '.join(again)}, which another profile would undo and run again"
     return ""
@@ -119,7 +119,7 @@ def _disturbing(profile: Mapping[str, Any]) -> list[str]:
 
 
 def changes(host: HostView, against: Iterable[tuple[Places, Sequence[str]]]) -> list[dict[str, Any]]:
-    """Return the change that sets what is to be set for these checks; none where there is nothing to set."""
+    """Return the change with all settings for these checks, or None if there are none."""
     wanted: dict[str, Any] = {}
     due: set[str] = set()
     for places, checks in against:
@@ -132,8 +132,8 @@ def _change(host: HostView, profile: Mapping[str, Any], wanted: Places, checks: 
     reason = in_the_way(profile)
     if reason:
         raise UnfixableError(
-            f"tuned would set it otherwise again, and nodetune sets up no profile there: {reason}. Set it in a profile "
-            "of your own and activate that, or: systemctl disable --now tuned; then plan again"
+            f"tuned would overwrite it, and nodetune cannot set up a profile there: {reason}. Set it in a profile of "
+            "your own and activate that, or: systemctl disable --now tuned; then plan again"
         )
     path = f"{profile['home']}/{NAME}/tuned.conf"
     allowed = _allowed(host)
@@ -143,8 +143,8 @@ def _change(host: HostView, profile: Mapping[str, Any], wanted: Places, checks: 
     settings["main"] = {"include": below.replace(" ", ",")}
     made = own_file(host, path, "tuned.conf.j2", settings, allowed)
     host.note(
-        f"tuned runs: its profile {below} stays, included by nodetune's ({path}), which becomes the active one. For that "
-        "tuned takes its settings back and applies them again, within moments."
+        f"tuned runs: its profile {below} stays, included by nodetune's ({path}), which becomes the active one. For "
+        "this, tuned briefly undoes its settings and applies them again."
     )
     return {**made, "change": "tuned", "includes": below, "checks": sorted(checks)}
 
@@ -156,8 +156,8 @@ def _included(host: HostView, profile: Mapping[str, Any], path: str, allowed: Al
         name = kept(host, path, allowed).get("main", {}).get("include", "").replace(",", " ")
     if not name:
         raise UnfixableError(
-            f"{path} is active and does not tell what it includes, its line of settings is gone: activate another profile, "
-            "then plan again"
+            f"{path} is active but its line of settings is missing, so its included profiles are unknown: activate "
+            "another profile, then plan again"
         )
     return " ".join(named(each, "profile of tuned") for each in name.split())
 
@@ -168,8 +168,8 @@ def _require_whole(profile: Mapping[str, Any], wanted: Places) -> None:
         partial = sorted(set(PARTIAL) & set(_settings(profile).get(section, {})))
         if partial:
             raise UnfixableError(
-                f"the section [{named(section, 'section')}] of tuned's profile {profile['name']} has {', '.join(partial)} "
-                "and is not for all: set it in that profile, then plan again"
+                f"the section [{named(section, 'section')}] of tuned's profile {profile['name']} has "
+                f"{', '.join(partial)} and does not apply to all: set it in that profile, then plan again"
             )
         for key, value in keys.items():
             named(value, f"value of {key} for tuned", VALUE)

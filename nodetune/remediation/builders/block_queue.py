@@ -21,7 +21,7 @@ PATTERNS = (
 )
 
 ALIKE = r"nvme\*n\*|(sd|vd|xvd|hd|md|dm-|zram|rbd|nbd|mmcblk|loop|pmem)\*"
-"""What `pattern` makes of names."""
+"""Device patterns made by `pattern`."""
 
 VALUE = r"[\w.,-]+"
 
@@ -37,7 +37,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
             path = f"/sys/block/{named(disk, 'disk')}/queue/{attribute}"
             made.append({"change": "value", "path": path, "value": value, "checks": host.checks(fix)})
         alike = ", ".join(sorted({pattern(disk) for disk in fix.subjects}))
-        host.note(f"{attribute} = {value} holds from the next boot on for all disks named {alike}: {PATH}.")
+        host.note(f"{attribute} = {value} applies from the next boot on to all disks named {alike}: {PATH}.")
     file = own_file(host, PATH, "block.rules.j2", settings, _allowed(host))
     return [*made, file, {"change": "run", "run": "udev-reload"}]
 
@@ -58,4 +58,4 @@ def pattern(disk: str) -> str:
         found = re.fullmatch(shape, disk)
         if found:
             return found.expand(alike)
-    raise UnfixableError(f"{disk} is a disk of a kind that no udev rule is known for")
+    raise UnfixableError(f"{disk} is a type of disk without a known udev rule")

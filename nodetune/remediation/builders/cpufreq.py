@@ -53,9 +53,9 @@ def _of_tuned(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     alien = sorted({fix.target for fix in fixes} - set(_tuned.CPU_KEYS))
     if alien or not profile:
         raise UnfixableError(
-            f"tuned ({'profile ' + profile['name'] if profile else 'without a profile'}) owns the CPUs' frequency"
-            f"{' and has no key for ' + ', '.join(alien) if alien else ''}: activate a profile of tuned that has what you "
-            "want, or: systemctl disable --now tuned, then plan again"
+            f"tuned ({'profile ' + profile['name'] if profile else 'without a profile'}) owns the CPUs' "
+            f"frequency{' and has no key for ' + ', '.join(alien) if alien else ''}: activate a tuned profile with "
+            "the wanted values, or: systemctl disable --now tuned, then plan again"
         )
     wanted = [(_tuned.of_cpus(profile, fix.target, fix.value), host.checks(fix)) for fix in fixes]
     ours = [_settings(fixes, host)] if host.own(_boot.settings_file("cpu")) else []
@@ -68,7 +68,7 @@ def _allowed(keys: tuple[str, ...], value: Any) -> bool:
 
 def _check(fix: Fix) -> None:
     if fix.target not in KINDS:
-        raise UnfixableError(f"nodetune sets no {fix.target} of CPUs: it sets {', '.join(ORDER)}")
+        raise UnfixableError(f"nodetune cannot set {fix.target} of CPUs, only {', '.join(ORDER)}")
     if type(fix.value) is not KINDS[fix.target]:
         raise UnfixableError(f"{fix.target} cannot be {fix.value!r}: fix the site file")
 
@@ -82,5 +82,5 @@ def _hand_over(host: HostView, owner: str) -> list[dict[str, Any]]:
             # a script of System V's has no unit file that could be disabled
             enabled = "masked" if known.get("enabled") == "generated" else wanted
             made.append({"change": "unit", "unit": f"{name}.service", "enabled": enabled, "active": "stopped"})
-            host.note(f"{name}.service sets CPU frequencies too: it is stopped and {enabled}, {owner} takes over.")
+            host.note(f"{name}.service also sets CPU frequencies: it is stopped and {enabled}, and {owner} takes over.")
     return made

@@ -17,8 +17,8 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     unit = host.get("services.docker")
     if not unit:
         raise UnfixableError(
-            f"no docker.service on this host (a snap, or rootless?): set {', '.join(fix.target for fix in fixes)} "
-            "in the daemon.json of the Docker that runs, and restart it"
+            f"no docker.service on this host (a snap, or rootless?): set {', '.join(fix.target for fix in fixes)} in "
+            "the daemon.json of the running Docker, and restart it"
         )
     made: list[dict[str, Any]] = [
         {

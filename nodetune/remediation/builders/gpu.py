@@ -1,4 +1,4 @@
-"""Settings of GPUs: through NVML now, and by nodetune-gpu.service at boot. ECC is kept by the GPU itself.
+"""Settings of GPUs: through NVML now, and by nodetune-gpu.service at boot. The GPU itself persists ECC.
 
 Persistence mode belongs to nvidia-persistenced where that is installed: it is enabled and started, and a drop-in takes
 --no-persistence-mode from its command line. The running daemon is not restarted, which would let go of idle GPUs for a
@@ -70,7 +70,7 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
 
 def _place(setting: str) -> int:
     if setting not in ORDER:
-        raise UnfixableError(f"nodetune sets no {setting} of GPUs: it sets {', '.join(ORDER)}")
+        raise UnfixableError(f"nodetune cannot set {setting} of GPUs, only {', '.join(ORDER)}")
     return ORDER.index(setting)
 
 
@@ -79,7 +79,7 @@ def _gpus(fix: Fix, host: HostView) -> list[int]:
     every = list(host.readable("gpu.uuid") or {})
     names = every if every and (fix.target == "persistence_mode" or not fix.subjects) else fix.subjects
     if not names:
-        raise UnfixableError("which GPUs there are could not be read: audit again with the driver loaded")
+        raise UnfixableError("the list of GPUs could not be read: audit again with the driver loaded")
     return sorted({int(named(name, "GPU", r"GPU\d{1,4}").removeprefix("GPU")) for name in names})
 
 
@@ -91,7 +91,7 @@ def _value(fix: Fix) -> Any:
             raise UnfixableError(f"{fix.target} cannot be {fix.value!r}: fix the site file")
         return fix.value
     if not isinstance(fix.value, dict) or not all(_of_profile(*pair) for pair in fix.value.items()):
-        raise UnfixableError(f"{fix.value!r} is no MIG layout: write it like {{1g.18gb: 7}}")
+        raise UnfixableError(f"{fix.value!r} is not a valid MIG layout: write it like {{1g.18gb: 7}}")
     return [[name, count] for name, count in sorted(fix.value.items())]
 
 
@@ -140,7 +140,7 @@ def _of_pair(pair: list[Any]) -> bool:
 def _pynvml() -> str:
     spec = importlib.util.find_spec("pynvml")
     if spec is None or spec.origin is None:
-        raise UnfixableError("pynvml is not installed where nodetune runs: install nvidia-ml-py there")
+        raise UnfixableError("pynvml is not installed on the controller: install nvidia-ml-py")
     return Path(spec.origin).read_text("utf-8")
 
 
@@ -163,7 +163,7 @@ def _by_daemon(host: HostView) -> list[dict[str, Any]]:
     command = " ".join(ON if word == OFF else word for word in words)
     if not COMMAND.fullmatch(command):
         raise UnfixableError(f"the command line of {DAEMON}.service is not plain: remove {OFF} manually")
-    host.note(f"{DAEMON} runs with {OFF}: a drop-in changes that from its next start on.")
+    host.note(f"{DAEMON} runs with {OFF}: a drop-in changes this from its next start on.")
     return [own_file(host, DROP_IN, "gpu-persistenced.conf.j2", {"ExecStart": command}, _command), start]
 
 

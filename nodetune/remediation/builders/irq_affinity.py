@@ -1,7 +1,7 @@
 """Interrupts of network cards and GPUs on the CPUs near them: written now, and kept there by nodetune-irq.service.
 
 irqbalance looks every ten seconds and moves what it may move, so it must leave these interrupts alone and may keep all
-others. Of its ways to be told, interrupt numbers (--banirq) change from boot to boot and modules (--banmod) were
+others. Of its options for this, interrupt numbers (--banirq) change from boot to boot and modules (--banmod) were
 matched wrongly up to 1.9.0 (its issue 202); a policy script is asked about each interrupt by the device it belongs to,
 and is what its maintainer advises for this (issue 199).
 """
@@ -22,7 +22,7 @@ POLICY = f"{_boot.folder('irq')}/irqbalance-policy"
 OPTION = f"--policyscript={POLICY}"
 POLICY_OF_OTHERS = re.compile(r"(--policyscript|-l)\b")
 PLAIN = re.compile(r"[\w ./:,=+@%-]*")
-"""What stands between double quotes in an environment file as it is."""
+"""Characters that need no escape in double quotes in an environment file."""
 
 SETTINGS_FILES = {"debian": "/etc/default/irqbalance"}
 CONFINED = ("rhel", "suse")
@@ -44,7 +44,7 @@ def _leave_to_others(host: HostView) -> None:
     others = [path for path in host.get("irq.static_affinity") or [] if not path.endswith(ours)]
     if others:
         raise UnfixableError(
-            f"{', '.join(others)} places interrupts at boot already: change it there, or remove it and plan again"
+            f"{', '.join(others)} already places interrupts at boot: change it there, or remove it and plan again"
         )
 
 
@@ -69,7 +69,7 @@ def _policy(host: HostView, variable: str) -> list[dict[str, Any]]:
     options = _options(known, variable)
     if OPTION in options.split():
         return [script]
-    host.note("irqbalance is told to leave the interrupts of network cards and GPUs alone, and restarts.")
+    host.note("irqbalance is configured to ignore the interrupts of network cards and GPUs, and restarted.")
     path = known.get("file") or SETTINGS_FILES.get(host.family, "/etc/sysconfig/irqbalance")
     value = f'"{" ".join([*options.split(), OPTION])}"'
     return [
@@ -84,11 +84,11 @@ def _options(known: Mapping[str, str], variable: str) -> str:
     options = known.get(variable, "")
     if POLICY_OF_OTHERS.search(options) and OPTION not in options.split():
         raise UnfixableError(
-            f"irqbalance has a policy script already ({variable} in {known.get('file')}): let it print ban=true for "
-            "network cards and GPUs, or take it out and plan again"
+            f"irqbalance has a policy script already ({variable} in {known.get('file')}): make it print ban=true for "
+            "network cards and GPUs, or remove it and plan again"
         )
     if not PLAIN.fullmatch(options):
         raise UnfixableError(
-            f"{variable} in {known.get('file')} holds more than plain options: add {OPTION} there manually"
+            f"{variable} in {known.get('file')} contains more than plain options: add {OPTION} manually"
         )
     return options

@@ -12,7 +12,7 @@ from nodetune.remediation.builders._own import among, named, own_file, text_of
 PATH = "/etc/default/grub.d/zz-nodetune.cfg"
 NEEDS = ("cmdline.installed", "host.container")
 SAFE = r"[\w.,:;=@/+%-]*"
-"""What a shell, GRUB's own language and the kernel all take to the letter."""
+"""Characters that a shell, GRUB's language and the kernel all take literally."""
 
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
@@ -38,11 +38,11 @@ def argument(name: str, value: str) -> str:
 def _require_grub(host: HostView, wanted: str) -> None:
     """Raise UnfixableError unless GRUB starts this host from Debian's files.
 
-    Raise FactUnreadError if that is not known.
+    Raise FactUnreadError if unknown.
     """
     boot = host.get("cmdline.installed") or {}
     if host.family != "debian" or "/grub" not in str(boot.get("file", "")):
-        loader = boot.get("file") or "no boot loader configuration that is known here"
+        loader = boot.get("file") or "no supported boot loader configuration"
         raise UnfixableError(
             f"neither GRUB with Debian's files nor grubby ({loader}): give the kernel {wanted} manually"
         )

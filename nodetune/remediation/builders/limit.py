@@ -74,7 +74,7 @@ def _in_order(handlers: list[dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _add(fix: Fix, subject: str, host: HostView, sessions: dict[str, Any], units: dict[str, Sections]) -> str:
-    """Note what is to be set for one subject. Return what keeps a file of nodetune's from having effect there."""
+    """Note what to set for one subject. Return why a file of nodetune's would have no effect there."""
     item, now = fix.target, _now(host, fix.target, subject)
     problem = _in_the_way(item, subject, now, host)
     if problem:
@@ -95,17 +95,15 @@ def _in_the_way(item: str, subject: str, now: Mapping[str, Any], host: HostView)
     """Return why a file of nodetune's would not change the limit of a subject; empty if nothing is known."""
     if subject == SESSIONS:
         reason = now.get("in_the_way")
-        return (
-            f"{subject}: {reason}. {PATH} has no effect there: correct that first, then plan again." if reason else ""
-        )
+        return f"{subject}: {reason}. {PATH} has no effect there: fix this first, then plan again." if reason else ""
     name = UNITS.get(subject, subject)
     unit = host.get(f"services.{name}")
     if not unit or unit["active"] != "active":
-        return f"{subject} is not run by {name}.service: raise {_key(item)} of the unit that runs it."
+        return f"{subject} does not run in {name}.service: raise {_key(item)} in its unit."
     ours = PurePosixPath(_dropin.path_of(f"{name}.service"))
     later = re.search(r"/etc/systemd/system/[\w.@-]+\.service\.d/([\w.@-]+) line \d+", str(now.get("source", "")))
     if later and later.group(1) > ours.name:
-        return f"{later.group(0)} sets {_key(item)} of {subject} and is read after {ours}: it wins. Take that line out."
+        return f"{later.group(0)} sets {_key(item)} of {subject} and is read after {ours}: it wins. Remove that line."
     return ""
 
 
@@ -114,12 +112,12 @@ def _below_ceiling(item: str, value: int | str, host: HostView) -> int | str:
     ceiling = host.readable("sysctl.fs.nr_open") if item == "nofile" else None
     if value == "unlimited" or type(ceiling) is not int or int(value) <= ceiling or host.sets_sysctl("fs.nr_open"):
         return value
-    host.note(f"fs.nr_open = {ceiling} caps open files: {ceiling} is set, not {value}.")
+    host.note(f"fs.nr_open = {ceiling} limits open files: {ceiling} is set instead of {value}.")
     return ceiling
 
 
 def _now(host: HostView, item: str, subject: str) -> Mapping[str, Any]:
-    """Return the subject's current limit {soft, hard, source}; empty if not known."""
+    """Return the subject's current limit {soft, hard, source}; empty if unknown."""
     seen: Mapping[str, Any] = host.readable(f"limits.{item}") or {}
     return seen.get(subject) or {}
 
@@ -141,7 +139,7 @@ def _say_who_else_sets(item: str, source: str, host: HostView) -> None:
     """Add a note with the line that decides today if its file is read after ours."""
     file = source.partition(" line ")[0]
     if file.startswith("/etc/security/limits.d/") and PurePosixPath(file).name > PurePosixPath(PATH).name:
-        host.note(f"{source} sets {item} too and is read after {PATH}: it wins. Take that line out.")
+        host.note(f"{source} sets {item} too and is read after {PATH}: it wins. Remove that line.")
 
 
 def _set(units: dict[str, Sections], unit: str, section: str, key: str, value: str) -> None:

@@ -45,11 +45,11 @@ def _require_sysfs(target: str, system: str, host: HostView) -> None:
     """Raise UnfixableError for what nodetune does not set, or what this release of Lustre keeps elsewhere."""
     kind = target.partition(".")[0]
     if kind not in KINDS:
-        raise UnfixableError(f"{target} is no parameter that nodetune sets: it sets those of {' and '.join(KINDS)}")
-    if (host[f"lustre.{kind}"].get(system) or {}).get("folder") != FOLDER:
         raise UnfixableError(
-            f"{system} keeps {target} elsewhere than in {FOLDER}: lctl set_param {target}, after each mount"
+            f"{target} is not a parameter that nodetune can set: it sets those of {' and '.join(KINDS)}"
         )
+    if (host[f"lustre.{kind}"].get(system) or {}).get("folder") != FOLDER:
+        raise UnfixableError(f"{system} has {target} outside {FOLDER}: lctl set_param {target}, after each mount")
 
 
 def _path(target: str, system: str) -> str:

@@ -10,7 +10,7 @@ from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import among, named, own_file
 
 LOADS_ONLY_WITH = {"nvidia_peermem": "ib_core"}
-"""What the file of a module needs if it was built so that it loads: without it, each boot would report a failed unit."""
+"""Symbols that a loadable module file needs: without them, each boot would report a failed unit."""
 
 NEEDS = tuple(f"modules.depends.{name}" for name in LOADS_ONLY_WITH)
 
@@ -34,9 +34,9 @@ def _require(name: str, host: HostView) -> None:
         return
     depends = host.get(f"modules.depends.{name}")
     if depends is None:
-        raise UnfixableError(f"the running kernel has no module {name}: install the driver package that holds it")
+        raise UnfixableError(f"the running kernel has no module {name}: install the driver package that contains it")
     if needed not in depends:
         raise UnfixableError(
-            f"{name} was built without {needed}, so it refuses to load: install RDMA drivers that offer peer memory "
+            f"{name} was built without {needed}, so it does not load: install RDMA drivers that offer peer memory "
             "(MLNX_OFED, DOCA-OFED), rebuild the NVIDIA driver, then plan again"
         )

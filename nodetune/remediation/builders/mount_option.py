@@ -1,4 +1,4 @@
-"""Options of mounted file systems: remounted now, kept by fstab. What contradicts them there the host itself takes out."""
+"""Options of mounted file systems: remounted now, persisted in fstab. The host removes contradicting options there."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ SHAPES = {"user": USER, "pipe_directory": PATH, "log_directory": PATH}
 
 def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
     if len(fixes) > 1:
-        raise UnfixableError("two checks want MPS in two ways: leave one of them")
+        raise UnfixableError("two checks want different MPS settings: keep one of them")
     wanted = _wanted(fixes[0].value)
     _refuse_others(host)
     exclusive = Fix(**{**_of_remedy(), "kind": "gpu", "target": "compute_mode", "value": "exclusive_process"})
@@ -44,19 +44,19 @@ def _of_remedy() -> dict[str, Any]:
 def _wanted(value: Any) -> dict[str, str]:
     """Return who runs the daemon and its folders. Raise UnfixableError for what cannot be written safely."""
     if not isinstance(value, Mapping) or not set(value) <= set(DEFAULTS):
-        raise UnfixableError(f"MPS takes {', '.join(DEFAULTS)}, not {value!r}: fix `set` in the site file")
+        raise UnfixableError(f"MPS accepts {', '.join(DEFAULTS)}, not {value!r}: fix `set` in the site file")
     wanted = DEFAULTS | {name: str(each) for name, each in value.items()}
     return {name: named(text, name, SHAPES[name]) for name, text in wanted.items()}
 
 
 def _refuse_others(host: HostView) -> None:
-    """Raise UnfixableError where somebody else's daemon runs, or a GPU is divided: MPS wants the GPUs for itself."""
+    """Raise UnfixableError if another daemon runs or a GPU is divided: MPS needs exclusive GPUs."""
     others = [each for each in host.get("mps.daemons") or [] if each["unit"] != UNIT]
     if others:
         pids = ", ".join(str(each["pid"]) for each in others)
         raise UnfixableError(
-            f"an MPS daemon that is not nodetune's runs (process {pids}): echo quit | nvidia-cuda-mps-control with its "
-            "CUDA_MPS_PIPE_DIRECTORY, take it out of what starts it, then plan again"
+            f"an MPS daemon that is not nodetune's runs (process {pids}): echo quit | nvidia-cuda-mps-control with "
+            "its CUDA_MPS_PIPE_DIRECTORY, remove it from what starts it, then plan again"
         )
     divided = [name for name, mode in (host.readable("gpu.mig_mode") or {}).items() if mode == "enabled"]
     if divided:

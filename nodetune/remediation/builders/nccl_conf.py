@@ -37,9 +37,9 @@ def _without(fix: Fix, host: HostView) -> dict[str, Any]:
     here = [each for each in fix.subjects if each.startswith(f"{PATH}:")]
     elsewhere = ", ".join(each for each in fix.subjects if each not in here)
     if not here:
-        raise UnfixableError(f"{elsewhere}: nodetune edits only {PATH}; remove this there yourself")
+        raise UnfixableError(f"{elsewhere}: nodetune edits only {PATH}; remove this line manually")
     if elsewhere:
-        host.note(f"{elsewhere}: nodetune edits only {PATH}, so this stays. Remove it there yourself.")
+        host.note(f"{elsewhere}: nodetune edits only {PATH}, so this line stays. Remove it manually.")
     return _edit("without_lines", {"lines": sorted(set(_lines(here, host)))}, host.checks(fix))
 
 
@@ -49,5 +49,5 @@ def _lines(subjects: Iterable[str], host: HostView) -> Iterable[str]:
         number = re.match(r"(\d+) ", subject[len(PATH) + 1 :])
         line = written.get(number.group(1)) if number else None
         if line is None or len(line) > LONGEST or line.endswith(f"={HIDDEN}") or "\\x" in line:
-            raise UnfixableError(f"{subject}: its line is not known to the letter; remove it yourself")
+            raise UnfixableError(f"{subject}: its exact text is unknown; remove it manually")
         yield line

@@ -14,7 +14,7 @@ from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of
 
 CONFIRM_SECONDS = 120
-"""How long a changed link waits for the controller's word that it still answers, before it goes back by itself."""
+"""Seconds that a changed link waits for the controller's confirmation before it reverts on its own."""
 
 NEEDS = ("net.links", "net.channels", "net.local_cpus", "own.links")
 
@@ -37,7 +37,7 @@ SYSTEMDS_DEFAULT = [
         ],
     ]
 ]
-"""99-default.link of systemd 252, for links of which udev does not say which file holds."""
+"""99-default.link of systemd 252, for links whose file udev does not report."""
 
 OURS = "00-nodetune-"
 Lines = list[list[Any]]
@@ -62,7 +62,7 @@ def _queues(link: str, host: HostView) -> int:
     """Return how many queues serve a link from the CPUs next to it."""
     most, cpus = (host.get("net.channels") or {}).get(link), (host.get("net.local_cpus") or {}).get(link)
     if not most or not cpus:
-        raise UnfixableError(f"{link}: neither its queues nor the CPUs next to it are known")
+        raise UnfixableError(f"{link}: both its queues and the CPUs near it are unknown")
     if not most["combined_max"]:
         raise UnfixableError(f"{link} has no combined queues: set them manually (ethtool -l {link}, ethtool -L {link})")
     return min(int(most["combined_max"]), int(cpus), MOST_QUEUES)
@@ -92,7 +92,7 @@ def _slot(link: str, host: HostView) -> str:
     """Return udev's name of the PCI slot of a link."""
     bdf = (host.get("net.links") or {}).get(link, {}).get("bdf")
     if not bdf:
-        raise UnfixableError(f"{link} is no PCI device: set it manually, and keep it in a .link file of your own")
+        raise UnfixableError(f"{link} is not a PCI device: set it manually, and persist it in your own .link file")
     return f"pci-{bdf}"
 
 
@@ -103,7 +103,7 @@ def _sections(link: str, host: HostView) -> Lines:
     if not file or OURS in file:
         return SYSTEMDS_DEFAULT
     if not file.endswith("/99-default.link"):
-        host.note(f"{file} holds for {link}: its lines are repeated in {OURS}{link}.link, which hides it from then on.")
+        host.note(f"{file} applies to {link}: its lines are repeated in {OURS}{link}.link, which then hides it.")
     return _lines(known["sections"])
 
 

@@ -17,7 +17,7 @@ from nodetune.remediation.builders._own import named, text_of
 NEEDS = ("host.kernel", "mounts.configured", "mounts.nfs", "mounts.points")
 
 FIRST_KERNEL = {"nconnect": (5, 3)}
-"""Where an option came: an older kernel refuses the whole mount. Backports are not known, so left to a person."""
+"""The kernel version of an option: an older kernel refuses the whole mount. Backports are left to the user."""
 
 Place = Mapping[str, Any]
 
@@ -43,7 +43,7 @@ def _require_kernel(name: str, host: HostView) -> None:
     if name in FIRST_KERNEL and (not found or tuple(map(int, found.groups())) < FIRST_KERNEL[name]):
         wanted = ".".join(map(str, FIRST_KERNEL[name]))
         raise UnfixableError(
-            f"kernel {release}: {name} came with Linux {wanted}, and a kernel without it mounts nothing"
+            f"kernel {release}: {name} came with Linux {wanted}, and a kernel without it refuses the mount"
         )
 
 
@@ -64,7 +64,7 @@ def _places(subjects: Sequence[str], host: HostView) -> Iterator[tuple[str, Plac
         )
     if missing:
         host.note(
-            f"Nothing is known that mounts {', '.join(missing)}: give it the same option, or it may decide for all."
+            f"The source of the mount {', '.join(missing)} is unknown: give it the same option, or it may decide for all."
         )
     yield from ((place, configured[place]) for place in alike if place in configured)
 
@@ -81,5 +81,5 @@ def _edit(place: str, known: Place, name: str, option: str) -> dict[str, Any]:
     given = {"key": known["key"], "option": option, "remove": remove}
     path = named(str(known["file"]), "map of the automounter", r"/etc/[\w./+-]+")
     if ".." in path:
-        raise UnfixableError(f"{path!r} is no map of the automounter that can be written safely")
+        raise UnfixableError(f"{path!r} is not an automounter map that can be written safely")
     return {"change": "edit", "path": path, "how": "automount_option", "with": given}

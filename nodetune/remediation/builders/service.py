@@ -26,9 +26,9 @@ def _change(fix: Fix, host: HostView) -> dict[str, Any]:
         raise UnfixableError(f"a service is set to {', '.join(STATES)}, not to {fix.value!r}")
     known = host.get(f"services.{short}") or {}
     if not known and fix.value == "enabled":
-        raise UnfixableError(f"{unit} is not installed: install the package that holds it, then plan again")
+        raise UnfixableError(f"{unit} is not installed: install the package that contains it, then plan again")
     if known.get("enabled") == "masked" and fix.value == "enabled":
-        host.note(f"{unit} is masked, by somebody who did not want it: it is unmasked.")
+        host.note(f"{unit} is masked, so someone did not want it: it will be unmasked.")
     nothing_to_enable = known.get("enabled") in ENABLE_HAS_NO_EFFECT and fix.value != "masked"
     return {
         "change": "unit",

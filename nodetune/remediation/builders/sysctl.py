@@ -45,7 +45,7 @@ def _known(target: str, host: HostView) -> str:
     if isinstance(host.fact(f"sysctl.{name}"), Absent):
         raise UnfixableError(
             f"{name} does not exist on this host (no {path_of(name)}): nothing is written for it. Correct the name, "
-            "or load the kernel module that has it, then plan again"
+            "or load its kernel module, then plan again"
         )
     return name
 
@@ -81,7 +81,7 @@ def _say_who_else_sets(name: str, host: HostView) -> None:
         if PurePosixPath(file).name > PurePosixPath(PATH).name:
             host.note(
                 f"{file} line {found['line']} sets {each} too and is read after {PATH}: it wins at the next boot, "
-                "unless it is a pattern. Take that line out."
+                "unless it is a pattern. Remove that line."
             )
 
 
@@ -91,8 +91,8 @@ def _against_tuned(name: str, value: str, host: HostView) -> _tuned.Places:
     theirs = _tuned.of_sysctl(profile, [name, *filter(None, [twin(name)])], value)
     if theirs and _tuned.in_the_way(profile) and profile.get("reapply_sysctl", True):
         host.note(
-            f"tuned's profile {profile.get('name')} sets {name} too: sysctl.d wins over it as long as tuned-main.conf does "
-            f"not say reapply_sysctl = 0. It stays active: {_tuned.in_the_way(profile)}."
+            f"tuned's profile {profile.get('name')} also sets {name}: sysctl.d wins over it as long as "
+            f"tuned-main.conf does not say reapply_sysctl = 0. It stays active: {_tuned.in_the_way(profile)}."
         )
         return {}
     return theirs

@@ -28,6 +28,6 @@ def changes(fixes: Sequence[Fix], host: HostView) -> list[dict[str, Any]]:
         found = host.readable(f"persisted.tmpfiles.{path}") or {}
         file = str(found.get("file", ""))
         if file and PurePosixPath(file).name < PurePosixPath(PATH).name:
-            host.note(f"{file} line {found['line']} sets {path} before {PATH} and wins at boot: take that line out.")
+            host.note(f"{file} line {found['line']} sets {path} before {PATH} and wins at boot: remove that line.")
     change = own_file(host, PATH, "tmpfiles.conf.j2", settings, among(host.targets("sysfs")))
     return [*made, change, *_tuned.changes(host, against)]

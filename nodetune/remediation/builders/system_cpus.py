@@ -46,13 +46,11 @@ def _require_jobs_elsewhere(host: HostView) -> None:
     who = job_cpus.in_system_slice(host)
     if who:
         raise UnfixableError(
-            f"{who} runs jobs in system.slice: its CPUs would be theirs. Set AllowedCPUs= on single services, or "
-            "CpuSpecList= in slurm.conf"
+            f"{who} runs jobs in system.slice, so the jobs would get its CPUs. Set AllowedCPUs= on single services, or CpuSpecList= in slurm.conf"
         )
     if not any(name.startswith("kubepods") for name in host["cpu.cpusets"]):
         raise UnfixableError(
-            "no group kubepods with a cpuset is seen next to system.slice: jobs may run in system.slice or in user.slice, "
-            "and would get those CPUs alone"
+            "no group kubepods with a cpuset exists next to system.slice: jobs may run in system.slice or user.slice and would get only those CPUs"
         )
 
 
@@ -64,7 +62,7 @@ def _require_alone(unit: str, host: HostView) -> None:
     if found and (found["file"] != path or found["cpus"] != ours):
         file = f"{found['file']} line {found['line']}" if found["file"] != path else "a file"
         raise UnfixableError(
-            f"{file} sets {KEY}= of {unit} too, and the lists add up: take that line out (systemctl cat {unit})"
+            f"{file} sets {KEY}= of {unit} too, and the lists add up: remove that line (systemctl cat {unit})"
         )
 
 
@@ -74,7 +72,7 @@ def _cpus(wanted: Any, host: HostView) -> str:
     cpus = set(cpu_list.parse_or_empty(text))
     every = set(cpu_list.parse(host["cpu.online"]))
     if not cpus or cpu_list.fold(cpus) != text:
-        raise UnfixableError(f"{text!r} is no list of CPUs as the kernel writes it (0-3,8): fix the site file")
+        raise UnfixableError(f"{text!r} is not a CPU list in the kernel's format (0-3,8): fix the site file")
     if cpus - every:
         raise UnfixableError(
             f"the CPUs {cpu_list.fold(cpus - every)} are not online here (online: {host['cpu.online']})"
@@ -82,10 +80,10 @@ def _cpus(wanted: Any, host: HostView) -> str:
     near = _near_gpus(host)
     if cpus & near and every - near:
         raise UnfixableError(
-            f"the CPUs {cpu_list.fold(cpus & near)} are near a GPU, {cpu_list.fold(every - near)} are near none: declare some of those"
+            f"the CPUs {cpu_list.fold(cpus & near)} are near a GPU, {cpu_list.fold(every - near)} are near none: declare some of the latter"
         )
     if cpus & near:
-        host.note(f"every CPU here is near a GPU: {text} are taken from those that jobs use best.")
+        host.note(f"every CPU here is near a GPU, so {text} are taken from the best CPUs for jobs.")
     return text
 
 

@@ -1,15 +1,16 @@
 """The record of runs that change hosts: one folder a run, all that shows what was done and all that takes it back.
 
     run.json            command, options (no passwords), hosts, inventory, when, by whom, which process, exit code
-    plan.json           the plan; before.json and after.json: the audits around it; outcomes.json: what became of each step
-    before-verify.json, after-verify.json   what was measured around it (--verify)
-    provision.json      what each host came to at each stage; held.json: the versions that it had before;
+    plan.json           the plan; before.json and after.json: the audits around it; outcomes.json: the outcome of each
+    step
+    before-verify.json, after-verify.json   the figures before and after (--verify)
+    provision.json      the result of each host at each stage; held.json: the versions that it had before;
     audit.json, verify.json, back-verify.json   the audit and the measurements of a provision, and those after going back
     events.jsonl        what happened, in order
     facts/HOST.json     what was read before; changes/HOST.json: what was to be done; diffs/HOST.diff: what that changed
     entries/HOST.jsonl  the host's journal, as it came in
 
-Every file is written whole or appended to by whole lines, so that the folder of a killed run tells the truth as well.
+Every file is written whole or appended to by whole lines, so that the folder of a killed run is correct too.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ __all__ = ["Run", "RunError", "find", "listing", "place", "recorded"]
 
 SCHEMA = "nodetune.run/1"
 RUNNING, DONE, INTERRUPTED, ELSEWHERE, UNREADABLE = "running", "done", "interrupted", "elsewhere", "unreadable"
-"""`elsewhere`: not ended, and begun on another machine that shares this folder: only that one can tell."""
+"""`elsewhere`: not ended, and begun on another machine that shares this folder, which alone knows its state."""
 
 MEASURED = ("before-verify", "after-verify")
 PROVISIONED = ("provision", "held", "audit", "verify", "back-verify")
@@ -69,7 +70,7 @@ class Run:
         """The exit code of the command (see `recorded`)."""
 
         self.undone: list[str] | None = None
-        """The hosts where a rollback is whole; None: this is no rollback."""
+        """The hosts where a rollback is complete; None if this is not a rollback."""
 
     @staticmethod
     def create(
@@ -108,11 +109,11 @@ class Run:
 
     @property
     def about(self) -> Mapping[str, Any]:
-        """What run.json says. Raise RunError."""
+        """The content of run.json. Raise RunError."""
         if self._about is None:
             found = self.document("run")
             if not isinstance(found, dict) or found.get("schema") != SCHEMA or not isinstance(found.get("hosts"), dict):
-                raise RunError(f"{self.folder / 'run.json'} is missing or not of this version of nodetune ({SCHEMA})")
+                raise RunError(f"{self.folder / 'run.json'} is missing or from another version of nodetune ({SCHEMA})")
             self._about = found
         return self._about
 

@@ -1,4 +1,4 @@
-"""Which earlier runs are over, and which of them stand: they changed hosts, and no later rollback undid that."""
+"""Find earlier runs that have ended and remain: they changed hosts, and no later rollback undid that."""
 
 from __future__ import annotations
 
@@ -33,22 +33,22 @@ def _hosts_if_over(run: Run) -> list[str]:
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:
-    """Return the newest run that stands, and the hosts where it does. Raise RunError."""
+    """Return the newest remaining run and its hosts. Raise RunError."""
     found = next(standing(runs.listing(root)), None)
     if found is None:
-        raise RunError("nothing to roll back: no recorded run has changed anything that still stands (nodetune runs)")
+        raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
     return found
 
 
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
-    """Return all runs that stand on any of these hosts, newest first, each with those of the hosts."""
+    """Return all remaining runs on any of these hosts, newest first, each with its hosts."""
     wanted = set(hosts)
     found = ((run, [host for host in where if host in wanted]) for run, where in standing(runs.listing(root)))
     return [(run, where) for run, where in found if where]
 
 
 def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
-    """Yield each run that stands with the hosts where it does. A record that cannot be read is passed over."""
+    """Yield each remaining run with its hosts. Skip unreadable records."""
     undone: dict[str, set[str]] = {}
     for run in newest_first:
         rolled_back = undone.get(run.id, set())
@@ -79,7 +79,7 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback left nothing over. Before 0.2.0 only the exit code told."""
+    """Return the hosts where a rollback undid everything. Before 0.2.0, only the exit code shows this."""
     recorded = rollback.about.get("undone")
     if isinstance(recorded, list):
         return [str(host) for host in recorded]

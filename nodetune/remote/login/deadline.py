@@ -1,4 +1,4 @@
-"""One host's time: a deadline over everything that is done for it, and what is torn down when it is over."""
+"""A deadline for all work on one host, and what must be closed when it expires."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from nodetune.hosts.target import UnreachableError
 
 
 class Deadline:
-    """Shared by the thread that works for a host and the one that watches over it.
+    """Shared by the thread that works for a host and the thread that watches the time.
 
-    `stage` says what is going on, so that a deadline has a name.
+    `stage` is the current step, for the message of an expired deadline.
     """
 
     def __init__(self, seconds: float) -> None:
@@ -26,28 +26,28 @@ class Deadline:
         self._closers: list[Callable[[], None]] = []
 
     def left(self, most: float = 3600.0) -> float:
-        """Return the seconds left, at most `most`. Raise UnreachableError if there are none."""
+        """Return the seconds left, at most `most`. Raise UnreachableError if none are left."""
         left = self.end - time.monotonic()
         if left <= 0 or self._over.is_set():
             raise self.overdue()
         return min(left, most)
 
     def overdue(self) -> UnreachableError:
-        """Return the error of a host whose time is over."""
+        """Return the error for an expired deadline."""
         return UnreachableError(
             "deadline",
-            f"not done within {self.seconds:g} s, was {self.stage}: if the host is merely slow, raise --timeout",
+            f"not finished within {self.seconds:g} s, was {self.stage}: if the host is only slow, increase --timeout",
         )
 
     def spent(self) -> float:
         return time.monotonic() - self.start
 
     def pause(self, seconds: float) -> None:
-        """Wait, unless the time ends first."""
+        """Wait, but not beyond the deadline."""
         self._over.wait(self.left(seconds))
 
     def on_end(self, close: Callable[[], None]) -> None:
-        """Have `close` called when the time is over; at once if it is."""
+        """Call `close` when the deadline expires; immediately if it has expired."""
         with self._lock:
             if not self._over.is_set():
                 self._closers.append(close)
@@ -55,7 +55,7 @@ class Deadline:
         close()
 
     def cut(self) -> None:
-        """End it now: close connections, kill processes. Whoever works for this host finds out by that."""
+        """Expire now: close connections and kill processes. That makes the thread of this host stop."""
         with self._lock:
             self._over.set()
             closers, self._closers = self._closers, []

@@ -1,4 +1,4 @@
-"""known_hosts: which keys a host may show. Read once for all hosts, and never trusting more than OpenSSH would."""
+"""known_hosts: the keys that a host may present. Read once for all hosts, and never more trusting than OpenSSH."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ class Line:
 
 @dataclass
 class KnownHosts:
-    """The content of some known_hosts files, by how their lines name hosts."""
+    """The content of known_hosts files, grouped by how their lines name hosts."""
 
     exact: dict[str, list[Line]] = field(default_factory=dict)
     patterns: list[tuple[list[str], Line]] = field(default_factory=list)
     hashed: list[tuple[bytes, bytes, Line]] = field(default_factory=list)
 
     def read(self, file: str) -> None:
-        """Add a file's lines. One that is not there has none."""
+        """Add a file's lines. A missing file has none."""
         try:
             lines = Path(file).read_text("utf-8", "replace").splitlines()
         except OSError:
@@ -58,7 +58,7 @@ class KnownHosts:
                 self.exact.setdefault(name, []).append(line)
 
     def of(self, name: str) -> list[Line]:
-        """Return the lines for a host, by its name in known_hosts."""
+        """Return the lines for a host by its name in known_hosts."""
         found = list(self.exact.get(name, ()))
         found += [line for words, line in self.patterns if _holds(words, name)]
         data = name.encode("utf-8", "replace")
@@ -81,7 +81,7 @@ def _holds(words: Sequence[str], name: str) -> bool:
 
 @dataclass(frozen=True)
 class Host:
-    """A host as its key is looked up: what it is called in known_hosts, the files, and how a user logs in manually."""
+    """A host for key look-up: its name in known_hosts, the files, and the command for a manual login."""
 
     key_name: str
     bare_name: str
@@ -93,15 +93,17 @@ class Host:
         scan = f"ssh-keyscan {'' if self.port == 22 else f'-p {self.port} '}{shlex.quote(self.bare_name)} | ssh-keygen -lf -"
         return UnreachableError(
             "unknown host key",
-            f"{shown or 'its host key'} is not in {self.files[0] if self.files else 'any known_hosts file'}: look at it with `{scan}` and"
-            f" accept it with `{self.login_command}`, or trust first keys with --accept-new-host-keys",
+            f"{shown or 'its host key'} is not in {self.files[0] if self.files else 'any known_hosts file'}: inspect "
+            f"it with `{scan}` and accept it with `{self.login_command}`, or trust new keys with "
+            "--accept-new-host-keys",
         )
 
     def changed(self, shown: str, where: str, file: str) -> UnreachableError:
         return UnreachableError(
             "host key changed",
-            f"{shown or 'its host key'} is not the one in {where}: someone may be in between. If the host was installed again:"
-            f" `ssh-keygen -R {shlex.quote(self.key_name)} -f {shlex.quote(file)}`, then `{self.login_command}`",
+            f"{shown or 'its host key'} is not the one in {where}: someone may intercept the connection. If the host "
+            f"was reinstalled: `ssh-keygen -R {shlex.quote(self.key_name)} -f {shlex.quote(file)}`, then "
+            f"`{self.login_command}`",
         )
 
 
@@ -125,9 +127,9 @@ class HostKeys:
         return self.known(host.files).of(host.key_name)
 
     def check(self, host: Host, kind: str, key: str, trusts_new: bool, hash_names: bool) -> None:
-        """Raise UnreachableError (unknown host key, host key changed) unless the host may show this key.
+        """Raise UnreachableError (unknown host key, host key changed) unless the host may present this key.
 
-        A host with known keys must show one of them: a key of another kind does not count as new.
+        A host with known keys must present one of them: a key of another type does not count as new.
         """
         key = key.rstrip("=")
         shown = f"the host key {kind} {fingerprint(key)}"
@@ -152,7 +154,7 @@ class HostKeys:
         self._trust(host, kind, key, hash_names)
 
     def _trust(self, host: Host, kind: str, key: str, hash_names: bool) -> None:
-        """Write a key to the user's known_hosts; the next look-up finds it."""
+        """Write a key to the user's known_hosts so that the next look-up finds it."""
         if not host.files:
             return
         padded = key + "=" * (-len(key) % 4)

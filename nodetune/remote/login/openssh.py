@@ -1,7 +1,7 @@
-"""The OpenSSH client: one process a host. Slower than paramiko, and able to do all that the user's `ssh` does.
+"""The OpenSSH client: one process for each host. Slower than paramiko, but it can do everything that `ssh` can.
 
-ConnectTimeout bounds the TCP connection. There is no connection before it to see whether the port answers: recent sshds
-count those that do not log in against whoever opens them.
+ConnectTimeout limits the TCP connection. There is no test connection before it to see whether the port answers: recent
+sshds penalise clients that connect without logging in.
 """
 
 from __future__ import annotations
@@ -51,11 +51,11 @@ _MEANING = (
         r"Connection (closed|reset)|kex_exchange_identification|Broken pipe|not responding|Connection to .* closed|disconnect",
     ),
 )
-"""What the client says when it fails, most telling first."""
+"""Error messages of the client, the most specific first."""
 
 
 def run(target: Target, settings: Settings, talk: Session, options: SessionOptions, life: Deadline) -> int | None:
-    """Log in, hold the talk, and return the command's exit status. Raise UnreachableError."""
+    """Log in, run the session, and return the command's exit status. Raise UnreachableError."""
     if shutil.which("ssh") is None:
         raise UnreachableError(
             "unsupported",
@@ -90,7 +90,7 @@ def _with_password(password: str, command: list[str], talk: Session, life: Deadl
     if shutil.which("sshpass") is None:
         raise UnreachableError(
             "unsupported",
-            "OpenSSH takes no password from a program: use a key, install sshpass, or --transport paramiko",
+            "OpenSSH accepts no password from a program: use a key, install sshpass, or --transport paramiko",
         )
     there, here = os.pipe()
     try:
@@ -104,7 +104,7 @@ def _with_password(password: str, command: list[str], talk: Session, life: Deadl
 def _problem(talk: Session, target: Target, settings: Settings) -> UnreachableError:
     text = talk.error_text()
     state = next((state for state, pattern in _MEANING if re.search(pattern, text, re.IGNORECASE)), "dropped")
-    said = _line(text) or "ssh ended without a word"
+    said = _line(text) or "ssh exited without a message"
     host = host_of(target, settings)
     if state == "unknown host key":
         return host.unknown()
@@ -116,19 +116,19 @@ def _problem(talk: Session, target: Target, settings: Settings) -> UnreachableEr
 
 
 def advice(state: str, target: Target, settings: Settings) -> str:
-    """Return what to do about a state, as the end of its message."""
+    """Return the end of a state's message: what to do."""
     user = settings.user
     if state == "authentication failed":
-        return f" (as {user}): try `{login_command(target)}`, and set ansible_user or ansible_ssh_private_key_file if another login is meant"
+        return f" (as {user}): try `{login_command(target)}`, and set ansible_user or ansible_ssh_private_key_file to use another login"
     if state == "refused":
-        return ": is sshd running there, and on this port (ansible_port)?"
+        return ": is sshd running there on this port (ansible_port)?"
     if state == "unresolved":
-        return ": correct the name, or give the host an address with ansible_host"
+        return ": correct the name or give the host an address with ansible_host"
     return ""
 
 
 def login_command(target: Target) -> str:
-    """Return the command with which a person logs in to the same host."""
+    """Return the command that logs in to the same host manually."""
     return shlex.join(["ssh", *arguments(target), target.address or target.name])
 
 
@@ -140,6 +140,6 @@ def host_of(target: Target, settings: Settings) -> host_keys.Host:
 
 
 def _line(text: str) -> str:
-    """Return the most useful line of ssh's own: the last, without the frame of a warning."""
+    """Return the most useful line of ssh's own output: the last, without the frame of a warning."""
     lines = [line.strip() for line in text.splitlines() if line.strip(" @\r")]
     return plain_text.plain(lines[-1], 200) if lines else ""

@@ -1,4 +1,4 @@
-"""A session with a child process over its pipes: bounded in time and size, and nothing of it left behind."""
+"""A session with a child process over its pipes: limited in time and size, with nothing left behind."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nodetune.remote.login.session import Session
 CHUNK = 1 << 16
 FAREWELL_SECONDS = 15.0
 QUIET = 0.2
-"""Seconds without output after which a process that has ended is not waited for: a child of it may hold its pipes."""
+"""Seconds without output after which a dead process counts as complete: a child of it may keep its pipes open."""
 
 
 def converse(command: Sequence[str], talk: Session, life: Deadline, pass_fds: Sequence[int] = ()) -> int | None:
-    """Run `command` in a process group of its own, and hold the talk with it. Return its exit status.
+    """Run `command` in its own process group and run the session with it. Return its exit status.
 
     Raise UnreachableError, and OSError when the command cannot be run.
     """
@@ -57,7 +57,7 @@ def kill(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGKILL)
 
 
 def _end(process: subprocess.Popen[bytes], farewell: signal.Signals) -> None:
-    """End it, at its own pace where it has something of its own to end."""
+    """End the process; give it time if it must end processes of its own."""
     if farewell != signal.SIGKILL and process.stdin:
         kill(process, farewell)
         process.stdin.close()
@@ -67,7 +67,7 @@ def _end(process: subprocess.Popen[bytes], farewell: signal.Signals) -> None:
 
 
 class _Pipes:
-    """The three pipes of a process, and who takes what comes out of them."""
+    """The three pipes of a process and the receivers of its output."""
 
     def __init__(self, process: subprocess.Popen[bytes], talk: Session, ready: selectors.BaseSelector) -> None:
         self._process = process
@@ -86,7 +86,7 @@ class _Pipes:
             os.set_blocking(handle, False)
 
     def carry(self, life: Deadline) -> None:
-        """Transfer until the answer is complete, or the process has ended and sent everything."""
+        """Transfer data until the answer is complete, or the process has ended and sent everything."""
         while self._takers and not self._talk.complete:
             life.stage = self._talk.waiting_for
             self._arrange()
@@ -101,7 +101,7 @@ class _Pipes:
                 return
 
     def _arrange(self) -> None:
-        """Watch the input only while there is something to send; close it when nothing will follow."""
+        """Watch the input only while there is data to send; close it after the last data."""
         if self._input is None:
             return
         wanted = bool(self._talk.to_send)

@@ -1,4 +1,4 @@
-"""What is said over one login, whatever carries it: command, password, script; answer, errors. Every size is bounded."""
+"""The session over one login by any transport: command, password, script; answer, errors. All sizes are limited."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ KEPT_ERRORS = 32 << 10
 
 
 def feed(decoder: protocol.Decoder, data: bytes) -> list[Any]:
-    """Return what is complete now. Raises Unreachable (no python, bad answer, too much output)."""
+    """Return the complete parts. Raise UnreachableError (no python, bad answer, too much output)."""
     try:
         found: list[Any] = decoder.feed(data)
     except protocol.TooMuchError as problem:
-        raise UnreachableError("too much output", f"a line of the answer is refused: {problem}") from None
+        raise UnreachableError("too much output", f"a line of the answer is not acceptable: {problem}") from None
     except protocol.LineError as problem:
         raise UnreachableError("bad answer", f"a line of the answer is damaged: {problem}") from None
     if decoder.old:
-        raise UnreachableError("no python", f"python3 there is Python {decoder.old}: 3.6 or newer is needed")
+        raise UnreachableError("no python", f"python3 on the host is Python {decoder.old}: 3.6 or newer is needed")
     return found
 
 
 class Session:
-    """Feed it what the host prints; send what `to_send` has; close the host's input when `input_done`."""
+    """Takes the output of the host; send `to_send` to the host, and close its input when `input_done`."""
 
     wake: int | None = None
-    """A handle that is readable when `woken` should be called. None where nothing is ever added to `to_send`."""
+    """A handle that is readable when `woken` should be called. None if nothing is ever added to `to_send`."""
 
     farewell = signal.SIGKILL
-    """What ends the program at the other end of a pipe."""
+    """The signal that ends the program at the other end of a pipe."""
 
     def __init__(self, target: Target, script: bytes, nonce: str, most_bytes: int, program: str = "-") -> None:
         self._host = target.name
@@ -59,22 +59,22 @@ class Session:
 
     @property
     def input_done(self) -> bool:
-        """Everything is sent and nothing will follow."""
+        """Whether everything is sent and nothing will follow."""
         return self._all_queued and not self.to_send
 
     @property
     def complete(self) -> bool:
-        """The whole answer is here: what the host prints after it does not matter."""
+        """Whether the whole answer is here: later output of the host does not matter."""
         return self._answer is not None
 
     @property
     def begun(self) -> bool:
-        """An answer has begun, so that the command did run."""
+        """Whether an answer has begun, which proves that the command ran."""
         return bool(self._decoder.begun)
 
     @property
     def waiting_for(self) -> str:
-        """What the host has yet to do, for the message of a deadline."""
+        """The pending step of the host, for the message of a deadline."""
         if self._all_queued:
             return "waiting for the probe's answer"
         return f"waiting for sudo to ask for the password{self._said()}"
@@ -86,7 +86,7 @@ class Session:
         self.to_send = self.to_send[count:]
 
     def output(self, data: bytes) -> None:
-        """Take standard output. Raises Unreachable (too much output, no python, bad answer)."""
+        """Take standard output. Raise UnreachableError (too much output, no python, bad answer)."""
         self._count(data)
         for found in feed(self._decoder, data):
             self._hear(found)
@@ -113,7 +113,7 @@ class Session:
             )
 
     def _converse(self) -> None:
-        """Answer sudo: send the password at its prompt, once, and the script when the command runs."""
+        """Answer sudo: send the password once, at its prompt, and the script when the command runs."""
         if self._command.ready in self._errors:
             self.to_send, self._all_queued = memoryview(self._script), True
             return
@@ -126,7 +126,7 @@ class Session:
         self._seen = at + len(self._command.prompt)
 
     def answer(self, status: int | None) -> HostFacts | None:
-        """Return the host's facts; the command ended with `status` (None: unknown). Raises UnreachableError."""
+        """Return the host's facts; the command ended with `status` (None: unknown). Raise UnreachableError."""
         if self._answer is None:
             raise self._failure(status)
         try:
@@ -148,7 +148,7 @@ class Session:
             )
         if self._become and not self._decoder.noise and (not self._all_queued or "sudo" in text):
             return UnreachableError(
-                "become failed", f"{self.last_error() or 'sudo ended without a word'}{self._advice(text)}"
+                "become failed", f"{self.last_error() or 'sudo exited without a message'}{self._advice(text)}"
             )
         if status is None:
             return UnreachableError("dropped", f"the connection ended before any answer{self._said()}")
@@ -160,13 +160,13 @@ class Session:
         return ": sudo must allow this user to run the probe's python3"
 
     def last_error(self) -> str:
-        """Return the last line of standard error with text, safe to print."""
+        """Return the last non-empty line of standard error, safe to print."""
         text = self._errors.decode("utf-8", "replace").replace(self._command.prompt.decode() or "\0", "\n")
         lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
         return plain_text.plain(lines[-1], 200) if lines else ""
 
     def error_text(self) -> str:
-        """Return all of standard error that was kept, for parsing. It is not safe to print."""
+        """Return the kept standard error for parsing. It is not safe to print."""
         return self._errors.decode("utf-8", "replace")
 
     def _said(self) -> str:

@@ -1,4 +1,4 @@
-"""How a host is reached by this user's OpenSSH configuration: what `ssh -G` says, asked as seldom as that can be."""
+"""The user's OpenSSH configuration for a host, from as few calls of `ssh -G` as possible."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ USER = "~/.ssh/config"
 
 @dataclass(frozen=True)
 class Settings:
-    """What OpenSSH would do for one host.
+    """The settings that OpenSSH would use for one host.
 
-    `name` is what it was asked for, `host` what that stands for; `told` is all that `ssh -G` said, by keyword in lower case.
+    `name` is the requested name, `host` its resolved name; `told` is the output of `ssh -G` by lower-case keyword.
     """
 
     name: str
@@ -43,7 +43,7 @@ class Settings:
         return default if value.lower() == "none" else value
 
     def files(self, keyword: str) -> tuple[str, ...]:
-        """Return the files that a keyword names, in full: one a line, or several (known_hosts files)."""
+        """Return the full paths that a keyword names: one on each line, or several (known_hosts files)."""
         values = self.told.get(keyword, ())
         words = (
             [word for value in values for word in _split(value)]
@@ -69,7 +69,7 @@ class Settings:
 
     @property
     def key_name(self) -> str:
-        """What the host is called in known_hosts."""
+        """The name of the host in known_hosts."""
         alias = self.one("hostkeyalias")
         return alias or (self.host.lower() if self.port == 22 else f"[{self.host.lower()}]:{self.port}")
 
@@ -79,7 +79,7 @@ class Settings:
 
     @property
     def trusts_new(self) -> bool:
-        """Whether the user's configuration takes keys of hosts seen for the first time."""
+        """Whether the user's configuration accepts keys of new hosts."""
         return self.one("stricthostkeychecking", "ask").lower() in ("no", "off", "false", "accept-new")
 
 
@@ -97,7 +97,7 @@ def _split(value: str) -> tuple[str, ...]:
 
 
 class Resolver:
-    """Settings of hosts. `ssh -G` is run once for all hosts for which it must say the same, but for the name."""
+    """Settings of hosts. `ssh -G` runs once for all hosts with equal settings except for the name."""
 
     def __init__(self) -> None:
         self._ssh = shutil.which("ssh")
@@ -148,7 +148,7 @@ class Resolver:
 
 
 def arguments(target: Target) -> list[str]:
-    """Return the options for `ssh` that a target's variables stand for."""
+    """Return the options for `ssh` that correspond to a target's variables."""
     words = list(target.ssh_args)
     words += ["-p", str(target.port)] if target.port else []
     words += ["-l", target.user] if target.user else []
@@ -178,9 +178,9 @@ def _settings(text: str, host: str) -> Settings:
 
 @dataclass(frozen=True)
 class Shape:
-    """For which hosts a configuration says the same: those for which the same `Host` lines hold.
+    """Groups hosts with equal settings: those to which the same `Host` lines apply.
 
-    `single`: it can say something else for each host (Match, tokens, canonical names).
+    `single`: settings may differ for each host (Match, tokens, canonical names).
     """
 
     patterns: tuple[tuple[str, ...], ...]
@@ -208,7 +208,7 @@ def _depends_on_the_host(keyword: str, words: list[str]) -> bool:
 
 
 def _holds(words: tuple[str, ...], host: str) -> bool:
-    """Apply OpenSSH's rule for a pattern list: any match, and none of those with `!`."""
+    """Apply OpenSSH's rule for a pattern list: any match, but no match with `!`."""
     name = host.lower()
     if any(fnmatchcase(name, word[1:].lower()) for word in words if word.startswith("!")):
         return False
@@ -234,7 +234,7 @@ def _lines(file: str, depth: int) -> Iterator[tuple[str, list[str]]]:
 
 
 def _by_paramiko(target: Target, host: str) -> Settings:
-    """Resolve without an OpenSSH client, from what paramiko makes of the user's configuration."""
+    """Resolve without an OpenSSH client, by paramiko's reading of the user's configuration."""
     import paramiko
 
     told: dict[str, tuple[str, ...]] = {

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from nodetune.hosts.target import Target, UnreachableError
 
 UNANSWERED = r"[Mm]issing sudo password|a password is required"
-"""What sudo, or Ansible for it, says when nobody gave a password."""
+"""The message of sudo, or of Ansible for it, without a password."""
 
 ADVICE = "use --ask-become-pass, or allow this user to use sudo without one"
 REFUSED = "sudo did not accept the password"
@@ -16,10 +16,10 @@ REFUSED = "sudo did not accept the password"
 
 @dataclass(frozen=True)
 class Command:
-    """What to run on the host.
+    """The command to run on the host.
 
-    With `prompt`, the password may be sent once that was seen on standard error, and only then; the script only once
-    `ready` was seen there, so that neither can end up where the other belongs.
+    With `prompt`, send the password only after the prompt was seen on standard error, and the script only after
+    `ready` was seen there, so that the host cannot confuse the two.
     """
 
     line: str
@@ -28,7 +28,7 @@ class Command:
 
 
 def command(target: Target, nonce: str, program: str = "-") -> Command:
-    """Have Python run `program`: shell words, by default what comes on its standard input. Raise UnreachableError (unsupported) where that takes another way than sudo."""
+    """Return the command for Python to run `program`: shell words, or standard input. Raise UnreachableError."""
     python = f"{_word(target.python)} -I -S {program}"
     if not target.become:
         return Command(python)

@@ -1,7 +1,7 @@
 """SSH by paramiko, in threads of this process.
 
-paramiko imports invoke, with unittest and asyncio, for `Match exec` in a configuration file, which OpenSSH mostly reads
-for us. That is a third of what paramiko takes to start: a placeholder module imports invoke once it is used.
+paramiko imports invoke, with unittest and asyncio, for `Match exec` in a configuration file, but OpenSSH usually reads
+that file for us. This is a third of paramiko's start-up, so a placeholder module imports invoke on first use.
 """
 
 from __future__ import annotations

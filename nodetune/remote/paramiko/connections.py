@@ -1,4 +1,4 @@
-"""SSH by paramiko: all hosts in one process. Host keys, logins and jump hosts as the user's OpenSSH configuration has them."""
+"""SSH by paramiko: all hosts in one process. The user's OpenSSH configuration sets host keys, logins and jump hosts."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from nodetune.remote.paramiko.sockets import Socket
 
 HANDSHAKE_SECONDS = 20.0
 HANDSHAKE_BYTES = 256 << 10
-"""More than any server says before the login; a reader of an endless first line would go on for ever."""
+"""More than any server sends before the login; without it, an endless first line would be read forever."""
 
 OVERHEAD_BYTES = 8 << 20
 CHUNK = 32 << 10
 TROUBLE = (paramiko.SSHException, OSError, EOFError)
-"""All that paramiko raises about a connection."""
+"""All exceptions that paramiko raises about a connection."""
 
 logging.getLogger("paramiko").addHandler(logging.NullHandler())
 logging.getLogger("paramiko").propagate = False
@@ -38,9 +38,9 @@ logging.getLogger("paramiko").setLevel(logging.CRITICAL + 1)
 
 
 def needs_openssh(settings: Settings, keys: HostKeys, target: Target) -> str:
-    """Return why this host needs the OpenSSH client from the start; empty if it does not."""
+    """Return why this host needs the OpenSSH client from the start, or an empty text."""
     if any(line.marker == "cert-authority" for line in keys.lines(openssh.host_of(target, settings))):
-        return "known_hosts has a certificate authority for it"
+        return "known_hosts has a certificate authority for this host"
     for keyword in (
         "pkcs11provider",
         "certificatefile",
@@ -59,7 +59,7 @@ def needs_openssh(settings: Settings, keys: HostKeys, target: Target) -> str:
 
 
 class Connections:
-    """What the hosts of one run share: known host keys, login keys, and the connections to jump hosts."""
+    """Resources that the hosts of one run share: known host keys, login keys, and connections to jump hosts."""
 
     def __init__(self, options: SessionOptions, resolver: Resolver, host_keys: HostKeys) -> None:
         self._options = options
@@ -72,7 +72,7 @@ class Connections:
         self._life = Deadline(float("inf"))
 
     def run(self, target: Target, settings: Settings, talk: Session, life: Deadline) -> int | None:
-        """Log in, hold the talk, and return the command's exit status. Raise UnreachableError, or JumpHostError."""
+        """Log in, run the session, and return the command's exit status. Raise UnreachableError or JumpHostError."""
         transport, carrier = self._login(target, settings, life, ())
         carrier.most = carrier.taken + talk.most_bytes + OVERHEAD_BYTES
         try:
@@ -86,7 +86,7 @@ class Connections:
         return status
 
     def close(self) -> None:
-        """End what is shared. Hosts that still use it fail."""
+        """Close the shared resources. Hosts that still use them fail."""
         self._life.cut()
         self._keys.close()
 
@@ -117,7 +117,7 @@ class Connections:
     def _through(self, hops: str, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]) -> Any:
         """Open a channel to the host through the last of its jump hosts."""
         if hops in chain:
-            raise UnreachableError("unsupported", f"ProxyJump goes round in circles: {' → '.join((*chain, hops))}")
+            raise UnreachableError("unsupported", f"ProxyJump is circular: {' → '.join((*chain, hops))}")
         before, _, last = hops.rpartition(",")
         with self._lock:
             shared = self._jumps.setdefault((hops, config_files(target.ssh_args)), jump.Jump(last))
@@ -162,7 +162,7 @@ class Connections:
         self._host_keys.check(host, key.get_name(), key.get_base64(), settings.trusts_new, hashed)
 
     def _authenticate(self, transport: paramiko.Transport, target: Target, settings: Settings, life: Deadline) -> None:
-        """Offer keys (first the one that other hosts took), then the password."""
+        """Offer keys (first the one that other hosts accepted), then the password."""
         life.stage = f"logging in as {settings.user}"
         attempt = login.Login(transport, settings.user, life)
         worked = self._worked.get(settings.user)
@@ -179,7 +179,7 @@ class Connections:
 
 
 def _prefer(transport: paramiko.Transport, known: set[str]) -> None:
-    """Ask the server for a key of a kind that is known, as OpenSSH does."""
+    """Ask the server for a host key of a known type, as OpenSSH does."""
     wanted = known | ({"rsa-sha2-512", "rsa-sha2-256"} if "ssh-rsa" in known else set())
     security = transport.get_security_options()
     security.key_types = sorted(security.key_types, key=lambda kind: kind not in wanted)
@@ -189,17 +189,17 @@ def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, l
     place = sockets.place(settings)
     began = plain_text.plain(carrier.first.decode("utf-8", "replace").strip(), 60)
     if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
-        return UnreachableError("bad answer", f"what listens at {place} does not speak SSH; it says: {began}")
+        return UnreachableError("bad answer", f"the service at {place} is not SSH; it sent: {began}")
     if carrier.ended or isinstance(problem, ConnectionError):
         why = (
             f"saying: {began}"
             if began
-            else "without a word: sshd may be overloaded (MaxStartups) or not let this machine in"
+            else "without a message: sshd may be overloaded (MaxStartups) or reject this machine"
         )
         return UnreachableError("dropped", f"{place} closed the connection before the login, {why}")
-    said = "said nothing" if carrier.taken == 0 else f"fell silent after {carrier.taken} bytes"
+    said = "sent nothing" if carrier.taken == 0 else f"stopped sending after {carrier.taken} bytes"
     return UnreachableError(
-        "deadline", f"{place} took the connection and {said}: no SSH handshake within {life.spent():.0f} s"
+        "deadline", f"{place} accepted the connection and {said}: no SSH handshake within {life.spent():.0f} s"
     )
 
 
@@ -215,12 +215,12 @@ def _broken(problem: BaseException, carrier: Socket, life: Deadline) -> Unreacha
 def _refused_by_jump(problem: ChannelException, name: str, settings: Settings) -> UnreachableError:
     if problem.code == 1:
         return UnreachableError("unsupported", f"jump host {name} forbids forwarding (AllowTcpForwarding)")
-    text = f"jump host {name} cannot connect to {sockets.place(settings)}: is the host up, and sshd listening there?"
+    text = f"jump host {name} cannot connect to {sockets.place(settings)}: is the host up, and is sshd listening there?"
     return UnreachableError("unreachable", text)
 
 
 def _converse(transport: paramiko.Transport, talk: Session, life: Deadline) -> int | None:
-    """Run the talk's command and carry what is said, until the answer is complete or the command has ended."""
+    """Run the session's command and transfer data until the answer is complete or the command has ended."""
     life.stage = "starting the command"
     channel = transport.open_session(timeout=life.left())
     channel.exec_command(talk.command)
@@ -245,7 +245,7 @@ def _converse(transport: paramiko.Transport, talk: Session, life: Deadline) -> i
 
 
 def _hear(channel: paramiko.Channel, talk: Session) -> bool:
-    """Take all that has arrived. True when the answer is complete."""
+    """Take everything that has arrived. Return True when the answer is complete."""
     while not talk.complete and (channel.recv_ready() or channel.recv_stderr_ready()):
         if channel.recv_ready():
             talk.output(channel.recv(CHUNK))
@@ -255,7 +255,7 @@ def _hear(channel: paramiko.Channel, talk: Session) -> bool:
 
 
 def _close(transport: paramiko.Transport) -> None:
-    """End a connection, and paramiko's timer for it, which would keep this process from ending."""
+    """Close a connection and paramiko's timer for it, which would keep this process alive."""
     for step in (transport.packetizer.complete_handshake, transport.close, transport.sock.close):
         with suppress(Exception):
             step()

@@ -1,4 +1,4 @@
-"""Jump hosts: one connection each, shared by all hosts behind it."""
+"""Jump hosts: one connection for each, shared by all hosts behind it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from nodetune.remote.login.ssh_config import config_files
 
 
 class JumpHostError(Exception):
-    """What a host needs is beyond paramiko; the text says what, so that the OpenSSH client can take over."""
+    """The host needs a feature that paramiko lacks. The text names it, and the OpenSSH client takes over."""
 
 
 class Jump:
-    """The connection to one jump host. Its failure is that of all hosts behind it: nobody tries again."""
+    """The connection to one jump host. If it fails, all hosts behind it fail without another attempt."""
 
     def __init__(self, name: str) -> None:
         self._about = f"jump host {name}: "

@@ -1,4 +1,4 @@
-"""The keys to log in with: files and the agent, in the order in which OpenSSH would offer them. Each is read once a run."""
+"""The keys for logins: files and the agent, in the order in which OpenSSH would offer them. Each is read once."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ DEFAULT_NAMES = ("id_rsa", "id_ecdsa", "id_ecdsa_sk", "id_ed25519", "id_ed25519_
 
 @dataclass(frozen=True)
 class Offer:
-    """One way to prove who we are; without `key`, why this one cannot be used."""
+    """One way to authenticate; without `key`, the reason why it cannot be used."""
 
     label: str
     key: paramiko.PKey | None
@@ -61,7 +61,7 @@ class Keys:
         self._lock = threading.Lock()
 
     def offers(self, settings: Settings) -> Iterator[Offer]:
-        """Yield keys for a host: the named ones, the agent's, those in the usual files."""
+        """Yield keys for a host: named keys, the agent's, and those in the usual files."""
         files = list(dict.fromkeys(file for file in settings.files("identityfile") if _there(file)))
         usual = {home(f"~/.ssh/{name}") for name in DEFAULT_NAMES}
         agent = {offer.key.asbytes(): offer for offer in self._agent_offers(settings) if offer.key}
@@ -76,7 +76,7 @@ class Keys:
             yield from self._from_file(file, agent, used)
 
     def _from_file(self, file: str, agent: dict[bytes, Offer], used: set[bytes]) -> Iterator[Offer]:
-        """Yield the agent's key if the agent has that of the file, else the file's."""
+        """Yield the agent's key if the agent has the key of the file, else the file's."""
         blob = _public(file)
         offer = agent.get(blob) if blob else None
         if offer is None:
@@ -129,7 +129,7 @@ def _public(file: str) -> bytes | None:
 
 def _load(file: str) -> Offer:
     if file.endswith(".pub") or not Path(file).exists():
-        return Offer(file, None, f"{file}: the agent does not hold this key")
+        return Offer(file, None, f"{file}: the agent does not have this key")
     try:
         return Offer(file, paramiko.PKey.from_path(file))
     except OSError as problem:

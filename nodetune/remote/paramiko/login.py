@@ -1,4 +1,4 @@
-"""Proving to a server who we are, with paramiko."""
+"""Authenticate to a server with paramiko."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SECONDS = 30.0
 
 
 class Login:
-    """One login in progress: what was tried, and what the server would still take."""
+    """One login in progress: the methods that were tried and those that the server still accepts."""
 
     def __init__(self, transport: paramiko.Transport, user: str, life: Deadline) -> None:
         self._transport = transport
@@ -34,11 +34,11 @@ class Login:
         return self._transport.is_authenticated()
 
     def may(self, method: str) -> bool:
-        """Return whether the server would still take this method, as far as it has said."""
+        """Return whether the server may still accept this method."""
         return self._transport.is_active() and (self._allowed is None or method in self._allowed)
 
     def by_keys(self, offers: list[Offer]) -> paramiko.PKey | None:
-        """Offer keys until the server is content with one, for now or for good. Return that one."""
+        """Offer keys until the server accepts one, alone or as a first factor. Return that key."""
         for offer in offers:
             key = offer.key
             if key is None or offer.hardware:
@@ -67,24 +67,24 @@ class Login:
         return True
 
     def failure(self, target: Target, settings: Settings) -> UnreachableError:
-        """Return the error for a login with which nothing was accepted."""
+        """Return the error for a login in which nothing was accepted."""
         tried = f"tried {', '.join(self._tried[:6])}" if self._tried else "no key or password to try"
-        takes = f"; the server takes {plain_text.plain(', '.join(self._allowed), 100)}" if self._allowed else ""
+        takes = f"; the server accepts {plain_text.plain(', '.join(self._allowed), 100)}" if self._allowed else ""
         active = self._transport.is_active()
-        gone = "" if active else "; the server then hung up: name one key with ansible_ssh_private_key_file"
+        gone = "" if active else "; the server then hung up: set one key with ansible_ssh_private_key_file"
         text = f"{tried}{takes}{gone}{openssh.advice('authentication failed', target, settings)}"
         return UnreachableError("authentication failed", text)
 
 
 def only_openssh(settings: Settings, login: Login, offers: list[Offer]) -> str:
-    """Return what the OpenSSH client could still try after everything here has failed; empty if nothing."""
+    """Return what the OpenSSH client could still try after paramiko has failed; empty if nothing."""
     if any(offer.hardware for offer in offers):
-        return "it may want a hardware key"
+        return "it may need a hardware key"
     path = settings.one("controlpath")
     if path and Path(path).exists():
         return "there is a ControlPath connection to it"
     if settings.one("gssapiauthentication") == "yes" and login.may("gssapi-with-mic") and _has_ticket():
-        return "it may want a Kerberos ticket"
+        return "it may need a Kerberos ticket"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The byte streams under an SSH connection: TCP, or a ProxyCommand. What is read from one is bounded."""
+"""The byte streams under an SSH connection: TCP or a ProxyCommand. Reads are limited."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from nodetune.remote.login.ssh_config import Settings
 
 
 class Socket:
-    """A socket (or what behaves like one) that reads no more than `most` bytes: a hostile server cannot fill our memory."""
+    """A socket (or equivalent) that reads at most `most` bytes, so that a hostile server cannot fill our memory."""
 
     def __init__(self, sock: Any, most: int) -> None:
         self._sock = sock
@@ -27,7 +27,7 @@ class Socket:
         self.flooded = False
 
     def recv(self, size: int) -> bytes:
-        """Receive at most `size` bytes; nothing, as if the other end had closed, once `most` is reached."""
+        """Receive at most `size` bytes. Once `most` is reached, return nothing, as if the peer had closed."""
         if self.taken >= self.most:
             self.flooded = True
             return b""
@@ -41,7 +41,7 @@ class Socket:
         return int(self._noting(self._sock.send, data))
 
     def _noting(self, step: Callable[[Any], Any], what: Any) -> Any:
-        """Do it, and remember whether the other end was gone."""
+        """Run the body and remember whether the peer was gone."""
         try:
             return step(what)
         except TimeoutError:
@@ -55,12 +55,12 @@ class Socket:
 
 
 def place(settings: Settings) -> str:
-    """Return the host and port as messages name them."""
+    """Return the host and port for messages."""
     return f"{plain_text.plain(settings.host, 100)} port {settings.port}"
 
 
 def tcp(settings: Settings, target: Target, life: Deadline, seconds: float) -> socket.socket:
-    """Connect to the first of the host's addresses that answers. Raise UnreachableError (unresolved, refused, unreachable)."""
+    """Connect to the host's first address that answers. Raise UnreachableError (unresolved, refused, unreachable)."""
     families = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
     family = families.get(settings.one("addressfamily"), socket.AF_UNSPEC)
     try:
@@ -93,7 +93,7 @@ def _no_tcp(problem: OSError | None, settings: Settings, target: Target, seconds
             "refused", f"{where} refused the connection{openssh.advice('refused', target, settings)}"
         )
     if isinstance(problem, TimeoutError):
-        text = f"{where} did not answer within {round(seconds, 1):g} s: is the host up, and may this machine reach it?"
+        text = f"{where} did not answer within {round(seconds, 1):g} s: is the host up, and can this machine reach it?"
         return UnreachableError("unreachable", text)
     return UnreachableError(
         "unreachable", f"{where}: {(problem.strerror or str(problem)).lower() if problem else 'no address'}"
@@ -101,7 +101,7 @@ def _no_tcp(problem: OSError | None, settings: Settings, target: Target, seconds
 
 
 def by_command(command: str, life: Deadline) -> socket.socket:
-    """Return a socket whose other end is a ProxyCommand."""
+    """Return a socket that is connected to a ProxyCommand."""
     here, there = socket.socketpair()
     with there:
         process = subprocess.Popen(
@@ -116,7 +116,7 @@ def by_command(command: str, life: Deadline) -> socket.socket:
 
 
 class _Piped(socket.socket):
-    """A socket that takes its process with it."""
+    """A socket that ends its process when it closes."""
 
     def __init__(self, sock: socket.socket, process: subprocess.Popen[bytes]) -> None:
         super().__init__(sock.family, sock.type, sock.proto, sock.detach())

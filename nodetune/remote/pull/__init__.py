@@ -1,1 +1,1 @@
-"""Pull mode: nodes collect their own facts by a timer and leave them in a folder, where an audit reads them."""
+"""Pull mode: a timer on each node collects its facts into a folder, from which an audit reads them."""

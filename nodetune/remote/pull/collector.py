@@ -1,4 +1,4 @@
-"""What a node runs: one script of the depositing half and the very probe that an audit over SSH pipes; and its folder."""
+"""The script that a node runs, made of deposit.py and the same probe that an audit sends over SSH, and its folder."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ UNITS = "/etc/systemd/system"
 SERVICE, TIMER = "nodetune-pull.service", "nodetune-pull.timer"
 LOCK = "/run/nodetune-pull.lock"
 FILES = {PROGRAM: "0755", f"{UNITS}/{SERVICE}": "0644", f"{UNITS}/{TIMER}": "0644"}
-"""What is put on a node, with its mode."""
+"""The files on a node, with their modes."""
 
 PROBE_SECONDS = 60.0
-"""Longer than over SSH, where somebody waits: the collector yields to what the node is for."""
+"""Longer than over SSH, where a user waits: the collector yields to the jobs of the node."""
 
 MOST_SECONDS = 300
 SHORTEST, LONGEST = 60, 7 * 86400
@@ -30,12 +30,12 @@ _USER = re.compile(r"[a-z_][a-z0-9_-]{0,31}", re.IGNORECASE)
 
 
 class PullError(UserError):
-    """A setting that cannot be: one line."""
+    """An invalid setting: one line."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Where facts go and how often (every so many seconds at most), who writes them, by which Python. Raises PullError."""
+    """The folder of the facts, the interval in seconds, the writing user and the Python. Raises PullError."""
 
     folder: str
     every: int
@@ -46,11 +46,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name, path in (("--dir", self.folder), ("--python", self.python)):
             if not _PATH.fullmatch(path) or ".." in path.split("/"):
-                raise PullError(f"{name} {path!r}: give a whole path such as /shared/nodetune/facts, without blanks")
+                raise PullError(f"{name} {path!r}: give an absolute path without blanks, such as /shared/facts")
         if self.user and not _USER.fullmatch(self.user):
-            raise PullError(f"--user {self.user!r} is no name of a user")
+            raise PullError(f"--user {self.user!r} is not a valid user name")
         if not SHORTEST <= self.every <= LONGEST:
-            raise PullError("--every wants a time from 1m to 7d")
+            raise PullError("--every must be from 1m to 7d")
 
 
 def script(names: Iterable[str], settings: Settings) -> bytes:
@@ -70,7 +70,7 @@ def script(names: Iterable[str], settings: Settings) -> bytes:
 
 
 def folder(names: Iterable[str], settings: Settings) -> dict[str, tuple[bytes, str]]:
-    """Return what `nodetune pull bundle` writes: path below its folder → content, mode."""
+    """Return the files that `nodetune pull bundle` writes: path below its folder → content, mode."""
     known = {
         "settings": settings,
         "program": PROGRAM,

@@ -1,6 +1,6 @@
-"""The collector's first half: what the probe behind it found, left in a folder under this host's name.
+"""The first half of the collector: write the facts of the probe to a folder under this host's name.
 
-It travels as text before the probe's script (see collector.py) and runs on hosts: standard library and syntax of Python
+It is sent as text before the probe's script (see collector.py) and runs on hosts: standard library and syntax of Python
 3.6, and nothing of nodetune.
 """
 
@@ -16,13 +16,13 @@ PLACELESS = re.compile(r"localhost(\..*)?", re.IGNORECASE)
 
 
 class DepositError(Exception):
-    """Why there is no new file: one line."""
+    """The reason why there is no new file: one line."""
 
 
 def deposit(probe: Any, layout: Any, folder: str, user: str, about: "dict[str, object]", lock: str) -> None:
     """Never return: end the process with 0 or 1.
 
-    `user`: who writes (empty: who runs this); `about`: what the document says of itself; `layout` makes it a text.
+    `user` writes (empty: the current user); `about` describes the document; `layout` formats it.
     """
     try:
         _deposit(probe, layout, folder, user, about, lock)
@@ -49,14 +49,14 @@ def _deposit(probe: Any, layout: Any, folder: str, user: str, about: "dict[str, 
 
 
 def _name(node: str) -> str:
-    """Return the host's name, which is also that of its file."""
+    """Return the host's name, which is also the name of its file."""
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}", node) or PLACELESS.fullmatch(node):
-        raise DepositError(f"the host name {node!r} is no name for a file that is this host's alone: set one")
+        raise DepositError(f"host name {node!r} is invalid or not unique: set a real host name")
     return node
 
 
 def _alone(path: str) -> None:
-    """Hold the lock until this process ends, however it ends. A reader that the probe leaves behind does not hold it."""
+    """Hold the lock until this process ends. A reader that the probe leaves behind does not inherit it."""
     held = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -68,13 +68,13 @@ def _alone(path: str) -> None:
 
 
 def _become(user: str) -> None:
-    """Become another user for good: a file server may map root to nobody, so an ordinary user writes."""
+    """Become another user permanently: a file server may map root to nobody, so an ordinary user writes."""
     if os.getuid():
         raise DepositError(f"only root can write as {user}")
     try:
         known = pwd.getpwnam(user)
     except KeyError:
-        raise DepositError(f"there is no user {user} here") from None
+        raise DepositError(f"user {user} does not exist here") from None
     os.initgroups(user, known.pw_gid)
     os.setgid(known.pw_gid)
     os.setuid(known.pw_uid)
@@ -93,13 +93,13 @@ def _write(folder: str, name: str, content: bytes) -> None:
     except OSError as problem:
         with suppress(OSError):
             _remove(partial, where)
-        raise DepositError(f"{folder}/{name}.json is as it was: {problem.strerror}") from None
+        raise DepositError(f"{folder}/{name}.json is unchanged: {problem.strerror}") from None
     with suppress(OSError):  # not every file system can; the file itself is there
         os.fsync(where)
 
 
 def _put(there: int, content: bytes) -> None:
-    """Write and close: a file server may say only at the close that there was no room."""
+    """Write and close: a file server may report a full disk only at the close."""
     with suppress(OSError):  # not every file system keeps modes
         os.fchmod(there, 0o640)
     try:

@@ -1,1 +1,1 @@
-"""Hosts reached by one srun instead of by SSH."""
+"""Hosts that one srun reaches instead of SSH."""

@@ -1,7 +1,7 @@
-"""The facts of a Slurm cluster's nodes by one srun, instead of by a login on each: the same script, the same answer.
+"""Read the facts of a Slurm cluster's nodes by one srun instead of a login on each: same script, same answer.
 
-In an allocation (salloc, sbatch) the step is part of it. Elsewhere salloc asks for a core of as many of the nodes as have one
-to give at this moment. Further requests come from the variables that srun reads: SLURM_PARTITION, SLURM_ACCOUNT ….
+In an allocation (salloc, sbatch) the step is part of it. Elsewhere salloc requests one core on as many of the nodes as
+have one free now. Further requests come from the variables that srun reads: SLURM_PARTITION, SLURM_ACCOUNT ….
 """
 
 from __future__ import annotations
@@ -25,33 +25,33 @@ from nodetune.remote.slurm.relay import PLACE
 from nodetune.remote.slurm.sinfo import Node, allocated, check
 
 ROOM_SECONDS = 60
-"""How long salloc may wait for a node that has a core to give. The backfill scheduler looks every 30 s (bf_interval)."""
+"""Seconds that salloc may wait for a node with a free core. The backfill scheduler runs every 30 s (bf_interval)."""
 
 STARTING_SECONDS = 60.0
-"""What salloc may take besides, for what a site does on its nodes before a job."""
+"""Additional seconds for salloc, for what a site does on its nodes before a job."""
 
 MEMORY = 512
-"""MiB on each node, less where a node is said to have less: the probe takes a tenth of it."""
+"""MiB on each node, or less if Slurm reports less for a node: the probe uses a tenth of it."""
 
 KILLED = {code for number in (signal.SIGKILL, signal.SIGTERM) for code in (-number, 128 + number)}
-"""Exit statuses of a probe that somebody ended, also in the words of a shell before it."""
+"""Exit statuses of a killed probe, also as a shell before it reports them."""
 
 RELAY = "NODETUNE_RELAY"
 LONGEST_PART = 60_000
-"""Of a variable of the environment; Linux takes 128 KiB each (MAX_ARG_STRLEN)."""
+"""Limit for an environment variable; Linux accepts 128 KiB each (MAX_ARG_STRLEN)."""
 
 ASKED_BY_SRUN = ("ACCOUNT", "CONSTRAINT", "GPUS_PER_NODE", "GRES", "PARTITION", "QOS", "RESERVATION", "WCKEY")
-"""Variables of srun, with SLURM_ before them, that salloc calls SALLOC_…."""
+"""Variables of srun (with the prefix SLURM_) whose names begin with SALLOC_ for salloc."""
 
 Outcome = tuple[Target, HostFacts | UnreachableError, float]
 Found = Generator[Outcome, None, None]
 
 
 def collect(targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> Found:
-    """Probe `targets` by their names in Slurm, and yield (target, facts or why not, seconds) as each is done.
+    """Probe `targets` by their names in Slurm, and yield (target, facts or error, seconds) as each completes.
 
-    What srun could not start, or ended, because of another node, has a second chance without that node. Closing the generator
-    ends the step. Raise sinfo.SlurmError where srun is not installed.
+    Nodes that srun could not start or ended because of another node get a second try without that node. Closing the
+    generator ends the step. Raise sinfo.SlurmError if srun is not installed.
     """
     check()
     left = [target for target in targets if not target.problem]
@@ -108,12 +108,12 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
 
 
 def _no_room(node: Node, step: ProbeStep) -> str:
-    text = f"Slurm had nothing of it to give ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
+    text = f"Slurm had no free CPU on it ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
     return text + (step.said() if step.hosts is None else "")
 
 
 class _Plan:
-    """What all nodes are to do: one script, mostly one command."""
+    """The work of all nodes: one script, usually one command."""
 
     def __init__(self, targets: Sequence[Target], script: bytes, nonce: str, options: SessionOptions) -> None:
         self.targets = {target.name: target for target in targets}
@@ -145,10 +145,10 @@ class _Plan:
 
 
 TASKS = (*srun.OPTIONS, "--overlap", "--export=ALL", "--propagate=NONE")
-"""A shell's limits on this machine are not the node's."""
+"""The shell limits of this machine do not apply to the node."""
 
 HERE = 'printf "%s nodes %s\\n" "$0" "$SLURM_JOB_NODELIST"; exec srun "$@" --nodes="$SLURM_JOB_NUM_NODES" --ntasks="$SLURM_JOB_NUM_NODES" '
-"""What salloc runs on this machine: only then is it known which nodes there are."""
+"""The command that salloc runs on this machine: only then are the nodes known."""
 
 
 def _inside(names: Sequence[str], plan: _Plan) -> ProbeStep:
@@ -160,7 +160,7 @@ def _inside(names: Sequence[str], plan: _Plan) -> ProbeStep:
 
 
 def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> ProbeStep:
-    """Start as many of these nodes as are available at once: a node list would be all or nothing."""
+    """Start as many of these nodes as are available at once: with a node list it would be all or none."""
     memory = max(1, min([MEMORY, *(nodes[name].memory for name in names)]))
     minutes = math.ceil((plan.seconds + srun.LEAVING_SECONDS + srun.URGED_SECONDS) / 60) + 1
     words = ["salloc", "--quiet", "--job-name=nodetune-audit", f"--nodes=1-{len(names)}", f"--mem={memory}"]
@@ -173,11 +173,11 @@ def _outside(names: Sequence[str], plan: _Plan, nodes: Mapping[str, Node]) -> Pr
 
 
 class _CutError(UnreachableError):
-    """A task that ended before its probe had answered: of itself, or because srun ended all."""
+    """A task that ended before its probe had answered: on its own, or because srun ended all tasks."""
 
 
 class ProbeStep(srun.SrunStep):
-    """What the tasks say: (number of the task, facts or why there are none)."""
+    """A probing srun. It yields (number of the task, facts or error)."""
 
     def __init__(self, process: subprocess.Popen[bytes], plan: _Plan, hosts: Sequence[str] | None) -> None:
         super().__init__(process, hosts, plan.nonce, bytes)

@@ -1,8 +1,8 @@
-"""Runs on each node of a Slurm step: one command, what it reads, and what comes of it as lines that srun can label.
+"""Runs one command on each node of a Slurm step, with its input, and prints its output as lines for srun to label.
 
-Python 3.6. This and the plan (JSON) come in the environment, in parts because the kernel takes no longer strings: what srun
-reads from its standard input reaches no task before every node answers. On standard output, each by the line protocol:
-b (begun), o (output) or e (errors) with what was said, x (ended) with the exit status. The end of standard input, or of the
+Python 3.6. This and the plan (JSON) come in the environment, in parts because the kernel limits each string: what srun
+reads from its standard input reaches no task before every node answers. On standard output, in the line protocol:
+b (begun), o (output) or e (errors) with the text, x (ended) with the exit status. The end of standard input, or of the
 time, ends the command.
 """
 
@@ -20,7 +20,7 @@ PLACE = "NODETUNE_STEP_"
 
 
 def plan() -> Any:
-    """Take the plan out of the environment, so that child processes do not get it."""
+    """Remove the plan from the environment so that child processes do not inherit it, and return it."""
     parts: Any = []
     while PLACE + str(len(parts)) in os.environ:
         parts.append(os.environ.pop(PLACE + str(len(parts))))
@@ -39,7 +39,7 @@ def started(command: str) -> Any:
 
 
 class Relay:
-    """One command at work."""
+    """One running command."""
 
     def __init__(self, given: Any, command: str) -> None:
         self.nonce = given["nonce"]
@@ -55,7 +55,7 @@ class Relay:
         files.write_all(1, protocol.encode(kind + data, self.nonce))
 
     def carry(self) -> bool:
-        """Transfer until the command has ended and sent everything. Return True if it did so by itself."""
+        """Transfer data until the command has ended and sent everything. Return True if it ended on its own."""
         while self.pipes:
             over = self.child.poll() is not None
             wait = min(0.2 if over else 1.0, self.end - time.monotonic())

@@ -1,4 +1,4 @@
-"""What Slurm says of its nodes: which there are, which of them can be had, and why not the others."""
+"""Slurm's nodes: which exist, which are available, and why the others are not."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from nodetune.hosts.target import UnreachableError
 
 GONE = ("down", "fail", "no_resp", "power", "reboot", "unk", "future")
 CLOSED = ("drain", "inval", "block")
-"""How the states of nodes begin (sinfo %T) that run nothing, and that begin nothing new."""
+"""Prefixes of the states (sinfo %T) of nodes that run nothing, and of nodes that start nothing new."""
 
 ASLEEP = tuple("*~#!%")
-"""How they end where a node does not answer, or has no power: https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES"""
+"""Suffixes of states without answer or power: https://slurm.schedmd.com/sinfo.html#SECTION_NODE-STATE-CODES"""
 
 
 class SlurmError(UserError):
-    """What keeps srun from being used at all: one line that says what, and what to do."""
+    """The reason why srun cannot be used: one line with the cause and the fix."""
 
 
 def allocated() -> list[str]:
-    """Return the nodes of the current allocation in Slurm's order; none outside of one."""
+    """Return the nodes of the current allocation in Slurm's order; empty outside an allocation."""
     return nodeset.unfold(os.environ.get("SLURM_JOB_NODELIST", ""))
 
 
 def every() -> list[str]:
-    """Return all nodes that Slurm knows, in its order. Raise SlurmError."""
+    """Return all nodes in Slurm's order. Raise SlurmError."""
     check()
     try:
         return list(states())
@@ -48,7 +48,7 @@ def check() -> None:
 
 @dataclass(frozen=True)
 class Node:
-    """What sinfo says of a node. `idle` CPUs, memory in MiB."""
+    """A node as sinfo reports it: `idle` CPUs, memory in MiB."""
 
     state: str
     reason: str
@@ -60,12 +60,12 @@ class Node:
 
     @property
     def why_gone(self) -> str:
-        """Why nothing runs there; empty where something may."""
+        """The reason why nothing can run there; empty if something can."""
         return self._words if self.state.endswith(ASLEEP) or self.state.startswith(GONE) else ""
 
     @property
     def why_closed(self) -> str:
-        """Why no new job begins there; empty where one may."""
+        """The reason why no new job can start there; empty if one can."""
         return self.why_gone or (self._words if self.state.startswith(CLOSED) else "")
 
     @property
@@ -74,7 +74,7 @@ class Node:
 
 
 def states() -> dict[str, Node]:
-    """Return all nodes that Slurm knows. Raise UnreachableError."""
+    """Return all nodes by name. Raise UnreachableError."""
     found: dict[str, Node] = {}
     for line in _sinfo().splitlines():
         fields = line.strip().split("|", 6)
@@ -99,7 +99,7 @@ def _sinfo() -> str:
     try:
         done = subprocess.run(words, env=own, capture_output=True, text=True, errors="replace", timeout=60, check=False)
     except subprocess.TimeoutExpired:
-        raise UnreachableError("unreachable", "sinfo did not answer within 60 s: is slurmctld well?") from None
+        raise UnreachableError("unreachable", "sinfo did not answer within 60 s: is slurmctld running?") from None
     if done.returncode:
         said = plain_text.plain(done.stderr.strip().rpartition("\n")[2], 200) or f"exit status {done.returncode}"
         raise UnreachableError("unreachable", f"sinfo failed: {said}")
@@ -117,7 +117,7 @@ def not_inside(names: Iterable[str], nodes: Mapping[str, Node], inside: Sequence
         if name not in inside:
             wrong[name] = f"it is not in this allocation ({nodeset.fold(inside)})"
         elif name in nodes and nodes[name].why_gone:
-            wrong[name] = f"Slurm says {nodes[name].why_gone}"
+            wrong[name] = f"Slurm reports {nodes[name].why_gone}"
     return wrong
 
 
@@ -128,9 +128,9 @@ def not_to_be_had(names: Iterable[str], nodes: Mapping[str, Node]) -> dict[str, 
     for name in names:
         node = nodes.get(name)
         if node is None:
-            wrong[name] = "Slurm knows no node of this name"
+            wrong[name] = "Slurm has no node with this name"
         elif node.why_closed:
-            wrong[name] = f"Slurm says {node.why_closed}"
+            wrong[name] = f"Slurm reports {node.why_closed}"
         elif not (node.partitions & set(wanted.split(",")) if wanted else node.default):
             where = f"partition {plain_text.plain(wanted, 50)}" if wanted else "the default partition"
             wrong[name] = f"it is not in {where}: set SLURM_PARTITION={','.join(sorted(node.partitions))}"

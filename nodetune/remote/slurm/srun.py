@@ -1,4 +1,4 @@
-"""A running srun: what its tasks say, line by line, which of them have ended, and why in Slurm's words."""
+"""A running srun: the output of its tasks, line by line, and why tasks have ended."""
 
 from __future__ import annotations
 
@@ -19,42 +19,42 @@ from nodetune.onhost import cpu_list, protocol
 from nodetune.remote.login import pipes, session
 
 LEAVING_SECONDS = 15.0
-"""A step whose input has ended is over as soon as everything that it worked with is gone."""
+"""A step whose input has ended is over as soon as all its processes are gone."""
 
 URGED_SECONDS = 5.0
-"""How long it takes srun to end a step, or salloc to give nodes back, once told to."""
+"""Seconds that srun needs to end a step, or salloc to release nodes, after a signal."""
 
 CHUNK = 1 << 16
 KEPT_ERRORS = 16 << 10
 LONGEST_REST = 1 << 16
 MOST_BYTES = SessionOptions().most_said
-"""Of all that one task prints."""
+"""Limit for the total output of one task."""
 
 OPTIONS = (
     *("--label", "--input=all", "--output=all"),
     *("--cpu-bind=none", "--mem=0", "--mpi=none", "--kill-on-bad-exit=0", "--wait=0"),
 )
-"""A task sees all of its node that the job has (a step's --mem=0 is all memory of its job), and no other task's end ends it.
+"""A task sees its job's whole share of the node (a step's --mem=0 is all memory of the job) and survives other tasks.
 
 https://slurm.schedmd.com/srun.html
 """
 
 LABELLED = re.compile(rb"^ *(\d+): (.*)$", re.DOTALL)
 NO_BINDING = "lacks support for cpu binding"
-"""What srun says of --cpu-bind=none where nothing would bind anyway."""
+"""srun's message about --cpu-bind=none where it would not bind anyway."""
 
 TASK_ENDED = re.compile(r"srun: error: \S+: tasks? ([\d,-]+): (.+)")
 NOT_STARTED = re.compile(r"srun: error: Task launch for \S+ failed on node (\S+): (.+)")
 CONSEQUENCE = re.compile(r"srun: (?:error: Application launch failed|Job step aborted|Terminating )")
-"""What srun says because of something that it has said before."""
+"""Messages of srun that follow from an earlier message."""
 
 Told = Iterator[tuple[int, Any]]
 
 
 class SrunStep:
-    """A running srun, and what its tasks say: (number of the task, whatever a kind of step makes of it).
+    """A running srun. It yields (number of the task, event); the kind of step defines the events.
 
-    A kind of step says what it makes of what a task says (`hear`) and of a task that is lost (`lost`).
+    A kind of step defines how to handle output of a task (`hear`) and a lost task (`lost`).
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class SrunStep:
     ) -> None:
         self._process = process
         self.hosts = hosts
-        """The node of each task, in their order; None while nobody knows."""
+        """The node of each task, in order; None while unknown."""
         self.to_send = b""
         self._decoders: defaultdict[int, Any] = defaultdict(lambda: protocol.Decoder(nonce, read))
         self._heard: defaultdict[int, int] = defaultdict(int)
@@ -75,20 +75,20 @@ class SrunStep:
         self._since = time.monotonic()
         self._start = self._since
         self.not_started = False
-        """Some task could not be started; srun ends all others for that."""
+        """Whether a task could not be started; srun then ends all others."""
         for pipe in self._pipes():
             os.set_blocking(pipe.fileno(), False)
 
     def hear(self, number: int, found: Any) -> Told:
-        """Take what a task that has not ended says in the line protocol. Raises Unreachable."""
+        """Handle the decoded output of a task that has not ended. Raise UnreachableError."""
         raise NotImplementedError
 
     def lost(self, number: int, problem: UnreachableError) -> Told:
-        """Handle a task that has ended, or never began."""
+        """Handle a task that has ended or never began."""
         raise NotImplementedError
 
     def hear_unlabelled(self, line: bytes) -> None:
-        """Take a line that is of no task."""
+        """Handle a line that belongs to no task."""
 
     def over(self, number: int) -> None:
         """Record that a task has sent everything."""
@@ -101,14 +101,14 @@ class SrunStep:
         return time.monotonic() - self._start
 
     def wait(self, seconds: float) -> None:
-        """Give the tasks this much time from now on."""
+        """Give the tasks this much time from now."""
         self._since, self._seconds = time.monotonic(), seconds
 
     def _pipes(self) -> list[IO[bytes]]:
         return [pipe for pipe in (self._process.stdin, self._process.stdout, self._process.stderr) if pipe]
 
     def events(self, seconds: float) -> Told:
-        """Yield what the tasks send, until all have ended or the time is over."""
+        """Yield the events of the tasks until all have ended or the time is over."""
         self.wait(seconds)
         open_ones = {pipe.fileno(): pipe for pipe in self._pipes()[1:]}
         while self.hosts is None or len(self._ended) < len(self.hosts):
@@ -124,9 +124,9 @@ class SrunStep:
     def _overdue(self) -> Told:
         """Yield the tasks that are late. A slurmd that hangs also delays the nodes that it should forward to."""
         for number in range(len(self.hosts or ())):
-            text = f"its task was not done within {self._seconds:.0f} s"
+            text = f"its task did not finish within {self._seconds:.0f} s"
             if number not in self._begun:
-                who = "does slurmd there hang, or that of a node which passes orders on (TreeWidth)?"
+                who = "is slurmd hanging there, or on a node that forwards messages (TreeWidth)?"
                 text = f"its task had not begun after {self._seconds:.0f} s: {who}"
             yield from self.gone(number, "deadline", text + self.said())
 
@@ -163,7 +163,7 @@ class SrunStep:
                 yield from self._line(int(found[1]), found[2] + b"\n")
 
     def _line(self, number: int, line: bytes) -> Told:
-        """Whatever else a task prints is of the node's task prolog, or of Slurm itself."""
+        """Handle a line of a task. Other output comes from the node's task prolog or from Slurm itself."""
         self._heard[number] += len(line)
         if self._heard[number] > MOST_BYTES:
             yield from self.gone(number, "too much output", f"cut off after {plain_text.size(MOST_BYTES)}")
@@ -176,7 +176,7 @@ class SrunStep:
             yield from self.gone(number, problem.state, problem.message)
 
     def _complaint(self, data: bytes) -> Told:
-        """Handle what srun itself, or a task's Python, prints on standard error."""
+        """Handle standard error of srun itself or of a task's Python."""
         self._errors = (self._errors + data)[-KEPT_ERRORS:]
         *lines, self._error_rest = (self._error_rest + data.decode("utf-8", "replace"))[-KEPT_ERRORS:].split("\n")
         for line in lines:
@@ -189,17 +189,15 @@ class SrunStep:
                 yield from self._never_began(failed[1], plain_text.plain(failed[2], 100))
 
     def _why(self, number: int, how: str) -> tuple[str, str]:
-        """Return why a task ended before it reported; `how` in Slurm's words."""
+        """Return why a task ended before it reported; `how` is Slurm's text."""
         if number in self._begun or not how.startswith("Exited"):
             return "dropped", f"its task ended ({how}){self.said()}"
-        return "no python", f"its task ended before it said anything{self.said()}: is python3 (3.6 or newer) there?"
+        return "no python", f"its task ended without output{self.said()}: is python3 (3.6 or newer) installed there?"
 
     def _never_began(self, host: str, how: str) -> Told:
         self.not_started = True
         number = list(self.hosts or ()).index(host)
-        yield from self.gone(
-            number, "unreachable", f"srun could not start a task there: {how}: does its slurmd answer?"
-        )
+        yield from self.gone(number, "unreachable", f"srun could not start a task there: {how}: is its slurmd running?")
 
     def gone(self, number: int, state: str, message: str) -> Told:
         if number not in self._ended and number < len(self.hosts or ()):
@@ -218,7 +216,7 @@ class SrunStep:
         return f": {plain_text.plain(causes[-1], 300)}" if causes else ""
 
     def close(self) -> None:
-        """End the step: the end of their input ends all tasks. srun is told, then killed, if it does not notice."""
+        """End the step: the end of their input ends all tasks. If srun does not exit, signal it, then kill it."""
         given, *others = self._pipes()
         given.close()
         if not self._ends_within(LEAVING_SECONDS, others):
@@ -239,7 +237,7 @@ class SrunStep:
 
 
 def _drain(pipe: IO[bytes], end: float) -> None:
-    """Read on, so that nobody there is stuck with what we no longer want."""
+    """Read the remaining output so that no task blocks on writing."""
     while time.monotonic() < end:
         if select.select([pipe.fileno()], [], [], 0.2)[0] and not os.read(pipe.fileno(), CHUNK):
             return
@@ -249,7 +247,7 @@ def _drain(pipe: IO[bytes], end: float) -> None:
 def host_file(names: Iterable[str]) -> Iterator[tuple[str, int]]:
     """Make a host file for srun: its path, and the handle that srun inherits.
 
-    It is in memory, so nothing of it is left behind, however this process ends.
+    It is in memory, so nothing is left behind, however this process ends.
     """
     handle = os.memfd_create("nodetune-hosts")
     try:
@@ -260,7 +258,7 @@ def host_file(names: Iterable[str]) -> Iterator[tuple[str, int]]:
 
 
 def start(words: Sequence[str], more: Mapping[str, str], handles: Sequence[int] = ()) -> subprocess.Popen[bytes]:
-    """Start an srun (or what starts it) with more in its environment, and open handles. Raise OSError."""
+    """Start srun (or the command that starts it) with more environment variables and open handles. Raise OSError."""
     return subprocess.Popen(
         words,
         stdin=subprocess.PIPE,

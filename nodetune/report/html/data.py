@@ -1,4 +1,4 @@
-"""What the HTML page knows, compactly: texts and findings are held once, hosts point at them by number."""
+"""The data of the HTML page in compact form: each text and finding appears once, and hosts refer to it by number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodetune.foundation import text as plain_text
 from nodetune.report.html.previous import FindingChange, PreviousAudit
 
 TOLD = ("fail", "unknown", "waived")
-"""The findings that the page tells of in full. Of others it knows that they passed, or why they do not apply."""
+"""The findings that the page shows in full. Of the others it only has that they passed or why they do not apply."""
 
 
 class Pool:
@@ -30,7 +30,7 @@ class Pool:
 
 
 class Compact:
-    """Takes results one by one; keeps of each what the page shows."""
+    """Collects results one by one and keeps what the page shows."""
 
     def __init__(self, checks: Mapping[str, Check], before: PreviousAudit | None = None) -> None:
         self._checks, self._before = checks, before
@@ -88,7 +88,7 @@ class Compact:
         )
 
     def _changed(self, result: HostResult) -> list[Any]:
-        """Return nothing if nothing changed, else [new checks, [gone check, status now] …, added]."""
+        """Return [new checks, [gone check, current status] …, added], or nothing if nothing changed."""
         change = self._before.change(result) if self._before else FindingChange()
         if change == FindingChange():
             return []
@@ -96,11 +96,11 @@ class Compact:
         return [[[*map(number, change.new)], [[number(each), now] for each, now in change.gone], int(change.added)]]
 
     def title(self) -> str:
-        """Return what the page is about, in a few words."""
+        """Return the title of the page."""
         return str(self._hosts[0][0]) if len(self._hosts) == 1 else f"{len(self._hosts)} hosts"
 
     def document(self, asked: str = "", now: float | None = None, judged: str = "") -> dict[str, Any]:
-        """Return everything as JSON data. `asked` and `judged` are options for the proposed commands."""
+        """Return everything as JSON data. `asked` and `judged` are options for proposed commands."""
         names = self._ids.values()
         before = self._before
         return {
@@ -121,7 +121,7 @@ class Compact:
         }
 
     def _check(self, name: str) -> dict[str, Any]:
-        """Return what the page explains about a check; only id and title if it failed nowhere."""
+        """Return the explanation of a check; only its id and title if it failed nowhere."""
         check = self._checks.get(name)
         told: dict[str, Any] = {"id": name, "area": check.area if check and check.area else "site"}
         told["title"] = self._titles.get(name) or (check.title if check else name)
@@ -140,7 +140,7 @@ def compact(results: Iterable[HostResult], checks: Mapping[str, Check], before: 
 
 
 def seen(found: Finding) -> str:
-    """Return what was observed, and how many of how many peers it concerns."""
+    """Return what was observed and how many of the peers are affected."""
     if found.odd and len(found.odd) < found.peers:
         return f"{found.observed} (odd: {len(found.odd)} of {found.peers})"
     if found.subjects and found.peers == len(found.subjects) > 1:

@@ -1,4 +1,4 @@
-"""What `nodetune verify` measured, for the HTML page: kinds of figures, how they spread, and single ones up to a bound."""
+"""The figures of `nodetune verify` for the HTML page: kinds, distributions, and single figures up to a limit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from nodetune.report.html.measured_reader import STATUSES, About, Host, Reader, 
 from nodetune.verify.model import PASS, SHORT
 
 MOST_SINGLE = 500_000
-"""Figures that the page knows one by one. Where there are more, see `Measured._kept`."""
+"""The most figures that the page has one by one. `Measured._kept` selects them if there are more."""
 BINS = 120
 
 
@@ -65,7 +65,7 @@ class _Kind:
         }
 
     def _size(self, size: int) -> list[Any]:
-        """Return [bytes, lowest and highest not short, median of all, how many short, bounds by kind]."""
+        """Return [bytes, minimum and maximum that passed, median of all, count below target, bounds by kind]."""
         good, short = self._values[size]
         median = number(statistics.median([*good, *short]))
         ends = [min(good), max(good)] if good else [None, None]
@@ -73,7 +73,7 @@ class _Kind:
         return [size, *ends, median, len(short), bounds]
 
     def _bins(self) -> list[Any]:
-        """Return [start of the first bin, width of each, how many were not short, how many were]."""
+        """Return [start of the first bin, bin width, counts not below target, counts below target]."""
         ((good, short),) = self._values.values()
         low, high = min([*good, *short]), max([*good, *short])
         step = (high - low) / BINS
@@ -90,7 +90,7 @@ def _widened(known: dict[Any, list[float]], key: Any, value: float) -> None:
 
 
 class Measured:
-    """What several files measured, as the page's data."""
+    """The figures of several files as the page's data."""
 
     def __init__(self, parts: Iterable[Host]) -> None:
         by_name: dict[str, list[Host]] = {}
@@ -163,7 +163,7 @@ class Measured:
         ]
 
     def _kept(self, host: Host) -> list[Row]:
-        """Keep the short ones of too many figures, the curves over sizes, and the worst of each other kind."""
+        """Of too many figures, keep those below target, curves over sizes, and the worst of each other kind."""
         worst: dict[tuple[str, ...], Row] = {}
         for each in host.rows:
             known = worst.setdefault(each.about.key, each)
@@ -179,18 +179,18 @@ class Measured:
         ]
 
     def _slot(self, row: Row, host: Host) -> int:
-        """Return the slot of [kind, subject, bytes, command, limit]: what the same figure of similar hosts shares."""
+        """Return the slot of [kind, subject, bytes, command, limit], which equal figures of similar hosts share."""
         text = self._texts.number
         kind = self._numbers[row.about.key, host.machine]
         again, limit = text(command(row.command, host.name)), self._limits.number(row.limit)
         return self._slots.number((kind, text(row.subject), row.size, again, limit))
 
     def _bound(self, row: Row) -> tuple[int, float] | None:
-        """Round to four digits: bounds from peers differ a little on each host."""
+        """Round to four digits because bounds from peers differ slightly between hosts."""
         return (self._texts.number(row.expected[0]), float(f"{row.expected[1]:.4g}")) if row.expected else None
 
 
 def read(paths: Iterable[Path]) -> Measured:
-    """Read what the files measured. Raise FileError."""
+    """Read the figures of the files. Raise FileError."""
     reader = Reader()
     return Measured(host for path in paths for host in reader.read(path))

@@ -1,4 +1,4 @@
-"""Results of `nodetune verify`, read for the HTML page: hostile until they have passed through here."""
+"""Read results of `nodetune verify` for the HTML page. This module validates them: the files are untrusted."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ MISSING = (FAILED, SKIP)
 TOLD = {*figures.CONDITIONS, "size", "numa_node"}
 PLAIN = re.compile(r"[A-Za-z0-9][\w.-]*", re.ASCII)
 HOST = "{host}"
-"""Stands for the host's name in commands: no word of shlex.join is this one, it would be quoted."""
+"""Placeholder for the host name in commands. shlex.join would quote it, so no other word equals it."""
 
 
 class About(NamedTuple):
-    """What figures of one kind share; `key` tells kinds apart."""
+    """The common data of all figures of one kind; `key` identifies the kind."""
 
     key: tuple[str, ...]
     measurement: str
@@ -42,7 +42,7 @@ class About(NamedTuple):
 
 
 class Row(NamedTuple):
-    """One figure. `expected` is (kind, bound), `limit` (what sets it, value); `told` provenance, reason, suspect, again."""
+    """One figure. `expected` is (kind, bound), `limit` (cause, value); `told` provenance, reason, suspect, again."""
 
     about: About
     subject: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 
 
 class Missing(NamedTuple):
-    """What could not be measured: `status` is a place in MISSING."""
+    """Something that could not be measured: `status` is an index in MISSING."""
 
     measurement: str
     metric: str
@@ -66,7 +66,7 @@ class Missing(NamedTuple):
 
 
 class Found(NamedTuple):
-    """A finding of a verify; status 1 counts as fallen short."""
+    """A finding of a verify; status 1 counts as below target."""
 
     status: int
     title: str
@@ -76,7 +76,7 @@ class Found(NamedTuple):
 
 @dataclass
 class Host:
-    """What one file says of one host."""
+    """The results of one host in one file."""
 
     name: str
     time: int
@@ -99,7 +99,7 @@ class Host:
 
 
 class Reader:
-    """Turns records into rows while the file is parsed: as JSON objects a large fleet's would take many gigabytes."""
+    """Turns records into rows during parsing: the JSON objects of a large fleet would take many gigabytes."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], tuple[About, str, int] | None] = {}
@@ -109,7 +109,7 @@ class Reader:
         try:
             if path.stat().st_size > LARGEST:
                 raise FileError(
-                    f"{path}: larger than {plain_text.size(LARGEST)}: measure in parts, and give each one's result"
+                    f"{path}: larger than {plain_text.size(LARGEST)}: measure in parts and pass the result of each part"
                 )
             data = json.loads(path.read_text("utf-8"), object_hook=self._record)
         except OSError as problem:
@@ -120,7 +120,7 @@ class Reader:
             raise FileError(f"{path}: not JSON: save one with nodetune verify --format json -o FILE") from None
         if not isinstance(data, dict) or data.get("schema") != VERIFY_SCHEMA or not isinstance(data.get("hosts"), list):
             raise FileError(
-                f"{path}: not a result of verify ({VERIFY_SCHEMA}): save one with nodetune verify --format json -o FILE"
+                f"{path}: not a verify result ({VERIFY_SCHEMA}): save one with nodetune verify --format json -o FILE"
             )
         time = data.get("time")
         return [_host(each, time if type(time) is int else 0) for each in data["hosts"] if isinstance(each, dict)]
@@ -149,7 +149,7 @@ class Reader:
 
 
 def _described(figure: Figure) -> tuple[About, str, int]:
-    """Return (what the figure shares with its kind, its subject, its size if that matters)."""
+    """Return (what the figure shares with its kind, its subject, its size if relevant)."""
     alike = figure
     if takes_two_hosts(figure.measurement):  # subjects name both hosts, and are no kind of their own
         alike = replace(figure, subject=figure.subject.rpartition(" ")[0] or "pair of hosts")
@@ -162,7 +162,7 @@ def _described(figure: Figure) -> tuple[About, str, int]:
 
 
 def _kind(expected: Mapping[str, Any]) -> str:
-    """Return what a figure is compared with, in the words of the reports."""
+    """Return the reference of a figure as reports call it."""
     kind = _text(expected, "kind", 20)
     return "peers" if kind == PEERS else kind
 
@@ -173,7 +173,7 @@ def _text(found: Mapping[str, Any], key: str, longest: int = 400) -> str:
 
 
 def number(found: Any) -> float | None:
-    """Round to five digits, more than the page shows."""
+    """Round to five digits, which is more than the page shows."""
     known = isinstance(found, int | float) and not isinstance(found, bool) and 0 <= found < figures.LARGEST
     return float(f"{found:.5g}") if known else None
 
@@ -231,7 +231,7 @@ def _finding(found: Mapping[str, Any]) -> Found:
 
 
 def united(parts: Sequence[Host]) -> Host:
-    """Unite one host from several files: each measurement from the newest file that has any of it."""
+    """Merge one host from several files: each measurement comes from the newest file that contains it."""
     newest, *older = sorted(parts, key=lambda each: each.time, reverse=True)
     known = newest.measurements
     for each in older:
@@ -246,7 +246,7 @@ def united(parts: Sequence[Host]) -> Host:
 
 
 def command(given: str, host: str) -> str:
-    """Return the command with HOST for the host's name, or "" if it is not ours: people copy it into a shell."""
+    """Return the command with HOST for the host's name, or "" if it is not nodetune's: people run it in a shell."""
     words = (HOST if word == host and PLAIN.fullmatch(host) else word for word in given.split(" "))
     template = " ".join(words)
     return template if _ours(template.replace(HOST, "host")) else ""

@@ -1,4 +1,4 @@
-"""An audit as one HTML page that opens from disk: nothing is loaded, nothing is sent, no framework."""
+"""An audit as one HTML page that opens from disk: it loads nothing, sends nothing and uses no framework."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 PAGE = Path(__file__).parent / "assets"
 SCRIPTS = ("model.js", "show.js", "map.js", "plot.js", "measured.js", "figures.js", "views.js", "main.js")
-"""In the order in which they are joined."""
+"""The scripts in the order of concatenation."""
 
 
 def write(
@@ -32,7 +32,7 @@ def write(
     measured: Measured | None = None,
     judged: str = "",
 ) -> None:
-    """Take results one by one, and write the page at the end."""
+    """Collect results one by one, then write the page."""
     write_page(compact(results, checks, before), stream, asked, measured, judged)
 
 
@@ -58,7 +58,7 @@ def write_page(
 
 
 def policy(script: str, style: str) -> str:
-    """Return the Content-Security-Policy: this script and this style, and nothing from anywhere else."""
+    """Return the Content-Security-Policy: this script and this style, and nothing else."""
     return (
         f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'"
@@ -70,5 +70,5 @@ def _hash(text: str) -> str:
 
 
 def embedded(data: Any) -> str:
-    """Return JSON that cannot end its script element, nor begin a comment in it."""
+    """Return JSON that cannot end its script element or begin a comment in it."""
     return json.dumps(data, ensure_ascii=False, separators=(",", ":")).replace("<", "\\u003c")

@@ -1,4 +1,4 @@
-"""The audit that came before: read from its JSON document or its HTML page, and compared with a host of today."""
+"""The previous audit, read from its JSON document or HTML page, and what has changed on a host since then."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA = re.compile(rb'<script type="application/json" id="data">(.*?)</script>', 
 
 @dataclass(frozen=True)
 class FindingChange:
-    """Of one host: checks that fail now and did not, those that failed and do not any more with what they are now."""
+    """The changes of one host: checks that began to fail, and those that stopped failing, with their new status."""
 
     new: tuple[str, ...] = ()
     gone: tuple[tuple[str, str], ...] = ()
@@ -29,13 +29,13 @@ class FindingChange:
 
 @dataclass(frozen=True)
 class PreviousAudit:
-    """`hosts`: for each host that was audited, the checks that were judged and, of these, those that failed."""
+    """`hosts`: for each audited host, the checks that were judged and those that failed."""
 
     time: int
     hosts: Mapping[str, tuple[frozenset[str], frozenset[str]]]
 
     def change(self, result: HostResult) -> FindingChange:
-        """Return what changed. What is unknown now, or was not judged then, is no change."""
+        """Return what changed, except for checks that are unknown now or were not judged then."""
         if result.state != "ok":
             return FindingChange()
         was = self.hosts.get(text.plain(result.host))
@@ -52,7 +52,7 @@ class PreviousAudit:
 
 
 def read(path: Path) -> PreviousAudit:
-    """Read the audit in a file. Raise FileError."""
+    """Read an audit from a file. Raise FileError."""
     try:
         by_hosts = audit_reader.read(path, {}) if path.is_file() else None  # a pipe can be read but once
         if not by_hosts and path.stat().st_size > LARGEST:
@@ -85,7 +85,7 @@ def _of_audit(data: Any) -> PreviousAudit:
 
 
 def _checks(host: Mapping[str, Any], only: str = "") -> frozenset[str]:
-    """Return the checks of a host that have a verdict, optionally only those with this one."""
+    """Return the checks of a host that have a verdict, optionally only those with a given verdict."""
     return frozenset(
         str(found["check"])
         for found in host["findings"]

@@ -1,4 +1,4 @@
-"""The result of a tuning as one HTML page that opens from disk: a picture of every case, and the runs behind it. No script."""
+"""The result of a tuning as one HTML page that opens from disk: a picture of every case and its runs. No script."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from nodetune.tune.document import chance, in_words
 
 ASSETS = Path(__file__).parent / "assets"
 ROW, HEAD, REACH = 44, 24, 47
-"""Of the picture: pixels of a case and above the first, and per cent from the middle to where the longest bar ends."""
+"""Layout of the picture: pixels for each case and above the first; per cent for the longest bar from the middle."""
 
 LEAST_SPAN = 0.02
-"""Fraction that the picture shows to each side, at least: differences below are noise."""
+"""The smallest fraction that the picture shows on each side: smaller differences are noise."""
 
 
 def write(stream: TextIO, found: Mapping[str, Any]) -> None:
@@ -40,7 +40,7 @@ def write(stream: TextIO, found: Mapping[str, Any]) -> None:
 
 
 def picture(cases: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return where each case and its interval are drawn, for any width: no gain is in the middle, better to the right."""
+    """Return the position of each case and its interval for any width: no gain in the middle, better to the right."""
     reach = max([LEAST_SPAN, *(abs(end) for case in cases for end in (*case["interval"], case["gain"]))])
 
     def place(fraction: float) -> str:

@@ -1,4 +1,4 @@
-"""What an apply came to, for people: outcomes with hosts folded, what did not come out first, and the way back."""
+"""The result of an apply for people: outcomes with hosts folded, failures first, and the rollback command."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ORDER = (FAILING, NOT_APPLIED, PENDING, SKIPPED, FIXED)
 
 
 def print_outcomes(stream: TextIO, done: Sequence[StepOutcome], single: bool) -> None:
-    """Print every outcome, with equal steps and hosts folded; fixed ones are only counted."""
+    """Print every outcome, with equal steps and hosts folded. Fixed steps are only counted."""
     out = Lines(console(stream))
     print_left(stream, [each for each in done if each.outcome != FIXED or each.reason], single)
     hosts = len({each.host for each in done})
@@ -25,12 +25,12 @@ def print_outcomes(stream: TextIO, done: Sequence[StepOutcome], single: bool) ->
 
 
 def counts(done: Sequence[StepOutcome]) -> str:
-    """Return how many steps came to what."""
+    """Return the number of steps with each outcome."""
     return ", ".join(f"{count} {name}" for name, count in tally(done).items() if count) or "nothing to do"
 
 
 def print_left(stream: TextIO, left: Iterable[StepOutcome], single: bool) -> None:
-    """Print the steps that are not simply fixed, worst first, with the reason."""
+    """Print the steps that are not fixed, or only in part, worst first and with the reason."""
     out = Lines(console(stream))
     checks: dict[tuple[str, str, str], list[str]] = {}
     for each in sorted(left, key=lambda each: (ORDER.index(each.outcome), each.check)):
@@ -51,23 +51,23 @@ def diffs_of(outcomes: Mapping[str, Outcome]) -> dict[str, list[str]]:
 
 
 def problems_of(outcomes: Mapping[str, Outcome]) -> dict[str, list[dict[str, Any]]]:
-    """Return host → the problems with single changes."""
+    """Return host → the problems of single changes."""
     return {host: outcome.gathered("problems") for host, outcome in outcomes.items()}
 
 
 def failures_of(outcomes: Mapping[str, Outcome]) -> dict[str, str]:
-    """Return host → why the play did not complete there."""
+    """Return host → the reason why the play did not complete."""
     return {host: outcome.message for host, outcome in outcomes.items() if outcome.state != "ok"}
 
 
 MANY = 10
-"""So many lines of a diff are not printed twice."""
+"""A diff with this many lines is printed only once."""
 
 
 def print_problems(
     stream: TextIO, problems: Mapping[str, Sequence[Mapping[str, Any]]], failed: Mapping[str, str], single: bool
 ) -> None:
-    """Print what would go wrong (or did), with hosts folded."""
+    """Print expected or actual problems, with hosts folded."""
     out = Lines(console(stream))
     same: dict[str, list[str]] = {}
     for host, found in problems.items():
@@ -82,7 +82,7 @@ def print_problems(
 
 
 def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, Any]]], single: bool) -> None:
-    """Print earlier runs that never ended on a host, and what they had changed there."""
+    """Print earlier runs that were interrupted on a host and what they had changed."""
     out = Lines(console(stream))
     same: dict[tuple[str, str], list[str]] = {}
     for host, found in dead.items():
@@ -97,7 +97,7 @@ def print_interrupted(stream: TextIO, dead: Mapping[str, Sequence[Mapping[str, A
 
 
 def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
-    """Print nodes that this run drained and that somebody has to resume."""
+    """Print nodes that this run drained and that an operator must resume."""
     out = Lines(console(stream))
     for host, reason in left.items():
         out.line(("left drained   ", "bold red"), (host, "bold"), f"  {plain_text.plain(reason)}")
@@ -106,18 +106,18 @@ def print_drained(stream: TextIO, left: Mapping[str, str]) -> None:
 
 
 def print_way_back(stream: TextIO, run: str, runs_words: str = "") -> None:
-    """Print the rollback command on one line, so that it can be copied. `runs_words` say where its record is."""
+    """Print the rollback command on one line so that it can be copied. `runs_words` say where its record is."""
     command = f"nodetune rollback {run} {runs_words}".rstrip()
     Lines(console(stream)).whole(("run ", ""), (run, "bold"), (f"; to undo it: {command}", ""))
 
 
 def print_dry_run(stream: TextIO, diffs: Mapping[str, Sequence[str]], problems: int) -> None:
-    """Print what a dry run came to, as its last line."""
+    """Print the totals of a dry run as its last line."""
     Lines(console(stream)).line((dry_run(diffs, problems), "bold"))
 
 
 def dry_run(diffs: Mapping[str, Sequence[str]], problems: int) -> str:
-    """Return what a dry run came to."""
+    """Return the totals of a dry run."""
     changes, hosts = sum(map(len, diffs.values())), sum(1 for texts in diffs.values() if texts)
     told = f"{plain_text.count(changes, 'change')} on {plain_text.count(hosts, 'host')}"
     wrong = f", {plain_text.count(problems, 'problem')}" if problems else ""
@@ -125,15 +125,15 @@ def dry_run(diffs: Mapping[str, Sequence[str]], problems: int) -> str:
 
 
 def print_standing(stream: TextIO, title: str, hosts: Sequence[str], changed: Sequence[str]) -> None:
-    """Print a run that would be rolled back, and what it changed."""
+    """Print a run that would be rolled back and what it changed."""
     out = Lines(console(stream))
     out.line((title, "bold"), f"  {nodeset.fold(hosts)}")
-    told = plain_text.names(list(dict.fromkeys(changed))) if changed else "not known: it was interrupted"
+    told = plain_text.names(list(dict.fromkeys(changed))) if changed else "unknown: it was interrupted"
     out.line(f"changed: {told}", indent="  ")
 
 
 def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequence[str]) -> None:
-    """Print what was undone, what was left alone because someone changed it (with the diff), and what failed.
+    """Print what was undone, what was kept because it has changed since (with the diff), and what failed.
 
     `made` are the rollbacks that were recorded; none in a dry run.
     """
@@ -160,21 +160,21 @@ def print_rollback(stream: TextIO, outcomes: Mapping[str, Outcome], made: Sequen
     print_problems(stream, problems_of(outcomes), failures_of(outcomes), single)
     out.line((rolled_back(outcomes, made), "bold"))
     for run in made:
-        out.line("this rollback is run ", (run, "bold"), "; it can be rolled back, too")
+        out.line("this rollback is run ", (run, "bold"), "; it can be rolled back too")
 
 
 def rolled_back(outcomes: Mapping[str, Outcome], made: Sequence[str]) -> str:
-    """Return what a rollback came to: its last line, also for those whose report goes to a file."""
+    """Return the totals of a rollback: its last line, also if the report goes to a file."""
     count = sum(bool(done.get("changed")) for each in outcomes.values() for done in each.gathered("done"))
     left = sum(len(each.gathered("refused")) for each in outcomes.values())
     more = f", {left} not undone (--force undoes them too)" if left else ""
     failed = sum(each.state != "ok" for each in outcomes.values())
-    lost = f", {plain_text.count(failed, 'host')} failed or not reached" if failed else ""
+    lost = f", {plain_text.count(failed, 'host')} failed or unreachable" if failed else ""
     return f"{plain_text.count(count, 'change')} {'undone' if made else 'would be undone'}{more}{lost}"
 
 
 def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool) -> None:
-    """Print unified diffs, host by host; an equal change on several hosts appears once."""
+    """Print unified diffs, host by host. A change that is equal on several hosts appears once."""
     out = Lines(console(stream))
     same: dict[str, list[str]] = {}
     for host, texts in diffs.items():
@@ -189,7 +189,7 @@ def print_diffs(stream: TextIO, diffs: Mapping[str, Sequence[str]], single: bool
 
 
 def _short(text: str, shown: dict[str, str]) -> str:
-    """Return a diff; of one whose many lines were shown for another file, only the file and where they are."""
+    """Return a diff. If it is long and was already shown for another file, only refer to that file."""
     head, body = text.splitlines()[:2], text.splitlines()[2:]
     name = head[-1].removeprefix("+++ ").partition(" (")[0] if head else ""
     first = shown.setdefault("\n".join(body), name)

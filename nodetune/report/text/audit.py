@@ -1,4 +1,4 @@
-"""The audit for people at a terminal: worst first, hosts folded, each finding with what to type next."""
+"""The audit for people at a terminal: worst first, hosts folded, each finding with its next command."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from nodetune.report.text.lines import STYLE, Lines, console, short_reason, some
 
 MOST_VARIANTS = 6
 MOST_WHOLE = 3
-"""Where no more findings are shown than this, their hosts are all named."""
+"""Up to this many findings, all their hosts are named."""
 
 MOST_FULL = 10
-"""Where more findings are shown of more than a few hosts, each is told in short: what is to be done stands elsewhere."""
+"""Above this many findings on more than a few hosts, each is shown in short form; the next commands are elsewhere."""
 
 SHORT_VARIANTS = {"critical": 3, "high": 3}
-"""How many values are shown in short; of other severities one."""
+"""Number of values in short form; one for other severities."""
 
 LESSER = ("low", "info")
-"""In short, these are a line each."""
+"""In short form, these take one line each."""
 
 GUTTER = " " * 10
 NARROWEST = 30
-"""A shorter rest of a line holds no list of hosts."""
+"""The narrowest rest of a line that can take a list of hosts."""
 
 
 def write(
@@ -51,7 +51,7 @@ def write(
     judged: str = "",
     selected: str = "",
 ) -> None:
-    """Print the whole report, by finding or by host. `asked`, `judged` and `selected` are options for proposed commands."""
+    """Print the report by finding or by host. `asked`, `judged` and `selected` are options for proposed commands."""
     Printer(console(stream), results, asked, judged, selected).audit(by_host)
 
 
@@ -112,7 +112,7 @@ class Printer:
         self._line("")
 
     def _values(self, group: Group) -> None:
-        """Print the observed values, the most common first, with their hosts."""
+        """Print the observed values with their hosts, the most common first."""
         variants: dict[tuple[str, str, str], list[str]] = {}
         for host, found in group.members:
             variants.setdefault((seen(found), found.wanted, found.reason), []).append(host)
@@ -129,7 +129,7 @@ class Printer:
             self._line(reason, indent=GUTTER)
 
     def _head(self, group: Group) -> None:
-        """Print what is wrong, how badly, and on which hosts: on the same line if they fit, else below it."""
+        """Print the fault, its severity and its hosts: on the same line if they fit, else below it."""
         head = (f"{group.severity:<8}", STYLE[group.severity]), "  ", (group.check, "bold")
         if self._single:
             self._line(*head)
@@ -147,7 +147,7 @@ class Printer:
         self._last = set(group.hosts)
 
     def _where(self, hosts: list[str], longest: int) -> str:
-        """Return the hosts, unless they are those of the finding above."""
+        """Return the hosts, or a reference if they are the same as for the finding above."""
         if len(hosts) > FEW and set(hosts) == self._last:
             return f"the same {len(hosts)} hosts"
         where = named(hosts, longest)
@@ -155,7 +155,7 @@ class Printer:
         return where
 
     def _share(self, hosts: list[str], among: int) -> str:
-        """Return which hosts a finding has: by name, unless they are most of many, or the report is brief."""
+        """Return the hosts of a finding, or only their number if they are most of many hosts or the report is brief."""
         if len(hosts) > FEW and len(hosts) * 2 > among:
             return f"{len(hosts)} of {among} hosts"
         return f"{len(hosts)} hosts" if len(hosts) > FEW and self._brief else named(hosts, 60)
@@ -192,7 +192,7 @@ class Printer:
                 room = self._out.room("  ") - len(f"{name}{counted}: {alike}")
                 self._line((name, "bold"), f"{counted}{fold(hosts, max(room, NARROWEST))}: {alike}", indent="  ")
         if few:
-            told = "too few similar hosts to find outliers: compare with one host (--reference) or choose other cohorts (--cohort)"
+            told = "too few similar hosts to find outliers: compare with one host (--reference) or select other cohorts (--cohort)"
             self._line((f"{text.count(len(few), 'host')}", "bold"), f" {fold(few, 60)}: {told}", indent="  ")
         self._line("")
 
@@ -219,11 +219,11 @@ class Printer:
         self._type(plan if fixable else self._explain(group.check))
 
     def _named(self, check: str) -> str:
-        """Return the options that select a check, and those that its finding reports too."""
+        """Return the options that select a check and those that its finding also reports."""
         return " ".join(f"-s {each}" for each in (check, *self._parts.get(check, ())))
 
     def _type(self, command: str) -> None:
-        """Print the next command on one line, however narrow the screen: it is there to be copied."""
+        """Print the next command on one line, even on a narrow screen, so that it can be copied."""
         self._whole(("next     ", "dim"), (command, "green"), indent=GUTTER)
 
     def _explain(self, check: str) -> str:
@@ -273,7 +273,7 @@ class Printer:
             self._line(("unknown ", "magenta"), (told, "dim"))
 
     def _skipped(self) -> None:
-        """Say why checks do not apply where only a few were selected: the others are only counted."""
+        """Print why checks do not apply if only a few were selected; otherwise they are only counted."""
         if len({found.check for result in self._results for found in result.findings}) > MOST_FULL:
             return
         for (check, reason), hosts in skipped(self._results).items():

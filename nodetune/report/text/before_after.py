@@ -1,4 +1,4 @@
-"""What an apply brought, by figures, for people and as JSON data: what became worse first and one by one, the rest folded."""
+"""The effect of an apply in figures, for people and as JSON data: worse figures first and singly, others folded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from nodetune.verify.compare import BETTER, LEVEL, SAME, UNSURE, WORSE, FigureCh
 NAMES = ("", "measurement", "of", "hosts", "before", "after", "change", "from-to", "seen from")
 RIGHT = ("before", "after", "change", "seen from")
 FOLDED = {"measurement": 12, "of": 6, "hosts": 8}
-"""Columns that may be broken, and the least that they are given."""
+"""Columns that may wrap, with their minimum width."""
 
 MOST_NAMES = 8
 GUTTER = " " * 11
@@ -32,7 +32,7 @@ GUTTER = " " * 11
 def print_gain(
     stream: TextIO, verified: BeforeAfterResult, done: Iterable[StepOutcome], asked: str, single: bool
 ) -> None:
-    """Print what measuring before and after has shown.
+    """Print how the figures differ before and after.
 
     `asked`: the options that name the hosts, for the proposed command; `done`: the outcomes of the fixes.
     """
@@ -69,7 +69,7 @@ def _print_table(out: Console, changes: Sequence[FigureChange], single: bool) ->
 
 
 def _has_room(name: str, single: bool, wide: bool) -> bool:
-    """Return whether a column fits: a narrow terminal drops what explains a change, never the figures themselves."""
+    """Return whether a column fits: a narrow terminal drops explanations but never figures."""
     return {"hosts": not single, "from-to": wide, "seen from": wide or single}.get(name, True)
 
 
@@ -84,7 +84,7 @@ def folded(changes: Iterable[FigureChange]) -> list[list[FigureChange]]:
 
 
 def _cells(rows: Sequence[FigureChange]) -> dict[str, str | Text]:
-    """Return column → text of one line. Several figures show medians and what these changed by."""
+    """Return column → text of one line. For several figures, it shows medians and their changes."""
     first, changes = rows[0], [each.change for each in rows]
     before, after = (statistics.median(values) for values in zip(*map(_values, rows), strict=True))
     seen = [each.smallest for each in rows if each.smallest is not None]
@@ -106,18 +106,18 @@ def _values(change: FigureChange) -> tuple[float, float]:
 
 
 def _family(subject: str) -> str:
-    """Return `GPU→GPU` for `GPU0→GPU1`: what is of the same kind."""
+    """Return `GPU→GPU` for `GPU0→GPU1`: the kind of the subject."""
     return re.sub(r"\d+", "", subject) if subject.startswith(("GPU", "cpu", "node")) else subject
 
 
 def _subjects(names: Sequence[str]) -> str:
-    """Return the one subject, or the number of subjects and their kind."""
+    """Return the only subject, or the number of subjects and their kind."""
     known = list(dict.fromkeys(names))
     return text.plain(known[0], 24) if len(known) == 1 else f"{len(known)} x {_family(known[0])}"
 
 
 def _print_missing(lines: Lines, verified: BeforeAfterResult, single: bool) -> None:
-    """Print what was not measured, with hosts folded."""
+    """Print the missing figures, with hosts folded."""
     same: dict[tuple[str, str, str], list[str]] = {}
     for host, when, state, message in _joined(verified.missing):
         same.setdefault((when, state, message), []).append(host)
@@ -130,7 +130,7 @@ def _print_missing(lines: Lines, verified: BeforeAfterResult, single: bool) -> N
 
 
 def _joined(missing: Iterable[HostMissing]) -> list[tuple[str, str, str, str]]:
-    """Join the missing figures of each host into one."""
+    """Join the missing figures of each host."""
     lost: dict[str, list[str]] = {}
     for each in missing:
         if each.state == GONE:
@@ -143,7 +143,7 @@ def _joined(missing: Iterable[HostMissing]) -> list[tuple[str, str, str, str]]:
 
 
 def _print_waiting(lines: Lines, verified: BeforeAfterResult, done: Iterable[StepOutcome], single: bool) -> None:
-    """Print that figures do not show what needs a reboot to become effective."""
+    """Print that the figures do not include changes that take effect after a reboot."""
     measured = {each.host for each in verified.late}
     waiting = sorted({each.host for each in done if each.outcome == PENDING} & measured)
     if waiting:
@@ -152,7 +152,7 @@ def _print_waiting(lines: Lines, verified: BeforeAfterResult, done: Iterable[Ste
 
 
 def _print_short(lines: Lines, verified: BeforeAfterResult, asked: str, single: bool) -> None:
-    """Print what is slower than it should be, even if the changes did not cause it."""
+    """Print figures below target, even if the changes did not cause them."""
     for each in verified.short[:MOST_NAMES]:
         figure, expected = each.figure, each.expected
         least = "at least" if figure.sign > 0 else "at most"

@@ -1,4 +1,4 @@
-"""The catalogue of checks: as a terminal listing, one explanation, and the generated page of docs/."""
+"""The catalogue of checks: a list for the terminal, one explanation, and the generated page of docs/."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import STYLE, Lines, console
 
 WIDE = 130
-"""From this width on there is room for what is wanted, and for the fix."""
+"""Widths from which the table has columns for the wanted value and for the fix."""
 
 
 def print_checks(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Print a table as wide as the screen, grouped by area. No id is broken."""
+    """Print a table as wide as the screen, grouped by area. Ids are never wrapped."""
     out = console(sys.stdout)
     wide = out.width >= WIDE
     table = Table(box=None, pad_edge=False, header_style="bold", show_edge=False)
@@ -34,8 +34,8 @@ def print_checks(rows: Sequence[Mapping[str, Any]]) -> None:
             more = (row["wanted"], _fix_column(row)) if wide else ()
             table.add_row(f"  {row['id']}", row["severity"], row["title"], *more)
     out.print(table)
-    more_there = "" if wide else ", with what is wanted and the fix"
-    out.print(f"\n{plain_text.count(len(rows), 'check')}; nodetune explain ID describes one of them{more_there}")
+    more_there = "" if wide else ", with the wanted value and the fix"
+    out.print(f"\n{plain_text.count(len(rows), 'check')}; nodetune explain ID describes one{more_there}")
 
 
 def _fix_column(row: Mapping[str, Any]) -> str:
@@ -43,7 +43,7 @@ def _fix_column(row: Mapping[str, Any]) -> str:
 
 
 def print_check(check: Check, gates: bool, said: Iterable[tuple[str, str]] = ()) -> None:
-    """Print everything about a check. `said` is what site files say about it: heads and texts."""
+    """Print everything about a check. `said` contains headings and texts from site files."""
     out = Lines(console(sys.stdout))
     told = explain.explain(check)
     out.line(

@@ -1,4 +1,4 @@
-"""What differs, for people at a terminal: equal changes folded over hosts and devices."""
+"""Differences for people at a terminal: equal changes are folded over hosts and devices."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from nodetune.report.text.host_names import fold, named, unreached
 from nodetune.report.text.lines import STYLE, Lines, console
 
 SIGNS = {ADDED: ("+", "green"), GONE: ("-", "red"), CHANGED: ("~", "yellow"), UNREAD: ("?", "magenta")}
-"""Of facts; a colour alone would say nothing on paper."""
+"""Signs for changed facts: colour alone is lost on paper."""
 
 KINDS = {NEW: "bold red", CHANGED: "yellow", GONE: "green", UNREAD: "magenta"}
 WORDS = {NEW: "new", CHANGED: "changed", GONE: "gone", UNREAD: "unknown"}
@@ -90,7 +90,7 @@ def _fact(lines: Lines, each: Folded, diff: Diff, width: int) -> None:
 
 
 def totals(diff: Diff) -> str:
-    """Return what the comparison came to: its last line, also for those whose report goes to a file."""
+    """Return the totals of the comparison: its last line, also if the report goes to a file."""
     return _of_facts(diff) if diff.of == "facts" else _of_audits(diff)
 
 
@@ -98,7 +98,7 @@ def _of_facts(diff: Diff) -> str:
     words = {ADDED: "added", GONE: "gone", CHANGED: "changed", UNREAD: "unknown on one side"}
     every = folded(diff.changes)
     counts = [f"{number} {word}" for kind, word in words.items() if (number := _number(every, kind))]
-    none = "no differences" if diff.compared else "nothing to compare: no host is on both sides"
+    none = "no differences" if diff.compared else "nothing to compare: no host is in both"
     over = f" on {text.count(diff.compared, 'host')}" if diff.compared > 1 else ""
     left = f"; {text.count(len(diff.bad), 'host')} not compared" if diff.bad else ""
     return f"{', '.join(counts) or none}{over}{left}"
@@ -110,7 +110,7 @@ def _of_audits(diff: Diff) -> str:
         for kind in (NEW, UNREAD, CHANGED, GONE)
         if (number := sum(each.kind == kind for each in diff.changes))
     ]
-    told = f"findings: {', '.join(counts)}" if counts else "no finding is new, gone or changed"
+    told = f"findings: {', '.join(counts)}" if counts else "no findings are new, gone or changed"
     return f"{text.count(diff.compared, 'host')} compared; {told}"
 
 

@@ -30,7 +30,7 @@ class Group:
 
 
 def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
-    """Group findings of one status by check, those of one cause as one: worst severity first, then those on most hosts."""
+    """Group findings of one status by check and cause: the worst severity first, then by number of hosts."""
     by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
     for result in results:
         for found in result.findings:
@@ -43,7 +43,7 @@ def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
 
 
 def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
-    """Return group → its hosts, the number of comparisons between them, and in how many of these all agree."""
+    """Return group → its hosts, the number of comparisons, and the number of comparisons in which all hosts agree."""
     hosts: dict[str, list[str]] = {}
     judged: dict[str, set[str]] = {}
     differing: dict[str, set[str]] = {}
@@ -72,18 +72,18 @@ def seen(found: Finding) -> str:
 
 
 def table_age(results: Iterable[HostResult], today: datetime.date) -> str:
-    """Return a sentence if the driver of some host passed by a table that is too old to know its newest faults."""
+    """Return a warning if a driver passed according to a table that is too old to contain the newest faults."""
     passed = any(each.check == BY_TABLE and each.status == "pass" for result in results for each in result.findings)
     return data.aged(today) if passed else ""
 
 
 def compliant(result: HostResult) -> bool:
-    """Return whether everything that applies to a host was judged, and nothing found."""
+    """Return whether every check that applies to a host was judged and none failed."""
     return result.state == "ok" and not any(found.status in ("fail", "unknown") for found in result.findings)
 
 
 def skipped(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
-    """Return (check, why it does not apply) → hosts."""
+    """Return (check, the reason why it does not apply) → hosts."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in results:
         for each in result.findings:

@@ -1,4 +1,4 @@
-"""What `nodetune guard` prints for people."""
+"""The output of `nodetune guard` for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (0, "s"))
 
 
 def _together(told: Iterable[tuple[str, Any]]) -> list[tuple[Any, list[str]]]:
-    """Return (text or lines, the hosts that it applies to)."""
+    """Return (text or lines, hosts to which it applies)."""
     same: dict[Any, list[str]] = {}
     for host, text in told:
         same.setdefault(text, []).append(host)
@@ -53,7 +53,7 @@ def print_diff(stream: TextIO, prepared: PreparedInstall, asked: str) -> None:
     print_differences(stream, prepared.differences)
     print_failing(stream, prepared.nodes)
     if prepared.nodes and not prepared.differs:
-        out.line("an install would change no gating check")
+        out.line("an install would not change any gating check")
 
 
 def print_install_dry_run(stream: TextIO, prepared: PreparedInstall, report: GuardReport, *, lines: bool) -> None:
@@ -99,7 +99,7 @@ def _print_problems(stream: TextIO, report: GuardReport) -> None:
 
 
 def print_policies(stream: TextIO, made: Mapping[str, Mapping[str, Any]]) -> None:
-    """Print which policy goes to which hosts."""
+    """Print the policies and their hosts."""
     out = Lines(console(stream))
     told = ((host, _described(policy)) for host, policy in made.items())
     for text, hosts in _together(told):
@@ -115,7 +115,7 @@ def _described(policy: Mapping[str, Any]) -> str:
 
 
 def print_differences(stream: TextIO, found: Mapping[str, PolicyDiff]) -> None:
-    """Print what another policy would change, with hosts folded."""
+    """Print what the new policy would change, with hosts folded."""
     out = Lines(console(stream))
     told = ((host, line) for host, difference in found.items() for line in _lines(difference))
     for text, hosts in _together(told):
@@ -136,7 +136,7 @@ def _lines(found: PolicyDiff) -> Iterable[str]:
 
 
 def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
-    """Print the hosts where jobs would be held now."""
+    """Print the hosts on which jobs would be held now."""
     out = Lines(console(stream))
     for node in nodes:
         for found in node.failing():
@@ -146,7 +146,7 @@ def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
 
 
 def print_lacking(stream: TextIO, settings: Mapping[str, Mapping[str, str]], reload: bool) -> None:
-    """Print the lines that slurm.conf lacks on hosts; `settings` are theirs, names in small letters."""
+    """Print the lines that slurm.conf lacks on hosts; `settings` are current settings with lower-case names."""
     out = Lines(console(stream))
     for text, hosts in _together((host, _lacking(found)) for host, found in settings.items()):
         if text:
@@ -174,7 +174,7 @@ def _lacking(settings: Mapping[str, str]) -> str:
 def print_hurried(
     stream: TextIO, settings: Mapping[str, Mapping[str, str] | None], made: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Print hosts whose Slurm would kill the guard before it is done."""
+    """Print hosts on which Slurm would kill the guard before it finishes."""
     out = Lines(console(stream))
     told = []
     for host, policy in made.items():
@@ -215,13 +215,13 @@ def print_running(
 
 
 def print_not_reached(stream: TextIO, lost: Iterable[HostResult], asked: str) -> None:
-    """Print the hosts that cannot be worked on. `asked` are the options that select them, for the proposed command."""
+    """Print the unreachable hosts. `asked` are the options that select them, for the proposed command."""
     failures = [(each.state, each.host, each.message) for each in lost]
     unreached(Lines(console(stream)), failures, f"nodetune audit {asked}")
 
 
 def print_status(stream: TextIO, found: Sequence[Status], asked: str) -> None:
-    """Print a table with one line for each node, and why nodes were not reached. `asked` selects them."""
+    """Print a table with one line for each node and the reasons for unreachable nodes. `asked` selects the nodes."""
     rows = [HEADINGS, *(_row(each) for each in found)]
     widths = [max(len(row[at]) for row in rows) for at in range(len(HEADINGS))]
     for row in rows:
@@ -266,6 +266,6 @@ def print_fate(stream: TextIO, fate: Fate, judged: str = "") -> None:
 
 
 def print_resumable(stream: TextIO, found: Sequence[Fate]) -> None:
-    """Print what a dry run of resume came to."""
+    """Print the totals of a dry run of resume."""
     may = sum(each.state == MAY for each in found)
     stream.write(f"dry run: {may} of {plain_text.count(len(found), 'node')} would be resumed. Nothing was changed.\n")

@@ -1,4 +1,4 @@
-"""Hosts in texts for people: names folded, counted, cut so that what is left can be copied; how they were judged; why they failed."""
+"""Hosts in texts for people: names folded, counted and cut at a safe place; how hosts were judged; why they failed."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from nodetune.foundation import text as plain_text
 from nodetune.report.text.lines import Lines
 
 LONGEST_NAME = 64
-"""A name is not cut up to here, whatever room there is: what is left of it would name nobody."""
+"""Names up to this length are never cut: a part of a name would identify no host."""
 
 FEW = 8
-"""So many hosts are counted at a glance."""
+"""Up to this many hosts, no count is needed."""
 
 MOST_REASONS = 6
 LONGEST = 160
 CUT = " … "
-"""Between the hosts that are named and the number of those that are not."""
+"""Separates the named hosts from the number of the others."""
 
 WHOLE = 1 << 20
 """Longer than any list of hosts."""
 
 _ADDRESS = re.compile(r"^[\w.:%-]+ port (\d+)")
-"""Before what became of a connection: each host has its own, so that equal failures would not fold."""
+"""The address at the start of a connection error. It differs between hosts, so equal failures would not fold."""
 
 Failure = tuple[str, str, str]
-"""A host that was not reached: its state, its name, why."""
+"""An unreachable host: state, name, reason."""
 
 UNKNOWN_KEY = "unknown host key"
 KEYS = "their keys are not in known_hosts: compare them (nodetune audit --format json shows each), then accept them"
-"""Why several hosts with unknown keys were not reached: what each says about its own key fills a screen."""
+"""One reason for all hosts with unknown keys: the message about each key would fill a screen."""
 
 ACCEPT = "--accept-new-host-keys"
-"""Accepts keys that were never seen; a changed key is still refused."""
+"""Accepts new keys; a changed key is still rejected."""
 
 
 def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
-    """Fold hosts into one node set; if it is too long, the first of them and how many are left out."""
+    """Fold hosts into one node set. If it is too long, return its first hosts and the number of the others."""
     names = sorted(hosts, key=_natural)
     if _seems_short(names, longest):
         text = plain_text.plain(_folded(names), WHOLE)
@@ -54,7 +54,7 @@ def fold(hosts: Iterable[str], longest: int = LONGEST) -> str:
 
 
 def _folded(names: Sequence[str]) -> str:
-    """Fold names into one node set. Most reports are about one host, which is its own."""
+    """Fold names into one node set. Most reports are about one host, whose name is its own node set."""
     if len(names) < 2:
         return "".join(names)
     from nodetune.hosts import nodeset
@@ -63,7 +63,7 @@ def _folded(names: Sequence[str]) -> str:
 
 
 def _seems_short(names: Sequence[str], longest: int) -> bool:
-    """Return whether these may fold into so few characters: folding thousands that do not takes a second."""
+    """Return whether the names may fold into `longest` characters: folding thousands that do not takes a second."""
     most = FEW
     while most < len(names):
         if len(_folded(names[:most])) > max(400, 4 * longest):
@@ -73,7 +73,7 @@ def _seems_short(names: Sequence[str], longest: int) -> bool:
 
 
 def _first(names: Sequence[str], room: int) -> tuple[str, int]:
-    """Return as many of the first names as fit, at least one, as a node set; and their number."""
+    """Return as many of the first names as fit (at least one) as a node set, and their number."""
     low, high = 1, 2
     while high < len(names) and len(_folded(names[:high])) <= room:
         low, high = high, high * 2
@@ -85,12 +85,12 @@ def _first(names: Sequence[str], room: int) -> tuple[str, int]:
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Return a sort key with numbers by value; at most 18 digits, as Python refuses thousands."""
+    """Return a sort key with numbers by value; at most 18 digits because Python rejects thousands of digits."""
     return [(int(part[:18]) if part.isdecimal() else -1, part) for part in re.split(r"(\d+)", name)]
 
 
 def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
-    """Fold the host names, after their number if there are more than a few."""
+    """Fold the host names, preceded by their number if there are more than a few."""
     if len(hosts) <= FEW:
         return fold(hosts, longest)
     counted = f"{plain_text.count(len(hosts), 'host')}  "
@@ -98,7 +98,7 @@ def named(hosts: Sequence[str], longest: int = LONGEST) -> str:
 
 
 def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
-    """Print which hosts were judged by which profile and why, and whose facts are not those of now."""
+    """Print which profile was used for which hosts and why, and which hosts have old facts."""
     profiles: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.state == "ok":
@@ -112,7 +112,7 @@ def judged_by(out: Lines, results: Sequence[HostResult]) -> None:
 
 
 def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
-    """Return how old the facts are by which hosts were judged → the hosts. Facts of now are left out."""
+    """Return age of the facts → the hosts. Current facts are left out."""
     found: dict[str, list[str]] = {}
     for result in results:
         if result.state == "ok" and result.message:
@@ -121,7 +121,7 @@ def aged(results: Iterable[HostResult]) -> dict[str, list[str]]:
 
 
 def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> None:
-    """Print the hosts that were not reached, by state and reason. `command` is what was run, to propose it again."""
+    """Print the unreachable hosts by state and reason. `command` is the command that was run, to be proposed again."""
     for state, found in causes(failures).items():
         out.line((state, "bold magenta"), f"  {named([host for _, hosts in found for host in hosts])}")
         for why, hosts in found[:MOST_REASONS]:
@@ -134,7 +134,7 @@ def unreached(out: Lines, failures: Iterable[Failure], command: str = "") -> Non
 
 
 def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]]:
-    """Return state → (why, the hosts), most hosts first. Messages that differ only by host name are one."""
+    """Return state → (reason, hosts), most hosts first. Messages that differ only in the host name count as equal."""
     alike: dict[tuple[str, str], list[tuple[str, str]]] = {}
     for state, host, message in failures:
         said = message.removeprefix(f"{host}: ")
@@ -150,7 +150,7 @@ def causes(failures: Iterable[Failure]) -> dict[str, list[tuple[str, list[str]]]
 
 
 def _nameless(message: str, host: str) -> str:
-    """Remove the name of the host from a message if it is a whole word or the name of a file."""
+    """Remove the host name from a message if it is a whole word or the name of a file."""
     name = re.escape(host)
     message = re.sub(rf"(?<=/){name}(?=\.json\b)", "HOST", message)
     message = _ADDRESS.sub(r"the host's port \1", message)

@@ -14,11 +14,11 @@ from nodetune.api.model import NOT_COLLECTED
 
 STYLE = {"critical": "bold white on red", "high": "bold red", "medium": "yellow", "low": "cyan", "info": "dim"}
 _WORD = re.compile(r"\s*(?:`[^`]{1,300}`\S*|(?:\d+ )?\S+)\s*")
-"""A word; a number stays with what it counts, and a command in back quotes, which is there to be copied, is one word."""
+"""A word. A number stays with its noun, and a command in backquotes is one word so that it can be copied."""
 
 _PIECE = re.compile(r"[^,]*,+|[^,]+")
 _COPIED = re.compile(r"(?:https?:/)?/[\w./@*+?=&%#:-]{1,200}[,;:]?|`[^`]+`\S{0,3}")
-"""A path, an address or a command, which nobody can copy from two lines: it stays whole where it is longer than a line."""
+"""A path, an address or a command: it stays whole even if longer than a line, so that it can be copied."""
 
 
 class Lines:
@@ -32,11 +32,11 @@ class Lines:
         return max(40, self._console.width - len(indent) - 1)
 
     def fits(self, *parts: tuple[str, str] | str, indent: str = "") -> bool:
-        """Return whether these parts need no second line."""
+        """Return whether these parts fit on one line."""
         return sum(cell_len(each if isinstance(each, str) else each[0]) for each in parts) <= self.room(indent)
 
     def line(self, *parts: tuple[str, str] | str, indent: str = "", hang: str = "") -> None:
-        """Print one logical line. A part is a text, or a text with its style. Rows after the first get `hang` too."""
+        """Print one logical line. A part is a text, or a text with its style. Rows after the first also get `hang`."""
         line = Text()
         for part in parts:
             text, style = (part, "") if isinstance(part, str) else part
@@ -50,12 +50,12 @@ class Lines:
                 margin = indent + hang
 
     def gap(self) -> None:
-        """Print an empty line, unless there is one already."""
+        """Print an empty line unless the last line is empty."""
         if self._last.strip():
             self.line("")
 
     def commands(self, *proposed: tuple[str, str]) -> None:
-        """Print commands, each after its label: on one line if they fit, else a line each; none is ever broken."""
+        """Print commands, each after its label: on one line if they fit, else one line each. None is wrapped."""
         between = "   "
         if self.fits(between.join(f"{label} {command}" for label, command in proposed)):
             parts = [
@@ -67,7 +67,7 @@ class Lines:
             self.whole((f"{label} ", "dim"), (command, "green"))
 
     def whole(self, *parts: tuple[str, str], indent: str = "") -> None:
-        """Print one line that is never broken."""
+        """Print one line without wrapping."""
         line = Text(indent)
         for text, style in parts:
             line.append(text, style)
@@ -79,9 +79,9 @@ class Lines:
 
 
 def _breaks(text: str, first: int, width: int) -> Iterator[int]:
-    """Yield where a text breaks: before words; words longer than a line after commas, else where it is full.
+    """Yield where a text wraps: before words; long words after commas, else where the line is full.
 
-    `first` is the room of the first line.
+    `first` is the width of the first line.
     """
     used, at, room = 0, 0, first
     for piece in _pieces(text, width):
@@ -93,7 +93,7 @@ def _breaks(text: str, first: int, width: int) -> Iterator[int]:
 
 
 def _pieces(text: str, width: int) -> Iterator[str]:
-    """Yield the parts of a text that stay together; each but what is there to be copied fits into a line."""
+    """Yield the parts of a text that stay together. Each fits on a line, except for what must be copied whole."""
     for word in _WORD.findall(text):
         if cell_len(word.rstrip()) <= width or _COPIED.fullmatch(word.strip()):
             yield word
@@ -103,16 +103,16 @@ def _pieces(text: str, width: int) -> Iterator[str]:
 
 
 def console(stream: TextIO) -> Console:
-    """Make a console with colour only on terminals, respecting NO_COLOR. No text is ever taken for markup."""
+    """Make a console with colour only on terminals, respecting NO_COLOR. Text is never interpreted as markup."""
     return Console(file=stream, highlight=False, markup=False, emoji=False)
 
 
 TIME_OVER = "not collected: the probe's time was over"
-"""What the probe says of every fact that it did not come to (nodetune/probe/main.py)."""
+"""The probe's reason for each fact that it had no time to read (nodetune/probe/main.py)."""
 
 
 def short_reason(reason: str) -> str:
-    """Return a reason without the fact or file at its start, so that equal causes fold."""
+    """Return a reason without the leading fact or file, so that equal causes fold."""
     for cause in ("permission denied: needs root (--become)", NOT_COLLECTED, TIME_OVER):
         if cause in reason:
             return cause
@@ -120,5 +120,5 @@ def short_reason(reason: str) -> str:
 
 
 def some(names: list[str], most: int = 8) -> str:
-    """Return the first names as one text, and how many more there are."""
+    """Return the first names as one text, with the number of the others."""
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")

@@ -1,4 +1,4 @@
-"""A plan for people: grouped by what it disrupts, hosts folded, before and after, and what else is touched."""
+"""A plan for people: grouped by disruption, hosts folded, with values before and after and all changed files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Step = tuple[str, Finding]
 """Host and finding."""
 
 Words = Callable[[PlannedChange], Iterable[str]]
-"""What a planned change does, said in texts that are equal where hosts are alike."""
+"""The description of a planned change, equal for hosts that are alike."""
 
 
 def print_plan(
@@ -32,14 +32,14 @@ def print_plan(
 ) -> None:
     """Print the plan, the manual steps, and the hosts that were not reached.
 
-    With `files` every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands,
+    With `files`, every file is shown in full; `ending` ends the last line; `judged` are options for proposed commands;
     `command` is the audit of the same hosts.
     """
     Printer(Lines(console(stream)), plans, files=files, judged=judged, command=command).plan(ending)
 
 
 def totals(plans: Sequence[HostPlan]) -> str:
-    """Return what the plan comes to: its last line, also for those whose plan goes to a file."""
+    """Return the totals of the plan: its last line, also if the plan goes to a file."""
     steps = planning.steps(plans)
     doable = [host for host, _, why in steps if not why]
     manual = len(planning.manual_steps([plan.result for plan in plans])) + len(
@@ -101,7 +101,7 @@ class Printer:
                 self._out.line((reason, "dim"), indent="      ")
 
     def _kept(self, host: str, found: Finding) -> str:
-        """Say where the next boot finds what a fix sets, and whether it stands there already."""
+        """Return where a fix persists its value for the next boot, and whether it is there already."""
         files = planning.kept_in(self._by_host[host], found)
         idle = {path for change in self._changes[host] for path in paths(change.changes)}
         idle -= {path for change in self._changes[host] for path in paths(change.busy)}
@@ -109,7 +109,7 @@ class Printer:
         return f"   {there} {plain_text.names(files)}" if files else ""
 
     def _each(self, disruption: str, title: str, words: Words) -> None:
-        """Print what the changes of this disruption do, one line for each text, with its hosts."""
+        """Print the changes of this disruption, one line for each text, with its hosts."""
         hosts_of: dict[str, list[str]] = {}
         for host, changes in self._changes.items():
             for change in changes:
@@ -155,12 +155,12 @@ def _target(fix: Fix) -> str:
 
 
 def paths(changes: Iterable[Mapping[str, Any]]) -> Iterable[str]:
-    """Return the files that changes write or edit."""
+    """Return the files that the changes write or edit."""
     return (str(change["path"]) for change in changes if change["change"] in (*FILES, "edit"))
 
 
 def commands(planned: PlannedChange) -> Iterable[str]:
-    """Yield what a planned change does in addition to files and values, in words."""
+    """Yield descriptions of what a planned change does in addition to files and values."""
     for change in planned.busy:
         if change["change"] == "run":
             yield str(change["run"])
@@ -172,9 +172,9 @@ def commands(planned: PlannedChange) -> Iterable[str]:
 
 
 def contents(planned: PlannedChange) -> Iterable[str]:
-    """Yield each file of a planned change, its path as the first line; only the edits of others' files."""
+    """Yield each file of a planned change with its path as the first line; only the edits of files that others own."""
     for change in planned.busy:
         if change["change"] in FILES:
             yield f"{change['path']}\n{change['content'] if change['content'] is not None else '(removed)'}"
         elif change["change"] == "edit":
-            yield f"{change['path']}: edited, the rest stays\n{edited(change)}"
+            yield f"{change['path']}: edited, the rest unchanged\n{edited(change)}"

@@ -1,4 +1,4 @@
-"""What a provision will do, and what it came to, for people: hosts folded, failures with what to type next."""
+"""The plan and the result of a provision for people: hosts folded, failures with their next command."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ MOST_PACKAGES = 40
 def print_plan(
     stream: TextIO, decisions: Mapping[str, Decision], came: Mapping[str, StageResult], asked: str = ""
 ) -> None:
-    """Print the packages that would change, hosts with the same changes together, and the hosts that are left alone.
+    """Print the packages that would change, folded over hosts, and the hosts that stay unchanged.
 
-    `asked` are the options that select the hosts, for the proposed command.
+    `asked` are the options that select the hosts, for proposed commands.
     """
     out = Lines(console(stream))
     alike: dict[tuple[str, tuple[tuple[str, str, str], ...]], list[str]] = {}
@@ -37,14 +37,14 @@ def print_plan(
 
 
 def print_unanswered(stream: TextIO, problems: Mapping[str, str], asked: str) -> None:
-    """Print why hosts returned no versions. `asked` are the options that select the hosts, for the proposed command."""
+    """Print why hosts returned no versions. `asked` are the options that select the hosts, for proposed commands."""
     out = Lines(console(stream))
     for host, why in _without_keys(out, problems, asked):
         out.whole((f"{host}: {why}", ""))
 
 
 def _without_keys(out: Lines, problems: Mapping[str, str], asked: str) -> list[tuple[str, str]]:
-    """Print the hosts whose keys are unknown together, with the command that settles it. Return the others, with why."""
+    """Print the hosts with unknown keys and the command that accepts the keys. Return the others with their reasons."""
     begin = f"{UNKNOWN_KEY}: "
     keys = ((UNKNOWN_KEY, host, why.removeprefix(begin)) for host, why in problems.items() if why.startswith(begin))
     unreached(out, keys, f"nodetune audit {asked}".rstrip())
@@ -101,9 +101,9 @@ def _broke_at(host: Mapping[str, Any]) -> str:
 
 
 WORDS = {
-    "reboot": "if nouveau is loaded, or the running driver is not the installed one",
+    "reboot": "if nouveau is loaded, or if the running driver is not the installed one",
     "tune": "apply the profile, with a reboot: nodetune apply --max-disruption reboot --reboot",
-    "audit": "no finding left that nodetune can fix or that gates jobs",
+    "audit": "no findings left that nodetune can fix or that gate jobs",
     "verify": "the quick suite, on idle hosts",
 }
 
@@ -111,7 +111,7 @@ WORDS = {
 def print_rest(
     stream: TextIO, stages: Sequence[str], site: Provision, decisions: Mapping[str, Decision], problems: int
 ) -> None:
-    """Print what would follow the packages, which check mode cannot show, and what the dry run came to."""
+    """Print the stages after the packages, which check mode cannot show, and the totals of the dry run."""
     out = Lines(console(stream))
     own = {
         "baseline": f"saved in {site.baseline}, or compared with it" if site.baseline else "",

@@ -1,4 +1,4 @@
-"""Recorded runs for people (and, in `described` and `whole`, as data). Records are files: they may contain anything."""
+"""Recorded runs for people (and, in `described` and `whole`, as data). Records are files and may contain anything."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from nodetune.report.text.provision import print_stages
 
 STYLE = {RUNNING: "bold", DONE: "green", INTERRUPTED: "yellow", UNREADABLE: "red"}
 BEFORE = len("20260101-000000-abcd  2026-01-01 00:00  " + "  " * 2)
-"""How wide a run is in a list, without what it was, how it ended, and its hosts."""
+"""Width of a run in a list without its command, state and hosts."""
 
 OUTCOME_STYLE = {"fixed": "green", "pending reboot": "cyan", "skipped": "dim"}
 
 
 def described(run: Run) -> dict[str, Any]:
-    """Describe one run: id, started, command, hosts, state, exit code; an invalid record says so."""
+    """Describe one run: id, started, command, hosts, state, exit code; the state says if the record is invalid."""
     try:
         about, state = run.about, run.state()
     except RunError as problem:
@@ -40,7 +40,7 @@ def described(run: Run) -> dict[str, Any]:
 
 
 def whole(run: Run) -> dict[str, Any]:
-    """Return everything that a run recorded, except facts and journal entries. Raise RunError."""
+    """Return the whole record of a run, except facts and journal entries. Raise RunError."""
     documents = {name: run.document(name) for name in DOCUMENTS}
     diffs = {host: run.diff(host) for host in run.about["hosts"]}
     return {
@@ -68,14 +68,14 @@ def print_runs(stream: TextIO, found: Sequence[Run], last: int, folder: Path) ->
     if len(found) > last:
         out.line((f"{len(found) - last} older: nodetune runs -n {len(found)}", "dim"))
     out.whole(
-        (f"{plain_text.count(len(found), 'run')} in {folder}" if found else f"No run is recorded in {folder}.", "")
+        (f"{plain_text.count(len(found), 'run')} in {folder}" if found else f"No runs are recorded in {folder}.", "")
     )
     if found:
         out.whole(("show one: ", "dim"), (f"nodetune runs show {found[0].id}", "green"))
 
 
 def _row(about: Mapping[str, Any]) -> tuple[str, str, tuple[str, str], str]:
-    """Return when a run began, what it was, how it ended with its style, and its hosts."""
+    """Return the start, command, state (with its style) and hosts of a run."""
     hosts = about.get("hosts", [])
     what = plain_text.plain(about.get("command") or about.get("message", ""))
     return _when(about.get("started")), what, _ended(about), nodeset.fold(hosts) if hosts else ""
@@ -100,7 +100,7 @@ def _when(started: Any) -> str:
 
 
 def print_run(stream: TextIO, run: Run, diff: bool) -> None:
-    """Print one run: what was planned, the outcomes, and with `diff` what it changed."""
+    """Print one run: the plan, the outcomes, and with `diff` the changes."""
     out = Lines(console(stream))
     about = described(run)
     run.about  # noqa: B018  (raises for a record that is not one)
@@ -125,7 +125,7 @@ def print_run(stream: TextIO, run: Run, diff: bool) -> None:
 
 
 def _print_provisioned(out: Lines, run: Run, document: Mapping[str, Any]) -> None:
-    """Print a provision or upgrade: the stages, the steps of its apply if there was one, and the figures."""
+    """Print a provision or upgrade: the stages, the steps of its apply (if any) and the figures."""
     print_stages(out, list(_rows(document.get("hosts"))))
     steps = list(_rows(run.document("outcomes")))
     if steps:
@@ -146,7 +146,7 @@ def _rows(document: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
-    """Print steps, with equal ones folded over their hosts."""
+    """Print steps, with equal steps folded over their hosts."""
     same: dict[tuple[str, ...], list[str]] = {}
     for step in steps:
         words = tuple(
@@ -164,7 +164,7 @@ def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
 
 
 def _print_measured(out: Lines, run: Run) -> None:
-    """Print the results of --verify; only one if the run ended before the second."""
+    """Print the results of --verify; only the first if the run ended before the second."""
     found = [name for name in (*MEASURED, "verify") if run.document(name) is not None]
     paths = [str(run.folder / f"{name}.json") for name in found]
     if len(paths) == len(MEASURED):

@@ -1,4 +1,4 @@
-"""The result of a tuning for people: the decision, what each case gained, and what was left out and why."""
+"""The result of a tuning for people: the decision, the gain of each case, and what was left out and why."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _print_confirmation(out: Console, lines: Lines, found: Mapping[str, Any]) ->
 
 
 def _print_unread(lines: Lines, setting: Mapping[str, Any], trials: Sequence[Mapping[str, Any]]) -> None:
-    """Say what NCCL did not read in any trial of the setting: whatever was gained, that did not do it."""
+    """Print the variables that NCCL did not read in any trial of the setting: they cannot have caused the gain."""
     told = [each["about"].get("unread", ()) for each in trials if each["setting"] == setting and each["values"]]
     unread = sorted(set.intersection(*map(set, told)), key=str) if told else []
     if unread:

@@ -1,4 +1,4 @@
-"""A verify for people at a terminal: what is below target first, with the suspect and the next command; then a line a figure."""
+"""A verify for people at a terminal: what is below target first, with suspect and next command; then a table."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Printer:
         self._disturbed(proof)
         self._unmeasured(proof)
         if not proof.statuses:
-            self._lines.line(("results are listed with the hosts that it measured with", "dim"))
+            self._lines.line(("results are listed with the hosts of the same measurements", "dim"))
         self._lines.line("")
 
     def _short(self, group: Sequence[Verdict]) -> None:
@@ -89,7 +89,7 @@ class Printer:
             self._lines.line("")
 
     def _matrix(self, metric: str, matrix: Sequence[Verdict]) -> None:
-        """Print sender down, receiver across; green for the best, red for the worst. Only if a pair is an outlier."""
+        """Print a matrix of senders (rows) and receivers if a pair is an outlier; the best is green, the worst red."""
         values = {_ends(each.figure): each for each in matrix}
         ends = sorted({end for pair in values for end in pair})
         best = max(abs(each.figure.value) for each in matrix)
@@ -108,16 +108,16 @@ class Printer:
             self._lines.whole(*cells)
 
     def _disturbed(self, proof: HostVerification) -> None:
-        """Print what others did meanwhile, and how to measure again what is below target."""
+        """Print the load from others during the measurement, and the commands to repeat what is below target."""
         for name, why in proof.disturbed[:MOST_SHORT]:
             self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
         below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
         if below:
-            told = f"{', '.join(below)}: below target, but others were at work: no part is to blame"
+            told = f"{', '.join(below)}: below target, but other processes used the host, so no part is suspect"
             self._lines.line(told, indent=GUTTER)
         for figure in below.values():
             command = diagnosis.command(figure, self._asked, self._wanted)
-            self._lines.whole(("when it is quiet: ", "dim"), (command, "green"), indent=GUTTER)
+            self._lines.whole(("when the host is idle: ", "dim"), (command, "green"), indent=GUTTER)
 
     def _unmeasured(self, proof: HostVerification) -> None:
         reasons: dict[tuple[str, str], list[str]] = {}
@@ -138,11 +138,13 @@ class Printer:
         self._lines.line((hosts, "bold"), counts)
         unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
-            self._lines.line(("in parentheses: a figure that proves nothing here (docs/figures.md)", "dim"))
+            self._lines.line(
+                ("in parentheses: a figure too loose to prove that the hardware is good (docs/figures.md)", "dim")
+            )
         if self._propose and keepable(self._proofs):
             self._keep()
         elif self._propose and any(each.disturbed for each in self._proofs):
-            self._lines.line(("not fit for a baseline: measure again when the hosts are quiet", "dim"))
+            self._lines.line(("not suitable for a baseline: measure again when the hosts are idle", "dim"))
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""
@@ -155,12 +157,12 @@ class Printer:
 
     @property
     def _again(self) -> str:
-        """The command that was run."""
+        """Return the command that was run."""
         return shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words])
 
 
 def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
-    """Return how many hosts were measured, and what their figures came to."""
+    """Return the number of measured hosts and the number of figures by result."""
     every = [status for proof in proofs for status in proof.statuses]
     names = {
         PASS: "as expected",
@@ -178,7 +180,7 @@ def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
 
 
 def keepable(proofs: Sequence[HostVerification]) -> bool:
-    """Return whether these are figures of sound hosts: known hardware, nothing short, failed, found or disturbed."""
+    """Return whether these figures are of good hosts: known hardware, none below target, failed, found or disturbed."""
     sound = all(found.status != SHORT for proof in proofs for found in proof.findings)
     statuses = [status for proof in proofs for status in proof.statuses]
     known = any(proof.verdicts and proof.machine != machine.UNKNOWN for proof in proofs)
@@ -193,7 +195,7 @@ def print_verify(
 
 
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:
-    """Return the matrices in which a pair is short, by metric."""
+    """Return the matrices in which a pair is below target, by metric."""
     found: dict[str, list[Verdict]] = {}
     for each in verdicts:
         if PAIR.fullmatch(each.figure.subject):
@@ -214,7 +216,7 @@ def _heat(verdict: Verdict, best: float) -> str:
 
 
 def _by_part(short: Iterable[Verdict]) -> list[list[Verdict]]:
-    """Group verdicts that point at the same part."""
+    """Group verdicts that concern the same part."""
     found: dict[tuple[str, str, str], list[Verdict]] = {}
     for each in short:
         found.setdefault((each.figure.measurement, each.figure.subject, each.suspect), []).append(each)

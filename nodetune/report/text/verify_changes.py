@@ -1,4 +1,4 @@
-"""Two results of a verify compared, for people: what changed first, then what could have been seen."""
+"""A comparison of two verify results for people: changes first, then the smallest visible change."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def print_changes(stream: TextIO, changes: Sequence[FigureChange]) -> None:
 
 
 def _cells(change: FigureChange, single: bool) -> list[str | Text]:
-    """Return one line: medians and what they changed by. The status says whether it is sure, the JSON has the interval."""
+    """Return one line: medians and their change. The status says if it is significant; the JSON has the interval."""
     subject = change.before.subject if single else f"{change.before.host} {change.before.subject}"
     return [
         Text(change.status, STYLES[change.status]),
@@ -51,21 +51,21 @@ def _changes_summary(lines: Lines, changes: Sequence[FigureChange]) -> None:
     statuses = [each.status for each in changes]
     counts = [f"{statuses.count(each)} {each}" for each in (WORSE, BETTER, SAME, UNSURE) if statuses.count(each)]
     lines.line("")
-    lines.line((", ".join(counts) or "the files have no figure in common", "bold"))
+    lines.line((", ".join(counts) or "the files have no figures in common", "bold"))
     if len(counts) > statuses.count(UNSURE) > 0 or UNSURE not in statuses:
         told = f"each at the {LEVEL:.0%} level: of {len(changes)} figures without change about {len(changes) * LEVEL:.1g} would show one"
         lines.line(told if changes else "compare results of the same hosts and measurements")
     if UNSURE in statuses:
-        lines.line("too few runs to tell a change from noise: measure both sides with --repeat 5 or more")
+        lines.line("too few runs to distinguish a change from noise: measure both sides with --repeat 5 or more")
     if lost_runs(changes):
         lines.line(lost_runs(changes))
 
 
 def lost_runs(changes: Sequence[FigureChange]) -> str:
-    """Return how many runs do not count, and what to do; empty if all do."""
+    """Return the number of runs that do not count and what to do; empty if all count."""
     lost = [each for each in changes if each.lost]
     if not lost:
         return ""
     runs = text.count(max(each.lost for each in lost), "run")
-    told = f"others were at work on the hosts: up to {runs} of {text.count(len(lost), 'figure')} do not count"
-    return f"{told}; measure again when the hosts are quiet"
+    told = f"other processes used the hosts: up to {runs} of {text.count(len(lost), 'figure')} do not count"
+    return f"{told}; measure again when the hosts are idle"

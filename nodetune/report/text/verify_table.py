@@ -1,4 +1,4 @@
-"""The table of a verify: a line a kind of figure, subjects and sizes folded, and how such figures are written."""
+"""The table of a verify: a line for each kind of figure, with subjects and sizes folded, and the format of numbers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 CURVE = "▁▂▃▄▅▆▇█"
 WORST_FIRST = (SHORT, UNKNOWN, PASS)
 WIDE = 110
-"""Columns from which on the spread and the bars have room."""
+"""Widths from which the table shows the spread and the bars."""
 
 
 def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
@@ -37,7 +37,7 @@ def print_table(out: Console, verdicts: Sequence[Verdict]) -> None:
 
 
 def title(figure: Figure, sized: bool = True) -> str:
-    """Return the measurement and metric, with what distinguishes it from others of the same name."""
+    """Return the measurement and metric, with what distinguishes them from others of the same name."""
     about = figure.about
     name = figure.measurement if figure.metric == figure.measurement else f"{figure.measurement} {figure.metric}"
     told = sized and catalogue.of(figure.measurement).scope == "collective" and figures.size(figure)
@@ -63,7 +63,7 @@ def _variant(figure: Figure) -> str:
 
 
 def grouped(verdicts: Iterable[Verdict]) -> list[list[Verdict]]:
-    """Group verdicts that share a line: same measurement, metric and conditions; a collective's sizes together."""
+    """Group verdicts that share a line: same measurement, metric and conditions, and all sizes of a collective."""
     found: dict[tuple[str, ...], list[Verdict]] = {}
     for each in verdicts:
         found.setdefault(kind(each.figure), []).append(each)
@@ -165,7 +165,7 @@ def amount(figure: Figure) -> str:
 
 
 def number(value: float) -> str:
-    """Format a number with at most four digits before the point and three significant ones after it."""
+    """Format a number with at most four digits before the point and three significant digits after it."""
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"
 
 

@@ -1,1 +1,1 @@
-"""The subjects of tuning, a file each: what may be changed there, and how one setting is measured."""
+"""The subjects of tuning, one file each: their parameters, and how to measure one setting."""

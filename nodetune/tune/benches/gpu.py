@@ -1,4 +1,4 @@
-"""GPUs as a subject of tuning: a ladder of locked clocks or power limits, each rung a matrix product with its energy."""
+"""Tune GPUs: a ladder of locked clocks or power limits; each rung measures a matrix product with its energy."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ LADDERS = {"clocks": "locked_clocks", "power": "power_limit"}
 CHECKS = {"locked_clocks": "gpu-sm-clock-unwanted", "power_limit": "gpu-power-limit-unwanted"}
 UNITS = {"locked_clocks": "MHz", "power_limit": "W"}
 LOWEST = 0.5
-"""The lowest rung, as a part of the highest clock or of the default power limit: below, work takes more than twice as long."""
+"""The lowest rung as a fraction of the highest clock or default power limit: below it, work takes twice as long."""
 
 MOST_MILLIWATTS = 100_000_000
 HELD_BY_LOCK = "applications_clocks_setting"
-"""NVML's word for locked clocks, too."""
+"""NVML's name for locked clocks too."""
 
 ENERGY, RATE, SLOWEST = "energy", "bf16", "bf16 of the slowest GPU"
 NOISE = 0.02
-"""Fraction by which one trial may look slower than it is: within it, the confirmation decides."""
+"""Fraction by which noise may slow one trial: within it, the confirmation decides."""
 
 NVML = "https://docs.nvidia.com/deploy/nvml-api/group__nvmlDeviceCommands.html"
 SLURM = "services.processes"
@@ -43,7 +43,7 @@ FACTS = {*verify_run.FACTS, *runs.XIDS, SLURM, NAMES, CLOCKS, LIMITS, DEFAULT_LI
 
 @dataclass(frozen=True)
 class GpuRequest:
-    """What is asked for. `slowdown` is a fraction; `seconds` and `repeats` are of the stretches of one trial."""
+    """The request. `slowdown` is a fraction; `seconds` and `repeats` are for the measurements of one trial."""
 
     allow_gpu_settings: bool = False
     assume_drained: bool = False
@@ -61,7 +61,7 @@ class GpuRequest:
 
 
 class GpuBench:
-    """All GPUs of one host. Raise BenchError where nothing may be changed or measured."""
+    """All GPUs of one host. Raise BenchError if nothing may be changed or measured."""
 
     subject = "gpu"
 
@@ -74,7 +74,7 @@ class GpuBench:
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_gpu_settings:
-            raise BenchError("a ladder changes settings of GPUs while it runs: --allow-gpu-settings allows it")
+            raise BenchError("a ladder changes GPU settings while it runs: allow this with --allow-gpu-settings")
         self._target, self.wanted, self._reach, self._how = target, wanted, reach, how
         self._facts = _free(target.name, facts([target], FACTS, reach)[target.name], wanted)
         self.model = self._model()
@@ -84,7 +84,7 @@ class GpuBench:
         self._look()
 
     def _look(self) -> None:
-        """Measure the default once: which GPUs count their energy, and how fast they are. Raise BenchError if none does."""
+        """Measure the default once: which GPUs count energy, and their speed. Raise BenchError if none counts it."""
         came = self._measured(DEFAULT)
         energy = _of(came, ENERGY)
         if came.wrong or came.failure or not energy:
@@ -97,7 +97,7 @@ class GpuBench:
     def _model(self) -> str:
         names = _value(self._facts, NAMES, "the GPUs' models")
         if len(set(names.values())) != 1:
-            raise BenchError(f"the GPUs of {self._target.name} are of several models: a ladder is for one")
+            raise BenchError(f"{self._target.name} has several GPU models: a ladder needs a single model")
         return str(next(iter(names.values())))
 
     @property
@@ -110,11 +110,11 @@ class GpuBench:
         return (Case(ENERGY, "J/TFLOP", "lower"), Case(SLOWEST, "TFLOP/s", "higher", False, self.wanted.slowdown))
 
     def allowed(self, setting: Setting) -> bool:
-        """Return whether the GPUs have these values."""
+        """Return whether the GPUs support these values."""
         return all(name == self.wanted.setting and value in self._choices for name, value in setting)
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure one rung. The host restores what held before, also if it is killed; where it cannot, tuning ends."""
+        """Measure one rung. The host restores the previous settings, even if killed; if it cannot, tuning ends."""
         began, came = time.monotonic(), self._measured(setting)
         values = _values(came, self._gpus)
         about = {"tflops": values.get(SLOWEST), "watts": _watts(came)}
@@ -124,7 +124,7 @@ class GpuBench:
         return replace(trial, values={}, banned=too_slow) if too_slow else trial
 
     def _measured(self, setting: Setting) -> Measured:
-        """Measure. That our own lock holds the clocks down is what the rung is about, and no disturbance."""
+        """Measure. Clocks held down by our own lock are the subject of the rung and not a disturbance."""
         came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._reach)
         if "locked_clocks" in dict(setting):
             told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
@@ -141,7 +141,7 @@ class GpuBench:
         return {"name": "gpu_energy", "options": options}
 
     def _too_slow(self, setting: Setting, values: Mapping[str, float]) -> str:
-        """Return by how much a rung is slower than the default, if that is too much whatever noise did to one trial."""
+        """Return how much slower a rung is than the default, if it is too slow even with noise in one trial."""
         if setting == DEFAULT:
             self._rates += [values[SLOWEST]] if SLOWEST in values else []
         if not self._rates or setting == DEFAULT:
@@ -152,7 +152,7 @@ class GpuBench:
         return f"{100 * lost:.1f} % slower than the default; --max-slowdown allows {100 * self.wanted.slowdown:g} %"
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         return {
             "hosts": [self._target.name],
             "model": self.model,
@@ -164,13 +164,13 @@ class GpuBench:
         }
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return the rung as checks of a site file: plan and apply set it, and keep it over reboots."""
+        """Return the rung as checks of a site file: plan and apply set it and persist it."""
         wished = {CHECKS[name]: {self.model: f"{value}{UNITS[name]}"} for name, value in setting}
         return {"checks": {check: {"accept": {"by_model": each}, "set": each} for check, each in wished.items()}}
 
 
 def in_nvml(name: str, value: Any) -> Any:
-    """Return a value of a setting as NVML takes it."""
+    """Return the NVML form of a setting's value."""
     return int(value) * 1000 if name == "power_limit" else [int(value), int(value)]
 
 
@@ -178,12 +178,12 @@ def ladder(facts: HostFacts, wanted: GpuRequest) -> tuple[int, ...]:
     """Return the rungs that all GPUs have, the highest first. Raise BenchError if there are none."""
     rungs = _clocks(facts, wanted.rungs) if wanted.ladder == "clocks" else _limits(facts, wanted.rungs)
     if not rungs:
-        raise BenchError(f"the GPUs allow no lower {wanted.ladder}: there is nothing to try")
+        raise BenchError(f"the GPUs allow no lower {wanted.ladder}: nothing to try")
     return rungs
 
 
 def _clocks(facts: HostFacts, rungs: int) -> tuple[int, ...]:
-    every = [set(each.get("sm") or ()) for each in _value(facts, CLOCKS, "the clocks that the GPUs have").values()]
+    every = [set(each.get("sm") or ()) for each in _value(facts, CLOCKS, "the clocks that the GPUs support").values()]
     known = sorted(set.intersection(*every)) if every else []
     known = [clock for clock in known if LOWEST * known[-1] <= clock]
     return _spread(known[:-1], rungs)
@@ -193,13 +193,13 @@ def _limits(facts: HostFacts, rungs: int) -> tuple[int, ...]:
     bounds = _value(facts, LIMITS, "the power limits that the GPUs allow").values()
     default = min(_value(facts, DEFAULT_LIMIT, "the default power limits").values())
     if not 0 < default < MOST_MILLIWATTS:
-        raise BenchError(f"a default power limit of {default} mW is none: look at the GPUs with nvidia-smi -q -d POWER")
+        raise BenchError(f"{default} mW is not a valid default power limit: check the GPUs with nvidia-smi -q -d POWER")
     least = max(*(low for low, _ in bounds), LOWEST * default)
     return _spread(list(range(-(-int(least) // 1000), default // 1000)), rungs)
 
 
 def _spread(known: Sequence[int], rungs: int) -> tuple[int, ...]:
-    """Return so many of the sorted values, evenly spread, the highest first."""
+    """Return `rungs` of the sorted values, evenly spread, the highest first."""
     if len(known) <= rungs:
         return tuple(reversed(known))
     step = (len(known) - 1) / (rungs - 1)
@@ -211,14 +211,14 @@ def _free(host: str, found: HostFacts | str, wanted: GpuRequest) -> HostFacts:
     if isinstance(found, str):
         raise BenchError(runs.of_host(host, found))
     if isinstance(nvml := found.get(gpu_users.NVML), Absent):
-        raise BenchError(f"{host}: there is no GPU whose settings could be changed: {nvml.reason}")
+        raise BenchError(f"{host}: no GPU has settings that can be changed: {nvml.reason}")
     busy = gpu_users.busy(found)
     if busy:
-        raise BenchError(f"{host}: {busy}: a ladder is only for GPUs that nobody uses")
+        raise BenchError(f"{host}: {busy}: a ladder needs idle GPUs")
     if gpu_users.in_slurm(found) and not wanted.assume_drained:
         raise BenchError(
             f"{host}: slurmd runs there and may start a job meanwhile: drain the node (scontrol update "
-            f"NodeName={host} State=DRAIN Reason=tuning), then say --assume-drained"
+            f"NodeName={host} State=DRAIN Reason=tuning), then use --assume-drained"
         )
     return found
 
@@ -228,7 +228,7 @@ def _value(facts: HostFacts, name: str, what: str) -> Any:
     if isinstance(found, str) and name != "gpu.driver_version":
         raise BenchError(f"{what} could not be read: {found}")
     if not found:
-        raise BenchError(f"{what} could not be read: this host or its driver does not tell")
+        raise BenchError(f"{what} could not be read: this host or its driver does not report it")
     return found
 
 
@@ -238,7 +238,7 @@ def _of(came: Measured, metric: str) -> dict[str, float]:
 
 
 def _values(came: Measured, gpus: Collection[str]) -> dict[str, float]:
-    """Return the value of each case that all these GPUs have. A job is as fast as the slowest of them."""
+    """Return the value of each case over all these GPUs. A job is as fast as the slowest of them."""
     energy, rates = _of(came, ENERGY), _of(came, RATE)
     values = {ENERGY: mean(energy.values())} if energy.keys() == set(gpus) else {}
     return {**values, **({SLOWEST: min(rates.values())} if rates.keys() == set(gpus) else {})}

@@ -1,4 +1,4 @@
-"""Settings of a host's kernel that a trial holds for a while, and the site file that keeps them. Pure."""
+"""Kernel settings that a trial changes temporarily, and the site file that persists them. Pure."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from nodetune.tune.benches import runs
 from nodetune.tune.model import BenchError, Case, Choice, Parameter, Setting
 
 Files = Mapping[str, str]
-"""Path → text that is written."""
+"""Path → text to write."""
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One thing to turn: a parameter, and what is written for each choice.
+    """A tunable parameter and the texts to write for each choice.
 
-    `judged_by`: checks that judge the same setting: the proposal puts its own in their place. `kept_by`: the check that is to
-    want the choice instead, where a file would be another's after a reboot.
+    `judged_by`: checks of the same setting, which the proposal replaces by its own. `kept_by`: the check that
+    gets the choice instead if the file may belong to another device after a reboot.
     """
 
     parameter: Parameter
@@ -31,7 +31,7 @@ class Knob:
 
 
 def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
-    """Return all that is written for a setting."""
+    """Return everything to write for a setting."""
     chosen = dict(setting)
     found: dict[str, str] = {}
     for knob in knobs:
@@ -47,7 +47,7 @@ def item(name: str, measured: Mapping[str, Any], files: Files) -> dict[str, Any]
 
 
 class KnobBench:
-    """What the benches have in common that turn knobs of a host's kernel."""
+    """Base class of the benches that change kernel settings."""
 
     knobs: Sequence[Knob]
     _cases: Sequence[Case]
@@ -61,12 +61,12 @@ class KnobBench:
         return self._cases
 
     def allowed(self, setting: Setting) -> bool:
-        """Return whether these values are all known."""
+        """Return whether all these values are known."""
         known = {knob.parameter.name: knob.parameter.choices for knob in self.knobs}
         return all(value in known.get(name, ()) for name, value in setting)
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return a setting as a part of a site file: a check of its own for each file, and the profile's checks off."""
+        """Return a setting as part of a site file: a new check for each file, with the profile's checks off."""
         chosen = dict(setting)
         turned = [knob for knob in self.knobs if knob.parameter.name in chosen]
         checks: dict[str, Any] = dict.fromkeys(sorted({each for knob in turned for each in knob.judged_by}), False)
@@ -79,7 +79,7 @@ def _check(path: str, text: str) -> dict[str, Any]:
     kind, name = ("sysctl", sysctl.name_of(path)) if path.startswith(sysctl.ROOT) else ("sysfs", path)
     value = _value(text)
     words = "".join(letter if letter.isalnum() else "-" for letter in name.lower().strip("/"))
-    return {"id": f"site-tuned-{words}", kind: name, "accept": value, "set": value, "why": "nodetune tune found it."}
+    return {"id": f"site-tuned-{words}", kind: name, "accept": value, "set": value, "why": "Found by nodetune tune."}
 
 
 def _value(text: str) -> Any:
@@ -88,13 +88,13 @@ def _value(text: str) -> Any:
 
 
 def common(facts: Mapping[str, HostFacts | str], name: str) -> Any:
-    """Return a fact's value, which all hosts share. Raise BenchError where it is not known, or where hosts differ."""
+    """Return the value of a fact that all hosts share. Raise BenchError if it is unknown or hosts differ."""
     found = {host: _known(host, given, name) for host, given in sorted(facts.items())}
     first, *others = found
     differing = next((host for host in others if found[host] != found[first]), None)
     if differing is not None:
         both = f"{found[first]} and {found[differing]}"
-        raise BenchError(f"{first} and {differing} differ in {name} ({both}): make them alike, then tune")
+        raise BenchError(f"{first} and {differing} differ in {name} ({both}): make them equal, then tune")
     return found[first]
 
 

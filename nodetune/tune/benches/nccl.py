@@ -1,4 +1,4 @@
-"""NCCL as a subject of tuning: its variables on these hosts, each trial one whole measurement with its data checked."""
+"""Tune NCCL: its variables on these hosts. Each trial is one complete measurement with checked data."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from nodetune.verify.run import Measure
 
 FACTS = {*verify_run.FACTS, *runs.XIDS, "nccl.settings", "gpu.driver_version", "rdma.ports"}
 USED = ("transport", "link", "nvls", "gdr", "algorithm", "protocol", "channels")
-"""What of a figure says which way the data took."""
+"""Keys of a figure that describe the path of the data."""
 
 NO_NCCL_HERE = ("NCCL_DEBUG", "NCCL_DEBUG_SUBSYS", "NCCL_DEBUG_FILE", "NCCL_CONF_FILE")
 
 
 class NcclBench:
-    """NCCL on one node, or on several together. Raise BenchError where nothing can be measured."""
+    """NCCL on one node or on several together. Raise BenchError if nothing can be measured."""
 
     subject = "nccl"
 
@@ -55,7 +55,7 @@ class NcclBench:
         self._work: Mapping[tuple[str, int], Step] = nccl_cases.steps(first.found)
         self._ways = {case.id: _way(figure) for case, figure in pairs}
         self.notes = first.notes
-        """What the hosts say of the first run: sizes for which memory or time did not suffice."""
+        """Notes from the hosts on the first run: sizes for which memory or time was insufficient."""
         self.left_out: dict[str, str] = {}
         if wanted.plugin:
             self._parameters = nccl_space.algorithms(self.survey, wanted.names)
@@ -63,7 +63,7 @@ class NcclBench:
             self._parameters, self.left_out = nccl_space.parameters(self.survey, wanted.objective, wanted.only)
 
     def _looked_at(self, allow_busy: bool) -> dict[str, HostFacts | str]:
-        """Return the facts of all hosts, which must be reached and free."""
+        """Return the facts of all hosts, which must be reachable and free."""
         found = self._collect(self._targets, FACTS, self._reach)
         for host, each in sorted(found.items()):
             if isinstance(each, str):
@@ -71,13 +71,13 @@ class NcclBench:
             try:
                 users = "" if allow_busy else gpu_users.users(each)
             except FactUnreadError as problem:
-                raise BenchError(f"{host}: {problem}: fix that, or --allow-busy") from None
+                raise BenchError(f"{host}: {problem}: fix this or use --allow-busy") from None
             if users:
-                raise BenchError(f"{host}: its GPUs are in use by {users}: end that, or --allow-busy")
+                raise BenchError(f"{host}: its GPUs are in use by {users}: end these processes or use --allow-busy")
         return found
 
     def _surveyed(self) -> Measured:
-        """Measure the default once: what NCCL is, what it uses, and which cases are possible."""
+        """Measure the default once: NCCL's version, what it uses, and the possible cases."""
         came = runs.measured(self._targets, [self._item], self._env, self._how, self._reach)
         if came.wrong:
             raise BenchError(f"the default itself gives wrong data: {came.wrong}: nodetune verify --suite nccl")
@@ -107,7 +107,7 @@ class NcclBench:
         )
 
     def _in_files(self) -> dict[str, str]:
-        """Return what the files of the hosts set for NCCL, as a login session gets it."""
+        """Return the NCCL variables that the hosts' files set in a login session."""
         found: dict[str, str] = {}
         for each in self._facts.values():
             settings = _value(each, "nccl.settings") or []
@@ -129,7 +129,7 @@ class NcclBench:
         return nccl_space.allowed(setting, self.survey)
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure the setting once: all ranks start again with it in their environment, and nothing on a host is changed."""
+        """Measure the setting once: all ranks restart with it in their environment; nothing on a host is changed."""
         began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
         came = runs.measured(self._targets, [self._item], env, self._how, self._reach)
         new, unknown = self._new_faults()
@@ -148,23 +148,23 @@ class NcclBench:
         return Trial(values=chosen, disturbed=came.disturbance, **common)
 
     def _other_shape(self, found: Sequence[Figure]) -> str:
-        """Return how many GPUs took part, if they are others than by default: fewer are no comparison."""
+        """Return the GPUs that took part, if their number differs from the default, which prevents a comparison."""
         for each in found:
             gpus = nccl_cases.count(each.about.get("gpus"), self.survey.gpus)
             nodes = nccl_cases.count(each.about.get("nodes"), self.survey.nodes)
             if (gpus, nodes) != (self.survey.gpus, self.survey.nodes):
-                return f"{text.count(gpus, 'GPU')} of {text.count(nodes, 'node')} took part, which is another number than by default"
+                return f"{text.count(gpus, 'GPU')} of {text.count(nodes, 'node')} took part, a different number than by default"
         return ""
 
     def _new_faults(self) -> tuple[Faults, str]:
-        """Return what the driver has reported since the last look, and why that is not known."""
+        """Return the driver's reports since the last call, and why they are unknown."""
         found, unknown = runs.faults(self._collect(self._targets, runs.XIDS, self._reach))
         new = frozenset(found - self._faults)
         self._faults |= found
         return new, unknown
 
     def _observed(self, came: Measured, setting: Setting) -> dict[str, Any]:
-        """Return the way that the data really took, and which variables NCCL did not read."""
+        """Return the actual path of the data and the variables that NCCL did not read."""
         ways = {case.id: _way(figure) for case, figure in nccl_cases.of(came.found, self.wanted)}
         read = _settings(came.found)
         unread = [name for name, value in setting if read.get(name, "") != str(value)] if came.found else []
@@ -176,7 +176,7 @@ class NcclBench:
         return {"used": ways, "changed": changed, "unread": unread, **({"both": both} if both else {})}
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         survey, hosts = self.survey, sorted(self._facts)
         known = [machines.of(each) for each in self._facts.values() if not isinstance(each, str)]
         return {
@@ -196,7 +196,7 @@ class NcclBench:
         }
 
     def proposal(self, setting: Setting) -> Mapping[str, Any]:
-        """Return the setting as a part of a site file: lines of /etc/nccl.conf that plan and apply write, and roll back."""
+        """Return the setting as part of a site file: lines of /etc/nccl.conf that apply writes and rolls back."""
         lines = [(name, str(value)) for name, value in setting if name != "NCCL_ALGO"]
         if not lines:
             return {}
@@ -220,7 +220,7 @@ def _way(figure: Figure) -> dict[str, Any]:
 
 
 def _settings(found: Sequence[Figure]) -> dict[str, str]:
-    """Return what NCCL says that it took from the environment or from a conf file."""
+    """Return what NCCL reports to have read from the environment or a conf file."""
     read: dict[str, str] = {}
     for each in found:
         given = each.about.get("settings")

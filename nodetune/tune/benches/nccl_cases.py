@@ -1,4 +1,4 @@
-"""What a trial of NCCL measures, for an objective: the plan for the hosts, and figures back to values of cases. Pure."""
+"""The cases of NCCL for an objective: the plan for the hosts, and the values of cases from figures. Pure."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ SIZES = {
     "overlap": (64 * MIB, 256 * MIB),
     "latency": (8, 512, 4096, 65536),
 }
-"""Bytes that an objective is about where none are named."""
+"""Default sizes of an objective in bytes."""
 
 GUARDS = {"bandwidth": (64 << 10, MIB, 16 * MIB), "overlap": (), "latency": (MIB, 64 * MIB)}
-"""Sizes that must only not become worse."""
+"""Sizes that must not become worse."""
 
 COLLECTIVES = {
     "bandwidth": ("all_reduce", "all_gather"),
@@ -35,14 +35,14 @@ COLLECTIVES = {
 MOST_COUNTED = 1 << 20
 REPEATS, ITERATIONS = 3, 20
 SECONDS = 180.0
-"""Deadline of one trial: NCCL's start on eight GPUs takes some ten seconds, a stuck setting all of it."""
+"""Deadline of one trial: NCCL starts in about ten seconds on eight GPUs; a stuck setting uses all of it."""
 
 
 @dataclass(frozen=True)
 class NcclRequest:
-    """What is tuned. Empty sizes and collectives mean those of the objective.
+    """The request. Empty sizes and collectives mean those of the objective.
 
-    `only`: these variables, also where the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
+    `only`: these variables, even if the site has set them; `plugin`: algorithms, as rows of the tuner plugin.
     """
 
     objective: str = one_of("bandwidth", SIZES)
@@ -62,12 +62,12 @@ class NcclRequest:
     def __post_init__(self) -> None:
         """Raise RequestError."""
         if self.plugin and self.objective != "bandwidth":
-            raise RequestError("--plugin chooses algorithms by their bandwidth: leave --objective out")
+            raise RequestError("--plugin chooses algorithms by their bandwidth: remove --objective")
         if self.plugin and self.only:
             raise RequestError("--plugin and --parameter: keep one")
         both = sorted(set(self.env) & set(self.only))
         if both:
-            raise RequestError(f"{both[0]}: --env keeps it as it is, and --parameter tunes it: keep one")
+            raise RequestError(f"{both[0]}: --env fixes it, and --parameter tunes it: keep one")
 
     @property
     def subject(self) -> str:
@@ -91,7 +91,7 @@ class NcclRequest:
 
 
 def measurement(wanted: NcclRequest) -> dict[str, Any]:
-    """Return the line of the plan that measures all cases."""
+    """Return the plan item that measures all cases."""
     options: dict[str, Any] = {"collectives": list(wanted.names), "dtype": wanted.dtype, "check": True}
     options |= {"gpus": list(wanted.gpus)} if wanted.gpus else {}
     options |= {"nccl": wanted.nccl} if wanted.nccl else {}
@@ -105,7 +105,7 @@ def measurement(wanted: NcclRequest) -> dict[str, Any]:
 
 
 def of(found: Iterable[Figure], wanted: NcclRequest) -> list[tuple[Case, Figure]]:
-    """Return the cases that the default measurement showed to be possible, each with its figure, in order."""
+    """Return the cases that are possible according to the default measurement, each with its figure, in order."""
     return [(_case(each, wanted), each) for each in found if not each.metric.startswith("gemm_with_")]
 
 
@@ -121,15 +121,15 @@ def _case(figure: Figure, wanted: NcclRequest) -> Case:
 
 
 def _nearest(size: int, sizes: Sequence[int]) -> int:
-    """Return the size that was asked for: what is moved is cut down to whole shares of the ranks."""
+    """Return the requested size: the actual size is rounded down to whole shares of the ranks."""
     return min(sizes, key=lambda each: abs(each - size))
 
 
 @dataclass(frozen=True)
 class Step:
-    """A fixed piece of work: one collective, and computing that takes about as long alone, by default.
+    """A fixed amount of work: one collective, and computation that takes about as long with the defaults.
 
-    The amounts are rounded, so that a tuning that is continued measures the same work.
+    The amounts are rounded so that a resumed tuning measures the same work.
 
     `gigabytes` as busbw counts them, `operations` in 10¹² of each GPU.
     """
@@ -150,7 +150,7 @@ def steps(found: Sequence[Figure]) -> dict[tuple[str, int], Step]:
 
 
 def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
-    """Yield the two figures of each collective with a GEMM: what was moved, and what was computed."""
+    """Yield the two figures of each collective with a GEMM: data moved and operations computed."""
     computed = {(each.metric, figures.size(each)): each for each in found if each.metric.startswith("gemm_with_")}
     for each in found:
         other = computed.get((f"gemm_with_{each.metric.removesuffix('_with_gemm')}", figures.size(each)))
@@ -169,7 +169,7 @@ def _alone(figure: Figure) -> float:
 
 
 def milliseconds(step: Step, moved: Figure, computed: Figure) -> float:
-    """Return how long the step takes in which both begin at once: what is over first leaves the GPU to the other."""
+    """Return the time of a step in which both start together: when one ends, the other has the GPU alone."""
     moving, computing = step.gigabytes / moved.value, step.operations / computed.value
     first = min(moving, computing)
     if moving > computing:

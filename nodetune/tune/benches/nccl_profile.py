@@ -1,7 +1,7 @@
-"""The sizes of a job, from what NCCL's inspector (plugins/profiler/inspector) wrote: one JSON object a line.
+"""Find the sizes of a job in the output of NCCL's inspector (plugins/profiler/inspector): one JSON object on each line.
 
-Read is `coll_perf` with `coll`, `coll_msg_size_bytes` and `coll_exec_time_us` (format v4.0, NCCL 2.28 to 2.30.7); sizes are
-weighed by the time that they took. The Prometheus format has ranges instead of sizes and is not read.
+It reads `coll_perf` with `coll`, `coll_msg_size_bytes` and `coll_exec_time_us` (format v4.0, NCCL 2.28 to 2.30.7);
+sizes are weighted by their time. The Prometheus format has ranges instead of sizes and is not supported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from nodetune.foundation import UserError
 NAMES = {"AllReduce": "all_reduce", "AllGather": "all_gather", "ReduceScatter": "reduce_scatter"}
 MOST_SIZES = 4
 LEAST_SHARE = 0.05
-"""Of the time: what takes less decides nothing."""
+"""Fraction of the time: smaller shares are ignored."""
 
 MOST_LINES = 2_000_000
 LARGEST = 1 << 36
@@ -28,7 +28,7 @@ LEAST = 4
 
 @dataclass(frozen=True)
 class Profile:
-    """What a job spends its time with. `share`: of the time in collectives that these sizes and collectives have."""
+    """The time of a job in collectives. `share`: the part of the time with these sizes and operations."""
 
     collectives: tuple[str, ...]
     sizes: tuple[int, ...]
@@ -36,7 +36,7 @@ class Profile:
 
 
 def read(path: Path) -> Profile:
-    """Read a file of the inspector, or a folder of such files. Raise UserError where nothing in it can be used."""
+    """Read a file of the inspector or a folder of such files. Raise UserError if nothing in it can be used."""
     files = sorted(path.glob("*.log")) + sorted(path.glob("*.json*")) if path.is_dir() else [path]
     spent: dict[tuple[str, int], float] = {}
     for each in files:
@@ -59,7 +59,7 @@ def _calls(path: Path) -> Iterator[tuple[str, int, float]]:
 
 
 def _call(line: str) -> tuple[str, int, float] | None:
-    """Return (collective, bytes, µs), or None for anything else: a file that a job still writes ends within a line."""
+    """Return (collective, bytes, µs), or None for anything else: a file that is still written ends within a line."""
     try:
         given: Any = json.loads(line)
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
-"""What of NCCL may be tuned: few variables, each documented by the user guide, and where each makes sense. Pure.
+"""The NCCL variables that may be tuned: each is documented in the user guide, with the hosts on which it matters. Pure.
 
-NCCL_PROTO is not among them: the guide discourages it, and LL128 on a platform that does not support it can corrupt data. Nor is
-anything that is not in the guide, such as chunk sizes. NCCL_ALGO belongs to rows of the tuner plugin, which hold for some sizes.
+NCCL_PROTO is not among them: the guide discourages it, and LL128 on a platform that does not support it can corrupt
+data. Nor is anything outside the guide, such as chunk sizes. Rows of the tuner plugin set NCCL_ALGO for certain sizes.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ PER_FUNCTION = (2, 24)
 """The release since which NCCL_ALGO takes a choice for one collective."""
 
 FUNCTIONS = {"all_reduce": "allreduce", "all_gather": "allgather", "reduce_scatter": "reducescatter"}
-"""What NCCL_ALGO and the tuner's rows call the collectives that have algorithms."""
+"""Names of collectives with algorithms in NCCL_ALGO and in the tuner's rows."""
 
 
 @dataclass(frozen=True)
 class Survey:
-    """What NCCL used with the host's own settings, read from its log. `set`: what the site has set, with the values."""
+    """NCCL's choices with the host's settings, from its log. `set`: variables that the site has set, with values."""
 
     version: str
     library: str = ""
@@ -59,13 +59,13 @@ class Survey:
 
     @property
     def pcie(self) -> bool:
-        """Whether GPUs of one node meet over PCIe or through host memory, without NVLink."""
+        """Whether GPUs of one node communicate over PCIe or through host memory, without NVLink."""
         return self.nodes == 1 and self.link not in ("", "NVL", "NVB", "LOC", "C2C")
 
 
 @dataclass(frozen=True)
 class Knob:
-    """One variable. `where`: the hosts on which it can matter, in words for the documentation; `when`: the same as code."""
+    """One variable. `where`: a description of the hosts on which it can matter; `when`: the same as code."""
 
     name: str
     choices: tuple[Choice, ...]
@@ -79,7 +79,7 @@ def _not_latency(_: Survey, objective: str) -> bool:
 
 
 KNOBS = (
-    Knob("NCCL_MIN_CTAS", (16, 32, 64), "everywhere, but for latency", _not_latency, "CTAs"),
+    Knob("NCCL_MIN_CTAS", (16, 32, 64), "everywhere except for latency", _not_latency, "CTAs"),
     Knob(
         "NCCL_MAX_CTAS",
         (4, 8, 16),
@@ -87,7 +87,7 @@ KNOBS = (
         lambda _, objective: objective == "overlap",
         "CTAs",
     ),
-    Knob("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere, but for latency", _not_latency, "bytes"),
+    Knob("NCCL_BUFFSIZE", (2 << 20, 8 << 20), "everywhere except for latency", _not_latency, "bytes"),
     Knob("NCCL_NVLS_ENABLE", (0,), "where NCCL uses NVLS", lambda host, _: host.nvls),
     Knob("NCCL_P2P_LEVEL", ("PIX", "PXB", "PHB"), "one node without NVLink", lambda host, _: host.pcie),
     Knob("NCCL_NET_GDR_LEVEL", ("PIX", "PXB", "PHB", "SYS"), "NCCL goes over RDMA", lambda host, _: host.rdma),
@@ -112,13 +112,13 @@ KNOBS = (
     Knob("NCCL_NSOCKS_PERTHREAD", (2, 4, 8), "NCCL goes over TCP sockets", lambda host, _: host.sockets, "sockets"),
 )
 
-NOT_ASKED = "not asked for"
+NOT_ASKED = "not requested"
 OLD_NAMES = {"NCCL_MIN_CTAS": "NCCL_MIN_NCHANNELS", "NCCL_MAX_CTAS": "NCCL_MAX_NCHANNELS"}
-"""Before 2.17; a site that has set the old name has set this."""
+"""The name before 2.17; a site that has set the old name has set this."""
 
 
 def parameters(survey: Survey, objective: str, only: tuple[str, ...] = ()) -> tuple[list[Parameter], dict[str, str]]:
-    """Return what may be tuned on such hosts, and {name: why} of what may not. `only`: these names, also where they are set."""
+    """Return what may be tuned on such hosts, and {name: why not} for the rest. `only`: these names, even if set."""
     found: list[Parameter] = []
     left: dict[str, str] = {}
     for knob in KNOBS:
@@ -127,7 +127,7 @@ def parameters(survey: Survey, objective: str, only: tuple[str, ...] = ()) -> tu
         if choices:
             found.append(Parameter(_name(knob.name, survey), choices, _source(knob.name), knob.unit))
         else:
-            left[knob.name] = why or "the host's value is the only other one"
+            left[knob.name] = why or "the host's value is the only alternative"
     return found, left
 
 
@@ -152,7 +152,7 @@ def _exists(name: str, version: str) -> bool:
 
 
 def _name(name: str, survey: Survey) -> str:
-    """Return the name that the installed release knows."""
+    """Return the name in the installed release."""
     return name if _exists(name, survey.version) else OLD_NAMES.get(name, name)
 
 
@@ -176,7 +176,7 @@ def _source(name: str) -> str:
 
 
 def algorithms(survey: Survey, collectives: tuple[str, ...]) -> list[Parameter]:
-    """Return the choice of algorithm for one collective at a time, as rows of the tuner plugin make it."""
+    """Return the choices of algorithm for one collective at a time, as rows of the tuner plugin set them."""
     if release(survey.version) < PER_FUNCTION or "NCCL_ALGO" in survey.set:
         return []
     found = []
@@ -189,7 +189,7 @@ def algorithms(survey: Survey, collectives: tuple[str, ...]) -> list[Parameter]:
 
 
 def allowed(setting: Setting, survey: Survey) -> bool:
-    """Return whether the guide allows these values together, with those that the site has set."""
+    """Return whether the guide allows these values together with those that the site has set."""
     values: dict[str, Any] = {**survey.set, **dict(setting)}
 
     def number(name: str, otherwise: int) -> int:

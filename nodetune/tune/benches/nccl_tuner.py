@@ -1,7 +1,7 @@
-"""The tuner plugin: which rows a setting comes to, and the folder with the plugin's source, its rows and how to install them.
+"""The tuner plugin: the rows for a setting, and the folder with the plugin's source, its rows and instructions.
 
 NVIDIA's example plugin sets one channel for every row without a number and every collective without a row (NCCL 2.30.7), so it
-is not used: nodetune/data/tuner/nodetune_tuner.c leaves to NCCL what no row names.
+is not used: nodetune/data/tuner/nodetune_tuner.c leaves everything without a row to NCCL.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from nodetune.tune.model import Setting
 
 SOURCE, LIBRARY, ROWS, INSTALL = "nodetune_tuner.c", "libnodetune-tuner.so", "nccl_tuner.csv", "INSTALL.txt"
 FOLDER = "/etc/nodetune"
-"""Where the plugin looks for its rows: it takes an absolute path only."""
+"""Where the plugin finds its rows: it accepts only an absolute path."""
 
 FIRST = "2.22"
 """The release since which a tuner gets the cost table of NCCL (tuner API 3)."""
 
 NEAR = 4
-"""Measured sizes so many times apart are one range of a row. Between others, nothing is known: NCCL decides there."""
+"""Measured sizes up to this factor apart form one range of a row. Between others, NCCL decides."""
 
 HEADER = "# collective,min_bytes,max_bytes,algorithm,channels,nodes,ranks; -1: any, channels: NCCL's choice\n"
 STEPS = """NCCL {version}, measured on {nodes} of {gpus} GPUs. On every host of a job, the same files:
@@ -36,13 +36,13 @@ and in /etc/nccl.conf, or in the environment of the jobs that it was measured fo
 
 NCCL_TUNER_PLUGIN={folder}/{library}
 
-NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows how many rows count, and a checksum: it must be the same on all hosts, since
-ranks that choose differently wait for each other for ever. A tuner turns off NCCL_CTA_POLICY=EFFICIENCY.
+NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING shows the number of valid rows and a checksum: it must be the same on all
+hosts, since ranks that choose differently wait for each other forever. A tuner turns off NCCL_CTA_POLICY=EFFICIENCY.
 """
 
 
 def rows(setting: Setting, wanted: NcclRequest, survey: Survey) -> list[str]:
-    """Return the rows of a setting of NCCL_ALGO: for the sizes that were measured, and communicators of the same shape."""
+    """Return the rows of a setting of NCCL_ALGO for the measured sizes and for communicators of the same shape."""
     named = {FUNCTIONS[name] for name in wanted.names if name in FUNCTIONS}
     chosen = [value for name, value in setting if name == "NCCL_ALGO"]
     pairs = [str(each).partition(":")[::2] for each in chosen]
@@ -55,7 +55,7 @@ def rows(setting: Setting, wanted: NcclRequest, survey: Survey) -> list[str]:
 
 
 def _spans(sizes: Sequence[int]) -> list[tuple[int, int]]:
-    """Return the sizes as ranges, each as far as the next measured size is near, and half a power of two beyond the ends."""
+    """Return the sizes as ranges: near sizes are joined, and the ends extend by half a power of two."""
     found: list[tuple[int, int]] = []
     for size in sorted(sizes):
         near = found and size <= NEAR * found[-1][1]

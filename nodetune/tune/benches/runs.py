@@ -1,4 +1,4 @@
-"""Measurements of one trial on the hosts: what was measured, what failed, and what happened on the hosts meanwhile."""
+"""Measurements of one trial on the hosts: figures, failures, and what happened on the hosts meanwhile."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ XIDS = ("xid.events", "xid.nvswitch", "xid.fallen_off_bus")
 """Facts of the kernel log."""
 
 RIVALS = ("another verify is running", "another tuning holds settings")
-"""What the host says of one (nodetune/measurements/main.py, temporary.py)."""
+"""Parts of the host's message about another measurement (nodetune/measurements/main.py, temporary.py)."""
 
 UNRESTORED = ("not restored", "settings of this host: ")
-"""What the host says when it could not restore settings (nodetune/measurements/temporary.py)."""
+"""The host's message if it could not restore settings (nodetune/measurements/temporary.py)."""
 
 AS_ROOT = "settings are changed as root only"
-"""What the host says to anybody else (nodetune/measurements/temporary.py)."""
+"""The host's message to users other than root (nodetune/measurements/temporary.py)."""
 
 Faults = frozenset[tuple[str, ...]]
 """Lines of the kernel log that the driver wrote: (host, device, number, time, text)."""
@@ -37,7 +37,7 @@ Faults = frozenset[tuple[str, ...]]
 
 @dataclass
 class Measured:
-    """What the measurements of a trial came to. `problem`: a host was lost; `others`: what else ran, by (host, measurement)."""
+    """The results of a trial. `problem`: a host was lost; `others`: other load, by (host, measurement)."""
 
     found: list[Figure] = field(default_factory=list)
     missing: list[Unmeasured] = field(default_factory=list)
@@ -47,22 +47,22 @@ class Measured:
 
     @property
     def wrong(self) -> str:
-        """What came back wrong."""
+        """The wrong data, if any."""
         return self._reason(WRONG)
 
     @property
     def failure(self) -> str:
-        """Why it could not be measured."""
+        """The reason why it could not be measured."""
         return self.problem or next((each.reason for each in self.missing if each.status == FAILED), "")
 
     @property
     def rival(self) -> str:
-        """Who measures on a host already: that one has to end, and nothing is wrong with the setting."""
+        """The other measurement that already runs on a host: the setting itself is not at fault."""
         return self._reason(RIVALS)
 
     @property
     def unrestored(self) -> str:
-        """What the host could not restore. Where somebody else restores meanwhile, that is a rival."""
+        """The settings that the host could not restore. If another process restores them meanwhile, it is a rival."""
         return self._reason(UNRESTORED, but=RIVALS)
 
     def _reason(self, words: Sequence[str], but: Sequence[str] = ()) -> str:
@@ -85,7 +85,7 @@ def measured(
     how: Measure,
     reach: ConnectionOptions,
 ) -> Measured:
-    """Carry out lines of a plan on all hosts together. Interrupted, it ends everything on the hosts and raises."""
+    """Run items of a plan on all hosts together. If interrupted, end everything on the hosts and raise."""
     plan: dict[str, Any] = {"measurements": [dict(item) for item in items], "env": dict(env)}
     if len(targets) > 1:
         plan["group"] = {"hosts": sorted(target.name for target in targets)}
@@ -128,7 +128,7 @@ def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mappi
 
 
 def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOptions) -> dict[str, HostFacts | str]:
-    """Return the facts of each host, or why there are none."""
+    """Return the facts of each host, or the error."""
     found: dict[str, HostFacts | str] = {}
     for target, each, _ in facts_run.collect(list(targets), set(names), reach):
         found[target.name] = each.message if isinstance(each, UnreachableError) else each
@@ -136,7 +136,7 @@ def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOpti
 
 
 def faults(of: Mapping[str, HostFacts | str]) -> tuple[Faults, str]:
-    """Return what the driver reported in the kernel logs, and why that of a host is not known."""
+    """Return the driver's reports in the kernel logs, and why those of a host are unknown."""
     found: set[tuple[str, ...]] = set()
     unknown = ""
     for host, given in of.items():
@@ -162,12 +162,12 @@ def value(facts: HostFacts | str, name: str) -> Any:
 
 
 def of_host(host: str, why: str) -> str:
-    """Return `host: why`, also where the reason names the host already."""
+    """Return `host: reason`, without repeating a host in the reason."""
     return why if why.startswith(f"{host}: ") else f"{host}: {why}"
 
 
 def in_words(new: Faults) -> str:
-    """Return `gpu1: Xid 31 on 0000:18:00.0: MMU Fault …` of the first, and how many more there are."""
+    """Return `gpu1: Xid 31 on 0000:18:00.0: MMU Fault …` for the first, with the number of the others."""
     host, bdf, number, _, said = min(new)
     more = f", and {len(new) - 1} more" if len(new) > 1 else ""
     return f"{host}: Xid {number} on {bdf}: {text.plain(said, 120)}{more}"

@@ -1,4 +1,4 @@
-"""Storage as a subject of tuning: read-ahead, scheduler, queue and dirty limits under one folder of a host."""
+"""Tune storage: read-ahead, scheduler, queue and dirty limits under one folder of a host."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUFFERED, DIRECT = "disk_buffered", "disk"
 OBJECTIVES = {"read": (BUFFERED, "read"), "write": (BUFFERED, "write_fsync"), "random": (DIRECT, "random_read")}
 READ_AHEAD, REQUESTS = (128, 512, 2048, 8192), (64, 256, 1024)
 DIRTY = {"64MiB/256MiB": (64 << 20, 256 << 20), "256MiB/1GiB": (256 << 20, 1 << 30), "1GiB/4GiB": (1 << 30, 4 << 30)}
-"""Where writing to the disk begins, and where writers wait for it."""
+"""The limits at which writeback starts and at which writers wait for it."""
 
 BLOCK = "https://docs.kernel.org/admin-guide/abi-stable.html"
 SCHEDULERS = "https://docs.kernel.org/block/switching-sched.html"
@@ -39,7 +39,7 @@ DIRECT_SECONDS = 2
 
 @dataclass(frozen=True)
 class StorageRequest:
-    """What is asked for. `size`: bytes of the file that is written."""
+    """The request. `size`: bytes of the test file."""
 
     folder: str
     allow_settings: bool = False
@@ -50,7 +50,7 @@ class StorageRequest:
 
 
 class StorageBench(KnobBench):
-    """One folder of one host. Raise BenchError where nothing may be changed or measured."""
+    """One folder of one host. Raise BenchError if nothing may be changed or measured."""
 
     subject = "storage"
 
@@ -63,7 +63,7 @@ class StorageBench(KnobBench):
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_settings:
-            raise BenchError("settings of the host change while it measures: --allow-settings allows it")
+            raise BenchError("settings of the host change during the measurement: allow this with --allow-settings")
         self._target, self.wanted, self._reach, self._how = target, wanted, reach, how
         self._facts = facts([target], FACTS, reach)
         self.mount = mount_of(kernel_settings.common(self._facts, MOUNTS), wanted.folder)
@@ -71,7 +71,7 @@ class StorageBench(KnobBench):
         first = self._measured(())
         if first.failure or not first.found:
             why = first.failure or first.skipped or "nothing was measured"
-            more = "" if "is no folder" in why else f": nodetune verify --disk {wanted.folder} says more"
+            more = "" if "is not a folder" in why else f": nodetune verify --disk {wanted.folder} says more"
             raise BenchError(f"{runs.of_host(target.name, why)}{more}")
         self._check_place(first.found)
         self._cases = self._of(first.found)
@@ -86,17 +86,17 @@ class StorageBench(KnobBench):
         return tuple(knob for knob in made if knob.parameter.choices)
 
     def _check_place(self, found: Sequence[Figure]) -> None:
-        """Raise BenchError where the host says that the folder is on another file system than its path tells."""
+        """Raise BenchError if the folder is on a different file system than its path suggests."""
         about = next((each.about for each in found if each.about.get("file_system")), {})
         there = (str(about.get("device")), str(about.get("file_system")))
         if about and there != (self.mount.get("source"), self.mount.get("type")):
             raise BenchError(
-                f"{self.wanted.folder}: is on {there[0]} ({there[1]}), which has no settings to tune here: name a folder "
-                "on a disk or NFS, by its own path"
+                f"{self.wanted.folder}: {there[0]} ({there[1]}) has no settings to tune: give a folder on a disk or "
+                "NFS by its real path"
             )
 
     def _of(self, found: Sequence[Figure]) -> tuple[Case, ...]:
-        """Return a case for each figure that counts. Raise BenchError if the objective is not among them."""
+        """Return a case for each relevant figure. Raise BenchError if the objective is not among them."""
         objective = OBJECTIVES[self.wanted.objective]
         counted = [each for each in found if (each.measurement, each.metric) in OBJECTIVES.values()]
         cases = [Case(_id(each), each.unit, objective=(each.measurement, each.metric) == objective) for each in counted]
@@ -107,7 +107,7 @@ class StorageBench(KnobBench):
         return tuple(cases)
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure the folder once. The host restores what held before, also if it is killed."""
+        """Measure the folder once. The host restores the previous settings, even if killed."""
         began, came = time.monotonic(), self._measured(setting)
         values = {_id(figure): figure.value for figure in came.found}
         trial = runs.trial(setting, cases, came, values)
@@ -121,7 +121,7 @@ class StorageBench(KnobBench):
         return runs.measured([self._target], items, {}, self._how, self._reach)
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         return {
             "hosts": [self._target.name],
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
@@ -134,15 +134,15 @@ class StorageBench(KnobBench):
 
 
 def mount_of(points: Mapping[str, Mapping[str, Any]], folder: str) -> Mapping[str, Any]:
-    """Return what is mounted where a folder is. Raise BenchError if nothing known is."""
+    """Return the mount of a folder. Raise BenchError if it is unknown."""
     around = [place for place in points if f"{folder.rstrip('/')}/".startswith(f"{place.rstrip('/')}/")]
     if not folder.startswith("/") or not around:
-        raise BenchError(f"{folder}: name a folder by its whole path, on a disk or a network file system")
+        raise BenchError(f"{folder}: give the absolute path of a folder on a disk or a network file system")
     return points[max(around, key=len)]
 
 
 def queue_files(mount: Mapping[str, Any]) -> dict[str, str]:
-    """Return setting → fact that has it, for what a mount has."""
+    """Return setting → its fact, for the settings of a mount."""
     disk = mount.get("disk")
     if disk and re.fullmatch(r"[\w.!-]+", str(disk)):
         queue = f"/sys/block/{disk}/queue"
@@ -161,7 +161,7 @@ def _known(facts: Mapping[str, HostFacts | str], name: str) -> Any:
 
 
 def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob, ...]:
-    """Return knobs for what was read; nothing for what this disk does not have."""
+    """Return knobs for the values that were read; none for what this disk lacks."""
     path = {name: fact.partition(".")[2] for name, fact in queue_files(mount).items()}
     knobs = []
     if isinstance(found.get("read_ahead_kb"), int):
@@ -179,7 +179,7 @@ def _of_queue(mount: Mapping[str, Any], found: Mapping[str, Any]) -> tuple[Knob,
 
 
 def _scheduler(choices: Sequence[Choice], paths: Mapping[str, str], requests: Any) -> Knob:
-    """Return the knob of the scheduler. The kernel resets nr_requests with it: what holds is written again after it."""
+    """Return the knob of the scheduler. The kernel resets nr_requests with it, so its value is written again."""
     after = {paths["nr_requests"]: str(requests)} if isinstance(requests, int) else {}
     parameter = Parameter("scheduler", tuple(choices), SCHEDULERS)
     return Knob(parameter, lambda choice: {paths["scheduler"]: str(choice), **after}, ("nvme-scheduler-set",))

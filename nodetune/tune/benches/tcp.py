@@ -1,4 +1,4 @@
-"""TCP as a subject of tuning: buffers, congestion control and queues of two hosts, by real streams between them."""
+"""Tune TCP: buffers, congestion control and queues of two hosts, by real streams between them."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SECONDS = 2
 
 @dataclass(frozen=True)
 class TcpRequest:
-    """What is asked for. `network`: only addresses in it; `interface`: its name on both hosts."""
+    """The request. `network`: only addresses in it; `interface`: its name on both hosts."""
 
     allow_settings: bool = False
     objective: str = one_of("one-stream", OBJECTIVES)
@@ -51,7 +51,7 @@ class TcpRequest:
 
 
 class TcpBench(KnobBench):
-    """Two hosts. Raise BenchError where nothing may be changed or measured."""
+    """Two hosts. Raise BenchError if nothing may be changed or measured."""
 
     subject = "tcp"
 
@@ -64,9 +64,9 @@ class TcpBench(KnobBench):
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_settings:
-            raise BenchError("sysctls of both hosts change while it measures: --allow-settings allows it")
+            raise BenchError("sysctls of both hosts change during the measurement: allow this with --allow-settings")
         if len(targets) != 2:
-            raise BenchError(f"{text.count(len(targets), 'host')}: TCP is tuned between two, -l HOST,HOST names them")
+            raise BenchError(f"{text.count(len(targets), 'host')}: TCP tuning needs exactly two, as in -l HOST,HOST")
         self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
         self._facts = facts(self._targets, FACTS, reach)
         self.knobs = knobs(self._facts)
@@ -84,7 +84,7 @@ class TcpBench(KnobBench):
         return Case(_id(figure), figure.unit, objective=figure.metric == OBJECTIVES[self.wanted.objective])
 
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
-        """Measure both directions once. The hosts restore what held before, also if they are killed."""
+        """Measure both directions once. The hosts restore the previous settings, even if killed."""
         began, came = time.monotonic(), self._measured(setting)
         about = {_id(figure): _observed(figure) for figure in came.found}
         common: dict[str, Any] = {"about": about, "seconds": round(time.monotonic() - began, 3)}
@@ -101,7 +101,7 @@ class TcpBench(KnobBench):
         return runs.measured(self._targets, [item], {}, self._how, self._reach)
 
     def provenance(self) -> Mapping[str, Any]:
-        """Return what the result holds for."""
+        """Return the hosts and conditions of the result."""
         return {
             "hosts": sorted(target.name for target in self._targets),
             "kernel": kernel_settings.common(self._facts, "host.kernel"),
@@ -115,7 +115,7 @@ class TcpBench(KnobBench):
 
 
 def knobs(facts: Mapping[str, HostFacts | str]) -> tuple[Knob, ...]:
-    """Return what is worth trying on these hosts, without what holds there. Raise BenchError if they differ."""
+    """Return the choices for these hosts without the current values. Raise BenchError if the hosts differ."""
     found = [_buffers(facts), _congestion(facts)]
     for name, choices, check in ((BACKLOG, BACKLOGS, "netdev-backlog-small"), (BUDGET, BUDGETS, "")):
         now = _optional(facts, name)
@@ -165,7 +165,7 @@ def _id(figure: Figure) -> str:
 
 
 def _way(figure: Figure) -> str:
-    """Return the address and interface that a stream really took."""
+    """Return the actual address and interface of a stream."""
     return f"{figure.about.get('address')} by {figure.about.get('interface')}"
 
 

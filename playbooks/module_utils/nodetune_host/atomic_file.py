@@ -1,4 +1,4 @@
-"""Writes and removes files whole or not at all, also when power fails."""
+"""Write and remove files completely or not at all, even if power fails."""
 
 import errno
 import os
@@ -6,7 +6,7 @@ import shutil
 
 
 def replace(path, content, mode, uid=None, gid=None):
-    """Write a file whole or not at all, also when power fails: a reader sees the old bytes or the new ones.
+    """Write a file completely or not at all, even if power fails: a reader sees the old bytes or the new ones.
 
     Extended attributes (the SELinux label, ACLs) of the old file are kept. Raise OSError.
     """
@@ -66,14 +66,14 @@ def make_folders(folder, mode=0o755):
 def part_of(path):
     """Return the path where new content is written before it replaces the file.
 
-    The name is fixed, so that what a killed run left is found and never accumulates. It has no suffix that a *.d folder
+    The name is fixed so that files of killed runs are found and never accumulate. It has no suffix that a *.d folder
     is read by.
     """
     return os.path.join(os.path.dirname(path), f".{os.path.basename(path)[:200]}.nodetune-part")
 
 
 def tidy(path):
-    """Remove what a killed run left next to a file, or next to a folder that it unpacked."""
+    """Remove the leftovers of a killed run next to a file, or next to a folder that it unpacked."""
     part = part_of(path)
     try:
         os.unlink(part)

@@ -1,8 +1,8 @@
-"""Clocks of one GPU, as the settings applications_clocks, locked_clocks and locked_memory_clocks of gpu.py.
+"""Clocks of one GPU: the settings applications_clocks, locked_clocks and locked_memory_clocks of gpu.py.
 
-NVML can set and reset locked clocks, and tells nothing about them: no call reads them back (NVML 13). So what was
-locked here is remembered until the next boot, which is as long as locks live; what others locked is seen by what it
-does, and that only on a GPU at work: an idle one names no setting as what holds its clock.
+NVML can set and reset locked clocks but not read them (NVML 13). So clocks locked here are recorded until the next
+boot, when locks end. Locks by others show only by their effect on a busy GPU: an idle one does not report a setting as
+the reason for its clock.
 """
 
 import json
@@ -17,7 +17,7 @@ UNKNOWN = "unknown"
 SETTLE_SECONDS = 5
 """A GPU takes a moment to leave its locked clock."""
 HELD_BY_A_SETTING = 0x2
-"""The bit among NVML's event reasons that stands for application clocks and locked clocks."""
+"""The bit of NVML's event reasons for application clocks and locked clocks."""
 
 
 class Applications:
@@ -35,11 +35,11 @@ class Applications:
 
 
 class Locked:
-    """Locked clocks: what was set here since the boot, what shows, or "unknown", which a reset turns into "none".
+    """Locked clocks: those set here since boot, visible ones, or "unknown", which a reset turns into "none".
 
-    A lock that others set shows as a clock that is held below its maximum. Its upper end is then the clock itself; the
-    lower end is not known, and a rollback puts the lowest clock there, which is the same for a GPU at work.
-    Power and heat win over locks: a clock below a remembered lock does not disprove it, one above it does.
+    A lock set by others shows as a clock below its maximum. Its upper end is then the clock itself; the
+    lower end is unknown, and a rollback uses the lowest clock, which has the same effect on a busy GPU.
+    Power and heat override locks: a clock below a recorded lock does not disprove it, one above it does.
     """
 
     def __init__(self, clock, name, set_, reset):
@@ -66,12 +66,12 @@ class Locked:
         return min(gpu("nvmlDeviceGetSupportedGraphicsClocks", max(memory)), default=clock) if memory else clock
 
     def resolve(self, gpu, value):
-        """Return the clocks, if the GPU has them: the driver would take others and set the next lower ones."""
+        """Return the clocks if the GPU supports them: for others, the driver would silently set the next lower ones."""
         if value == "none":
             return value
         least, most = pair(value)
         if least > most:
-            raise ChangeError(f"GPU{gpu.index}: clocks from {least} to {most} MHz: the lower one comes first")
+            raise ChangeError(f"GPU{gpu.index}: clocks from {least} to {most} MHz: write the lower clock first")
         known = sorted(self._supported(gpu))
         for clock in (least, most):
             if known and clock not in known:
@@ -81,7 +81,7 @@ class Locked:
         return [least, most]
 
     def _supported(self, gpu):
-        """Return the clocks that the GPU has; none where the driver does not tell."""
+        """Return the clocks that the GPU supports; empty if the driver does not report them."""
         memory = gpu.supported("nvmlDeviceGetSupportedMemoryClocks") or []
         if self.clock == MEMORY:
             return memory
@@ -116,12 +116,12 @@ def locked_memory():
 
 
 def nearest(known, clock):
-    """Return in words which clocks a GPU has around one that it lacks. `known` is sorted."""
+    """Describe the supported clocks nearest to an unsupported one. `known` is sorted."""
     around = [
         max((each for each in known if each < clock), default=None),
         min((each for each in known if each > clock), default=None),
     ]
-    return f"take {' or '.join(str(each) for each in around if each is not None)}, of {known[0]} to {known[-1]}"
+    return f"use {' or '.join(str(each) for each in around if each is not None)}, of {known[0]} to {known[-1]}"
 
 
 def pair(value):

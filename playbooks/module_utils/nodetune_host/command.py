@@ -1,4 +1,4 @@
-"""Runs the system's tools: bounded in time and output, in the C locale, never through a shell."""
+"""Run the system's tools: with limits for time and output, in the C locale, never through a shell."""
 
 from .onhost import command
 from .problem import ChangeError
@@ -15,7 +15,7 @@ def find(name):
 def attempt(argv, seconds=60):
     """Run a command and return (exit status, its output, its errors) as texts.
 
-    Raise ChangeError when it is not on this host or does not end within `seconds`; then it is killed with its children.
+    Raise ChangeError if it is not on this host or does not end within `seconds`; it is then killed with its children.
     """
     tool = argv[0] if argv[0].startswith("/") else find(argv[0])
     if not tool:
@@ -28,7 +28,7 @@ def attempt(argv, seconds=60):
 
 
 def run(argv, seconds=60):
-    """Run a command and return its output. Raise ChangeError with its last line of errors when it fails."""
+    """Run a command and return its output. Raise ChangeError with its last line of errors if it fails."""
     status, out, err = attempt(argv, seconds)
     if status:
         last = last_line(err) or last_line(out) or "no message"

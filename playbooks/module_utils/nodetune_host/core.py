@@ -1,15 +1,15 @@
-"""Makes changes and rolls them back, on any kind of resource.
+"""Make changes and roll them back, on any kind of resource.
 
 Each kind is a file in resources/ with these functions:
 
-    read(change) -> state         all that is needed to restore what is there now (JSON data)
-    wanted(change, now) -> state  how it is to be; equal to `now` when there is nothing to do
-    put(change, state)            brings it there, for a change and its rollback; raises ChangeError
+    read(change) -> state         everything needed to restore the current state (JSON data)
+    wanted(change, now) -> state  the wanted state; equal to `now` if there is nothing to do
+    put(change, state)            sets the state, for a change and its rollback; raises ChangeError
     show(change, state) -> str    the text for a unified diff
-    label(change) -> str          what is touched
-    same(state, state) -> bool    optional: when two states count as equal
-    moved_by_kernel(left, now)    optional: true when nobody but the kernel made `now` of what a run left
-    TIMED                         optional: true when a change reverts by itself unless confirmed
+    label(change) -> str          the name of the resource
+    same(state, state) -> bool    optional: whether two states count as equal
+    moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
+    TIMED                         optional: true if a change reverts on its own unless confirmed
 
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
 """
@@ -22,7 +22,7 @@ from .problem import ChangeError, StopError
 
 
 class Result:
-    """What became of each change, in the words of the module's result."""
+    """The result of each change, in the form of the module's result."""
 
     def __init__(self):
         self.diff, self.done, self.problems, self.refused = [], [], [], []
@@ -46,19 +46,19 @@ class Result:
 
 
 def check(changes):
-    """Raise StopError if a list of changes is none that this version can carry out: before anything is done."""
+    """Raise StopError before anything is done if this version cannot make a list of changes."""
     for number, change in enumerate(changes, 1):
         kind = change.get("change") if isinstance(change, dict) else None
         if not isinstance(kind, str) or not (named(kind) or is_handler(change)):
-            raise StopError(f"change {number} is of no known kind: {str(change)[:100]}")
+            raise StopError(f"change {number} has an unknown kind: {str(change)[:100]}")
         try:
             attempt(_label, change)
         except ChangeError:
-            raise StopError(f"change {number} lacks what a change of kind {kind} needs: {str(change)[:100]}") from None
+            raise StopError(f"change {number} lacks a member that kind {kind} needs: {str(change)[:100]}") from None
 
 
 def do(changes, executor, result, group="", checks=()):
-    """Make the changes of one group, in their order. Fills `result`, also when it ends with StopError."""
+    """Make the changes of one group in order. Fill `result`, even if it ends with StopError."""
     check(changes)
     handlers = [change for change in changes if is_handler(change)]
     pending = [handler for handler in handlers if executor.is_pending(handler)]
@@ -86,9 +86,10 @@ def do(changes, executor, result, group="", checks=()):
 
 
 def revert(entries, executor, result, force=False, timed=None):
-    """Undo what the journal's `entries` did, last change first. Fills `result`, also when it ends with StopError.
+    """Undo the journal's `entries`, last change first. Fill `result`, even if it ends with StopError.
 
-    With `timed` only the groups with a change that reverts by itself unless confirmed (True), or only the others (False).
+    With `timed`, only the groups with a change that reverts on its own unless confirmed (True), or only the others
+    (False).
     """
     _refuse_other_host(entries)
     of = next((entry["run"] for entry in entries if "run" in entry), "")
@@ -125,7 +126,7 @@ def _is_timed(change):
 
 
 def _bring(executor, result, group, change, checks, now, after):
-    """Make one change that is due, with its diff and outcome. Return True if the host is different now."""
+    """Make one necessary change, with its diff and outcome. Return True if the host has changed."""
     try:
         result.diff.append(attempt(_diff, change, now, after))
     except ChangeError as fault:
@@ -150,7 +151,7 @@ def _note(result, change, checks, changed, problem=""):
 
 
 def _originals(entries):
-    """Return the state of each resource before the run first changed it: if restored, no step between matters."""
+    """Return the state of each resource before the run first changed it: steps in between do not matter."""
     found = {}
     for entry in entries:
         found.setdefault(identity(entry["change"]), entry["before"])
@@ -158,7 +159,7 @@ def _originals(entries):
 
 
 def _restore(entry, executor, result, force, handlers, originals):
-    """Undo one journaled change. True when the host is different now."""
+    """Undo one journaled change. Return True if the host has changed."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
     try:
         now = executor.read(change)
@@ -169,7 +170,7 @@ def _restore(entry, executor, result, force, handlers, originals):
         _note(result, change, checks, False)
         return False
     if not (force or same(change, now, _left(entry)) or _by_kernel(change, _left(entry), now)):
-        result.refused.append(_refusal(entry, executor, "changed since by somebody else"))
+        result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
         executor.add_pending(entry["group"], handlers)
@@ -181,7 +182,7 @@ def _by_kernel(change, left, now):
 
 
 def _refusal(entry, executor, message):
-    """Return what is left alone, and how it differs from what the run left."""
+    """Return what is left alone, with the difference from the run's state."""
     change, expected = entry["change"], _left(entry)
     refused = {"checks": entry.get("checks", []), "label": resource_of(change).label(change), "message": message}
     try:
@@ -191,7 +192,7 @@ def _refusal(entry, executor, message):
 
 
 def _left(entry):
-    """Return the state in which the run left a resource."""
+    """Return the state of a resource at the end of the run."""
     return entry.get("done", entry["after"])
 
 
@@ -225,7 +226,7 @@ def _refuse_other_host(entries):
         theirs, ours = entry.get("machine"), machine_id()
         if theirs and ours and theirs != ours:
             raise StopError(
-                f"this record is of another host (machine-id {theirs}, here {ours}): nothing is rolled back"
+                f"this record belongs to another host (machine-id {theirs}, here {ours}): nothing is rolled back"
             )
 
 

@@ -1,7 +1,7 @@
-"""Changes to files that belong to others, as functions from text to text: they know of no files and no hosts.
+"""Edits of files that belong to others, as functions from text to text, independent of files and hosts.
 
-What a change does not concern stays as it was to the letter: comments, order, blanks, line endings, a missing last
-newline. A text that is not understood raises ValueError, whose message continues after the file's name.
+Everything else stays unchanged: comments, order, blanks, line endings, a missing last newline. A text that cannot be
+parsed raises ValueError, whose message continues after the file's name.
 """
 
 import json
@@ -13,18 +13,18 @@ RIVALS = {
     "relatime": {"atime", "noatime", "norelatime", "strictatime", "nostrictatime"},
     "nodiscard": {"discard", "discard=sync"},
 }
-"""What an option contradicts: taken out when it is put in."""
+"""Options that contradict an option: they are removed when it is added."""
 DEFAULTS = {"nodiscard"}
-"""Options that are in force where nothing is said: some file systems refuse to be told."""
+"""Default options: some file systems reject them."""
 
 
 def fstab_no_swap(text):
-    """Turn every line that swaps into a comment that says who did it."""
+    """Turn every swap line into a comment with nodetune's name."""
     return "".join(SWAP_MARK + line if _field(line, 2) == "swap" else line for line in _lines(text))
 
 
 def fstab_option(text, mount_point, option, remove=()):
-    """Put `option` into the lines of a mount point in place of its rivals and of those in `remove`.
+    """Put `option` into the lines of a mount point in place of its rivals and of options in `remove`.
 
     Raise ValueError if no line mounts it.
     """
@@ -33,8 +33,8 @@ def fstab_option(text, mount_point, option, remove=()):
     numbers = [number for number, line in enumerate(lines) if bare(unescaped(_field(line, 1))) == wanted]
     if not numbers:
         raise ValueError(
-            f"no line mounts {mount_point}: where a unit does, set Options= by "
-            f"`systemctl edit $(systemd-escape -p --suffix=mount {mount_point})`"
+            f"no line mounts {mount_point}: if a unit does, set Options= by `systemctl edit $(systemd-escape -p "
+            f"--suffix=mount {mount_point})`"
         )
     for number in numbers:
         lines[number] = _with_option(lines[number], option, set(remove) | RIVALS.get(option, set()))
@@ -42,9 +42,9 @@ def fstab_option(text, mount_point, option, remove=()):
 
 
 def automount_option(text, key, option, remove=()):
-    """Put `option` into the entry of a key of an automounter's map, in place of those in `remove`.
+    """Put `option` into the entry of a key in an automounter's map, in place of options in `remove`.
 
-    Raise ValueError if the key has no entry, more than one, or one that continues in the next line.
+    Raise ValueError if the key has no entry, more than one, or one that continues on the next line.
     """
     lines = _lines(text)
     numbers = [number for number, line in enumerate(lines) if line.split()[:1] == [key]]
@@ -52,19 +52,19 @@ def automount_option(text, key, option, remove=()):
         raise ValueError(f"has {len(numbers) or 'no'} entries for {key}: set {option} there manually")
     (number,) = numbers
     if lines[number].rstrip().endswith("\\"):
-        raise ValueError(f"the entry for {key} continues in the next line: set {option} there manually")
+        raise ValueError(f"the entry for {key} continues on the next line: set {option} there manually")
     lines[number] = _with_map_option(lines[number], option, set(remove))
     return "".join(lines)
 
 
 def merge_json(text, keys):
-    """Merge `keys` into a JSON object (RFC 7396: objects merge, null removes, all else replaces)."""
+    """Merge `keys` into a JSON object (RFC 7396: objects merge, null removes, anything else replaces)."""
     try:
         found = json.loads(text, object_pairs_hook=_no_key_twice) if text.strip() else {}
     except json.JSONDecodeError as problem:
-        raise ValueError(f"is no valid JSON and is left alone, fix it first: {problem}") from None
+        raise ValueError(f"is not valid JSON and is left alone; fix it first: {problem}") from None
     if not isinstance(found, dict):
-        raise ValueError("holds no JSON object at its top and is left alone")
+        raise ValueError("is not a JSON object and is left alone")
     merged = _merged(found, keys)
     same = json.dumps(merged) == json.dumps(found)  # not by ==: to Python, 1 is True
     return text if same else _as_written(merged, text)
@@ -73,11 +73,11 @@ def merge_json(text, keys):
 def assignments(text, values):
     """Set NAME=VALUE lines; null removes a name.
 
-    One line is left of each name: readers differ in whether the first or the last counts.
+    Only one line for each name remains: readers differ in whether the first or the last counts.
     """
     for name, value in values.items():
         if value is not None and re.search(r"[\r\n]", str(value)):
-            raise ValueError(f"the value for {name} holds a line break")
+            raise ValueError(f"the value for {name} contains a line break")
         text = _assigned(text, name, value)
     return text
 
@@ -96,7 +96,7 @@ HOW = {
     "assignments": assignments,
     "without_lines": without_lines,
 }
-"""What `how` of a change may say."""
+"""The allowed values of `how` in a change."""
 
 
 def _lines(text):
@@ -133,7 +133,7 @@ def _with_map_option(line, option, rivals):
     """Return an entry of a map (key, options that begin with a dash, place) with the option."""
     words = list(re.finditer(r"\S+", line))
     if len(words) < 2:
-        raise ValueError(f"the entry for {words[0].group()} names no place and is left alone")
+        raise ValueError(f"the entry for {words[0].group()} has no location and is left alone")
     start, end = words[1].span()
     given = words[1].group()
     if given.startswith("-"):
@@ -151,7 +151,7 @@ def _options(found, option, rivals):
 def _no_key_twice(pairs):
     for number, (key, _) in enumerate(pairs):
         if key in [name for name, _ in pairs[:number]]:
-            raise ValueError(f"holds the key {json.dumps(key)} twice and is left alone, fix it first")
+            raise ValueError(f"contains the key {json.dumps(key)} twice and is left alone; fix it first")
     return dict(pairs)
 
 
@@ -198,6 +198,6 @@ def _assigned(text, name, value):
 
 
 def _name(line):
-    """Return the name that a line assigns to, "" for comments and all else."""
+    """Return the name that a line sets, "" for comments and all other lines."""
     name, equals, _ = line.partition("=")
     return "" if line.lstrip().startswith("#") or not equals else name.strip()

@@ -1,6 +1,6 @@
-"""Makes one change by its kind: for real, with a journal entry before it, or as a dry run that touches nothing.
+"""Makes one change by its kind: for real, after a journal entry, or as a dry run that touches nothing.
 
-Ansible sends along what an import names, nothing else. So each kind of resource is named here.
+Ansible sends only modules that an import names, so each kind of resource is named here.
 """
 
 import operator
@@ -33,7 +33,7 @@ from .resources import (
 
 
 class Executor:
-    """Makes changes, each of which it writes to the journal first."""
+    """Makes changes and writes each to the journal first."""
 
     def __init__(self, journal):
         self.journal = journal
@@ -79,7 +79,7 @@ class Executor:
 
 
 class DryRun:
-    """Changes nothing. It remembers states, so that later changes of the same resource are shown as they would come."""
+    """Changes nothing. It keeps states so that later changes of the same resource show their real effect."""
 
     def __init__(self, journal):
         self.journal = journal
@@ -133,7 +133,7 @@ def identity(change):
 
 
 def attempt(function, *arguments):
-    """Call a function of a resource. Raise ChangeError for any fault in it: the other changes continue."""
+    """Call a function of a resource. Raise ChangeError for any error in it: the other changes continue."""
     try:
         return function(*arguments)
     except (ChangeError, StopError):
@@ -144,14 +144,14 @@ def attempt(function, *arguments):
         place = traceback.extract_tb(sys.exc_info()[2])[-1]
         where = f"{os.path.basename(place.filename)} line {place.lineno}"
         raise ChangeError(
-            f"a fault in nodetune ({where}): {type(fault).__name__}: {' '.join(str(fault).split())}"
+            f"an error in nodetune ({where}): {type(fault).__name__}: {' '.join(str(fault).split())}"
         ) from None
 
 
 def _difference(change, wanted, state):
-    """Describe how the state that was read back differs."""
+    """Describe the difference of the state that was read back."""
     resource = resource_of(change)
     texts = [resource.show(change, each).strip() for each in (wanted, state)]
     if all(text and "\n" not in text for text in texts):
-        return f"wrote {texts[0]}, the host kept {texts[1]}"
+        return f"wrote {texts[0]}, but read back {texts[1]}"
     return f"{resource.label(change)} reads differently after it was written"

@@ -1,4 +1,4 @@
-"""What must hold at the moment of a change, asked on the host itself: the plan was made earlier."""
+"""Check conditions on the host at the time of a change, as the plan was made earlier."""
 
 import os
 
@@ -6,17 +6,17 @@ from . import nvml, scheduler
 from .problem import ChangeError, StopError, WaitError
 
 NVML_SECONDS = 60
-"""For all GPUs. One that no client holds open takes seconds to answer; a driver that hangs never does."""
+"""Seconds for all GPUs. A GPU without clients takes seconds to answer; a hanging driver never does."""
 
 DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 9, 12
 DRIVER = "/proc/driver/nvidia/version"
 
 
 def check(guard):
-    """Raise WaitError if the host is not as `guard` wants it: {"gpu_idle": true, "drained": true}."""
+    """Raise WaitError unless the host meets `guard`: {"gpu_idle": true, "drained": true}."""
     unknown = set(guard) - {"gpu_idle", "drained"}
     if unknown:
-        raise StopError(f"this version knows no guard {', '.join(sorted(unknown))}: nothing is changed")
+        raise StopError(f"this version does not support guard {', '.join(sorted(unknown))}: nothing is changed")
     if guard.get("drained"):
         _out_of_service()
     if guard.get("gpu_idle"):
@@ -33,7 +33,7 @@ def _gpus_idle():
     try:
         users = nvml.in_child(gpu_users, NVML_SECONDS)
     except ChangeError as problem:
-        raise WaitError(f"whether GPUs are in use cannot be told, so nothing is changed: {problem}") from None
+        raise WaitError(f"unknown whether GPUs are in use, so nothing is changed: {problem}") from None
     if users:
         gpu, pid = users[0]
         more = f" (and {len(users) - 1} more)" if len(users) > 1 else ""
@@ -64,10 +64,10 @@ def _users(gpu):
 
 
 def _command(pid):
-    """Return the command line of a process for a person, with blanks for everything that does not print."""
+    """Return the command line of a process for messages, with blanks for everything unprintable."""
     try:
         with open(f"/proc/{pid}/cmdline", "rb") as opened:
             text = opened.read(200).replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
-        return "its command cannot be read from here"
+        return "its command is not visible here"
     return "".join(letter if letter.isprintable() else " " for letter in text).strip()[:80] or "no command line"

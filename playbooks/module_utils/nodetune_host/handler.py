@@ -17,7 +17,7 @@ TOOLS = {
     "update-grub": ((["update-grub"], ["grub2-mkconfig", "-o", "/boot/grub2/grub.cfg"]), 300),
     "initramfs": ((["update-initramfs", "-u", "-k", "all"], ["dracut", "--force", "--regenerate-all"]), 900),
 }
-"""Handler → the commands that do it (the first that this host has), seconds."""
+"""Handler → its commands (the first that this host has is used), seconds."""
 
 UNIT_SECONDS = 120
 
@@ -34,7 +34,7 @@ def run(handler):
         return
     verb, _, unit = handler["run"].partition(" ")
     if verb not in UNIT_VERBS or not unit:
-        raise ChangeError(f"no handler is called {handler['run']!r}")
+        raise ChangeError(f"unknown handler {handler['run']!r}")
     UNIT_VERBS[verb](unit)
 
 
@@ -48,7 +48,7 @@ def makes_sense_afterwards(handler):
 
 
 def _restart(unit):
-    """Restart a unit that is active or failed; one that nobody started stays as it is."""
+    """Restart a unit that is active or failed; leave a unit alone that was not started."""
     if _property(unit, "ActiveState") == "inactive":
         return
     command.attempt(["systemctl", "reset-failed", unit])

@@ -1,13 +1,13 @@
-"""What a run does to this host, written down before it is done: one JSON line each, never rewritten.
+"""The changes of a run on this host, recorded before they are made: one JSON line each, never rewritten.
 
-{"run", "since", "machine", "boot"}                       head, when the run changes its first thing
-{"n", "group", "change", "checks", "before", "after"}     about to bring the thing from `before` to `after`
-{"n", "ok": true} or {"n", "done": state, "problem"}      what was read back: `after`, or something else
+{"run", "since", "machine", "boot"}                       head, before the first change of the run
+{"n", "group", "change", "checks", "before", "after"}     about to change the resource from `before` to `after`
+{"n", "ok": true} or {"n", "done": state, "problem"}      the state read back: `after`, or something else
 {"group", "hook"}                                         a handler that will run after the changes of the group
 {"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
 
-Each line also has "sum", a checksum of the rest of it. The first edition wrote none.
+Each line also has "sum", a checksum of the rest of it. The first version wrote none.
 """
 
 import hashlib
@@ -22,17 +22,17 @@ from .problem import NoSpaceError, StopError, stopped, why
 
 HOME = "/var/lib/nodetune"
 IN_MEMORY = "/run/nodetune/journals"
-"""Where a rollback continues its journal when the disk is full. The controller has a copy, as of all journals."""
+"""Where a rollback continues its journal if the disk is full. The controller has a copy, as of all journals."""
 
 RUN_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}\Z")
 PRIVATE = 0o700
-"""Journals have the content of configuration files: they are for root only."""
+"""Journals contain configuration files and are readable by root only."""
 
 LASTING = ("update-grub", "initramfs")
 """Handlers that a reboot does not replace."""
 
 TORN = b"\0\0"
-"""What a power cut leaves of lines that were written and not synced. One null alone is a damaged byte."""
+"""The remains of unsynced lines after a power cut. A single null is a damaged byte."""
 
 SHAPES = (
     {"run", "since", "machine", "boot"},
@@ -44,18 +44,18 @@ SHAPES = (
     {"hook_done", "problem"},
     {"ended"},
 )
-"""The entries of the edition that wrote no checksums."""
+"""The entries of the version without checksums."""
 
 
 class Journal:
     """The journal of one run on this host. Nothing is created before the first entry.
 
-    `spare` is where it continues when there is no space; without one, nothing more is changed then.
+    It continues in `spare` if the disk is full; without one, nothing more is changed then.
     """
 
     def __init__(self, run, home="", spare=""):
         if not RUN_NAME.match(run):
-            raise StopError(f"{run[:100]!r} is no name of a run: letters, digits, dot, dash, underscore")
+            raise StopError(f"{run[:100]!r} is not a valid run name: use letters, digits, dot, dash, underscore")
         self.run, self.home, self.spare = run, home or HOME, spare
         self.added = []
         self._handle = None
@@ -71,14 +71,14 @@ class Journal:
         self.path = os.path.join(self.folder, "journal.jsonl")
 
     def entries(self):
-        """Return all entries; none if the run changed nothing here. A last line torn by a power cut is left out."""
+        """Return all entries; empty if the run changed nothing here. A last line cut by a power failure is left out."""
         return self._read()[0] + (self._in_memory().entries() if self.spare else [])
 
     def _in_memory(self):
         return Journal(self.run, self.spare)
 
     def _read(self):
-        """Return the complete entries, and how many bytes of the file they take."""
+        """Return the complete entries and their number of bytes in the file."""
         try:
             with open(self.path, "rb") as opened:
                 *lines, rest = opened.read().split(b"\n")
@@ -94,13 +94,13 @@ class Journal:
         if None in parsed:
             line = parsed.index(None) + 1
             raise StopError(
-                f"{self.path} is damaged at line {line}: restore it or move it away"
-                " (a rollback then uses the copy of the machine that ran nodetune)"
+                f"{self.path} is damaged at line {line}: restore it or move it away (a rollback then uses the "
+                "controller's copy)"
             )
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
     def begin_change(self, group, change, checks, before, after):
-        """Write down what is about to be done, safe against a power cut. Return its number."""
+        """Record the next change, safe against a power cut. Return its number."""
         self._open()
         number = self._next
         self._next += 1
@@ -112,7 +112,7 @@ class Journal:
         self._append({"n": number, "done": state, "problem": problem} if problem else {"n": number, "ok": True})
 
     def add_pending(self, group, handlers):
-        """Record the handlers that must run after the changes of a group. A later run runs those that did not."""
+        """Record the handlers that must run after the changes of a group. A later run makes up for missed ones."""
         self._open()
         for handler in handlers:
             self._append({"group": group, "hook": handler})
@@ -132,7 +132,7 @@ class Journal:
             self.drop_pending(handler)
 
     def drop_pending(self, handler):
-        """Remove a pending handler: it was run, or nothing changed."""
+        """Remove a pending handler that was run or that nothing needs."""
         found = self._pending()
         if found.pop(handler["run"], None) is not None:
             pending.save(found, self.home, self.spare)
@@ -173,7 +173,7 @@ class Journal:
             self._go_on_in_memory()
 
     def _go_on_in_memory(self):
-        """Continue in the spare folder. To be called where NoSpaceError is handled: without such a folder it is raised."""
+        """Continue in the spare folder. Call it in a handler of NoSpaceError, which it raises without such a folder."""
         if not self.spare or self.folder.startswith(self.spare):
             raise  # noqa: PLE0704
         if self._handle is not None:
@@ -249,7 +249,7 @@ def never_ended(entries):
 
 
 def changes(entries):
-    """Return the entries of changes, each with what was read back after it (`done`) if that is known."""
+    """Return the entries of changes, each with the state read back (`done`), if known."""
     found = {}
     for entry in entries:
         if "change" in entry:
@@ -261,7 +261,7 @@ def changes(entries):
 
 
 def handlers_of(group, entries):
-    """Return the handlers of a group, each once, in the order in which they were due."""
+    """Return the handlers of a group, each once, in their order."""
     found = [entry["hook"] for entry in entries if "hook" in entry and entry["group"] == group]
     return list({handler["run"]: handler for handler in found}.values())
 

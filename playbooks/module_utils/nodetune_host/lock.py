@@ -1,7 +1,7 @@
-"""One run at a time on a host. /run is empty after a boot, so a lock never outlives the system that it was taken on.
+"""One run at a time on a host. /run is empty after a boot, so a lock never survives a reboot.
 
-Two files: `lock` tells which run this host belongs to, over all its calls; `work` is held (flock) while a call works,
-so that a call whose controller died is never joined by another.
+Two files: `lock` has the run that owns this host across its calls; `work` is locked (flock) during a call,
+so that no other call runs along with one whose controller died.
 """
 
 import fcntl
@@ -15,14 +15,14 @@ from .problem import StopError, why
 
 FOLDER = "/run/nodetune"
 STALE_SECONDS = 15 * 60
-"""A run that has not called for so long has died: somebody else may go on."""
+"""A run without a call for this many seconds has died: another run may take over."""
 
 WORK_SECONDS = 20
-"""How long a call waits for one that still works."""
+"""Seconds that a call waits for one that still runs."""
 
 
 class Lock:
-    """The lock as one run sees it. A context manager: inside, this call is the only one at work on the host."""
+    """One run's view of the lock. A context manager: inside, this is the only call that works on the host."""
 
     def __init__(self, run, folder=""):
         self.run, self.folder = run, folder or FOLDER
@@ -40,7 +40,7 @@ class Lock:
             if time.monotonic() > deadline:
                 os.close(self._work)
                 raise StopError(
-                    f"run {self.holder().get('run', '(unknown)')} is at work on this host now: try again later"
+                    f"run {self.holder().get('run', '(unknown)')} is running on this host now: try again later"
                 )
             time.sleep(0.1)
         return self
@@ -63,43 +63,43 @@ class Lock:
         except FileNotFoundError:
             return {}
         except (OSError, ValueError) as error:
-            raise StopError(f"{self.path} cannot be read ({error}): if no other run is on, remove it") from None
+            raise StopError(f"{self.path} cannot be read ({error}): if no other run is active, remove it") from None
         return held if held.get("boot") == boot_id() else {}
 
     def take(self, controller, take_over=""):
         """Take the lock, or raise StopError with the run that holds it.
 
-        The runs of `take_over` (names, with blanks between) are known to be over.
+        The runs of `take_over` (names separated by blanks) are known to have ended.
         """
         held = self.holder()
         age = self._age(held) if held else 0.0
         if held and held["run"] not in (self.run, *take_over.split()) and age < STALE_SECONDS:
             raise StopError(
-                f"run {held['run']} of {held['controller']} works on this host since {_clock(held['since'])}"
-                f" (last heard of {age:.0f} s ago): wait for it; if it has died, this ends by itself"
-                f" after {STALE_SECONDS // 60} minutes"
+                f"run {held['run']} of {held['controller']} has been running on this host since "
+                f"{_clock(held['since'])} (last active {age:.0f} s ago): wait for it; if it has died, its lock "
+                f"expires after {STALE_SECONDS // 60} minutes"
             )
         self._write({"run": self.run, "controller": controller, "since": time.time(), "boot": boot_id()})
 
     def keep(self):
-        """Say that the run is alive. Raise StopError if the host is not this run's (any more), or when it was stopped."""
+        """Record that the run is alive. Raise StopError if the run does not own the host (any more) or was stopped."""
         held = self.holder()
         if not held:
             raise StopError(
-                f"run {self.run} does not hold this host: it was restarted since, or the run was never begun"
+                f"run {self.run} does not own this host: the host was rebooted since, or the run never began"
             )
         if held["run"] != self.run:
-            raise StopError(f"run {held['run']} of {held['controller']} has taken this host over since")
+            raise StopError(f"run {held['run']} of {held['controller']} has taken over this host since")
         if held.get("stopped"):
             raise StopError(f"not tried, after an earlier step: {held['stopped']}")
         self._write(held)
 
     def stop(self, reason):
-        """Let no later call of this run do anything here."""
+        """Stop all later calls of this run here."""
         self._mark(stopped=reason)
 
     def refuse(self, reason):
-        """Let no later call of this run do anything that is guarded."""
+        """Stop all guarded changes in later calls of this run."""
         self._mark(refused=reason)
 
     def _mark(self, **marks):
@@ -112,7 +112,7 @@ class Lock:
             os.unlink(self.path)
 
     def _age(self, held):
-        """Return the seconds since the run was last heard of. The first edition told it by the date of the file."""
+        """Return the seconds since the last call of the run. The first version used the date of the file."""
         if "heard" in held:
             return since_boot() - held["heard"]
         return abs(time.time() - os.stat(self.path).st_mtime)
@@ -125,7 +125,7 @@ class Lock:
 
 
 def since_boot():
-    """Return the seconds since the boot, which nobody sets: a lock is of this boot, or none."""
+    """Return the seconds since boot, a clock that nobody can set: a lock belongs to this boot or is invalid."""
     return time.monotonic()
 
 

@@ -1,8 +1,8 @@
-"""MIG of one GPU: its mode and its instances, as the settings mig_mode and mig_devices of gpu.py.
+"""MIG of one GPU: the settings mig_mode and mig_devices of gpu.py.
 
 State: {"mode": "enabled", "instances": [{"profile": "3g.71gb", "start": 0, "compute": ["3g.71gb"]}, …]}. `mode` is what
-was asked for last: on Ampere it takes effect with a reset. `start` is the place in the GPU's memory slices; None where
-it is still to be found.
+was requested last: on Ampere it takes effect after a reset. `start` is the place in the GPU's memory slices; None if
+not yet placed.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ ON_OFF = ("disabled", "enabled")
 RESET_REQUIRED = 16
 NAME = re.compile(r"(?:(?P<compute>\d+)c\.)?(?P<gpu>(?P<slices>\d+)g\.\d+gb\S*)$")
 NO_SUCH_PROFILE = (2, 3, 6)
-"""Profiles are numbered over all models: invalid for an older driver, not supported by this GPU, not found."""
+"""Errors for profiles, which are numbered over all models: invalid (old driver), unsupported by this GPU, not found."""
 
 
 class Mode:
@@ -51,16 +51,16 @@ def _needed(name, count):
     """
     parts = NAME.match(name)
     if not parts or type(count) is not int or count < 1:
-        raise ChangeError(f"{name!r}: {count!r} is no MIG layout: write it like {{1g.18gb: 7}}")
+        raise ChangeError(f"{name!r}: {count!r} is not a valid MIG layout: write it like {{1g.18gb: 7}}")
     share = int(parts["slices"]) // int(parts["compute"]) if parts["compute"] else 1
     if not share:
-        raise ChangeError(f"{name!r} wants more slices than its GPU instance has")
+        raise ChangeError(f"{name!r} needs more slices than its GPU instance has")
     sizes = [share] * (count // share) + ([count % share] if count % share else [])
     return [{"profile": parts["gpu"], "start": None, "compute": [name] * size} for size in sizes]
 
 
 def folded(state):
-    """Return what users see of a state: the mode, and how many devices of which profile."""
+    """Return what users see of a state: the mode, and the number of devices by profile."""
     devices = [name for instance in state["instances"] for name in instance["compute"]]
     return {"mode": state["mode"], "devices": {name: devices.count(name) for name in sorted(set(devices))}}
 
@@ -76,7 +76,7 @@ def read(gpu):
 
 
 def put(gpu, state):
-    """Take down what is not wanted, set the mode, make what is missing. What fails half way is put back as it was."""
+    """Remove unwanted instances, set the mode, create missing ones. If this fails, restore the previous layout."""
     before = read(gpu)
     planned = placed(gpu, state["instances"]) if gpu("nvmlDeviceGetMigMode")[0] else state["instances"]
     try:
@@ -89,8 +89,8 @@ def _put_back(gpu, before):
     try:
         _make(gpu.session.same_gpu(gpu.index, gpu.uuid), before["mode"], before["instances"])
     except ChangeError as problem:
-        return f"the layout from before could not be made again: {problem}"
-    return "the layout from before is in place again"
+        return f"the previous layout could not be restored: {problem}"
+    return "the previous layout was restored"
 
 
 def _make(gpu, mode, instances):
@@ -101,24 +101,22 @@ def _make(gpu, mode, instances):
         gpu = _switch(gpu, mode)
     if instances:
         if not gpu("nvmlDeviceGetMigMode")[0]:
-            raise ChangeError(
-                f"GPU{gpu.index}: the MIG mode waits for a reset of the GPU, and instances wait for the mode"
-            )
+            raise ChangeError(f"GPU{gpu.index}: the MIG mode needs a reset of the GPU, and instances need the mode")
         there = read(gpu)["instances"]
         _create(gpu, [each for each in placed(gpu, instances) if _plain(each) not in there])
 
 
 def _switch(gpu, mode):
-    """Switch the mode, and return the GPU as it is afterwards: NVML may have reset it."""
+    """Switch the mode, and return the GPU afterwards: NVML may have reset it."""
     status = gpu("nvmlDeviceSetMigMode", ON_OFF.index(mode))
     if status not in (0, RESET_REQUIRED):
         meaning = explain(gpu.session.library.NVMLError(status))
-        raise ChangeError(f"GPU{gpu.index}: MIG mode stays as it is: {meaning}")
+        raise ChangeError(f"GPU{gpu.index}: MIG mode is unchanged: {meaning}")
     return gpu.session.same_gpu(gpu.index, gpu.uuid)
 
 
 def _take_down(gpu, keep):
-    """Remove the instances that are not to be kept; users of the others are not disturbed."""
+    """Remove unwanted instances without disturbing users of the others."""
     for profile, instance, info in _instances(gpu):
         if _described(gpu, profile, instance, info) in map(_plain, keep):
             continue
@@ -155,7 +153,7 @@ def placed(gpu, instances):
     found = _fitted([choices[number] for number in order], [])
     if found is None:
         asked = ", ".join(each["profile"] for each in instances)
-        raise ChangeError(f"GPU{gpu.index}: {asked} do not fit on it together: nothing was taken down")
+        raise ChangeError(f"GPU{gpu.index}: {asked} do not fit on it together: nothing was removed")
     return [dict(instances[number], start=at[0], size=at[1]) for number, at in zip(order, found)]
 
 
@@ -219,7 +217,7 @@ def _parts(gpu, instance):
 
 
 def _listed(profiles, kind, fill, describe):
-    """Return the profiles; several with one id (one for each revision) are asked for once."""
+    """Return the profiles; profiles with the same id (one for each revision) are queried once."""
     found = []
     for profile in {each.id: each for each in profiles}.values():
         room = (kind * max(profile.instanceCount, 1))()

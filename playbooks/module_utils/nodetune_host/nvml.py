@@ -1,4 +1,4 @@
-"""NVML for resources: in a child process with a deadline, each call named before it is made."""
+"""NVML for resources, in a child process with a deadline; each call is announced before it is made."""
 
 from .onhost import nvml, worker
 from .problem import ChangeError
@@ -6,7 +6,7 @@ from .problem import ChangeError
 CALL_SECONDS = 30
 ENDING_SECONDS = 2
 GPU_SECONDS = 10
-"""A GPU that no client holds open is initialized by the first call: that takes seconds."""
+"""The first call initialises a GPU without clients, which takes seconds."""
 
 
 class RefusedError(ChangeError):
@@ -28,7 +28,7 @@ class Gpu:
         return self.about(function, self.handle, *arguments)
 
     def about(self, function, *arguments):
-        """Make a call about something on this GPU that has its own handle."""
+        """Make a call for a part of this GPU with its own handle."""
         return self.session.call(f"GPU{self.index}: ", function, *arguments)
 
     def supported(self, function, *arguments):
@@ -42,7 +42,7 @@ class Gpu:
 
 
 class Session:
-    """NVML in the child, through `library` (pynvml). `step(text)` is told of each call before it is made."""
+    """NVML in the child, through `library` (pynvml). `step(text)` receives each call before it is made."""
 
     def __init__(self, library, step):
         self.library, self.step = library, step
@@ -60,12 +60,12 @@ class Session:
         return Gpu(self, index, self.call(f"GPU{index}: ", "nvmlDeviceGetHandleByIndex", index))
 
     def same_gpu(self, index, uuid):
-        """Return the GPU with that UUID, whatever its index is now."""
+        """Return the GPU with that UUID, whatever its current index."""
         return Gpu(self, index, self.call(f"GPU{index} ({uuid}): ", "nvmlDeviceGetHandleByUUID", uuid.encode()))
 
 
 def ask(work, gpus, seconds=CALL_SECONDS):
-    """Return what `work(session)` returns (JSON data), from a child with a deadline that grows with the GPUs.
+    """Return the result of `work(session)` (JSON data), from a child with a deadline by number of GPUs.
 
     Raise ChangeError, also for a driver that hangs; it names the call.
     """
@@ -74,7 +74,7 @@ def ask(work, gpus, seconds=CALL_SECONDS):
 
 
 def in_child(function, seconds):
-    """Return what `function(step)` returns (JSON data), from a child. Raise ChangeError."""
+    """Return the result of `function(step)` (JSON data), from a child. Raise ChangeError."""
     try:
         content, problem = worker.ask(
             lambda step: _outcome(function, step), seconds, "the NVIDIA driver", ENDING_SECONDS
@@ -94,12 +94,12 @@ def _outcome(function, step):
 
 
 def binding():
-    """Return the pynvml that nodetune brought, or the host's own. Raise ChangeError."""
+    """Return the pynvml that nodetune sent, or the host's own. Raise ChangeError."""
     try:
         from ansible.module_utils import pynvml
     except ImportError:
         try:
             import pynvml
         except ImportError:
-            raise ChangeError("this host has no pynvml, and none came along") from None
+            raise ChangeError("this host has no pynvml, and none was sent") from None
     return pynvml

@@ -1,4 +1,4 @@
-"""The handlers that must still run on a host: {handler: boot in which its change was made}."""
+"""The pending handlers of a host: {handler: boot in which its change was made}."""
 
 import json
 import os
@@ -7,7 +7,7 @@ from . import atomic_file
 from .problem import NoSpaceError, stopped
 
 FILE = "owed.json"
-"""This file and the keys "hook" and "hook_done" of journals keep the names that hosts already have."""
+"""This file and the keys "hook" and "hook_done" of journals keep the names that exist on hosts."""
 
 
 def load(home, spare=""):
@@ -22,7 +22,7 @@ def load(home, spare=""):
 
 
 def save(pending, home, spare=""):
-    """Write the pending handlers, in the spare folder where the disk is full. Raise StopError."""
+    """Write the pending handlers, in the spare folder if the disk is full. Raise StopError."""
     try:
         _write(pending, home)
     except NoSpaceError:

@@ -1,4 +1,4 @@
-"""What may go wrong, in the two sizes that matter to a run."""
+"""Errors of a run, by how much they stop."""
 
 import contextlib
 import errno
@@ -13,16 +13,16 @@ class StopError(Exception):
 
 
 class NoSpaceError(StopError):
-    """There is no room on the disk for what has to be written down first."""
+    """The disk has no space for the record that must be written first."""
 
 
 class WaitError(StopError):
-    """What disturbs work has to wait, and why. Other groups of changes continue."""
+    """A disruptive change must wait, with the reason. Other groups of changes continue."""
 
 
 @contextlib.contextmanager
 def reported(module, result=None):
-    """Turn a problem into the failure of an Ansible module, along with what `result` holds by then."""
+    """Turn a problem into the failure of an Ansible module, along with the `result` so far."""
     try:
         yield
     except (ChangeError, StopError) as problem:

@@ -1,7 +1,7 @@
-"""Whether the scheduler of this node has let go of it: Slurm's drain, a kubelet's cordon.
+"""Check whether the scheduler has released this node: Slurm's drain, a kubelet's cordon.
 
-Disruptive changes are made only on nodes that get no new work. Slurm is asked by its own commands on the node itself
-(root may drain there); a kubelet by `kubectl` with the kubelet's own credentials. What cannot be asked counts as "in service".
+Disruptive changes are made only on nodes that get no new work. Slurm's own commands on the node query it
+(root may drain there); `kubectl` with the kubelet's credentials queries the cluster. Unknown counts as "in service".
 """
 
 import os
@@ -27,7 +27,7 @@ def _slurm_in_service():
     try:
         node = slurm_node()
     except ChangeError as problem:
-        return f"slurmd runs here, and Slurm cannot be asked: {problem}"
+        return f"slurmd runs here, but Slurm cannot be queried: {problem}"
     if "DRAIN" not in node["State"]:
         return f"Slurm may start jobs here ({node['NodeName']} is {node['State']}): drain it, or --drain slurm"
     if BUSY.search(node["State"]):
@@ -41,20 +41,20 @@ def _kubelet_in_service():
     kubectl = command.find("kubectl")
     credentials = next((path for path in KUBELET_CREDENTIALS if os.path.exists(path)), None)
     if not kubectl or not credentials:
-        return "a kubelet runs here, and whether it is cordoned cannot be asked from the node: see --assume-drained"
+        return "a kubelet runs here, but the node cannot find out whether it is cordoned: see --assume-drained"
     name = socket.gethostname().lower()
     ask = [kubectl, "--kubeconfig", credentials, "get", "node", name, "-o", "jsonpath={.spec.unschedulable}"]
     try:
         cordoned = command.run(ask, seconds=20).strip() == "true"
     except ChangeError as problem:
-        return f"a kubelet runs here, and the cluster cannot be asked: {problem}"
+        return f"a kubelet runs here, but the cluster cannot be queried: {problem}"
     return "" if cordoned else f"Kubernetes may start pods here: kubectl drain {name}"
 
 
 def drain(run):
-    """Drain this node. Return (whether it is we who drained it, why it is still busy or ""). Raise ChangeError.
+    """Drain this node. Return (whether we drained it, why it is still busy or ""). Raise ChangeError.
 
-    Another's drain is used as it is: its reason stays, and `resume` will not lift it.
+    A drain by others is kept: its reason stays, and `resume` will not end it.
     """
     if not process_of("slurmd")[0]:
         return False, ""
@@ -67,7 +67,7 @@ def drain(run):
 
 
 def resume(run):
-    """Bring the node back if, and only if, its drain carries this run's reason. Return whether it did. Raise ChangeError."""
+    """Resume the node only if its drain has this run's reason. Return whether it did. Raise ChangeError."""
     if not process_of("slurmd")[0]:
         return False
     node = slurm_node()
@@ -91,7 +91,7 @@ def slurm_node():
         each for each in nodes if names & {each["NodeName"], each.get("NodeHostName", ""), each.get("NodeAddr", "")}
     ]
     if len(mine) != 1:
-        raise ChangeError(f"Slurm knows {len(mine) or 'no'} nodes that could be {'/'.join(sorted(names))}")
+        raise ChangeError(f"Slurm has {len(mine) or 'no'} nodes that could be {'/'.join(sorted(names))}")
     return mine[0]
 
 

@@ -1,4 +1,4 @@
-"""What the Ansible modules do on the host: lock, guard, then core. The modules only pass on arguments."""
+"""The work of the Ansible modules on the host: lock, guard, then core. The modules only pass on arguments."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from .resources import link
 
 
 def begin(run, controller, take_over, check_mode):
-    """Take the lock. Return the runs that never ended: [{"run", "since", "did": [labels], "handlers": [not run]}]."""
+    """Take the lock. Return the interrupted runs: [{"run", "since", "did": [labels], "handlers": [not run]}]."""
     Journal(run)
     if check_mode:
         return interrupted(run)
@@ -52,7 +52,7 @@ def _close(run):
 
 
 def _tidy(path, entry):
-    """Remove the half-written file, and the folders that were made for it or are to go with it, if they are empty."""
+    """Remove the half-written file, and the folders made for it or to be removed with it, if they are empty."""
     atomic_file.tidy(path)
     for state in (entry["before"], entry["after"]):
         made = state.get("folder") if isinstance(state, dict) else None
@@ -61,7 +61,7 @@ def _tidy(path, entry):
 
 @contextlib.contextmanager
 def _at_work(run, wanted, spare=""):
-    """Hold the lock for this run, and check the host; a refusal also holds for later calls of the run."""
+    """Hold the lock for this run, and check the host; a refusal also applies to later calls of the run."""
     with Lock(run) as lock:
         lock.keep()
         own = Journal(run, spare=spare)
@@ -78,7 +78,7 @@ def _at_work(run, wanted, spare=""):
 
 
 def _check(lock, wanted):
-    """Check the host. A refusal holds for the rest of the run: a driver that hangs costs its minute only once."""
+    """Check the host. A refusal applies to the rest of the run: a hanging driver costs its minute only once."""
     refused = lock.holder().get("refused") if wanted else ""
     if refused:
         raise WaitError(refused)
@@ -96,7 +96,7 @@ def change(run, group, result):
 
 
 def dry_run(run, group, earlier, result):
-    """Do a dry run of a group; assume what earlier groups would leave of the same resources."""
+    """Do a dry run of a group, assuming the states that earlier groups would leave."""
     executor = DryRun(Journal(run))
     core.check(group["changes"])
     touched = {identity(change) for change in group["changes"] if not is_handler(change)}
@@ -127,19 +127,19 @@ def _entries_of(given):
     found = own if len(own) >= len(given["entries"]) else given["entries"]
     if any("withheld" in entry for entry in found):
         raise StopError(
-            f"the journal of run {given['of']} is not whole here, and the copy lacks entries that held a password: nothing is undone"
+            f"the journal of run {given['of']} is incomplete here, and the copy lacks entries that contained a password: nothing is undone"
         )
     return found
 
 
 def _guard_for(given, entries):
-    """Return what must be true if one of the guarded groups changed something here; else nothing."""
+    """Return the conditions if one of the guarded groups changed something here; else none."""
     touched = {entry["group"] for entry in entries if "change" in entry}
     return given["guard"] if not given["guarded"] or touched & set(given["guarded"]) else {}
 
 
 def confirm(run):
-    """Return the names of the changes that now stay. Raise ChangeError if one has already been undone."""
+    """Return the names of the confirmed changes. Raise ChangeError if one has already been undone."""
     with _at_work(run, {}):
         return link.confirm(run)
 

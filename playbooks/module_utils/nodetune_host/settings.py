@@ -1,4 +1,4 @@
-"""What a file of nodetune's says is to be set at boot: one line of JSON, which the next run on the host adds to."""
+"""The settings for boot in one of nodetune's files: one line of JSON, to which the next run on the host adds."""
 
 import json
 
@@ -8,7 +8,7 @@ LINE = "# settings: "
 
 
 def load(path):
-    """Load the settings; none if the line is gone. Raise ChangeError."""
+    """Load the settings; empty if the line is missing. Raise ChangeError."""
     try:
         with open(path) as opened:
             line = next((line for line in opened if line.startswith(LINE)), LINE + "{}")
@@ -16,5 +16,5 @@ def load(path):
     except (OSError, ValueError) as error:
         raise ChangeError(f"{path}: {why(error)}") from None
     if not isinstance(found, dict):
-        raise ChangeError(f"{path}: the line {LINE.strip()} holds no settings")
+        raise ChangeError(f"{path}: the line {LINE.strip()} has no settings")
     return found

@@ -1,18 +1,18 @@
-"""Packages of a host: repositories, pins, what a transaction would do, and doing it. Standard library, Python 3.7.
+"""Packages of a host: repositories, pins, and planning and running transactions. Standard library, Python 3.7.
 
 `apt` and `dnf` offer the same functions:
 
-    repository_files(repositories) → {path: text}    what stands on the host for the site's repositories
-    pin_files(versions) → {path: text or None}       what holds packages at versions
-    refresh(repositories)                            their lists are fetched; one that cannot be had is a ChangeError
+    repository_files(repositories) → {path: text}    the host's files for the site's repositories
+    pin_files(versions) → {path: text or None}       files that hold packages at versions
+    refresh(repositories)                            fetches their lists; raises ChangeError if one is unavailable
     asked(question)                                  context manager: (Answer, its context); changes nothing
-    from_site(question, answer, context)             {name: version} of what comes from the site's repositories
-    common(question, context)                        the newest version that all of `together` can be had in
-    prepare()                                        ends what an earlier transaction that was cut short left undone
+    from_site(question, answer, context)             {name: version} from the site's repositories
+    common(question, context)                        the newest version available for all of `together`
+    prepare()                                        completes an earlier interrupted transaction
     carry_out(question)                              one transaction
 
-A *question* is what is wanted, of which versions, from where. With `repositories` it is answered as though they, and
-the versions as pins, stood on the host already; without, from what stands there.
+A *question* has the wanted packages, their versions and sources. With `repositories` it is answered as if they, and
+the versions as pins, were on the host already; without, from the host's own.
 """
 
 from ansible.module_utils.nodetune_host.problem import ChangeError

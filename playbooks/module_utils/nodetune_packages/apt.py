@@ -15,13 +15,13 @@ from .question import Answer, judge, no_package, no_version, upstream
 SECONDS_TO_INSTALL = 3600
 """DKMS builds the modules of every installed kernel: some minutes each."""
 _OLD_CONFIG = ["--force-confdef", "--force-confold"]
-"""What a person changed in a configuration file stays; nobody is there to be asked."""
+"""Keep changed configuration files without asking."""
 SOLVE = ["--no-install-recommends", "--allow-downgrades", "--fix-broken"]
 
 
 @contextlib.contextmanager
 def asked(question):
-    """Yield the answer to a question, and the options for asking: with all repositories, and with the site's alone."""
+    """Yield the answer to a question, and the options of the query: with all repositories, and with only the site's."""
     with view(question) as seen:
         yield _answer(question, seen[0]), seen
 
@@ -37,9 +37,9 @@ def _answer(question, options):
 
 
 def _moving(question):
-    """Add the dependencies to what is wanted: apt leaves them alone if their old version suffices.
+    """Add dependencies to the wanted packages: apt does not update them if their old version suffices.
 
-    Only those with a fixed version, and those of the driver's family if versions are asked for.
+    Only those with a fixed version, and those of the driver family if versions are requested.
     """
     below = sorted(_below(question.wanted))
     more = [name for name in below if name in question.versions or question.asks_for(name)]
@@ -75,14 +75,14 @@ def _steps(out):
 
 
 def from_site(question, answer, seen):
-    """Name → version of what the answer, or the host already, takes from the site's repositories."""
+    """Return name → version of packages that the answer or the host takes from the site's repositories."""
     every = {**_below(question.wanted), **{name: version for name, _, version in answer.steps if version}}
     had = available(sorted(every), seen[1])
     return {name: version for name, version in every.items() if version in had.get(name, [])}
 
 
 def _below(names):
-    """Return installed dependencies of these installed packages, also by what they provide: name → version."""
+    """Return installed dependencies of these installed packages, including provided ones: name → version."""
     there = held.versions("apt")
     form = "${Package}|${Provides}|${Pre-Depends}, ${Depends}\\n"  # alternatives have the same sign: they come last
     rows = [line.split("|", 2) for line in command.attempt(["dpkg-query", "-W", "-f", form])[1].splitlines()]
@@ -114,14 +114,14 @@ def common(question, seen):
 
 
 def prepare():
-    """End what a transaction that was cut short left half done. What cannot be ended, the next one tries again."""
+    """Complete an interrupted transaction. If this fails, the next one tries again."""
     if command.attempt(["dpkg", "--audit"])[1].strip():
         tool = ["env", "DEBIAN_FRONTEND=noninteractive", "dpkg", *_OLD_CONFIG, "--configure", "-a"]
         command.attempt(tool, SECONDS_TO_INSTALL)
 
 
 def carry_out(question):
-    """Install what is wanted, in one transaction."""
+    """Install the wanted packages in one transaction."""
     question = _moving(question)
     keep = [word for option in _OLD_CONFIG for word in ("-o", f"Dpkg::Options::={option}")]
     words = ["-y", "-q", "-o", "DPkg::Lock::Timeout=600", "-o", "Dpkg::Use-Pty=0", *keep, *SOLVE]

@@ -1,4 +1,4 @@
-"""What a provision writes for apt: the site's repositories, and pins. Pure."""
+"""The files of a provision for apt: the site's repositories and pins. Pure."""
 
 import re
 

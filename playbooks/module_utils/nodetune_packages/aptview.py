@@ -1,4 +1,4 @@
-"""How apt is asked: of the host as it is, or as though repositories and pins stood on it. It changes nothing."""
+"""Query apt for the host as it is, or as if repositories and pins were on it. Changes nothing."""
 
 import contextlib
 import fnmatch
@@ -19,12 +19,12 @@ GENTLY = [
     *("-o", "Acquire::http::Timeout=20", "-o", "Acquire::https::Timeout=20", "-o", "Acquire::Retries=1"),
     *("-o", "APT::Update::Error-Mode=any", "-o", "APT::Get::List-Cleanup=0"),
 ]
-"""A mirror that is away is an error here, and soon; the lists of other repositories stay."""
+"""An unreachable mirror is an error here, and quickly; the lists of other repositories are kept."""
 
 
 @contextlib.contextmanager
 def view(question):
-    """Yield apt's options for the host as the question wants it, and those for the site's repositories alone."""
+    """Yield apt's options for the host of the question, and those for only the site's repositories."""
     if question.repositories is None:
         yield [], []
         return
@@ -69,7 +69,7 @@ def _link(source, folder, wanted):
 
 
 def _asked_pins(question, only_site):
-    """Return pins that take the driver family from the site, however new the host's own archive is."""
+    """Return pins that take the driver family from the site, even if the host's own archive is newer."""
     pins = [pin(name, version) for name, version in sorted(question.versions.items())]
     if question.branch and question.family:
         for name, had in sorted(available(_family(question, only_site), only_site).items()):
@@ -86,7 +86,7 @@ def _family(question, only_site):
 
 
 def available(names, options):
-    """Name → the versions that can be had, newest first."""
+    """Return name → the available versions, newest first."""
     status, out, err = (
         command.attempt(["apt-cache", *options, "madison", *names], SECONDS_TO_ASK) if names else (0, "", "")
     )
@@ -101,7 +101,7 @@ def available(names, options):
 
 
 def _options(folder):
-    """Write options that are read after the host's own: our folders, and none of the host's programs."""
+    """Write options that are read after the host's own: our folders, without the host's programs."""
     places = {
         "Dir::Etc::sourceparts": folder + SOURCES,
         "Dir::Etc::preferencesparts": folder + os.path.dirname(PINS),
@@ -119,7 +119,7 @@ def _options(folder):
 
 
 def _only_site(folder, site):
-    """Return the options that leave out the host's own repositories."""
+    """Return the options that exclude the host's own repositories."""
     own = f"{folder}/site"
     os.mkdir(own)
     for path in site:
@@ -129,7 +129,7 @@ def _only_site(folder, site):
 
 
 def refresh(repositories):
-    """Fetch the lists of the site's repositories; those of the host's own too, where there are none."""
+    """Fetch the lists of the site's repositories, and of the host's own if they have none."""
     with _folder() as folder:
         _write(
             folder, {path: text for path, text in repository_files(repositories).items() if path.startswith(SOURCES)}
@@ -158,11 +158,11 @@ def _unreachable(told, repositories):
     name = next((each["name"] for each in repositories if each["apt"]["uris"].rstrip("/") in text), "")
     what = f"repository {name}: " if name else ""
     if "Conflicting values set for option Signed-By" in text:
-        advice = "the host has it already under another file: remove that from /etc/apt/sources.list.d"
+        advice = "the host already has it in another file: remove that file from /etc/apt/sources.list.d"
     elif re.search(r"NO_PUBKEY|GPG|not signed|EXPKEYSIG|key", text):
-        advice = "is key: in the site file the key that signs this repository?"
+        advice = "does key: in the site file have the key that signs this repository?"
     else:
-        advice = "is its address in the site file right, and does this host reach it?"
+        advice = "is its address in the site file correct, and can this host reach it?"
     return f"{what}{text.strip().rstrip('.')}: {advice}"
 
 

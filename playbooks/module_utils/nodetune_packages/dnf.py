@@ -1,6 +1,6 @@
 """Packages of the RHEL family, through dnf 4's own library (python3-dnf).
 
-The library belongs to the system's Python: a module that runs in another has to restart itself in that one.
+The library belongs to the system's Python: a module in another Python must restart itself with it.
 """
 
 import contextlib
@@ -52,13 +52,13 @@ def _exist(question, base):
 
 
 def available(names, base):
-    """Name → the versions that can be had, newest first."""
+    """Return name → the available versions, newest first."""
     found = {name: sorted(base.sack.query().available().filter(name=name), reverse=True) for name in names}
     return {name: list(dict.fromkeys(version(each) for each in packages)) for name, packages in found.items()}
 
 
 def _restrict(question, base):
-    """Leave out every version but the fixed one; and of the driver's family, what is of another branch."""
+    """Exclude every version except the fixed one, and other branches of the driver family."""
     query = base.sack.query().available()
     out = [each for each in query.filter(name=list(question.versions)) if version(each) != question.versions[each.name]]
     if question.branch and question.family:
@@ -88,7 +88,7 @@ def _solve(question, base):
 def _move(question, base):
     """Move wanted packages and their dependencies to their version, up or down: dnf leaves installed ones alone.
 
-    That is the fixed version; if versions are asked for, the newest there is (of the branch, for the driver's family).
+    That is the fixed version; if versions are requested, the newest (of the branch, for the driver family).
     """
     there = {}
     for each in _below(question.wanted, base):
@@ -112,14 +112,14 @@ def _move(question, base):
 def _one_of(installed, packages, fixed, base):
     """Reinstall one of several versions of a package that an interrupted transaction left behind.
 
-    Nobody knows whose files are there, and which scripts ran.
+    It is unknown which one's files are there and which scripts ran.
     """
     import rpm
 
     if not packages:
         name, both = installed[0].name, " and ".join(version(each) for each in sorted(installed))
         missing = no_version(name, fixed, []) if fixed else no_package(name)
-        raise ChangeError(f"{name} is installed as {both} at once, and to bring it to one: {missing}")
+        raise ChangeError(f"{name} is installed in two versions, {both}, and cannot be reduced to one: {missing}")
     # else rpm does not reinstall the older one: "already installed"; dnf has no other way to say it
     base._rpm_probfilter.add(rpm.RPMPROB_FILTER_REPLACEPKG)  # noqa: SLF001
     for each in installed:
@@ -140,7 +140,7 @@ def _steps(transaction):
 
 
 def from_site(question, answer, base):
-    """Name → version of what the answer, or the host already, takes from the site's repositories."""
+    """Return name → version of packages that the answer or the host takes from the site's repositories."""
     new = {each.name: version(each) for each in base.transaction.install_set if each.repoid.startswith(OURS)}
     gone = {name for name, _, _ in answer.steps}
     ours = {each.name + " " + version(each) for each in base.sack.query().available() if each.repoid.startswith(OURS)}
@@ -161,7 +161,7 @@ def _below(names, base):
 
 
 def common(question, base):
-    """Return the newest upstream version of the branch that all of `together` are available in, or ""."""
+    """Return the newest upstream version of the branch in which all of `together` are available, or ""."""
     had = available(question.together, base)
     kinds = [{upstream(each) for each in had[name] if question.fits_branch(each)} for name in question.together]
     first = had[question.together[0]] if question.together else []
@@ -169,11 +169,11 @@ def common(question, base):
 
 
 def prepare():
-    """Do nothing: the next transaction resolves two versions of one package that an interrupted one left."""
+    """Do nothing: the next transaction resolves double versions left by an interrupted one."""
 
 
 def carry_out(question):
-    """Install what is wanted, in one transaction."""
+    """Install the wanted packages in one transaction."""
     import dnf
 
     with asked(question) as (answer, base):
@@ -201,5 +201,5 @@ def _trust(base, package):
         result, message = 2, error
     if result:
         name = package.repoid.replace(OURS, "")
-        advice = "is key: in the site file the key that signs this repository?"
+        advice = "does key: in the site file have the key that signs this repository?"
         raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")

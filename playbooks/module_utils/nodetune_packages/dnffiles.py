@@ -1,4 +1,4 @@
-"""What a provision writes for dnf: the site's repositories, and pins."""
+"""The files of a provision for dnf: the site's repositories and pins."""
 
 from .ownfiles import of_repositories
 
@@ -8,7 +8,7 @@ PINS = "/etc/dnf/plugins/versionlock.list"
 BEGIN = "# begin: nodetune provision holds these versions; to take it back, remove the lines up to its end"
 END = "# end: nodetune provision"
 OURS = "nodetune-"
-"""What the names of the site's repositories begin with."""
+"""The prefix of the names of the site's repositories."""
 
 
 def repository_files(repositories, root=""):
@@ -27,7 +27,7 @@ def _lines(name, dnf, key):
 
 
 def pin_files(versions):
-    """Return path → text of our lines in the list of dnf's versionlock plugin, a part of a file of others."""
+    """Return path → text of our lines in the list of dnf's versionlock plugin, part of a file that others own."""
     lines = [f"{name}-{version if ':' in version else '0:' + version}.*" for name, version in sorted(versions.items())]
     text = _others(read(PINS)) + ("\n".join([BEGIN, *lines, END]) + "\n" if lines else "")
     return {PINS: text or None}

@@ -1,4 +1,4 @@
-"""How dnf's library is asked: of the host as it is, or as though repositories stood on it. Asking installs nothing."""
+"""Query dnf's library for the host as it is, or as if repositories were on it. Installs nothing."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ from .question import Question
 
 @contextlib.contextmanager
 def view(question):
-    """Yield dnf with the host as the question wants it, and the metadata of all repositories."""
+    """Yield dnf for the host of the question, with the metadata of all repositories."""
     import dnf
 
     with _folder() as folder, dnf.Base() as base:
@@ -31,7 +31,7 @@ def view(question):
 
 
 def _configure(base, question, folder):
-    """Write nothing to the host for a question: caches, logs and module state go to `folder`."""
+    """Write nothing to the host for a query: caches, logs and module state go to `folder`."""
     import dnf
 
     conf = base.conf
@@ -81,7 +81,7 @@ def _folder():
 
 
 def refresh(repositories):
-    """Fetch the metadata of the site's repositories as they stand on the host."""
+    """Fetch the metadata of the site's repositories on the host."""
     import dnf
 
     with dnf.Base() as base, _folder() as folder:
@@ -100,8 +100,8 @@ def _repository(error):
     text = " ".join(str(error).split()).rstrip(".")
     key = "GPG" in text or "signature" in text.lower()
     advice = (
-        "is key: in the site file the key that signs this repository?"
+        "does key: in the site file have the key that signs this repository?"
         if key
-        else "is its address in the site file right, and does this host reach it?"
+        else "is its address in the site file correct, and can this host reach it?"
     )
     return f"{text.replace(OURS, '')}: {advice}"

@@ -1,4 +1,4 @@
-"""What is installed, asked of dpkg and rpm themselves."""
+"""Installed packages according to dpkg and rpm."""
 
 from ansible.module_utils.nodetune_host import command
 
@@ -9,12 +9,12 @@ ASK = {
 
 
 def versions(manager, names=()):
-    """Name → version of those of `names` that are installed (apt, without names: of everything). Raise ChangeError."""
+    """Return name → version of the installed ones of `names` (apt, without names: all packages). Raise ChangeError."""
     return {name: found[-1] for name, found in every_version(manager, names).items()}
 
 
 def every_version(manager, names=()):
-    """Return all versions of each package: rpm has two if a transaction was cut short. Raise ChangeError."""
+    """Return all versions of each package: rpm has two after an interrupted transaction. Raise ChangeError."""
     found = {}
     for each in (line.split("|") for line in command.attempt([*ASK[manager], *names])[1].splitlines()):
         if len(each) == 3 and each[0].strip() == "ii" and each[2] not in found.setdefault(each[1], []):

@@ -1,4 +1,4 @@
-"""Files that a provision owns on a host: written whole, and only where they differ."""
+"""Files that a provision owns on a host: written completely, and only if they differ."""
 
 import glob
 import os
@@ -13,7 +13,7 @@ HEADER = (
 
 
 def of_repositories(repositories, manager, source, key, lines_of):
-    """Return path → text of the files that add the site's repositories; `lines_of` gives the lines of one.
+    """Return path → text of the files that add the site's repositories; `lines_of` returns the lines of one.
 
     `source` and `key` are the paths of a repository's files, with {} for its name.
     """
@@ -28,7 +28,7 @@ def of_repositories(repositories, manager, source, key, lines_of):
 
 
 def lying(folders):
-    """Return paths of what provisions, this one or earlier ones, left in these folders."""
+    """Return paths of files of this or earlier provisions in these folders."""
     return [path for folder in folders for path in glob.glob(f"{folder}/nodetune-*")]
 
 

@@ -1,4 +1,4 @@
-"""What is asked of a package manager, what it answers, and what of an answer is refused. Pure."""
+"""Questions to a package manager, its answers, and which answers are refused. Pure."""
 
 import fnmatch
 import re
@@ -9,11 +9,11 @@ from ansible.module_utils.nodetune_host.problem import ChangeError
 
 @dataclass
 class Question:
-    """`wanted` are names of packages; `versions` name → version of those that are fixed (others: the newest there is).
+    """`wanted` are names of packages; `versions` name → version of fixed ones (others: the newest).
 
-    `branch` ("580", or a whole version of the driver) holds packages whose name fits `family` at that branch.
-    `together` are those of `wanted` that must be of one upstream version; `replaces` patterns of what may be removed.
-    `repositories` is None to ask the host as it is.
+    `branch` ("580", or a full version of the driver) holds packages whose name matches `family` at that branch.
+    `together` are those of `wanted` that must have one upstream version; `replaces` patterns of removable packages.
+    `repositories` is None to query the host as it is.
     """
 
     wanted: list
@@ -25,14 +25,14 @@ class Question:
     replaces: list = ()
 
     def asks_for(self, name):
-        """Return whether the newest version of a package is asked for.
+        """Return whether the newest version of a package is requested.
 
-        That is so for wanted packages, and for those of the driver's family.
+        This applies to wanted packages and to those of the driver family.
         """
         return bool(self.family) and (name in self.wanted or any(fnmatch.fnmatch(name, each) for each in self.family))
 
     def fits_branch(self, version):
-        """Return whether an upstream version is of the branch that is asked for."""
+        """Return whether an upstream version belongs to the requested branch."""
         return not self.branch or upstream(version) == self.branch or upstream(version).startswith(self.branch + ".")
 
 
@@ -54,7 +54,7 @@ class Answer:
 
 
 def upstream(version):
-    """Return the maker's version of a package's: 3:580.159.04-1.el9 and 580.159.04-1ubuntu1 are both 580.159.04."""
+    """Return the upstream part of a package version: 3:580.159.04-1.el9 and 580.159.04-1ubuntu1 are both 580.159.04."""
     return re.sub(r"^\d+:", "", version).rsplit("-", 1)[0]
 
 
@@ -73,7 +73,7 @@ def disagreeing(names, versions, driver):
 
 
 def judge(question, answer):
-    """Raise ChangeError for what must not happen: other versions than fixed ones, and removals nobody allowed."""
+    """Raise ChangeError for versions other than fixed ones and for removals that are not allowed."""
     for name, _, after in answer.steps:
         fixed = question.versions.get(name)
         if after and fixed and after != fixed:
@@ -82,24 +82,19 @@ def judge(question, answer):
     lost = [name for name in removed if not any(fnmatch.fnmatch(name, each) for each in question.replaces)]
     if lost:
         raise ChangeError(
-            f"installing {', '.join(question.wanted)} would remove {', '.join(lost)}: "
-            "remove what is in the way manually, or leave this part out"
+            f"installing {', '.join(question.wanted)} would remove {', '.join(lost)}: remove the conflicting packages "
+            "manually, or leave this part out"
         )
 
 
 def no_version(name, version, had):
     """Return the message for a version that is not available, with those that are."""
-    have = f"they have {', '.join(had[:5])}" if had else "they have none of it"
-    return (
-        f"version {version} of {name} is in none of the repositories: {have}; "
-        "has the mirror dropped or not yet got it? Then lock again (nodetune lock)"
-    )
+    have = f"they have {', '.join(had[:5])}" if had else "they have no version of it"
+    return f"version {version} of {name} is not in any repository: {have}; if the mirror has dropped it or does not have it yet, lock again (nodetune lock)"
 
 
 def no_package(name):
-    return (
-        f"{name} is in none of the repositories: name one that has it under provision: repositories: in the site file"
-    )
+    return f"{name} is not in any repository: add one that has it under provision: repositories: in the site file"
 
 
 def resolved(manager, question):
@@ -121,10 +116,7 @@ def resolved(manager, question):
 
 def _elsewhere(question, missing):
     where = ", ".join(each["name"] for each in question.repositories)
-    return (
-        f"the site's repositories ({where}) have no {', '.join(missing)} of branch {question.branch}, which only this host's "
-        "own have: wait for the mirror, or name one that has them under provision: repositories: in the site file"
-    )
+    return f"the site's repositories ({where}) have no {', '.join(missing)} of branch {question.branch}, which only this host's own repositories have: wait for the mirror, or add one that has them under provision: repositories: in the site file"
 
 
 def _apart(question, found, common):
@@ -132,6 +124,6 @@ def _apart(question, found, common):
     advice = (
         f"all of them have {common}: lock that one (nodetune lock --driver {common}), or wait for the mirror"
         if common
-        else "no version is there for all of them: wait for the mirror, or name a repository that has them"
+        else "no version is available for all of them: wait for the mirror, or add a repository that has them"
     )
     return f"the packages of the driver family are not available in one version of branch {question.branch} ({newest}): {advice}"

@@ -1,4 +1,4 @@
-"""A cluster whose nodes are guarded: the real entry, program and policy on each, a stand-in NVML behind its GPUs."""
+"""A cluster whose nodes are guarded: the real entry, program and policy on each, a substitute NVML behind its GPUs."""
 
 import json
 import shlex
@@ -172,7 +172,7 @@ def _rendered(template, given):
 
 
 def parts(folder):
-    """What all nodes share: the program and the stand-in NVML."""
+    """What all nodes share: the program and the substitute NVML."""
     install.program(folder / "program")
     nvml_substitute.copied(folder / "nvml")
     return folder

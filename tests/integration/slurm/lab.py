@@ -213,7 +213,7 @@ class Cluster:
             self._write_gres()
 
     def _write_gres(self):
-        """GPUs that are device files and no more: what is behind them is another stand-in's."""
+        """GPUs that are device files and no more: what is behind them is another substitute's."""
         devices = self.folder / "dev"
         devices.mkdir(exist_ok=True)
         for number in range(self.gpus):
@@ -279,7 +279,7 @@ def _held_ports(count):
 
 
 class Running:
-    """Starts nodetune beside a cluster; `end` ends what still runs."""
+    """Starts nodetune next to a cluster; `end` ends what still runs."""
 
     def __init__(self, cluster, folder):
         self._cluster, self._folder = cluster, folder

@@ -134,7 +134,7 @@ def at_work(cluster):
 
 
 def allocation(cluster, nodes):
-    """A job of ours on these nodes."""
+    """Our job on these nodes."""
     words = ["sbatch", "--parsable", f"--nodelist={','.join(nodes)}", "--output=/dev/null", "--wrap=sleep 300"]
     job = cluster.run(*words, f"--nodes={len(nodes)}", "--no-kill").strip()
     cluster.wait_until(lambda: "RUNNING" in cluster.run("squeue", "--noheader", "--format=%T", "-j", job), "it runs")
@@ -188,9 +188,9 @@ def test_a_step_elsewhere_does_not_disturb_an_exclusive_job(cluster, monkeypatch
         cluster.wait_until(lambda: cluster.state("n02").startswith("ALLOC"), "n02 is held")
         found = probed(["n01", "n02", "n03"])
         assert reached(found) == ["n01", "n03"]
-        assert found["n02"].message == "Slurm had nothing of it to give (allocated, 0 of 4 CPUs idle)"
+        assert found["n02"].message == "Slurm had no free CPU on it (allocated, 0 of 4 CPUs idle)"
         message = probed(["n02"])["n02"].message
-        assert message.startswith("Slurm had nothing of it to give (allocated, 0 of 4 CPUs idle): salloc: error: ")
+        assert message.startswith("Slurm had no free CPU on it (allocated, 0 of 4 CPUs idle): salloc: error: ")
     finally:
         cluster.run("scancel", job)
 
@@ -203,10 +203,10 @@ def test_down_and_drained_nodes_are_named_with_slurms_reason(cluster, nodetune):
     assert code == 3
     assert states == {
         "n01": ("ok", ""),
-        "n02": ("unreachable", "Slurm says down (GPU3 | lost)"),
+        "n02": ("unreachable", "Slurm reports down (GPU3 | lost)"),
         "n03": ("ok", ""),
-        "n04": ("unreachable", "Slurm says drained (new fans)"),
-        "n05": ("unreachable", "Slurm knows no node of this name"),
+        "n04": ("unreachable", "Slurm reports drained (new fans)"),
+        "n05": ("unreachable", "Slurm has no node with this name"),
     }
 
 
@@ -219,7 +219,7 @@ def test_a_down_node_of_an_allocation_is_named(cluster, monkeypatch):
         monkeypatch.setenv("SLURM_JOB_NODELIST", "n[01-03]")
         found = probed(sinfo.allocated())
         assert reached(found) == ["n01", "n03"]
-        assert found["n02"].message == "Slurm says down (pulled out)"
+        assert found["n02"].message == "Slurm reports down (pulled out)"
     finally:
         cluster.run("scancel", job)
 
@@ -243,13 +243,13 @@ def test_hosts_that_srun_ended_for_a_bad_node_are_tried_again(cluster):
         cluster._shells["n04"] = cluster._start(again).pid  # its namespaces ended with it
     assert reached(found) == ["n01", "n02", "n03"]
     assert found["n04"].state == "unreachable"
-    assert re.search(r"srun could not start a task there: .+: does its slurmd answer\?", found["n04"].message)
+    assert re.search(r"srun could not start a task there: .+: is its slurmd running\?", found["n04"].message)
 
 
 def test_a_hanging_host_ends_at_its_deadline_without_processes(cluster):
     found = probed([planted(cluster, "n02", "sleep 300"), "n01", "n03"], seconds=12)
     assert reached(found) == ["n01", "n03"]
-    assert (found["n02"].state, found["n02"].message) == ("deadline", "its task was not done within 12 s")
+    assert (found["n02"].state, found["n02"].message) == ("deadline", "its task did not finish within 12 s")
     cluster.wait_until(lambda: not at_work(cluster), "nothing is left")
 
 
@@ -270,7 +270,7 @@ def test_a_node_without_that_python_is_told_as_such():
     assert reached(found) == ["n02", "n03"]
     assert found["n01"].state == "no python"
     alone = probed([Target("n01", python="/opt/python9")])["n01"]
-    assert (alone.state, alone.message.endswith("is python3 (3.6 or newer) there?")) == ("no python", True)
+    assert (alone.state, alone.message.endswith("is python3 (3.6 or newer) installed there?")) == ("no python", True)
 
 
 def test_ctrl_c_ends_the_step_and_tells_what_is_known(cluster, nodetune, tmp_path):

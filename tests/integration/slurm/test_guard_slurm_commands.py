@@ -86,7 +86,7 @@ def test_resume_resumes_only_fixed_nodes_that_the_guard_drained(cluster):
     assert code == 1
     assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy, profile training)" in said
     assert "; next: nodetune explain gpu-lost" in said
-    assert "n03: stays drained: the node has no note of this drain" in said
+    assert "n03: stays drained: the node has no record of this drain" in said
     assert "n02" not in said
     cluster.control("n01")
     code, said = nodetune(cluster, "resume", "--dry-run")
@@ -157,7 +157,7 @@ def test_a_hold_is_the_guards_before_its_reason_is_written(cluster):
     code, said = nodetune(cluster, "resume")
     assert code == 1
     assert "n01: stays drained: gpu-lost: GPU0: NVML: GPU is lost (by its installed policy" in said
-    assert "n02: stays drained: the node has no note of this drain (Prolog error)" in said
+    assert "n02: stays drained: the node has no record of this drain (Prolog error)" in said
     cluster.control("n01")
     code, said = nodetune(cluster, "resume")
     assert (code, "n01: back in service" in said) == (0, True), said
@@ -185,7 +185,7 @@ def test_on_the_node_itself_status_and_resume_need_no_login(cluster):
 
 def test_a_node_that_slurm_does_not_know_is_one_line(cluster):
     code, said = nodetune(cluster, "status", "n[01-07]")
-    assert (code, said) == (2, "nodetune: Slurm knows no node n[04-07]\n")
+    assert (code, said) == (2, "nodetune: Slurm has no node n[04-07]\n")
 
 
 def test_a_node_that_cannot_be_reached_stays_as_it_is(cluster):

@@ -161,7 +161,7 @@ def test_counters_are_compared_only_if_read_before_the_job():
     assert "gpu-in-use" not in names(before, known={"gpu-in-use"})
 
 
-def test_only_what_is_on_the_jobs_own_gpus_is_a_stray_of_it():
+def test_only_what_is_on_the_jobs_own_gpus_is_its_leftover():
     with subprocess.Popen(["sleep", "60"]) as left:
         process = {"pid": left.pid, "uid": 0}
         facts = {left_behind.COMPUTE: {"each": {"GPU0": {"value": []}, "GPU1": {"value": [process]}}}}

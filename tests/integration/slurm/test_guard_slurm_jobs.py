@@ -34,7 +34,7 @@ def wait_for_our_reason(cluster, node="n01", reason=LOST):
 
 
 def look(cluster, node="n01"):
-    """A health check beside those that slurmd starts, until one has seen that the node is sick."""
+    """A health check next to those that slurmd starts, until one has seen that the node is sick."""
     environment = {"SLURMD_NODENAME": node, "SLURM_CONF": str(cluster.conf)}
 
     def seen():
@@ -136,4 +136,4 @@ def test_a_failing_idle_node_is_drained_only_with_act_drain(cluster):
 def test_a_health_check_does_not_wait_for_one_that_is_at_work(cluster):
     command = ["flock", f"/{guarded.RUN}/health.lock", f"{guarded.HOME}/healthcheck"]
     code, said = cluster.call(*cluster.inside("n01"), *command, environment={"SLURMD_NODENAME": "n01"})
-    assert (code, said) == (0, "nodetune: an earlier health check is still at work\n")
+    assert (code, said) == (0, "nodetune: an earlier health check is still running\n")

@@ -111,11 +111,11 @@ def test_hosts_with_own_plans_and_groups_share_a_step_separately():
         "n03": ["rank 0", "rank 1"],
         "n01": ["rank 2", "rank 3"],
     }
-    assert "not done in time" in records["n02"][0]["failed"]
+    assert "not finished in time" in records["n02"][0]["failed"]
 
 
 def test_a_plan_with_a_host_that_is_not_in_the_run_is_refused():
-    with pytest.raises(ValueError, match="n01 is to measure with n02, which is not in this run"):
+    with pytest.raises(ValueError, match="n01 should measure with n02, which is not in this run"):
         list(started({"n01": plan(together=["n01", "n02"])}))
 
 
@@ -194,7 +194,7 @@ def test_an_unknown_node_ends_with_the_message_of_slurm(cluster):
 def test_a_node_without_that_python_is_told_as_such(cluster):
     _, ends = outcome(started({"n01": plan()}, python="python9"))
     assert ends["n01"].state == "no python"
-    assert ends["n01"].message.endswith("is python3 (3.6 or newer) there?")
+    assert ends["n01"].message.endswith("is python3 (3.6 or newer) installed there?")
 
 
 def test_without_srun_it_says_that_this_is_no_node_of_a_cluster(monkeypatch):

@@ -76,6 +76,6 @@ def test_a_slurm_that_does_not_answer_counts_as_in_service(cluster):
     content = cluster.conf.read_text()
     try:
         cluster.conf.write_text(content.replace(f"SlurmctldPort={cluster.port}", "SlurmctldPort=1"))
-        assert "Slurm cannot be asked" in scheduler.in_service()
+        assert "Slurm cannot be queried" in scheduler.in_service()
     finally:
         cluster.conf.write_text(content)

@@ -49,4 +49,4 @@ def test_outside_of_an_allocation_it_is_skipped():
     environment = {name: value for name, value in os.environ.items() if name != "SLURM_JOB_ID"}
     words = [sys.executable, "-m", "nodetune.measurements", "slurm_binding"]
     done = subprocess.run(words, env=environment, cwd=TREE, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout)["skip"].startswith("it takes an allocation of this node")
+    assert json.loads(done.stdout)["skip"].startswith("an allocation of this node is needed")

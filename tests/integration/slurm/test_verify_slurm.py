@@ -75,7 +75,7 @@ def test_nodes_of_an_allocation_are_measured(cluster, verify):
     for node in cluster.nodes:
         assert re.search(rf"^{node}  unknown hardware  memory, ", out, re.MULTILINE)
     words = " ".join(out.split())
-    assert words.count("note its hardware is not known, so no baseline and no shipped figure holds for it") == 2
+    assert words.count("note its hardware is unknown, so no baseline or shipped figure applies to it") == 2
     assert "2 hosts measured" in out
     assert no_job_is_left(cluster)
 

@@ -26,7 +26,7 @@ STRUCTURES = {
 }
 UNSIGNED, UNSIGNED_LONG_LONG = 1, 3
 FIELD_TYPES = {82: UNSIGNED, 230: UNSIGNED}
-"""As the driver gives them; the NVLink counters stand in the recording without a type."""
+"""As the driver gives them; the NVLink counters are in the recording without a type."""
 
 
 class Table:
@@ -121,7 +121,7 @@ def main(out, sources):
 
 
 def stubs(table, lacking, sources):
-    """The functions that only replay: all that pynvml knows and the recorded driver has, but those written by hand."""
+    """The functions that only replay: all that pynvml knows and the recorded driver has, but those written manually."""
     text = Path(pynvml.__file__).read_text("utf-8")
     known = set(re.findall(r'_nvmlGetFunctionPointer\("(nvml\w+)"', text)) | set(table.shapes)
     by_hand = {

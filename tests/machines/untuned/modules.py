@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 PLAYED = {"qlcnic": "nvidia", "nls_cp1250": "nvidia_uvm"}
-"""Names of the same length: a module's name stands in the middle of its file."""
+"""Names of the same length: a module's name is in the middle of its file."""
 
 MAGIC = b"~Module signature appended~\n"
 

@@ -34,7 +34,7 @@ def fail(machine, *packages: str) -> None:
 
 
 def without_headers(machine, *, missing: bool = True) -> None:
-    """As where the kernel has no headers: DKMS builds nothing, says so, and the installation goes on."""
+    """As where the kernel has no headers: DKMS builds nothing, says so, and the installation continues."""
     machine.ssh(
         f"mkdir -p /etc/nodetune-stand-in && {'touch' if missing else 'rm -f'} /etc/nodetune-stand-in/no-headers"
     )

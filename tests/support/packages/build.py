@@ -1,9 +1,9 @@
-"""python -m tests.support.packages.build OUT [--kernel VERSION] [--without-modules]: repositories of stand-ins for NVIDIA's packages.
+"""python -m tests.support.packages.build OUT [--kernel VERSION] [--without-modules]: repositories of substitutes for NVIDIA's packages.
 
 OUT/key.asc               signs all of them
 OUT/apt/STATE/            deb [signed-by=…] URL/apt/STATE /     STATE: first, second, bad, lagging (see data.py)
 OUT/apt/debian/           Debian's own driver; apt/distribution/: what the packages need of Debian
-OUT/dnf/STATE/            baseurl=URL/dnf/STATE; beside it rpmfusion/, elrepo/ and distribution/
+OUT/dnf/STATE/            baseurl=URL/dnf/STATE; next to it rpmfusion/, elrepo/ and distribution/
 OUT/machine/              bare.sh, which makes a machine of tests/machines bare, and its pretended NVSwitches
 """
 

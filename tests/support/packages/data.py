@@ -1,4 +1,4 @@
-"""What stands in the repositories: debian-12.yml and rhel-9.yml, one package for each version of each entry."""
+"""What is in the repositories: debian-12.yml and rhel-9.yml, one package for each version of each entry."""
 
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Folders that take long to make, kept beside the machines' images for as long as what they are made of stays the same."""
+"""Folders that take long to make, kept next to the machines' images for as long as what they are made of stays the same."""
 
 import shutil
 import tempfile

@@ -49,7 +49,7 @@ def _libcuda(*, slow: bool) -> bytes:
 
 @functools.cache
 def _nvml(name: str) -> bytes:
-    """The library of tests/machines/nvml, made to mind the kernel module, or the daemon beside it."""
+    """The library of tests/machines/nvml, made to mind the kernel module, or the daemon next to it."""
     file = {"libnvidia-ml": "libnvidia-ml.so.1"}.get(name, name)
     minding = f"CFLAGS=-O2 -Wl,--wrap=control {FILES}/nvml_module.c" if name == "libnvidia-ml" else "CFLAGS=-O2"
     with tempfile.TemporaryDirectory() as folder:

@@ -56,13 +56,13 @@ def test_a_reference_is_replaced_by_the_value_of_its_fact():
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"at_lest": 1}, "no predicate is called 'at_lest'"),
-        ({"at_least": "many"}, "at_least wants a number"),
-        ({"within": [1]}, "within wants two numbers"),
-        ({"one_of": "a"}, "one_of wants a list"),
+        ({"at_lest": 1}, "unknown predicate 'at_lest'"),
+        ({"at_least": "many"}, "at_least must be a number"),
+        ({"within": [1]}, "within must be two numbers"),
+        ({"one_of": "a"}, "one_of must be a list"),
         ({"matches": "("}, "regular expression"),
-        ({"equals": 1, "not": 2}, "one predicate expected"),
-        ({}, "one predicate expected"),
+        ({"equals": 1, "not": 2}, "expected one predicate"),
+        ({}, "expected one predicate"),
     ],
 )
 def test_a_wrong_predicate_says_what_is_wrong(data, message):

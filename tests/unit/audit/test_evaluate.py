@@ -98,7 +98,7 @@ def test_a_value_overwritten_at_boot_fails_and_names_the_file():
 def test_a_value_in_no_file_fails_if_the_default_differs():
     finding = judge(CHECK, a__b={"value": 0}, **{PERSISTED: {"absent": ""}})
     assert finding.status == "fail"
-    assert finding.reason == "no file keeps it: the next boot starts from 60"
+    assert finding.reason == "no file persists it: the next boot starts with 60"
 
 
 def test_an_unknown_boot_default_is_no_fault():

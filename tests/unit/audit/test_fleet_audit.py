@@ -79,9 +79,9 @@ def test_a_golden_file_replaces_the_majority(folder):
 @pytest.mark.parametrize(
     ("more", "says"),
     [
-        (["--reference", "nobody"], "none of the 10 hosts"),
+        (["--reference", "nobody"], "not one of the 10 hosts"),
         (["--cohort", "host.kernl"], "--cohort host.kernl"),
-        (["--cohort", "colour"], "no fact is called 'colour'"),
+        (["--cohort", "colour"], "unknown fact 'colour'"),
         (["--no-compare", "--reference", "gpu001"], "--no-compare"),
         (["-s", "fleet-nothing"], "no check matches fleet-nothing"),
     ],

@@ -37,7 +37,7 @@ def test_a_healthy_fleet_with_its_noise_raises_nothing():
     assert not failing
 
 
-def test_what_the_census_keeps_does_not_grow_with_equal_hosts():
+def test_what_the_collector_keeps_does_not_grow_with_equal_hosts():
     base = synthetic.machines()[0][1]
     census = fleet.Collector()
     for number in range(50):

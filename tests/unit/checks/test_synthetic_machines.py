@@ -1,4 +1,4 @@
-"""Machines that nobody has at hand: built by the real collectors from descriptions, and audited."""
+"""Machines that nobody has available: built by the real collectors from descriptions, and audited."""
 
 import sys
 from types import SimpleNamespace

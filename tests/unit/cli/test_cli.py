@@ -19,7 +19,7 @@ MACHINE = "h200-x4"
 
 
 def in_process(*arguments, env=None):
-    """The program in a process of its own: for how it starts and ends, and for a probe that no stand-in has touched."""
+    """The program in a process of its own: for how it starts and ends, and for a probe that no substitute has touched."""
     return subprocess.run(
         [sys.executable, "-m", "nodetune", *map(str, arguments)],
         stdin=subprocess.DEVNULL,
@@ -85,7 +85,7 @@ assert not loaded, loaded
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["audti"], "no command is called 'audti': did you mean audit?"),
+        (["audti"], "unknown command 'audti': did you mean audit?"),
         (["audit", "--no-such"], "No such option"),
         (["audit", "--facts", "no-such-file"], "no such file or folder: no-such-file (bundled machines: h200-x4)"),
         (["audit", "--facts", "/no/such"], "no such file or folder: /no/such (bundled machines: h200-x4)"),
@@ -93,8 +93,8 @@ assert not loaded, loaded
         (["audit", "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "no-such-check"], "no check matches no-such-check"),
         (["audit", "--facts", MACHINE, "-s", "numa-balancing-on", "-s", "no-such"], "no check matches no-such"),
-        (["audit", "--facts", MACHINE, "--ignore", "*"], "--ignore * leaves no check over"),
-        (["audit", "-p", "no-such"], "no profile is called 'no-such'"),
+        (["audit", "--facts", MACHINE, "--ignore", "*"], "--ignore * leaves no checks"),
+        (["audit", "-p", "no-such"], "unknown profile 'no-such'"),
         (["audit", "--site", "no-such.yml"], "no-such.yml: no such file"),
         (["audit", "--forks", "0"], "0 is not in the range"),
         (["explain", "numa-balancing-no"], "did you mean numa-balancing-on"),
@@ -112,7 +112,7 @@ def test_a_mistake_is_one_line_and_exit_code_2(arguments, text, tmp_path):
 def test_an_error_in_a_worker_process_is_one_line_and_exit_2():
     done = in_process("audit", "-p", "no-such")
     assert (done.returncode, done.stdout) == (2, "")
-    assert re.fullmatch(r"nodetune: no profile is called 'no-such'.*\n", done.stderr)
+    assert re.fullmatch(r"nodetune: unknown profile 'no-such'.*\n", done.stderr)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_a_verify_names_hosts_below_target_or_not_measured(here):
     [
         ({"schema": "nodetune.diff/1"}, "schema 'nodetune.diff/1': --failed-of takes an audit, an apply or a verify"),
         ({"schema": [1]}, "--failed-of takes"),
-        ([1], "not a result of nodetune: --failed-of takes"),
+        ([1], "not a nodetune result: --failed-of takes"),
         ({"schema": "\x1b[2J"}, r"schema '\\x1b"),
     ],
 )
@@ -122,7 +122,7 @@ def test_the_limit_counts_too(here):
 
 
 def test_hosts_outside_the_selection_are_an_error(here):
-    with pytest.raises(InventoryError, match=r"none of its hosts is selected \(gpu9\): name them with -i"):
+    with pytest.raises(InventoryError, match=r"none of its hosts are selected \(gpu9\): select them with -i"):
         inventory.selected(ConnectionOptions(inventory="gpu[1-4]", only=frozenset({"gpu9"})))
 
 
@@ -131,4 +131,4 @@ def test_where_no_host_failed_nothing_is_done(here, command):
     path = saved(here, {"schema": "nodetune.audit/1", "hosts": [host("gpu1")]})
     done = nodetune(command, "-i", "gpu[1-2]", "--failed-of", path)
     assert (done.returncode, done.stdout) == (0, "")
-    assert "no host failed: nothing to do" in done.stderr
+    assert "no hosts failed: nothing to do" in done.stderr

@@ -47,7 +47,7 @@ def test_checks_are_searched_by_words(words, found):
 def test_words_that_no_check_names_are_an_error():
     done = cli("checks", "frobnicate")
     assert done.exit_code == 2
-    assert "no check of this profile names 'frobnicate'" in done.output
+    assert "no check of this profile matches 'frobnicate'" in done.output
 
 
 def test_a_selection_that_matches_nothing_is_an_error():

@@ -95,7 +95,7 @@ def test_a_typed_password_opens_the_vault(here, words):
 
 def test_a_wrong_password_fails_the_host_and_names_the_options(here):
     told = user(parsed("-i", "hosts.yml", "--vault-password-file", "wrong"))
-    assert "no password that is set opens it: use --ask-vault-pass, --vault-password-file" in told
+    assert "none of the given passwords opens it: use --ask-vault-pass, --vault-password-file" in told
 
 
 def test_a_program_gives_the_password(here):
@@ -118,7 +118,8 @@ def test_a_typed_password_is_in_no_argument_variable_or_file(here):
     looks = here / "looks.py"
     looks.write_text(
         f"#!{sys.executable}\nimport json, os\nabove = f'/proc/{{os.getppid()}}'\n"
-        "seen = [open(f'{above}/{name}', 'rb').read() for name in ('cmdline', 'environ')] + [repr(os.environ).encode()]\n"
+        "seen = [open(f'{above}/{name}', 'rb').read() for name in ('cmdline', 'environ')] + "
+        "[repr(os.environ).encode()]\n"
         f"found = any(b'{SECRET}' in each for each in seen)\n"
         "print(json.dumps({'all': {'hosts': ['leak' if found else 'none']}, '_meta': {'hostvars': {}}}))\n"
     )

@@ -132,7 +132,7 @@ class Empty:
 def test_slurm_that_cannot_be_asked_says_where_it_can():
     with pytest.raises(cluster.ClusterError, match=r"run this on a machine of the cluster, or set SLURM_CONF$"):
         cluster.nodes(Elsewhere(), [])
-    with pytest.raises(cluster.ClusterError, match=r"^Slurm knows no node gpu1$"):
+    with pytest.raises(cluster.ClusterError, match=r"^Slurm has no node gpu1$"):
         cluster.nodes(Empty(), ["gpu1"])
 
 
@@ -183,7 +183,7 @@ def test_explain_says_what_is_wrong_with_saved_facts(tmp_path):
 
 
 @pytest.mark.parametrize(("width", "columns"), [("80", 1), ("140", 2)])
-def test_runs_stand_in_columns_where_these_fit(tmp_path, monkeypatch, width, columns):
+def test_runs_are_in_columns_where_these_fit(tmp_path, monkeypatch, width, columns):
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path))
     monkeypatch.setenv("COLUMNS", width)
     Run.create("guard uninstall", {}, ["gpu1"]).finish(0)

@@ -47,9 +47,9 @@ def commands(found=group, words=()):
         ("validate", "did you mean profile validate?"),
         ("audit -s ''", "no check matches '': "),
         ("audit --cohort kernel", "did you mean host.kernel"),
-        ("profile show trainin", "called 'trainin': did you mean 'training'?"),
+        ("profile show trainin", "unknown profile 'trainin': did you mean 'training'?"),
         ("audit -i nope.ini", "no such file or folder: nope.ini"),
-        ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is no node set (bad range): write"),
+        ("audit -i 'gpu[003-001]'", "'gpu[003-001]' is not a valid node set (bad range): write"),
     ],
 )
 def test_what_was_typed_wrong_gets_a_clear_answer(words, hint):
@@ -83,7 +83,7 @@ def test_a_fix_that_its_own_check_refuses_is_named_before_it_is_planned(tmp_path
     site = tmp_path / "site.yml"
     site.write_text("checks:\n  slow-start-after-idle-on: {accept: 0, set: 1}\n")
     text = said(command, *BUNDLED, "-s", "slow-start-after-idle-on", "--site", str(site), code=0)
-    assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept refuses" in text
+    assert f"{site} line 2: slow-start-after-idle-on: a fix would set 1, which accept rejects" in text
 
 
 # Files
@@ -157,7 +157,7 @@ def test_hosts_that_only_one_side_has_are_not_called_equal(tmp_path):
             document = {"schema": "nodetune.facts/1", "host": name, "about": {}, "facts": {}}
             (tmp_path / folder / f"{name}.json").write_text(json.dumps(document))
     text = said("diff", str(tmp_path / "before"), str(tmp_path / "after"), code=1)
-    assert text.endswith("nothing to compare: no host is on both sides")
+    assert text.endswith("nothing to compare: no host is in both")
 
 
 def test_a_rollback_says_what_it_came_to():
@@ -166,8 +166,8 @@ def test_a_rollback_says_what_it_came_to():
         "gpu1": Outcome("gpu1", results=(Event("gpu1", "Revert", result={"done": done}),)),
         "gpu2": Outcome("gpu2", "unreachable", "refused"),
     }
-    assert text_apply.rolled_back(outcomes, ["1"]) == "1 change undone, 1 host failed or not reached"
-    assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or not reached"
+    assert text_apply.rolled_back(outcomes, ["1"]) == "1 change undone, 1 host failed or unreachable"
+    assert text_apply.rolled_back(outcomes, []) == "1 change would be undone, 1 host failed or unreachable"
 
 
 @pytest.mark.parametrize(
@@ -220,14 +220,14 @@ def test_explain_says_what_a_comparison_wants():
 def test_explain_says_that_a_site_switched_a_check_off(tmp_path):
     (tmp_path / "site.yml").write_text("checks:\n  swap-large: off\n")
     text = said("explain", "swap-large", "--site", str(tmp_path / "site.yml"), code=0)
-    assert f"Switched off in: {tmp_path}/site.yml line 2" in text
+    assert f"Disabled in: {tmp_path}/site.yml line 2" in text
 
 
 def test_a_parameter_that_no_host_has_gets_no_fix(tmp_path):
     add = "{id: site-nope, sysctl: vm.nope_nope, accept: 1, set: 1}"
     (tmp_path / "site.yml").write_text(f"add:\n  - {add}\n")
     text = said("audit", "--transport", "local", "--site", str(tmp_path / "site.yml"), "-s", "site-nope", code=1)
-    assert "Correct the name, or load the kernel module that has it" in text
+    assert "Correct the name, or load its kernel module" in text
     assert "fix vm.nope_nope = 1" not in text
 
 
@@ -262,7 +262,7 @@ def test_refusals_fold_over_addresses():
 @pytest.mark.parametrize(
     ("words", "hint"),
     [
-        (["-K"], "-K asks for a password and needs a terminal: without one, use sudo without"),
+        (["-K"], "-K prompts for a password and needs a terminal: without one, use sudo without"),
         (["--ask-vault-pass"], "--ask-vault-pass asks for a password and needs a terminal: without one, use --vault-"),
         (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt asks for a password and needs a terminal"),
     ],

@@ -22,11 +22,11 @@ from nodetune.remediation import runs
 
 MACHINE = "h200-x4"
 OLD_AND_NEW = [
-    ("audit", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("audit", ["--via", "ssh"], {"transport": "auto"}, "--via is now called --transport"),
-    ("facts", ["--via=slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("plan", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
-    ("verify", ["--via", "slurm"], {"transport": "slurm"}, "--via is now called --transport"),
+    ("audit", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("audit", ["--via", "ssh"], {"transport": "auto"}, "--via is now named --transport"),
+    ("facts", ["--via=slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("plan", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
+    ("verify", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
     ("apply", ["--transport", "ssh"], {"transport": "openssh"}, "--transport ssh is now called --transport openssh"),
     ("audit", ["--keep", "x"], {"cache": Path("x")}, "--keep is now called --cache"),
     ("audit", ["--by", "host"], {"group_by": "host"}, "--by is now called --group-by"),
@@ -162,7 +162,7 @@ def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
 def test_local_transport_reaches_one_host_without_ssh():
     (target,) = inventory.selected(ConnectionOptions(inventory="a1", transport="local"))
     assert (target.name, target.connection) == ("a1", "local")
-    with pytest.raises(InventoryError, match="--transport local reaches one host"):
+    with pytest.raises(InventoryError, match="--transport local reaches only this host"):
         inventory.selected(ConnectionOptions(inventory="a[1-2]", transport="local"))
 
 

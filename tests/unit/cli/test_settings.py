@@ -142,10 +142,10 @@ def test_another_file_is_read_where_the_variable_names_it(here, tmp_path):
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("forks = 3\nforkz = 4\n", "nodetune.toml:2: no setting is called 'forkz': did you mean 'forks'?"),
+        ("forks = 3\nforkz = 4\n", "nodetune.toml:2: unknown setting 'forkz': did you mean 'forks'?"),
         ("ask_become_pass = true\n", "did you mean 'ask-become-pass'?"),
-        ("yes = true\n", "nodetune.toml:1: no setting is called 'yes': nodetune config lists them"),
-        ("\n[tool]\nx = 1\n", "nodetune.toml:2: no setting is called 'tool'"),
+        ("yes = true\n", "nodetune.toml:1: unknown setting 'yes': nodetune config lists them"),
+        ("\n[tool]\nx = 1\n", "nodetune.toml:2: unknown setting 'tool'"),
         ('forks = "4"\n', "nodetune.toml:1: forks: write a whole number"),
         ("forks = true\n", "nodetune.toml:1: forks: write a whole number"),
         ("become = 1\n", "nodetune.toml:1: become: write true or false"),
@@ -155,7 +155,7 @@ def test_another_file_is_read_where_the_variable_names_it(here, tmp_path):
         ("forks = 0\n", "nodetune.toml:1: forks: 0 is not in the range 1<=x<=4096"),
         ('transport = "ftp"\n', "nodetune.toml:1: transport: 'ftp' is not one of"),
         ("forks = \n", "nodetune.toml: not TOML: "),
-        ('"\\u001b[2J" = 1\n', "no setting is called '\\\\x1b[2J'"),
+        ('"\\u001b[2J" = 1\n', "unknown setting '\\\\x1b[2J'"),
     ],
 )
 def test_a_wrong_file_is_one_line_that_says_where(here, content, told):
@@ -186,7 +186,7 @@ def test_a_wrong_variable_is_ignored_where_the_option_is_given(here):
 
 def test_a_variable_that_is_nearly_one_is_named(here):
     done = nodetune("config", env={"NODETUNE_INVENTROY": "x"})
-    assert "NODETUNE_INVENTROY is no setting: did you mean NODETUNE_INVENTORY?" in done.stderr
+    assert "NODETUNE_INVENTROY is not a setting: did you mean NODETUNE_INVENTORY?" in done.stderr
     assert nodetune("config", env={"NODETUNE_SOMETHING_ELSE": "x"}).stderr == ""
 
 
@@ -281,7 +281,7 @@ def test_a_typed_folder_of_runs_counts_for_show_too(here):
     document |= {"hosts": {}, "started": "2026-01-01T00:00:00+00:00", "inventory": None}
     (run / "run.json").write_text(json.dumps(document))
     assert nodetune("runs", "--runs", "typed", "show", run.name, "--format", "json").returncode == 0
-    assert f"no run is recorded in {here}/settings" in refused("runs", "show", run.name)
+    assert f"no runs are recorded in {here}/settings" in refused("runs", "show", run.name)
 
 
 def test_hosts_of_an_inventory_in_the_settings_are_completed(here):

@@ -108,7 +108,7 @@ def test_without_a_proposal_there_is_no_site_file():
     tune(world=Nccl(random.Random(2)))
     shown = nodetune("tune", "show", "tuning-nccl.json", "--format", "site")
     assert (shown.returncode, shown.stdout) == (2, "")
-    assert shown.stderr == "nodetune: nothing better: there is no proposal for a site file\n"
+    assert shown.stderr == "nodetune: nothing better: no proposal for a site file\n"
 
 
 def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
@@ -120,7 +120,7 @@ def test_an_audit_says_that_a_new_driver_makes_a_tuning_stale():
     words = ("audit", "--site", "tuning-nccl.site.yml", "-s", "site-tuning-nccl-stale", "--fail-on", "info")
     same, other = (nodetune(*words, "--facts", each) for each in ("h200-x4", "newer.json"))
     assert (same.returncode, other.returncode) == (0, 1), (same.stdout, other.stdout)
-    assert "The tuning of nccl is of another driver" in other.stdout
+    assert "The tuning of nccl is for another driver" in other.stdout
     assert "manual   Tune again (nodetune tune nccl) and replace the proposal" in other.stdout
 
 
@@ -134,10 +134,10 @@ def test_nothing_better_is_a_result_with_exit_0():
     assert not Path("tuning-nccl.site.yml").exists()
 
 
-def test_ctrl_c_keeps_the_trials_and_resume_goes_on():
+def test_ctrl_c_keeps_the_trials_and_resume_continues():
     code, result = tune(after=12)
     assert code == 130, result.output
-    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: --resume continues" in result.stderr
+    assert "no result yet: 11 trials kept in tuning-nccl.json.trials: use --resume to continue" in result.stderr
     assert not Path("tuning-nccl.json").exists()
     assert len(Path("tuning-nccl.json.trials").read_text().splitlines()) == 12
     with_resume = tune("--resume")
@@ -172,7 +172,7 @@ def test_where_nothing_can_be_improved_no_file_is_left(here):
     code, result = tune(world=world)
     assert (code, list(here.iterdir())) == (3, [])
     _, told = result.stderr.splitlines()
-    assert told == "nodetune: what is to become better could not be measured: nodetune verify says why"
+    assert told == "nodetune: the objective could not be measured: nodetune verify says why"
 
 
 def test_before_it_begins_it_says_how_long_it_may_take(monkeypatch):
@@ -193,9 +193,9 @@ def test_too_little_time_is_exit_3():
 @pytest.mark.parametrize(
     ("there", "words", "told"),
     [
-        ("tuning-nccl.json", (), "tuning-nccl.json: exists: move it away, or name another file with --save"),
-        ("tuning-nccl.json.trials", (), "--resume continues it; or delete the file"),
-        ("", ("--resume",), "there is nothing to resume; leave --resume out"),
+        ("tuning-nccl.json", (), "tuning-nccl.json: exists: move it away, or give another file with --save"),
+        ("tuning-nccl.json.trials", (), "use --resume to continue it, or delete the file"),
+        ("", ("--resume",), "nothing to resume; remove --resume"),
         ("a.json", ("--save", "a.json"), "a.json: exists"),
         ("a.site.yml", ("--save", "a.json"), "a.site.yml: exists: move it away"),
     ],
@@ -264,7 +264,7 @@ def test_what_a_host_says_is_no_markup_on_the_page():
     ("content", "told"),
     [
         ("{", "no JSON"),
-        ('{"schema": "nodetune.verify/1"}', "is no result of a tuning"),
+        ('{"schema": "nodetune.verify/1"}', "not a tuning result"),
         ('{"schema": "nodetune.tuning/1", "state": 3}', "is damaged"),
     ],
 )

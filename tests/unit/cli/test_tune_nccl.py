@@ -56,7 +56,7 @@ def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--sizes", ""], "name one to 8 sizes"),
+        (["--sizes", ""], "give one to 8 sizes"),
         (["--sizes", "1,2,3"], "write 4 bytes to 16GiB"),
         (["--sizes", "256"], None),
         (["--sizes", "-8"], "write 4 bytes"),
@@ -65,7 +65,7 @@ def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
         (["--sizes", "1.5B"], "write 4 bytes"),
         (["--sizes", "big"], "write 4 bytes"),
         (["--sizes", "٣٢"], "write 4 bytes"),
-        (["--sizes", ",".join(str(4 << n) for n in range(9))], "name one to 8 sizes"),
+        (["--sizes", ",".join(str(4 << n) for n in range(9))], "give one to 8 sizes"),
         (["--env", "NCCL"], "write NAME=VALUE"),
         (["--parameter", "NCCL_MIN_CTA"], "did you mean NCCL_MIN_CTAS?"),
         (["--parameter", "NCCL_PROTO"], "NCCL_PROTO"),
@@ -166,14 +166,14 @@ def test_a_row_leaves_out_sizes_that_nobody_measured():
     ("words", "told"),
     [
         (("NCCL_PXN_DISABLE",), "NCCL_PXN_DISABLE: only for: several nodes over RDMA"),
-        (("NCCL_MIN_CTAS", "--objective", "latency"), "NCCL_MIN_CTAS: only for: everywhere, but for latency"),
+        (("NCCL_MIN_CTAS", "--objective", "latency"), "NCCL_MIN_CTAS: only for: everywhere except for latency"),
     ],
 )
 def test_a_parameter_that_cannot_be_tuned_here_is_told(host, words, told):
     code, said = tune("--parameter", *words)
-    assert (code, "there is no setting to try on these hosts" in said) == (0, True)
-    assert f"left as they are: {told}" in said
-    assert "not asked for" not in said
+    assert (code, "no settings to try on these hosts" in said) == (0, True)
+    assert f"left unchanged: {told}" in said
+    assert "not requested" not in said
 
 
 def test_nothing_better_is_a_result_and_writes_no_plugin(host, tmp_path):

@@ -8,15 +8,15 @@ from tests.support.commandline import nodetune
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        ("tcp -i localhost", "sysctls of both hosts change while it measures: --allow-settings allows it"),
-        ("tcp -i localhost --allow-settings", "1 host: TCP is tuned between two, -l HOST,HOST names them"),
+        ("tcp -i localhost", "sysctls of both hosts change during the measurement: allow this with --allow-settings"),
+        ("tcp -i localhost --allow-settings", "1 host: TCP tuning needs exactly two, as in -l HOST,HOST"),
         ("tcp -i a,b,c --allow-settings", "3 hosts: TCP is tuned between two"),
-        ("storage --disk /tmp", "settings of the host change while it measures: --allow-settings allows it"),
+        ("storage --disk /tmp", "settings of the host change during the measurement: allow this with --allow-settings"),
         ("storage --allow-settings", "Missing option '--disk'"),
         ("storage --disk /tmp --allow-settings --size 1MiB", "write 64MiB to 64GiB, such as 1GiB"),
         ("storage --disk /tmp --allow-settings --size many", "write 64MiB to 64GiB, such as 1GiB"),
         ("storage -i a,b --disk /tmp --allow-settings", "2 hosts: storage is tuned on one host at a time"),
-        ("storage --disk tmp --allow-settings", "tmp: name a folder by its whole path"),
+        ("storage --disk tmp --allow-settings", "tmp: give the absolute path of a folder"),
     ],
 )
 def test_a_mistake_is_told_in_one_line(words, said, tmp_path):

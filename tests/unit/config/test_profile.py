@@ -82,10 +82,13 @@ def test_a_site_file_takes_quantities_with_units(tmp_path, check, text, accept, 
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("{accept: {at_least: 256MHz}}", "accept: '256MHz' is no quantity here: write a number of KiB, or .* 256MiB"),
+        (
+            "{accept: {at_least: 256MHz}}",
+            "accept: '256MHz' is not a quantity here: write a number of KiB, or a text such as 256MiB",
+        ),
         ("{accept: {at_least: 100B}}", "accept: '100B' is not a whole number of KiB"),
-        ("{accept: {at_least: lots}}", "at_least wants a number, found 'lots'; min-free-kbytes-low counts in KiB"),
-        ("{set: 12 parsecs}", "set: '12 parsecs' is no quantity here: write a number of KiB"),
+        ("{accept: {at_least: lots}}", "at_least must be a number, found 'lots'; min-free-kbytes-low counts in KiB"),
+        ("{set: 12 parsecs}", "set: '12 parsecs' is not a quantity here: write a number of KiB"),
     ],
 )
 def test_a_quantity_that_does_not_fit_names_the_unit(tmp_path, text, says):
@@ -100,7 +103,7 @@ def test_a_quantity_where_there_is_no_unit_names_the_check(tmp_path):
 
 @pytest.mark.parametrize("accept", ["{at_least: 32}", "{within: [1, 2]}", "64"])
 def test_a_check_that_names_faults_takes_no_number(tmp_path, accept):
-    with pytest.raises(FileError, match="line 2: shm-small names what is wrong .*: no number can be wanted of it"):
+    with pytest.raises(FileError, match="line 2: shm-small lists faults .*, so it cannot accept a number"):
         resolved(tmp_path, f"checks:\n  shm-small: {{accept: {accept}}}\n")
 
 
@@ -134,20 +137,20 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("chekcs: {}\n", "line 1: no key is called 'chekcs': did you mean 'checks'?"),
+        ("chekcs: {}\n", "line 1: unknown key 'chekcs': did you mean 'checks'?"),
         (
             "about: x\nchecks:\n  numa-balancing-no: off\n",
-            "line 3: no check is called 'numa-balancing-no': did you mean 'numa-balancing-on'?",
+            "line 3: unknown check 'numa-balancing-no': did you mean 'numa-balancing-on'?",
         ),
-        ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity wants one of"),
+        ("checks:\n  numa-balancing-on:\n    severity: bad\n", "line 3: severity must be one of"),
         (
             "checks:\n  numa-balancing-on:\n    accept: {at_lest: 1}\n",
-            "line 3: no key is called 'at_lest': did you mean 'at_least'?",
+            "line 3: unknown key 'at_lest': did you mean 'at_least'?",
         ),
-        ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate wants true or false"),
-        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on wants a mapping, on, off, or nothing"),
-        ("checks:\n  numa-balancing-on: off\n  numa-balancing-on: off\n", "line 3: 'numa-balancing-on' stands twice"),
-        ("- a\n", "line 1: a site file wants a mapping"),
+        ("checks:\n  numa-balancing-on: {gate: 1}\n", "line 2: gate must be true or false"),
+        ("checks:\n  numa-balancing-on: 5\n", "line 2: numa-balancing-on must be a mapping, on, off, or nothing"),
+        ("checks:\n  numa-balancing-on: off\n  numa-balancing-on: off\n", "line 3: 'numa-balancing-on' appears twice"),
+        ("- a\n", "line 1: a site file must be a mapping"),
         ("a: [\n", "not YAML"),
         ("a: \x01\n", "not YAML"),
         (
@@ -156,53 +159,53 @@ def test_a_site_adds_checks_without_code(tmp_path, added, fact, kind):
         ),
         (
             "waivers:\n  - {id: numa-balancing-on, hosts: '*', reason: r, owner: o, until: soon}\n",
-            "line 2: until wants a date",
+            "line 2: until must be a date",
         ),
         (
             "waivers:\n  - id: numa-balancing-on\n    hosts: gpu[1\n    reason: r\n    owner: o\n    until: 2030-01-01\n",
-            "line 3: hosts: 'gpu[1' is no node set",
+            "line 3: hosts: 'gpu[1' is not a valid node set",
         ),
         (
             "waivers:\n  - {id: numa-balancing-on, hosts: [a, b], reason: r, owner: o, until: 2030-01-01}\n",
-            "line 2: hosts wants a node set or shell patterns, such as gpu[001-004],login*",
+            "line 2: hosts must be a node set or shell patterns, such as gpu[001-004],login*",
         ),
         (
             "waivers:\n  - id: numa-balancing-on\n    hosts: '*'\n    reason: r\n    owner: o\n    until: 2025-02-30\n",
-            "line 6: '2025-02-30' is no date: day is out of range for month",
+            "line 6: '2025-02-30' is not a valid date: day is out of range for month",
         ),
-        ("about: x\nprofile: nope\n", "line 2: no profile is called 'nope'; there are: base, "),
-        ("profile:\n  - vm\n  - inferense\n", "line 3: no profile is called 'inferense': did you mean 'inference'?"),
+        ("about: x\nprofile: nope\n", "line 2: unknown profile 'nope'; there are: base, "),
+        ("profile:\n  - vm\n  - inferense\n", "line 3: unknown profile 'inferense': did you mean 'inference'?"),
         (
             "waivers:\n  - {id: nope, hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
-            "line 2: no check is called 'nope'",
+            "line 2: unknown check 'nope'",
         ),
-        ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: id wants site- and small letters"),
+        ("add:\n  - {id: mine, sysctl: a.b, accept: 0}\n", "line 2: id must be site- and small letters"),
         (
             "add:\n  - {id: site-a, accept: 0}\n",
-            "line 2: an item of add wants exactly one of sysctl, sysfs, file, service, kernel_arg",
+            "line 2: an item of add must have exactly one of sysctl, sysfs, file, service, kernel_arg",
         ),
         ("add:\n  - {id: site-a, sysctl: a.b}\n", "line 2: an item of add lacks accept"),
-        ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service is wanted enabled, disabled, masked"),
-        ("add:\n  - {id: site-a, service: x, accept: [up]}\n", "line 2: a service is wanted enabled, disabled, masked"),
+        ("add:\n  - {id: site-a, service: x, accept: up}\n", "line 2: a service must be enabled, disabled, masked"),
+        ("add:\n  - {id: site-a, service: x, accept: [up]}\n", "line 2: a service must be enabled, disabled, masked"),
         (
             "add:\n  - {id: site-a, sysctl: a.b, accept: 0}\n  - {id: site-a, sysctl: a.c, accept: 0}\n",
-            "line 3: site-a stands twice",
+            "line 3: site-a appears twice",
         ),
         (
             "waivers:\n  - {id: [a], hosts: '*', reason: r, owner: o, until: 2030-01-01}\n",
-            "line 2: id wants a text",
+            "line 2: id must be a text",
         ),
-        ("about: x\n5: y\n", "line 2: no key is called 5; there are: about, profile"),
-        ("profile: {a: b}\nwaivers: {}\nabout: []\n", "line 1: profile wants a text or a list"),
+        ("about: x\n5: y\n", "line 2: unknown key 5; there are: about, profile"),
+        ("profile: {a: b}\nwaivers: {}\nabout: []\n", "line 1: profile must be a text or a list"),
         (
             "checks:\n  numa-balancing-on: {accept: {at_least: 1, at_most: 2}}\n",
             "line 2: {'at_least': 1, 'at_most': 2} has too",
         ),
         ("? [a]\n: 1\n", "line 1: not YAML: a key is a single word"),
-        ("checks:\n  numa-balancing-on: {accept: {fact: derived.nope}}\n", "line 2: no fact is called 'derived.nope'"),
-        ("checks:\n  numa-balancing-on: {set: {fact: nope.x}}\n", "line 2: no fact is called 'nope.x'"),
-        ("when:\n  - {fact: nope.x, accept: 1}\n", "line 2: no fact is called 'nope.x'"),
-        ("checks:\n  numa-balancing-on: {accept: {within: [9, 1]}}\n", "line 2: within wants two numbers"),
+        ("checks:\n  numa-balancing-on: {accept: {fact: derived.nope}}\n", "line 2: unknown fact 'derived.nope'"),
+        ("checks:\n  numa-balancing-on: {set: {fact: nope.x}}\n", "line 2: unknown fact 'nope.x'"),
+        ("when:\n  - {fact: nope.x, accept: 1}\n", "line 2: unknown fact 'nope.x'"),
+        ("checks:\n  numa-balancing-on: {accept: {within: [9, 1]}}\n", "line 2: within must be two numbers"),
     ],
 )
 def test_an_error_names_file_and_line(tmp_path, text, message):
@@ -345,7 +348,7 @@ def test_a_check_that_is_off_stays_off_until_a_file_says_on(tmp_path):
 def test_a_named_profile_keeps_the_matching_profiles():
     names, reason = profile.matching(facts(host__virtual={"value": True}), ["inference"])
     assert names == ("base", "inference", "vm")
-    assert reason == "as told; vm: a virtual machine"
+    assert reason == "as given; vm: a virtual machine"
 
 
 def test_shipped_profiles_hold_nothing_reserved_for_sites():
@@ -375,11 +378,11 @@ def test_a_waiver_covers_hosts_with_long_numbers():
     ],
 )
 def test_a_waiver_with_unreadable_hosts_is_refused(pattern):
-    with pytest.raises(ValueError, match="write it as in|are possible"):
+    with pytest.raises(ValueError, match="write it like|are possible"):
         waivers.read(pattern)
 
 
 def test_a_waiver_knows_no_groups_of_the_local_clustershell():
-    with pytest.raises(ValueError, match="'@all' names no host: a group of the inventory stands under groups"):
+    with pytest.raises(ValueError, match="'@all' is not a host: write an inventory group under groups"):
         waivers.read("@all,gpu1")
     assert waivers.covers("all", "all")

@@ -98,9 +98,7 @@ def test_a_group_may_be_off_where_others_are_judged(files):
 
 
 def test_groups_without_an_inventory_are_an_error(files):
-    with pytest.raises(
-        FileError, match="the group gpu: which hosts are in it, only an inventory says; give it with -i"
-    ):
+    with pytest.raises(FileError, match="the group gpu, whose hosts only an inventory defines: give one with -i"):
         files(swappiness(groups__gpu=2), ranks={"gpu01": None})
     found = files(swappiness(hosts__gpu01=4), ranks={"gpu01": None})
     assert judged(found, "gpu01").set == 4
@@ -120,7 +118,7 @@ def test_a_site_check_may_be_off_for_all_and_on_for_a_group(files):
 
 def test_contradicting_host_entries_are_an_error(files):
     text = "hosts:\n  gpu0*: {checks: {swappiness-high: off}}\n  gpu01: {checks: {swappiness-high: on}}\n"
-    with pytest.raises(FileError, match="contradict each other on swappiness-high for gpu01.*: take one out$"):
+    with pytest.raises(FileError, match="contradict each other on swappiness-high for gpu01.*: remove one$"):
         files(text)
 
 
@@ -169,40 +167,46 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
             "checks:\n  swap*: off\n  swappi*: on\n",
             "line 3: swappi* contradicts the pattern in line 2 on swappiness-high",
         ),
-        ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: no key is called 'swap-in-use'; there are: checks"),
-        ("groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n", "line 2: b wants a mapping, on, off, or nothing"),
-        ("groups:\n  gpu:\n", "line 2: gpu wants a mapping with checks"),
-        ("groups: [gpu]\n", "line 1: groups wants a mapping of names to their checks"),
-        ("groups:\n  gpu: {checks: {swap-in-usee: off}}\n", "line 2: no check is called 'swap-in-usee'"),
-        ("hosts:\n  gpu[1: {checks: {swap-in-use: off}}\n", "line 2: hosts: 'gpu[1' is no node set"),
-        ("hosts:\n  '@gpu': {checks: {swap-in-use: off}}\n", "line 2: hosts: '@gpu' names no host"),
+        ("groups:\n  gpu: {swap-in-use: off}\n", "line 2: unknown key 'swap-in-use'; there are: checks"),
+        (
+            "groups:\n  gpu: {a: 1, checks: {swap-in-use: 5, b: 6}}\n",
+            "line 2: b must be a mapping, on, off, or nothing",
+        ),
+        ("groups:\n  gpu:\n", "line 2: gpu must be a mapping with checks"),
+        ("groups: [gpu]\n", "line 1: groups must be a mapping of names to their checks"),
+        ("groups:\n  gpu: {checks: {swap-in-usee: off}}\n", "line 2: unknown check 'swap-in-usee'"),
+        ("hosts:\n  gpu[1: {checks: {swap-in-use: off}}\n", "line 2: hosts: 'gpu[1' is not a valid node set"),
+        ("hosts:\n  '@gpu': {checks: {swap-in-use: off}}\n", "line 2: hosts: '@gpu' is not a host"),
         (
             f"waivers:\n  - {WAIVER}groups: a, hosts: b}}\n",
-            "line 2: an item of waivers wants exactly one of hosts, groups",
+            "line 2: an item of waivers must have exactly one of hosts, groups",
         ),
-        (f"waivers:\n  - {WAIVER}hosts: '@gpu'}}\n", "line 2: hosts: '@gpu' names no host: a group of the inventory"),
-        ("add:\n  - {id: site-a, file: etc/motd, accept: x}\n", "line 2: file wants a full path, such as /etc/motd"),
+        (f"waivers:\n  - {WAIVER}hosts: '@gpu'}}\n", "line 2: hosts: '@gpu' is not a host: write an inventory group"),
+        ("add:\n  - {id: site-a, file: etc/motd, accept: x}\n", "line 2: file must be a full path, such as /etc/motd"),
         (
             "add:\n  - {id: site-a, sysfs: /sys/a, accept: off}\n",
-            "line 2: accept wants what the file holds: on and off in quo",
+            "line 2: accept must have the content of the file: write on and off in quo",
         ),
-        ("add:\n  - {id: site-a, sysfs: /sys/../etc/x, accept: 1}\n", "line 2: sysfs wants a file under /sys"),
-        ("add:\n  - {id: site-a, sysfs: /etc/x, accept: 1}\n", "line 2: sysfs wants a file under /sys"),
+        ("add:\n  - {id: site-a, sysfs: /sys/../etc/x, accept: 1}\n", "line 2: sysfs must be a file under /sys"),
+        ("add:\n  - {id: site-a, sysfs: /etc/x, accept: 1}\n", "line 2: sysfs must be a file under /sys"),
         (
             "add:\n  - {id: site-a, fact: gpu.no_such, accept: 1}\n",
-            "line 2: there is no fact 'gpu.no_such': nodetune facts",
+            "line 2: unknown fact 'gpu.no_such': nodetune facts",
         ),
         (
             "add:\n  - {id: site-a, fact: gpu.count, accept: 8, set: 8}\n",
-            "line 2: a fact is only judged: leave `set` out",
+            "line 2: a fact is judged but not fixed: remove `set`",
         ),
         (
             "add:\n  - {id: site-a, sysctl: vm.swappiness, accept: 1, set: 1, manual: Pray.}\n",
-            "line 2: manual is for fact and file, which nodetune does not fix: leave it out",
+            "line 2: manual is for fact and file, which nodetune does not fix: remove it",
         ),
-        ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
-        ("add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n", "line 2: sysctl wants the name of a kernel parameter"),
-        ("add:\n  - {id: site-a, kernel_arg: a=1, accept: 1}\n", "line 2: kernel_arg wants the name of a kernel arg"),
+        ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl must be the name of a kernel parameter"),
+        (
+            "add:\n  - {id: site-a, sysctl: ..etc.x, accept: 1}\n",
+            "line 2: sysctl must be the name of a kernel parameter",
+        ),
+        ("add:\n  - {id: site-a, kernel_arg: a=1, accept: 1}\n", "line 2: kernel_arg must be the name of a kernel arg"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(files, text, says):
@@ -213,8 +217,10 @@ def test_what_cannot_be_meant_is_refused(files, text, says):
 
 def test_all_errors_of_a_file_are_found(files):
     text = (
-        "chekcs: {}\nchecks:\n  swap-in-usee: off\n  swap-in-use: {severity: bad, accpet: 1}\n  swappiness-high: {accept: {fact: no.x}}\n"
-        "profile: nope\nadd:\n  - {id: site-a, service: x, accept: up}\n  - {id: site-a}\n  - {id: mine, file: a, accept: 1}\n"
+        "chekcs: {}\nchecks:\n  swap-in-usee: off\n  swap-in-use: {severity: bad, accpet: 1}\n  swappiness-high: "
+        "{accept: {fact: no.x}}\n"
+        "profile: nope\nadd:\n  - {id: site-a, service: x, accept: up}\n  - {id: site-a}\n  - "
+        "{id: mine, file: a, accept: 1}\n"
         f"waivers:\n  - {{id: nope, hosts: a, reason: r, owner: o, until: 2030-02-31}}\n  - {WAIVER}hosts: 'gpu[1'}}\n"
     )
     with pytest.raises(FileError) as caught:

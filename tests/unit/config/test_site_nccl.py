@@ -65,7 +65,7 @@ def test_numbers_and_texts_of_numbers_are_one_value(tmp_path, accept, value, pas
 @pytest.mark.parametrize(
     ("more", "said"),
     [
-        ("set: 8", "a fix would set 8, which accept refuses"),
+        ("set: 8", "a fix would set 8, which accept rejects"),
         ("set: 16, gate: true", "site-a cannot gate: it needs what reads nccl.conf"),
         ("set: 16", "valid"),
         ("set: '16'", "valid"),

@@ -1,4 +1,4 @@
-"""An audit that keeps facts asks no host twice, and goes on where it was stopped."""
+"""An audit that keeps facts asks no host twice, and continues where it was stopped."""
 
 import json
 import os
@@ -142,7 +142,7 @@ def test_a_narrower_audit_uses_the_cached_facts_of_a_full_one(here, tmp_path):
     whole = (folder / "a1.json").read_text()
     narrow = CliRunner().invoke(group, [*words, "-s", "memory"])
     assert narrow.exit_code in (0, 3), narrow.output
-    assert "a1 was not probed again: facts kept" in narrow.stderr
+    assert "a1 was not probed again: facts cached" in narrow.stderr
     assert (folder / "a1.json").read_text() == whole
 
 

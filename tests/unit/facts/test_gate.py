@@ -113,15 +113,15 @@ def test_of_several_subjects_only_the_wrong_one_is_unread():
 def test_one_value_does_not_stand_for_that_of_each_subject():
     found = document.from_data({"facts": {"gpu.names": {"value": "A"}, "gpu.count": {"each": {}}}}).facts
     assert {name: fact.reason for name, fact in found.items()} == {
-        "gpu.names": "not understood: one value for each subject is expected",
-        "gpu.count": "not understood: one value is expected, and not one for each subject",
+        "gpu.names": "not understood: expected one value for each subject",
+        "gpu.count": "not understood: expected one value, not one for each subject",
     }
 
 
 def test_more_subjects_than_any_host_has_are_unread():
     subjects = {f"GPU{number}": {"value": "x"} for number in range(257)}
     found = document.from_data({"facts": {"gpu.names": {"each": subjects}}}).facts
-    assert found == {"gpu.names": Unread("not understood: at most 256 subjects are expected")}
+    assert found == {"gpu.names": Unread("not understood: expected at most 256 subjects")}
 
 
 def test_a_fact_of_a_newer_probe_passes_within_bounds():
@@ -158,5 +158,5 @@ def test_what_nvidia_smi_prints_for_no_value_is_absent(word):
 
 def test_a_state_in_the_words_of_another_tool_is_unread():
     found = gate.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
-    assert found["GPU0"].reason == "not understood: a word in small letters is expected"
+    assert found["GPU0"].reason == "not understood: a lower-case word is expected"
     assert found["GPU1"] == Value("reset the GPU")

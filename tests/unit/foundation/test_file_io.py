@@ -10,7 +10,7 @@ import pytest
 from nodetune.foundation import file_io
 
 
-def test_a_link_put_beside_the_file_is_not_followed(tmp_path):
+def test_a_link_put_next_to_the_file_is_not_followed(tmp_path):
     victim = tmp_path / "victim"
     victim.write_text("mine")
     for name in (".report.txt.partial", "report.txt.partial"):
@@ -76,7 +76,7 @@ def test_output_to_a_missing_folder_is_refused_before_any_work(tmp_path):
     words = [sys.executable, "-m", "nodetune", "audit", "-i", "192.0.2.1", "-o", tmp_path / "no" / "a.json"]
     done = subprocess.run(words, capture_output=True, text=True, timeout=60)
     assert done.returncode == 2
-    assert f"{tmp_path}/no: there is no such folder" in " ".join(done.stderr.split())
+    assert f"{tmp_path}/no: the folder does not exist" in " ".join(done.stderr.split())
     assert "192.0.2.1" not in done.stderr
 
 

@@ -144,7 +144,7 @@ def test_hosts_whose_process_died_are_named_as_not_reached(folder, monkeypatch):
     monkeypatch.setattr(facts_document, "load", dying)
     lost = [each for each in audited(folder) if each.state != "ok"]
     assert [each.host for each in lost] == [f"gpu{number:03}" for number in range(100, 200, 2)]
-    assert {each.message for each in lost} == {"the process that worked for this host ended early: run it again"}
+    assert {each.message for each in lost} == {"the process for this host died: run the command again"}
 
 
 def spins(seconds):
@@ -158,7 +158,7 @@ def raises(problem):
 
 
 ODD = {
-    "takes for ever": (lambda: spins(600), "its facts are not judged: that took more than 0.3 s of CPU time"),
+    "takes for ever": (lambda: spins(600), "its facts were not judged: this took more than 0.3 s of CPU time"),
     "cannot be judged": (lambda: raises(RecursionError("deep")), "its facts cannot be judged: RecursionError('deep')"),
 }
 

@@ -1,4 +1,4 @@
-"""Runs of the guard in which something else than a GPU is at fault, and GPUs that are: what came of them.
+"""Runs of the guard in which something else than a GPU is at fault, and GPUs that are: their results.
 
     python -m tests.unit.guard.faults [RUNS] [--broken GPUS] [--seed NUMBER] [--workers NUMBER]
 
@@ -272,7 +272,7 @@ def _part(given):
 
 
 def report(found):
-    """Print what came of each kind. Return what is wrong."""
+    """Print the results of each kind. Return what is wrong."""
     by_kind = collections.defaultdict(list)
     for what, code, seconds, _ in found:
         by_kind[what if what.startswith("cpu") else what.partition(" ")[0]].append((code, seconds))

@@ -113,7 +113,7 @@ class Place:
 
 
 def _addresses(program, nvml, node):
-    """The addresses at which the stand-in has its GPUs."""
+    """The addresses at which the substitute has its GPUs."""
     code = f"""
 import sys
 sys.path.insert(0, {str(program)!r})

@@ -199,7 +199,7 @@ DRAIN_AND_RESET = "4"
 
 
 def plant_recovery(folder):
-    """Let gpuN/recovery_action of the stand-in's folder tell what the driver asks for: its library has that recorded."""
+    """Let gpuN/recovery_action of the substitute's folder tell what the driver asks for: its library has that recorded."""
     path = folder / "pynvml.py"
     path.write_text(payload.pynvml_source() + RECOVERY)
     compileall.compile_file(path, quiet=1)

@@ -1,4 +1,4 @@
-"""Many prologs on one busy node whose NVML misbehaves at random, and what came of them.
+"""Many prologs on one busy node whose NVML misbehaves at random, and their results.
 
     python -m tests.unit.guard.soak [RUNS] [--load PROCESSES] [--seed NUMBER]
 

@@ -76,7 +76,7 @@ def test_a_fault_of_the_jobs_gpu_is_blamed_and_named():
     assert found.reason == "nodetune: gpu-recovery-needed: GPU1: reset the GPU"
 
 
-def test_a_fault_of_a_sibling_is_told_and_does_not_count():
+def test_a_fault_of_a_peer_is_told_and_does_not_count():
     found = decided({"gpu.recovery_action": each(["none", "reset the GPU", "none"])}, gpus="0,2")
     assert found.verdict == "pass"
     assert [finding.check for finding in found.peers] == ["gpu-recovery-needed"]
@@ -190,7 +190,10 @@ def test_nouveau_is_a_fault_of_the_node_for_jobs_with_gpus():
 
 def test_a_gpu_that_nvml_does_not_know_leaves_its_job_unjudged():
     found = decided(gpus="0,3")
-    assert (found.verdict, found.reason) == ("inconclusive", "Slurm gives the job its GPU 3, which NVML does not know")
+    assert (found.verdict, found.reason) == (
+        "inconclusive",
+        "Slurm assigned GPU 3 to the job, which NVML does not report",
+    )
 
 
 def test_gpus_of_slurm_on_a_host_that_shows_none_are_unjudged():
@@ -256,7 +259,7 @@ def test_a_job_number_that_is_none_is_not_used_in_a_path(number):
         ("Name=gpu File=/dev/nvidia[x-", ()),
     ],
 )
-def test_gres_conf_beside_slurm_conf_says_how_slurm_counts(tmp_path, lines, numbers):
+def test_gres_conf_next_to_slurm_conf_says_how_slurm_counts(tmp_path, lines, numbers):
     (tmp_path / "gres.conf").write_text(f"{lines}\n")
     assert gpu_index.listed(str(tmp_path / "slurm.conf"), "n01") == numbers
 

@@ -23,7 +23,7 @@ def shell(request):
 
 @pytest.fixture
 def instead(bare):
-    """A shell script that stands in the interpreter's place: what is tested is what the entry makes of its end."""
+    """A shell script that is in the interpreter's place: what is tested is what the entry makes of its end."""
 
     def program(text, **values):
         path = bare.folder / "interpreter"
@@ -142,7 +142,7 @@ def test_each_file_of_the_kill_switch_lets_every_job_run(instead, shell):
     assert node.call(shell=shell) == (0, f"nodetune: switched off by {node.off}\n")
 
 
-def test_the_blind_count_goes_on_whatever_its_file_holds(instead, shell):
+def test_the_count_continues_whatever_its_file_holds(instead, shell):
     node = instead("exit 9")
     node.call(shell=shell)
     node.call(shell=shell)
@@ -155,7 +155,7 @@ def test_the_blind_count_goes_on_whatever_its_file_holds(instead, shell):
 
 @pytest.mark.parametrize("environment", [{}, {"LC_ALL": "C"}, {"LANG": "xx_YY.latin9", "IFS": "0", "PATH": "/nowhere"}])
 def test_without_a_word_from_slurm_nothing_is_held(bare, shell, environment):
-    assert bare.call(shell=shell, environment=environment) == (0, "nodetune: pass: no check concerns this job\n")
+    assert bare.call(shell=shell, environment=environment) == (0, "nodetune: pass: no check applies to this job\n")
 
 
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "> /dev/full"])
@@ -187,7 +187,7 @@ def test_a_link_of_another_name_goes_by_what_slurm_calls_it(instead):
         assert f" {what} --policy" in done.stdout
 
 
-def test_one_that_does_not_know_what_it_is_asked_for_is_blind(instead, shell):
+def test_one_that_does_not_know_its_request_is_inconclusive(instead, shell):
     node = instead(RECORD)
     ended = node.call("reboot", shell=shell)
     assert (ended.code, "is not told which it is" in ended.said, node.inconclusive()) == (0, True, 1)
@@ -215,7 +215,7 @@ def test_a_truncated_entry_script_holds_no_job(instead):
 def test_odd_signs_in_paths_are_only_signs(bare, program, tmp_path):
     odd = tmp_path / 'it\'s $(odd) "here"'
     node = install.Node(odd, program)
-    assert node.call(gpus=None) == (0, "nodetune: pass: no check concerns this job\n")
+    assert node.call(gpus=None) == (0, "nodetune: pass: no check applies to this job\n")
 
 
 def test_the_last_state_is_shown(instead, bare):

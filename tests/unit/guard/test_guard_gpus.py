@@ -99,7 +99,7 @@ def test_a_kill_switch_that_only_the_policy_names_works_too(node):
 
 def test_a_job_without_gpus_does_not_touch_nvml(node):
     node.control("hang=nvmlInit:forever")
-    assert node.call(gpus=None) == (0, "nodetune: pass: no check concerns this job\n")
+    assert node.call(gpus=None) == (0, "nodetune: pass: no check applies to this job\n")
 
 
 @pytest.mark.parametrize("call", ["nvmlInit", "nvmlDeviceGetTemperature", "nvmlDeviceGetHandleByIndex"])
@@ -113,7 +113,7 @@ def test_a_hanging_call_holds_the_job_and_is_named(node, call):
 
 
 def in_driver(pid):
-    """Whether the stand-in makes a process hang: it is deaf to signals meanwhile."""
+    """Whether the substitute makes a process hang: it is deaf to signals meanwhile."""
     return "SigBlk:\t0000000000000000" not in Path(f"/proc/{pid}/status").read_text()
 
 
@@ -220,7 +220,7 @@ def test_of_two_at_once_one_reads_and_both_jobs_run(node):
     said = sorted(child.communicate(timeout=install.LATEST)[0] for child in both)
     assert [child.returncode for child in both] == [0, 0]
     assert said[0].startswith("nodetune: pass (")
-    assert said[1] == "nodetune: pass, by a run of a moment ago\n"
+    assert said[1] == "nodetune: pass (recent run)\n"
 
 
 def test_of_two_at_once_on_a_sick_node_both_jobs_are_held(node):
@@ -269,7 +269,7 @@ def test_the_cap_lets_no_more_nodes_fail_than_it_says(tmp_path, program, nvml, m
         for number, made in enumerate(nodes)
     ]
     assert [each.code for each in ended] == [1, 1, 0, 0]
-    assert "the job runs: 2 nodes were failed within an hour, and 2 are allowed" in ended[2].said
+    assert "the job runs: 2 nodes failed within an hour, but only 2 are allowed" in ended[2].said
     assert nodes[2].inconclusive() == 1
     (tmp_path / "shared" / "off").touch()
     assert "switched off by" in nodes[0].call().said

@@ -154,7 +154,7 @@ def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
     ("words", "says"),
     [
         (("--set", "cap=3"), "no setting 'cap'"),
-        (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' and not a number"),
+        (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' but must be a number"),
         (("--set", "seconds=3"), "seconds is 3 and not a mapping"),
         (("--set", "cap_nodes_per_hour"), "is not NAME=VALUE"),
         (("--python", "python3"), "not an absolute path"),
@@ -202,8 +202,8 @@ def test_lines_added_below_ours_survive_an_uninstall():
     assert with_lines(with_lines(CONF) + "NodeName=n02\n", {}) == CONF + "NodeName=n02\n"
 
 
-def test_a_hook_of_the_site_is_never_taken_out():
-    with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: have it call /opt/nodetune/guard/prolog"):
+def test_a_program_of_the_site_is_never_taken_out():
+    with pytest.raises(ChangeError, match=r"Prolog=/etc/slurm/own.sh is set: make it call /opt/nodetune/guard/prolog"):
         with_lines(CONF + "Prolog=/etc/slurm/own.sh\n")
 
 
@@ -253,7 +253,7 @@ def test_a_program_is_unpacked_run_and_removed_completely(a_program, tmp_path):
     assert not (tmp_path / "opt").exists()
 
 
-def test_a_program_that_was_damaged_is_made_anew(a_program):
+def test_a_program_that_was_damaged_is_made_again(a_program):
     bring(a_program)
     for damage in ("nodetune/guard/node/decide.py", "MANIFEST", "pynvml.py"):
         (Path(a_program["path"]) / damage).write_text("x")
@@ -271,7 +271,7 @@ def test_an_archive_that_is_another_or_torn_puts_nothing_there(a_program):
             bring(a_program)
     archive.write_bytes(whole)
     other = {**a_program, "path": a_program["path"][:-16] + "0" * 16}
-    with pytest.raises(ChangeError, match="another program than was meant"):
+    with pytest.raises(ChangeError, match="is not the expected program"):
         bring(other)
     assert not Path(a_program["path"]).parent.exists()
 
@@ -285,7 +285,7 @@ def test_a_host_without_a_python_that_is_new_enough_is_told_so(a_program, tmp_pa
         program.wanted(change, program.read(change))
 
 
-def test_a_hook_goes_where_no_slurm_runs(tmp_path):
+def test_a_program_goes_where_no_slurm_runs(tmp_path):
     path = tmp_path / "guard" / "prolog"
     path.parent.mkdir()
     path.write_text("x")
@@ -339,7 +339,7 @@ def node(tmp_path):
 
 
 def test_check_answers_as_node_problem_detector_expects(node):
-    assert node.check() == (2, "the guard has not looked at this node since it started")
+    assert node.check() == (2, "the guard has not checked this node since it booted")
     node.looked("pass")
     assert node.check() == (0, "all gating checks pass")
     node.looked("fail", "nodetune: gpu-lost: GPU3\n" + "é" * 200)
@@ -350,12 +350,12 @@ def test_check_answers_as_node_problem_detector_expects(node):
     node.looked("blind", "written by 0.1.0")
     assert node.check() == (2, "inconclusive: written by 0.1.0")
     node.looked("pass", age=3600)
-    assert node.check() == (2, "the guard last looked 60 minutes ago: is its timer at work?")
+    assert node.check() == (2, "the guard last checked 60 minutes ago: is its timer active?")
     node.looked("pass")
     node.say("off", "")
     assert node.check()[0] == 2
     node.say("guard.json", "{")
-    assert node.check() == (2, "the guard has no policy that can be read: install it again")
+    assert node.check() == (2, "the guard has no readable policy: install it again")
 
 
 def test_metrics_appear_whole_and_name_the_failing_checks(node):

@@ -81,7 +81,7 @@ def test_a_pass_in_a_folder_that_others_may_write_does_not_count(run, policy):
     keep(run, policy, "node")
     os.chmod(run, 0o777)
     assert not cache.holds(run, policy, job())
-    with pytest.raises(PermissionError, match="others may write there"):
+    with pytest.raises(PermissionError, match="other users can write there"):
         records.prepare(run)
 
 
@@ -140,7 +140,7 @@ def mark_all(shared, names, most):
 def test_the_cap_stops_at_its_number_and_says_so(tmp_path):
     assert mark_all(tmp_path, ["n01", "n02", "n03", "n04"], 2) == ["n01", "n02"]
     said = failure_limit.why_not(str(tmp_path), "n05", 2, 20)
-    assert said == f"2 nodes were failed within an hour, and 2 are allowed ({tmp_path}/failed)"
+    assert said == f"2 nodes failed within an hour, but only 2 are allowed ({tmp_path}/failed)"
     assert sorted(os.listdir(tmp_path / "failed")) == ["n01", "n02"]
 
 

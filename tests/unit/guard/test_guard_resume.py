@@ -40,4 +40,4 @@ def test_a_check_that_is_not_judged_any_more_keeps_the_node(now):
 @pytest.mark.parametrize("state", ["DOWN+DRAIN", "FAIL+DRAIN", "IDLE"])
 def test_a_node_with_another_trouble_in_slurm_stays(state):
     found = fate(("gpu-lost", "pass"), state=state)
-    assert (found.state, found.why, found.code) == (resume.STAYS, f"Slurm says {state}", FINDINGS)
+    assert (found.state, found.why, found.code) == (resume.STAYS, f"Slurm reports {state}", FINDINGS)

@@ -272,7 +272,8 @@ ansible_ssh_extra_args: "-o 'IdentitiesOnly yes'"
 def test_an_ini_inventory_with_old_variable_names(write):
     write(
         "hosts",
-        "a ansible_ssh_host=1.2.3.4 ansible_ssh_port=2 ansible_ssh_user=x ansible_connection=ansible.builtin.ssh\n[g:children]\nh\n[h]\nb ansible_python_interpreter=auto_silent\n",
+        "a ansible_ssh_host=1.2.3.4 ansible_ssh_port=2 ansible_ssh_user=x "
+        "ansible_connection=ansible.builtin.ssh\n[g:children]\nh\n[h]\nb ansible_python_interpreter=auto_silent\n",
     )
     a, b = targets("hosts")
     assert (a.address, a.port, a.user, a.connection) == ("1.2.3.4", 2, "x", "ssh")
@@ -288,7 +289,7 @@ def test_variables_of_the_current_folder_are_not_the_inventorys(write, tmp_path,
     assert targets("hosts.ini")[0].user is None
 
 
-def test_group_and_host_variables_beside_the_inventory(write):
+def test_group_and_host_variables_next_to_the_inventory(write):
     write("hosts.ini", "[gpu]\na\nb\n")
     write("group_vars/gpu.yml", "ansible_user: groupie\n")
     write("host_vars/b.yml", "ansible_user: own\n")
@@ -411,7 +412,8 @@ def test_a_name_is_looked_up_under_inventories(write):
 def test_settings_of_ansible_cfg_count(write, capfd):
     write(
         "ansible.cfg",
-        "[defaults]\nremote_user = cfg\nprivate_key_file = /keys/cfg\n[ssh_connection]\nssh_common_args = -o ProxyJump=cfg\n",
+        "[defaults]\nremote_user = cfg\nprivate_key_file = /keys/cfg\n[ssh_connection]\nssh_common_args = -o "
+        "ProxyJump=cfg\n",
     )
     write("hosts.ini", "a\nb ansible_user=own\n")
     a, b = targets("hosts.ini")
@@ -546,7 +548,7 @@ def test_a_hanging_script_is_ended_with_its_children(write, tmp_path, monkeypatc
 
     monkeypatch.setattr(programs, "time", Clock())
     write("dynamic", "#!/bin/sh\ntrap '' TERM\necho $$ > pids; sleep 97 & echo $! >> pids; wait\n", 0o755)
-    assert refused("./dynamic") == "dynamic: did not answer within 300 s: try it manually with --list"
+    assert refused("./dynamic") == "dynamic: no answer within 300 s: run it manually with --list"
     assert [pid for pid in pids.read_text().split() if alive(pid)] == []
 
 
@@ -691,7 +693,7 @@ def test_a_cached_answer_of_another_user_is_not_believed(write_cached, tmp_path)
     assert refused("hosts.ini") == ANSIBLE_IS_NOT_STARTED
 
 
-def test_a_damaged_cache_entry_is_read_anew(write, monkeypatch, tmp_path):
+def test_a_damaged_cache_entry_is_read_again(write, monkeypatch, tmp_path):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     write("hosts.ini", STATIC)
     targets("hosts.ini")

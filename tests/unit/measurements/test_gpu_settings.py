@@ -1,4 +1,4 @@
-"""Settings of GPUs for the time of a measurement, over the stand-in NVML: given back wherever it is killed."""
+"""Settings of GPUs for the time of a measurement, over the substitute NVML: given back wherever it is killed."""
 
 import json
 import os

@@ -157,7 +157,7 @@ def test_others_who_computed_before_or_after_us_are_named(gpu):
     assert watch.told() == [{"gpu": "GPU0", "users": "process 71, process 90", "held": ""}]
 
 
-def test_a_gpu_of_ours_alone_is_not_worth_a_line(gpu):
+def test_our_gpu_alone_is_not_worth_a_line(gpu):
     seen, answers = gpu
     watch = gpu_others.Watch([seen])
     computing(answers, 4000)

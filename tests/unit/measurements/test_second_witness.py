@@ -1,4 +1,4 @@
-"""Each figure has the scale that it claims: counted anew here, by the kernel, or by another program that measures the same."""
+"""Each figure has the scale that it claims: counted again here, by the kernel, or by another program that measures the same."""
 
 import ctypes
 import json
@@ -49,7 +49,7 @@ def told(tmp_path):
 
 
 def ticking(seconds):
-    """A clock that goes on by so much each time that it is read."""
+    """A clock that continues by so much each time that it is read."""
     now = [0.0]
 
     def read():

@@ -108,7 +108,7 @@ def test_killed_at_each_point_the_files_are_restored(space):
 def test_a_value_that_the_kernel_refuses_leaves_all_as_it_was(space):
     before = space.shown()
     out, _ = space.start({RMEM: "4096 131072 50331648", CONGESTION: "no_such_way"}).communicate()
-    assert f"{CONGESTION}: no_such_way is refused: " in out
+    assert f"{CONGESTION}: no_such_way was rejected: " in out
     assert "held" not in out
     assert space.shown() == before and not (space.folder / "trial.json").exists()
 
@@ -175,7 +175,7 @@ def test_of_a_choice_the_chosen_word_is_put_back(files):
 
 def test_a_value_that_the_kernel_does_not_keep_is_told(files):
     (files / "kept").symlink_to("/dev/null")
-    with pytest.raises(reporting.MeasurementError, match="the kernel keeps  in place of 5"):
+    with pytest.raises(reporting.MeasurementError, match="the kernel set  instead of 5"):
         kernel_files.put(str(files / "kept"), "5")
 
 

@@ -118,7 +118,7 @@ def test_a_python_that_is_too_old_says_so(host):
 
 def test_a_late_measurement_is_killed_and_its_step_named(host, marker):
     reason = failure(host, SLEEPS, seconds=1.5, marker=marker)
-    assert reason == "not done within 1.5 s and killed; it was at: sleeping for good"
+    assert reason == "not finished within 1.5 s and killed; it was at: sleeping for good"
     assert gone(lambda: alive(marker)) == [], "nothing of what it started is left, orphans included"
 
 
@@ -174,12 +174,12 @@ def test_a_measurement_that_ignores_signals_is_killed_too(host):
     [
         ("raise reporting.MeasurementError('GPU3: no answer')", "GPU3: no answer"),
         ("1 / 0", "the planted measurement failed: ZeroDivisionError('division by zero') (<nodetune.measurements.planted>:4)"),
-        ("bytearray(1 << 60)", "this host has not enough free memory for it"),
-        ("report.result('x', [float('nan')], 'GB/s')", "planted of x came out as [nan]"),
+        ("bytearray(1 << 60)", "this host has too little free memory for it"),
+        ("report.result('x', [float('nan')], 'GB/s')", "planted of x is [nan]"),
         ("report.result('x', [], 'GB/s')", "planted of x came out as []"),
         ("os.write(2, b'libfoo: bad thing\\n'); os.abort()", "its process ended (signal 6); it was at: its start; it printed: libfoo: bad thing"),
         ("report.step('here'); os._exit(7)", "its process ended (exit status 7); it was at: here"),
-        ("while True: report.note('x' * 1000)", "said more than 16 MiB, and was ended"),
+        ("while True: report.note('x' * 1000)", "sent more than 16 MiB and was killed"),
     ],
 )  # fmt: skip
 def test_what_goes_wrong_in_a_measurement_is_said_in_one_line(host, body, says):
@@ -319,17 +319,17 @@ def by_hand(*words):
     )
 
 
-def test_one_measurement_by_hand_prints_records_as_json_lines():
+def test_one_manual_measurement_prints_records_as_json_lines():
     done = by_hand("disk", "{}")
     assert done.returncode == 0
-    assert done.stdout == '{"measurement": "disk", "skip": "no folder was named to measure in: --disk DIR"}\n'
+    assert done.stdout == '{"measurement": "disk", "skip": "no folder to measure in: give --disk DIR"}\n'
     assert done.stderr == "step: starting\n"
 
 
 @pytest.mark.parametrize(
     "words", [[], ["../main"], ["nothing"], ["disk", "[1]"], ["disk", "{"], ["disk", "{}", "soon"]]
 )
-def test_by_hand_a_slip_is_explained(words):
+def test_a_slip_in_a_manual_measurement_is_explained(words):
     done = by_hand(*words)
     assert done.returncode == 2
     assert done.stdout == ""

@@ -108,7 +108,10 @@ def test_system_tasks_are_kept_where_they_are_told_and_end():
 
 
 def test_system_tasks_that_cannot_run_there_are_an_error():
-    with pytest.raises(reporting.MeasurementError, match="system tasks cannot be played here"), on_cpus.Tasks([1023]):
+    with (
+        pytest.raises(reporting.MeasurementError, match="system tasks cannot be simulated here"),
+        on_cpus.Tasks([1023]),
+    ):
         pass
 
 
@@ -166,7 +169,7 @@ def test_a_buffer_of_memory_takes_longer_than_one_of_the_cache(follow):
 
 def test_an_unknown_cpu_is_skipped(monkeypatch):
     monkeypatch.setattr(memory_latency.platform, "machine", lambda: "riscv64")
-    with pytest.raises(reporting.SkipError, match="no code for this kind of CPU"):
+    with pytest.raises(reporting.SkipError, match="no code for this type of CPU"):
         memory_latency.Follow()
 
 

@@ -167,8 +167,8 @@ def test_a_killed_measurement_is_cleaned_up_by_the_next(tmp_path):
 
 @pytest.mark.parametrize("name", ["disk_buffered", "disk_files"])
 def test_without_a_folder_nothing_is_measured(name, tmp_path):
-    assert measured(name)[""]["skip"] == "no folder was named to measure in: --disk DIR"
-    assert "is no folder" in measured(name, dir=str(tmp_path / "missing"))[""]["failed"]
+    assert measured(name)[""]["skip"] == "no folder to measure in: give --disk DIR"
+    assert "is not a folder" in measured(name, dir=str(tmp_path / "missing"))[""]["failed"]
 
 
 # What --disk means

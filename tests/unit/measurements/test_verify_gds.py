@@ -25,8 +25,8 @@ def test_the_figure_is_gdsios_throughput_in_gigabytes():
     ("printed", "says"),
     [
         (REFUSED, "file register error: GPUDirect Storage not supported on current file"),
-        (LINE.replace("0.013104", "0.000000"), "gdsio gave no figures: IoType"),
-        ("", "gdsio gave no figures: no message"),
+        (LINE.replace("0.013104", "0.000000"), "gdsio printed no figures: IoType"),
+        ("", "gdsio printed no figures: no message"),
     ],
 )
 def test_without_a_figure_it_says_why(printed, says):

@@ -1,4 +1,4 @@
-"""The GPU measurements against a stand-in libcuda (tests/support/cuda): their arithmetic, what they check, and how they fail."""
+"""The GPU measurements against a substitute libcuda (tests/support/cuda): their arithmetic, what they check, and how they fail."""
 
 import json
 import os
@@ -30,7 +30,7 @@ NAMES = ("gemm", "gpu_copy", "gpu_latency", "gpu_load", "gpu_memory", "gpu_p2p")
 
 @pytest.fixture(scope="session")
 def libcuda(tmp_path_factory):
-    """The stand-in, built."""
+    """The substitute, built."""
     path = tmp_path_factory.mktemp("cuda") / "libcuda.so.1"
     flags = ["-std=gnu11", "-O2", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-pthread"]
     subprocess.run(["gcc", *flags, ROOT / "tests/support/cuda/stand_in.c", "-o", path], check=True)
@@ -139,7 +139,7 @@ def test_products_are_counted_rested_and_sustained(run):
 
 def test_a_load_too_short_to_be_measured_says_so(run):
     found = complaints(run("gpu_load", {"settle": 1e6}))
-    assert found["GPU0"].endswith("it takes 0.5 s more than the 1e+06 s that do not count")
+    assert found["GPU0"].endswith("0.5 s are needed after the 1e+06 s that do not count")
 
 
 @pytest.mark.parametrize("name", ["gemm", "gpu_copy", "gpu_memory"])
@@ -159,7 +159,7 @@ def test_wrong_data_between_gpus_names_the_direction(run):
 
 def test_a_thread_that_computes_wrongly_is_found(run):
     found = complaints(run("gpu_load", fault="miscount:0"))
-    assert found == {"GPU0": "GPU0: computed wrongly: 1 of 64 warps gave another result than the others"}
+    assert found == {"GPU0": "GPU0: computed wrongly: 1 of 64 warps had a different result than the others"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -237,7 +237,7 @@ def test_a_gpu_that_is_not_there_cannot_be_asked_for(run):
 
 def test_one_gpu_has_no_pairs(run):
     (record,) = run("gpu_p2p", gpus=1)
-    assert record["skip"] == "it takes two GPUs, here is 1"
+    assert record["skip"] == "two GPUs are needed, found 1"
 
 
 # Decisions
@@ -269,7 +269,7 @@ def test_memory_is_near_or_far_only_where_that_is_known():
 
 @pytest.mark.parametrize("asked", [["GPU0"], ["GPU1→GPU1"], [[0, 1, 2]]])
 def test_what_is_no_pair_is_refused(asked):
-    with pytest.raises(report.MeasurementError, match="is no pair of GPUs"):
+    with pytest.raises(report.MeasurementError, match="is not a pair of GPUs"):
         gpu_p2p.pairs_asked(asked)
 
 

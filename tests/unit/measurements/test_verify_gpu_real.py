@@ -51,7 +51,7 @@ two_gpus = pytest.mark.skipif(len(GPUS) < 2, reason="it takes two GPUs")
 
 
 def run(name, options=None, **environment):
-    """The records of a measurement, run as by hand."""
+    """The records of a measurement, run as manually."""
     command = [sys.executable, "-m", "nodetune.measurements", name, json.dumps(options or {})]
     env = {**os.environ, **environment}
     found = subprocess.run(command, cwd=ROOT, env=env, capture_output=True, text=True, timeout=180)

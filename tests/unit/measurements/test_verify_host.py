@@ -82,7 +82,7 @@ def test_too_little_free_memory_is_said_and_not_measured(free):
 
 def test_a_thread_that_fails_ends_the_others_and_is_named(monkeypatch):
     monkeypatch.setattr(numa, "node_of", lambda address: 7)
-    with pytest.raises(reporting.MeasurementError, match="memory asked of node 0 came from node 7"):
+    with pytest.raises(reporting.MeasurementError, match="memory requested from node 0 came from node 7"):
         memory.Crew(sorted(os.sched_getaffinity(0)), 0, 4 << 20)
 
 
@@ -253,7 +253,7 @@ def test_the_file_has_no_name_while_it_is_used(tmp_path):
 def test_a_link_in_the_place_of_the_file_is_not_followed(tmp_path):
     (tmp_path / "precious").write_text("keep")
     (tmp_path / f".nodetune-disk-{os.getpid()}").symlink_to(tmp_path / "precious")
-    with pytest.raises(reporting.MeasurementError, match="a file cannot be made in"):
+    with pytest.raises(reporting.MeasurementError, match="cannot create a file in"):
         disk.nameless(str(tmp_path))
     assert (tmp_path / "precious").read_text() == "keep"
 
@@ -262,13 +262,13 @@ def test_nothing_but_a_folder_is_measured_in(fio, tmp_path):
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", "/dev/null", tmp_path / "missing"):
         (record,) = measured("disk", dir=str(path))
-        assert record["failed"] == f"{path} is no folder: name one on the file system to measure"
+        assert record["failed"] == f"{path} is not a folder: give one on the file system to measure"
     assert (tmp_path / "file").read_text() == "x"
 
 
 def test_without_a_folder_no_disk_is_measured():
     (record,) = measured("disk")
-    assert record["skip"] == "no folder was named to measure in: --disk DIR"
+    assert record["skip"] == "no folder to measure in: give --disk DIR"
 
 
 def test_a_tenth_of_the_free_space_at_most_is_used(tmp_path):
@@ -288,7 +288,7 @@ def test_what_fio_complains_of_is_told(fio, tmp_path):
         run = disk.Fio(fio, file.fileno(), 64 << 20, {"seconds": 1, "jobs": 1})
         with pytest.raises(reporting.MeasurementError, match=r"^fio"):
             run.sample("read")
-    with pytest.raises(reporting.MeasurementError, match="does not do direct I/O"):
+    with pytest.raises(reporting.MeasurementError, match="does not support direct I/O"):
         disk.read('fio: warning\n{"jobs": [{"error": 22}]}', "read")
     with pytest.raises(reporting.MeasurementError, match="gave no figures: nothing"):
         disk.read("nothing", "read")
@@ -299,7 +299,7 @@ def test_what_fio_complains_of_is_told(fio, tmp_path):
 
 def test_a_program_over_its_time_is_ended_with_a_word():
     start = time.monotonic()
-    with pytest.raises(reporting.MeasurementError, match="sleep was not done within 1 s"):
+    with pytest.raises(reporting.MeasurementError, match="sleep did not finish within 1 s"):
         tool.run([shutil.which("sleep"), "300"], 1)
     assert time.monotonic() - start < 100
 
@@ -311,7 +311,7 @@ def test_a_program_over_its_time_is_ended_with_a_word():
         ("yes >&2", "sh printed more than 8 MiB"),
         ("echo first; echo 'no such device' >&2; exit 3", r"sh failed \(3\): no such device"),
         ("kill -9 $$", r"sh failed \(signal SIGKILL\): no message"),
-        ("exec >&- 2>&-; exec sleep 300", "sh closed its output and was not done"),
+        ("exec >&- 2>&-; exec sleep 300", "sh closed its output but did not finish"),
     ],
 )
 def test_what_goes_wrong_with_a_program_is_said_in_one_line(shell, says):

@@ -391,7 +391,7 @@ def test_wrong_data_fails_names_the_gpu_and_gives_no_figure():
 
 
 def program(folder, name, table_file, json_file=None):
-    """A stand-in for a program of nccl-tests that prints what the real one printed on a node with eight H200s."""
+    """A substitute for a program of nccl-tests that prints what the real one printed on a node with eight H200s."""
     path = folder / f"{name}_perf"
     wants_json = f'"{json_file}"' if json_file else ""
     path.write_text(
@@ -492,7 +492,7 @@ def test_a_program_without_a_table_fails_with_its_last_words(tmp_path, eight_gpu
     words.write_text("some host: Test CUDA failure common.cu:1170 'out of memory'\n")
     program(tmp_path, "all_reduce", words)
     assert by_program(tmp_path).failures == [
-        "all_reduce_perf gave no result: some host: Test CUDA failure common.cu:1170 'out of memory'"
+        "all_reduce_perf printed no result: some host: Test CUDA failure common.cu:1170 'out of memory'"
     ]
 
 

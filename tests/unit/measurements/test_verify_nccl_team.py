@@ -136,7 +136,7 @@ def test_at_the_deadline_the_members_that_are_behind_are_named():
     behind = says(("step", "loading"), then=wait)
     with (
         nccl_team.Team([("rank 0", ahead), ("rank 1", behind)]) as team,
-        pytest.raises(MeasurementError, match=r"^not done in time; rank 1 \(process \d+\) was at: loading$"),
+        pytest.raises(MeasurementError, match=r"^not finished in time; rank 1 \(process \d+\) was at: loading$"),
     ):
         listen(team, 1.5)
 
@@ -204,7 +204,7 @@ def test_every_rank_on_every_host_gets_the_first_ranks_id(rendezvous, hosts):
 
 def test_hosts_with_different_releases_of_nccl_do_not_begin(rendezvous):
     found = failures(met(["gpu1", "gpu2"], {"releases": ["2.28.9", "2.21.5"]}))
-    text = "the hosts have different releases of NCCL, which need not work together: gpu1 has 2.28.9, gpu2 has 2.21.5"
+    text = "the hosts have different releases of NCCL, which may be incompatible: gpu1 has 2.28.9, gpu2 has 2.21.5"
     assert found == {"gpu1": [text], "gpu2": [text]}
 
 

@@ -44,8 +44,8 @@ def test_a_fast_link_takes_several_iperf3():
     ("text", "says"),
     [
         ('{"error": "unable to connect to server: Connection refused"}', "iperf3: unable to connect to server"),
-        ("nothing", "something else than expected"),
-        ('{"start": {}, "intervals": [], "end": {}}', "something else than expected"),
+        ("nothing", "unexpected answer of iperf3"),
+        ('{"start": {}, "intervals": [], "end": {}}', "unexpected answer of iperf3"),
     ],
 )
 def test_what_iperf3_complains_of_is_told(text, says):
@@ -97,7 +97,7 @@ TABLE = """---------------------------------------------------------------------
 
 def test_the_average_of_perftests_table_is_read():
     assert rdma.read(TABLE) == 196.82
-    with pytest.raises(reporting.MeasurementError, match="ib_write_bw gave no figures: Couldn't connect"):
+    with pytest.raises(reporting.MeasurementError, match="ib_write_bw printed no figures: Couldn't connect"):
         rdma.read("Port number 1 state is Active\nCouldn't connect to 10.0.0.2:18515\n")
     with pytest.raises(reporting.MeasurementError, match="no figures"):
         rdma.read(TABLE.replace("Gb/sec", "MiB/sec"))
@@ -229,7 +229,7 @@ def test_one_and_sixteen_streams_are_two_figures_with_losses(measure, farm, iper
 
 def test_an_interface_that_is_not_there_is_told_for_the_pair(measure, iperf3):
     found = measure("tcp", hosts=2, interface="eth7")
-    assert found["h1→h0"]["failed"].endswith("the interface eth7 is not there or has no IPv4 address")
+    assert found["h1→h0"]["failed"].endswith("the interface eth7 does not exist or has no IPv4 address")
 
 
 def test_the_requested_network_is_measured(measure, farm, iperf3):
@@ -278,14 +278,12 @@ def test_no_server_is_left_running(measure, iperf3):
 def test_without_an_adapter_rdma_is_skipped_on_each_host(measure):
     if os.path.isdir(rdma.CLASS) and os.listdir(rdma.CLASS):
         pytest.skip("this machine has an RDMA adapter")
-    package = (
-        "there is no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
-    )
+    package = "no RDMA adapter" if tool.find("ib_write_bw") else "ib_write_bw is not installed: apt install perftest"
     assert measure("rdma", hosts=2)[""]["skip"].startswith(package)
 
 
 def test_one_host_alone_has_no_pair(measure):
-    package = "iperf3 is not installed" if tool.find("iperf3") is None else "it takes two hosts: name more of them"
+    package = "iperf3 is not installed" if tool.find("iperf3") is None else "two hosts are needed: select more"
     assert measure("tcp", hosts=1)[""]["skip"].startswith(package)
 
 
@@ -335,7 +333,7 @@ def test_a_partners_link_speed_that_is_none_is_not_known(gbits):
     assert pairs.way_to({"ways": [["127.0.0.1", gbits]], "door": None}, "there") == ("127.0.0.1", None)
 
 
-def test_a_partners_address_is_written_anew():
+def test_a_partners_address_is_written_again():
     assert pairs.way_to({"ways": [["127.0.0.1", 25]], "door": None}, "there") == ("127.0.0.1", 25)
 
 
@@ -361,5 +359,5 @@ def test_nothing_of_a_partner_becomes_an_option(tmp_path, monkeypatch):
     records = os.read(out, 1 << 16).decode()
     for handle in (here, there, out, into):
         os.close(handle)
-    assert "which is no port" in records
+    assert "which is not a port" in records
     assert not seen.exists()

@@ -29,8 +29,8 @@ def test_tasks_that_may_use_the_same_cpu_share_it():
         (task(), "1 of 2 tasks told"),
         (task() + task(late=2.5), "a task began 2.5 s after the others: the node is busy"),
         (task() + task(rate=0), "2 of 2 tasks told"),
-        (task() + '{"rate": "x"}\n', "something else than expected"),
-        ("{broken\n", "something else than expected"),
+        (task() + '{"rate": "x"}\n', "unexpected output of the tasks"),
+        ("{broken\n", "unexpected output of the tasks"),
         ("", "0 of 2 tasks told"),
     ],
 )

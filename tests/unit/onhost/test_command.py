@@ -49,19 +49,19 @@ def test_a_command_that_is_not_there_is_told():
 
 
 def test_a_command_over_its_time_is_killed_with_what_it_started():
-    with pytest.raises(command.CommandError, match="^sh was not done within 0.3 s$"):
+    with pytest.raises(command.CommandError, match="^sh did not finish within 0.3 s$"):
         shell("sleep 301.125 & sleep 301.125", 0.3)
     assert gone("301.125")
 
 
 def test_a_command_that_closes_its_output_and_stays_is_killed():
-    with pytest.raises(command.CommandError, match="^sh closed its output and was not done within 0.3 s$"):
+    with pytest.raises(command.CommandError, match="^sh closed its output but did not finish within 0.3 s$"):
         shell("exec >&- 2>&-; exec sleep 301.25", 0.3)
     assert gone("301.25")
 
 
 def test_an_output_left_open_elsewhere_is_not_waited_for():
-    with pytest.raises(command.CommandError, match="^sh was not done within 0.5 s$"):
+    with pytest.raises(command.CommandError, match="^sh did not finish within 0.5 s$"):
         shell("sleep 301.375 & exit 0", 0.5)
     assert gone("301.375")
 
@@ -72,7 +72,7 @@ def test_a_command_that_prints_without_end_is_killed(stream):
         shell(f"exec yes{stream}")
 
 
-def test_what_a_command_left_running_on_purpose_goes_on():
+def test_what_a_command_left_running_on_purpose_continues():
     pid = int(shell("sleep 301.5 >/dev/null 2>&1 & echo $!"))
     assert sleeping("301.5")
     os.kill(pid, signal.SIGKILL)

@@ -155,7 +155,7 @@ def test_a_host_of_another_run_waits_until_it_is_taken_over(play, tmp_path, etc)
     refused = play("remediate.yml", variables(groups))
     assert refused.rc == 2
     assert refused.states == [("Begin", "failed")]
-    assert "run theirs of ben@head2 works on this host since" in refused.of("Begin")[0]["msg"]
+    assert "run theirs of ben@head2 has been running on this host since" in refused.of("Begin")[0]["msg"]
     assert not (etc / "a").exists()
 
     taken = play("remediate.yml", {**variables(groups), "nodetune_take_over": "theirs"})
@@ -197,7 +197,7 @@ def test_a_full_disk_keeps_the_old_file_and_other_changes(play, etc, tmp_path):
     (problem,) = done.of("Change")[0]["problems"]
     assert problem["message"] == (
         f"{tmp_path}/small/a cannot be written: no space left on device"
-        f" (it needs 50000 bytes in {tmp_path}/small: make room, then run this again)"
+        f" (it needs 50000 bytes in {tmp_path}/small: free some space, then run this again)"
     )
     assert (tmp_path / "seen").read_text() == "a\nold\n"
     assert (etc / "b").read_text() == "b\n"
@@ -216,7 +216,7 @@ def test_an_unknown_kind_of_change_stops_the_host(play, etc):
     given = variables([group("first", [*files((etc / "a", "x")), {"change": "magic", "path": "/x"}])])
     stopped = play("remediate.yml", given)
     assert stopped.rc == 2
-    assert stopped.of("Change")[0]["msg"].startswith("change 2 is of no known kind")
+    assert stopped.of("Change")[0]["msg"].startswith("change 2 has an unknown kind")
     assert not (etc / "a").exists()
 
 

@@ -1,4 +1,4 @@
-"""The resource of GPU settings over the stand-in NVML (tests/machines/nvml), each step in a process of its own."""
+"""The resource of GPU settings over the substitute NVML (tests/machines/nvml), each step in a process of its own."""
 
 import json
 import os
@@ -43,7 +43,7 @@ BOOT = "sys.exit(gpu.main(order['file']))"
 
 
 class Node:
-    """A host with the stand-in's GPUs in a state of their own."""
+    """A host with the substitute's GPUs in a state of their own."""
 
     def __init__(self, library, folder):
         self.folder, self.running = folder, folder / "nvml-run"
@@ -120,7 +120,7 @@ def node(library, tmp_path):
         ("mig_mode", "enabled", {"mode": "enabled", "instances": []}),
     ],
 )
-def test_a_setting_is_done_kept_and_taken_back(node, setting, value, kept):
+def test_a_setting_is_done_kept_and_undone(node, setting, value, kept):
     before = node.value(setting)
     first = node.do((setting, value))
     assert first["problems"] == [] and first["changed"]
@@ -139,7 +139,7 @@ def test_other_gpus_are_left_alone(node):
 
 def test_without_persistence_mode_a_lost_setting_is_reported(library, tmp_path):
     result = Node(library, tmp_path).do(("compute_mode", "prohibited"))
-    assert 'the host kept GPU0 compute_mode: "default"' in result["problems"][0]["message"]
+    assert 'but read back GPU0 compute_mode: "default"' in result["problems"][0]["message"]
 
 
 def test_defaults_and_maxima_are_asked_of_the_gpu(node):
@@ -151,7 +151,7 @@ def test_defaults_and_maxima_are_asked_of_the_gpu(node):
 
 def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
     message = node.do(("power_limit", 5_000_000))["problems"][0]["message"]
-    assert message == "GPU0: a power limit of 5000000 mW is not within 200000 and 700000"
+    assert message == "GPU0: a power limit of 5000000 mW is not between 200000 and 700000"
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
     [
         ("locked_clocks", [1501, 1501], "GPU0: it has no SM clock of 1501 MHz: take 1500 or 1515, of 345 to 1980"),
         ("locked_clocks", [345, 2000], "GPU0: it has no SM clock of 2000 MHz: take 1980, of 345 to 1980"),
-        ("locked_clocks", [1500, 345], "GPU0: clocks from 1500 to 345 MHz: the lower one comes first"),
+        ("locked_clocks", [1500, 345], "GPU0: clocks from 1500 to 345 MHz: write the lower clock first"),
         ("locked_memory_clocks", [2200, 2200], "GPU0: it has no memory clock of 2200 MHz: take 2201, of 2201 to 3201"),
     ],
 )
@@ -211,7 +211,7 @@ def test_a_lock_that_an_idle_gpu_hides_is_released_too(node):
     assert node.value("locked_clocks") == "none"
 
 
-def test_a_mig_layout_is_made_changed_and_taken_back(node):
+def test_a_mig_layout_is_made_changed_and_undone(node):
     assert node.do(("mig_devices", {"1g.18gb": 7}))["problems"] == []
     assert node.devices() == {"1g.18gb": 7}
     mixed = {"1g.18gb": 2, "3g.71gb": 1, "1g.35gb": 1}
@@ -255,7 +255,7 @@ def test_a_layout_that_fails_half_way_is_put_back(node):
     node.do(("mig_devices", {"3g.71gb": 1, "1g.18gb": 2}))
     before = node.value("mig_devices")
     message = node.do(("mig_devices", {"1c.1g.18gb": 1, "2g.35gb": 1}), run="half")["problems"][0]["message"]
-    assert "has no part 1c.1g.18gb" in message and message.endswith("the layout from before is in place again")
+    assert "has no part 1c.1g.18gb" in message and message.endswith("the previous layout was restored")
     assert node.value("mig_devices") == before
 
 
@@ -263,7 +263,7 @@ def test_a_busy_gpu_keeps_its_layout(node):
     node.do(("mig_devices", {"1g.18gb": 2}))
     node.control("busy=1")
     message = node.do(("mig_devices", {"7g.141gb": 1}), run="busy")["problems"][0]["message"]
-    assert "In use" in message and message.endswith("the layout from before is in place again")
+    assert "In use" in message and message.endswith("the previous layout was restored")
     assert node.devices() == {"1g.18gb": 2}
 
 

@@ -81,7 +81,7 @@ def test_what_the_host_makes_of_a_value_is_read_back(do, tmp_path):
     result = do([a_value("/proc/self/timerslack_ns", "60000"), a_value("/proc/self/coredump_filter", "0xfffff")])
     assert len(result.problems) == 1, "the kernel keeps only the bits that it knows"
     assert (
-        "wrote /proc/self/coredump_filter = 0xfffff, the host kept /proc/self/coredump_filter"
+        "wrote /proc/self/coredump_filter = 0xfffff, but read back /proc/self/coredump_filter"
         in (result.problems[0]["message"])
     )
     do.back()
@@ -89,7 +89,7 @@ def test_what_the_host_makes_of_a_value_is_read_back(do, tmp_path):
 
 def test_a_fault_in_one_change_does_not_end_the_others(do, tmp_path):
     result = do([a_file(tmp_path / "a", mode="rw-r--r--"), a_file(tmp_path / "b")])
-    assert "a fault in nodetune (file.py line" in result.problems[0]["message"]
+    assert "an error in nodetune (file.py line" in result.problems[0]["message"]
     assert (tmp_path / "b").exists()
 
 
@@ -216,7 +216,7 @@ def test_what_was_changed_since_is_refused_unless_forced(do, tmp_path):
     do([a_file(tmp_path / "a"), a_file(tmp_path / "b")])
     (tmp_path / "a").write_text("theirs\n")
     result = do.back()
-    assert [one["message"] for one in result.refused] == ["changed since by somebody else"]
+    assert [one["message"] for one in result.refused] == ["changed since by someone else"]
     assert (result.refused[0]["diff"]["before"], result.refused[0]["diff"]["after"]) == ("new\n", "theirs\n")
     assert (tmp_path / "a").read_text() == "theirs\n"
     assert not (tmp_path / "b").exists(), "the others are rolled back"
@@ -281,7 +281,7 @@ def test_only_root_may_look_into_journals(do, home, tmp_path):
 
 @pytest.mark.parametrize("name", ["", "../x", "a/b", ".hidden", "x" * 101, "a\n"])
 def test_a_name_of_a_run_that_is_no_file_name_is_refused(home, name):
-    with pytest.raises(StopError, match="is no name of a run"):
+    with pytest.raises(StopError, match="is not a valid run name"):
         Journal(name, str(home))
 
 
@@ -395,7 +395,7 @@ class TestLock:
         ):
             second.take("ben@head2")
 
-    def test_the_same_run_goes_on(self, folder):
+    def test_the_same_run_continues(self, folder):
         for _ in range(2):
             with lock.Lock("first", folder) as first:
                 first.take("anna@head1")
@@ -451,14 +451,14 @@ class TestLock:
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
             monkeypatch.setattr(lock, "boot_id", lambda: "another boot")
-            with pytest.raises(StopError, match="does not hold this host: it was restarted since"):
+            with pytest.raises(StopError, match="does not own this host: the host was rebooted since"):
                 first.keep()
 
     def test_a_call_that_still_works_is_not_joined_by_another(self, folder, monkeypatch):
         monkeypatch.setattr(lock, "WORK_SECONDS", 0.2)
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
-            with pytest.raises(StopError, match="run first is at work on this host now"), lock.Lock("second", folder):
+            with pytest.raises(StopError, match="run first is running on this host now"), lock.Lock("second", folder):
                 pass
 
     def test_a_run_that_was_stopped_does_nothing_more_on_this_host(self, folder):

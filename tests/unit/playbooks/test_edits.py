@@ -66,7 +66,7 @@ def test_options_named_by_the_change_are_taken_out_too():
 
 
 def test_a_mount_point_missing_in_fstab_is_refused_with_advice():
-    with pytest.raises(ValueError, match=r"no line mounts /srv: where a unit does, .*systemctl edit"):
+    with pytest.raises(ValueError, match=r"no line mounts /srv: if a unit does, .*systemctl edit"):
         edits.fstab_option(FSTAB, "/srv", "noatime")
 
 
@@ -218,14 +218,14 @@ def test_an_edit_without_effect_does_not_create_the_file(tmp_path):
 def test_a_file_that_an_edit_does_not_understand_is_named(tmp_path):
     path = tmp_path / "daemon.json"
     path.write_text("{")
-    with pytest.raises(ChangeError, match=rf"^{path}: is no valid JSON.*line 1 column 2"):
+    with pytest.raises(ChangeError, match=rf"^{path}: is not valid JSON.*line 1 column 2"):
         edit.wanted(daemon_json(path), edit.read(daemon_json(path)))
     assert file.content_of(edit.read(daemon_json(path))) == b"{"
 
 
 def test_an_unknown_edit_is_a_problem(tmp_path):
     change = {"change": "edit", "path": str(tmp_path / "x"), "how": "sed"}
-    with pytest.raises(ChangeError, match="no edit is called sed"):
+    with pytest.raises(ChangeError, match="unknown edit sed"):
         edit.wanted(change, edit.read(change))
 
 
@@ -245,7 +245,7 @@ def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
     ("text", "key", "problem"),
     [
         (MAP, "gone", "no entries for gone"),
-        (MAP, "long", "continues in the next line"),
+        (MAP, "long", "continues on the next line"),
         (MAP + MAP, "plain", "2 entries for plain"),
         ("plain\n", "plain", "names no place"),
     ],

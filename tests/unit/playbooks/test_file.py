@@ -129,7 +129,7 @@ def test_what_is_too_long_for_a_configuration_file_is_left_alone(tmp_path):
 
 
 def test_a_path_that_is_not_full_is_refused():
-    with pytest.raises(ChangeError, match="not a full path"):
+    with pytest.raises(ChangeError, match="not an absolute path"):
         file.read(change("etc/x.conf"))
 
 

@@ -79,7 +79,7 @@ def test_what_needs_space_says_how_much_and_where(host):
     (problem,) = result.problems
     assert problem["message"] == (
         f"{host}/old.conf cannot be written: no space left on device"
-        f" (it needs 9000 bytes in {host}: make room, then run this again)"
+        f" (it needs 9000 bytes in {host}: free some space, then run this again)"
     )
     (host / "filler").unlink()
     assert roll_back(run="back-2").problems == []

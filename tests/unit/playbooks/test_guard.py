@@ -1,4 +1,4 @@
-"""What disrupts is refused where a GPU computes, and where that cannot be told. NVML is the stand-in (tests/machines/nvml)."""
+"""What disrupts is refused where a GPU computes, and where that cannot be told. NVML is the substitute (tests/machines/nvml)."""
 
 import os
 import subprocess
@@ -66,7 +66,7 @@ def test_a_computing_process_is_named_with_gpu_and_command(driver):
 def test_a_process_that_ended_in_between_has_no_command():
     ended = subprocess.Popen(["true"])
     ended.wait()
-    assert guard._command(ended.pid) == "its command cannot be read from here"
+    assert guard._command(ended.pid) == "its command is not visible here"
 
 
 def test_a_host_without_nvml_has_no_gpu_in_use(driver, tmp_path):
@@ -82,7 +82,7 @@ def test_a_driver_that_is_not_loaded_has_no_gpu_in_use(driver):
 @pytest.mark.parametrize("fault", ["lost@3=1", "version_mismatch=1"])
 def test_a_driver_that_fails_is_no_idle_gpu(driver, fault):
     driver.control(fault)
-    assert driver.check().startswith("whether GPUs are in use cannot be told, so nothing is changed: ")
+    assert driver.check().startswith("unknown whether GPUs are in use, so nothing is changed: ")
 
 
 def test_a_driver_that_hangs_is_left_behind_and_the_call_named(driver):

@@ -97,7 +97,7 @@ def test_unused_and_managed_vectors_are_left_alone(tree):
     assert [tree.now(irq) for irq in (first, second, third)] == ["0", "0-15", "0-15"]
 
 
-def test_done_again_it_changes_nothing_and_it_can_be_taken_back(tree):
+def test_done_again_it_changes_nothing_and_it_can_be_undone(tree):
     vectors = tree.device("0000:3b:00.0", NIC, 2)
     before = irqs.read({})
     irqs.put({}, places())

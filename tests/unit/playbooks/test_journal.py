@@ -58,7 +58,7 @@ def test_a_journal_without_checksums_is_rolled_back(do, written, tmp_path):
     assert not (tmp_path / "d").exists()
 
 
-def test_this_edition_goes_on_in_a_journal_without_checksums(do, written, home, tmp_path):
+def test_this_edition_continues_in_a_journal_without_checksums(do, written, home, tmp_path):
     without_checksums(written)
     do([a_file(tmp_path / "c")])
     entries = Journal("run-1", str(home)).entries()

@@ -59,7 +59,7 @@ def test_a_killed_rollback_leaves_no_empty_folder(host, tmp_path):
 
 def test_a_copy_without_all_entries_rolls_nothing_back(host):
     given = {"run": "back-1", "of": "gone", "entries": [{"withheld": "it contains a password"}]}
-    with pytest.raises(StopError, match="lacks entries that held a password: nothing is undone"):
+    with pytest.raises(StopError, match="lacks entries that contained a password: nothing is undone"):
         session.revert(given, core.Result(), False)
 
 

@@ -65,7 +65,7 @@ def test_adaptive_moderation_is_that_of_receiving(text, state):
 
 
 def test_a_driver_without_adaptive_moderation_is_a_problem():
-    with pytest.raises(ChangeError, match="eth0 adaptive-rx: the driver has no such setting"):
+    with pytest.raises(ChangeError, match="eth0 adaptive-rx: the driver does not have this setting"):
         link.adaptive("Adaptive RX: n/a  TX: n/a\n", "eth0 adaptive-rx")
 
 
@@ -92,7 +92,7 @@ def test_a_link_with_special_characters_has_a_valid_timer():
 
 
 def inside_a_network_namespace(code):
-    """Runs code with `link` imported beside two veth links a0 and a1; returns the JSON that it prints."""
+    """Runs code with `link` imported next to two veth links a0 and a1; returns the JSON that it prints."""
     setup = "mount -t sysfs none /sys && ip link add a0 type veth peer name a1 && exec "
     script = f"import json, sys\nsys.path.insert(0, {str(HOST_CODE)!r})\n"
     script += (
@@ -150,7 +150,7 @@ def test_what_the_driver_of_a_real_link_lacks_is_a_problem(setting):
 
 
 def test_a_link_that_is_not_there_is_named():
-    with pytest.raises(ChangeError, match="nowhere7: there is no such link"):
+    with pytest.raises(ChangeError, match="nowhere7: the link does not exist"):
         link.read({"link": "nowhere7", "setting": "mtu", "value": 9000})
 
 
@@ -175,7 +175,7 @@ def test_a_change_that_still_holds_is_confirmed_by_its_name(tmp_path):
 def test_a_change_that_undid_itself_before_is_a_problem(tmp_path):
     mtu = link.read({"link": "lo", "setting": "mtu"})["mtu"]
     journal_of_a_run(tmp_path, entry(0, mtu, mtu + 1))
-    with pytest.raises(ChangeError, match="lo mtu: not confirmed in time, so it was undone"):
+    with pytest.raises(ChangeError, match="lo mtu: not confirmed in time and therefore undone"):
         link.confirm("r1", str(tmp_path))
 
 

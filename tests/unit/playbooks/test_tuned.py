@@ -102,10 +102,10 @@ def test_a_refusal_of_tuned_leaves_no_file(etc, do):
     assert now(etc) == ("site", "manual", None)
 
 
-def test_a_profile_that_somebody_changed_since_is_not_taken_back(etc, do):
+def test_a_profile_that_somebody_changed_since_is_not_undone(etc, do):
     do([wish(etc)])
     (etc / "active_profile").write_text("other\n")
-    assert [each["message"] for each in do.back().refused] == ["changed since by somebody else"]
+    assert [each["message"] for each in do.back().refused] == ["changed since by someone else"]
     assert now(etc)[0] == "other"
 
 

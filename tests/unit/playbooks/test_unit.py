@@ -43,7 +43,7 @@ def test_what_the_change_leaves_alone_is_no_part_of_the_state():
     }
 
 
-def test_a_unit_whose_file_goes_later_counts_as_taken_back():
+def test_a_unit_whose_file_goes_later_counts_as_undone():
     assert unit.same({"enabled": "disabled", "active": "stopped"}, {"enabled": "not-found", "active": "stopped"})
     assert unit.same({"enabled": "generated"}, {"enabled": ""})
     assert not unit.same({"enabled": "static"}, {"enabled": "disabled"})

@@ -148,7 +148,7 @@ try:
 except ChangeError as problem:
     print(json.dumps(str(problem)))
 """)
-    assert got == f"{SLOW_START}: the kernel refuses 'many' (invalid argument)"
+    assert got == f"{SLOW_START}: the kernel rejected 'many' (invalid argument)"
 
 
 def test_the_first_refusal_is_named_and_others_are_counted(tmp_path):

@@ -1,4 +1,4 @@
-"""The BMC collector with a stand-in for ipmitool that prints what the real one does (there is no BMC to ask)."""
+"""The BMC collector with a substitute for ipmitool that prints what the real one does (there is no BMC to ask)."""
 
 import pytest
 

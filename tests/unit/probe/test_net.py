@@ -149,8 +149,8 @@ def test_drivers_are_asked_only_for_what_is_wanted(collect):
     assert "net.rings" not in collect("net")
     asked = collect("net", ["rings", "dcb"])
     # no link of this name exists for the kernel
-    assert asked["net.rings"] == {"each": {"dat0": {"absent": "the driver does not offer this"}}}
-    assert asked["net.dcb"] == {"each": {"dat0": {"absent": "the driver does not offer this"}}}
+    assert asked["net.rings"] == {"each": {"dat0": {"absent": "the driver does not support this"}}}
+    assert asked["net.dcb"] == {"each": {"dat0": {"absent": "the driver does not support this"}}}
 
 
 def parsed(query, *words, rest=b""):

@@ -1,4 +1,4 @@
-"""The stand-in libnvidia-ml.so.1 (tests/machines/nvml) through the real pynvml, each time in a process of its own."""
+"""The substitute libnvidia-ml.so.1 (tests/machines/nvml) through the real pynvml, each time in a process of its own."""
 
 import importlib
 import json

@@ -1,4 +1,4 @@
-"""What is found of our own files, and of the .link files that ours hide."""
+"""What is found of nodetune's files, and of the .link files that ours hide."""
 
 import hashlib
 
@@ -44,7 +44,7 @@ def test_no_file_is_read_without_end(tree, collect):
 
 @pytest.fixture
 def link(tree, collect):
-    """The fact of one network card, with files planted beside it."""
+    """The fact of one network card, with files planted next to it."""
 
     def planted(known, more):
         root = tree({})
@@ -86,7 +86,7 @@ def test_drop_ins_of_the_file_that_holds_are_read_with_it(link):
 
 
 def test_a_link_that_udev_does_not_know_is_absent(link):
-    assert link("", {}) == {"eth0": {"absent": "udev does not know this link"}}
+    assert link("", {}) == {"eth0": {"absent": "udev has no data for this link"}}
 
 
 def test_a_link_file_that_is_gone_is_unread(link):

@@ -46,7 +46,7 @@ def test_dnf_is_the_manager_where_there_is_no_apt(tree, told):
     assert told()["packages.manager"] == {"value": "dnf"}
 
 
-def test_debian_with_dnf_beside_apt_is_still_debian(tree, told):
+def test_debian_with_dnf_next_to_apt_is_still_debian(tree, told):
     folder = tree({f"/usr/bin/{name}": "x" for name in ("apt-get", "dpkg-query", "dnf", "rpm")})
     for name in ("dpkg-query", "rpm"):
         (folder / "usr/bin" / name).chmod(0o755)

@@ -1,4 +1,4 @@
-"""services.*: units by systemctl's words (recorded on Debian 12), and what is read beside them."""
+"""services.*: units by systemctl's words (recorded on Debian 12), and what is read next to them."""
 
 import pytest
 
@@ -93,7 +93,7 @@ def test_an_old_systemd_does_not_count_restarts(systemd, collect):
     assert collect("services", ["nvidia-persistenced"])["services.nvidia-persistenced"]["value"]["restarts"] is None
 
 
-def test_the_running_command_line_is_read_beside_the_unit(systemd, tree, collect):
+def test_the_running_command_line_is_read_next_to_the_unit(systemd, tree, collect):
     systemd(UNITS)
     tree({"/proc/35/cmdline": "/usr/bin/nvidia-persistenced\0--verbose\0"})
     assert collect("services", ["nvidia-persistenced"])["services.nvidia-persistenced"]["value"]["cmdline"] == (

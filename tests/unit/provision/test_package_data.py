@@ -1,4 +1,4 @@
-"""playbooks/packages: whole for every system, every name with its source, and the same as in the stand-in repositories."""
+"""playbooks/packages: whole for every system, every name with its source, and the same as in the substitute repositories."""
 
 import re
 
@@ -19,7 +19,7 @@ CHOICES = {
 }
 BRANCHES = ("580", "590", "615", "620")
 MACHINES_HAVE = {"ibverbs-providers", "rdma-core", "perftest", "iperf3", "fio", "numactl"}
-"""Packages of the distribution for which there are no stand-ins: the virtual machines have them, or get them from Debian."""
+"""Packages of the distribution for which there are no substitutes: the virtual machines have them, or get them from Debian."""
 
 everywhere = pytest.mark.parametrize("system", SYSTEMS)
 

@@ -165,7 +165,7 @@ def test_a_driver_that_no_package_brought_is_left_alone(wish, planted):
         "running": {"packages__running_driver": Value({"version": "570.1", "open": True})},
         "module": {"packages__module__nvidia": Value({"file": "/lib/modules/6/extra/nvidia.ko", "version": ""})},
     }[planted]
-    assert "does not come from a package of NVIDIA" in str(refused(bare(**given), wish))
+    assert "does not come from an NVIDIA package" in str(refused(bare(**given), wish))
 
 
 HAND_BUILT = {
@@ -177,7 +177,7 @@ TOOLKIT = {"nvidia-container-toolkit": {"version": "1.18.1-1", "maker": MAKER}}
 
 def test_the_container_toolkit_does_not_make_a_driver_ours(wish):
     told = refused(bare(**HAND_BUILT, packages__installed=Value(TOOLKIT)), wish)
-    assert "does not come from a package of NVIDIA (version 570.1 is loaded)" in str(told)
+    assert "does not come from an NVIDIA package (version 570.1 is loaded)" in str(told)
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_lock_that_lacks_the_system_or_a_package_is_refused(wish):
 
 
 def test_a_lock_of_another_branch(wish):
-    assert "the lock has driver 590.1.1 and the site file wants branch 580" in str(
+    assert "the lock has driver 590.1.1 but the site file requires branch 580" in str(
         refused(bare(), wish, lock("590.1.1"))
     )
 

@@ -163,5 +163,5 @@ def test_a_baseline_in_an_impossible_folder_is_refused_early(tmp_path):
     baseline.check(None)
     baseline.check(tmp_path / "new" / "newer" / "good.json")
     (tmp_path / "file").write_text("")
-    with pytest.raises(FileError, match="there is no such folder"):
+    with pytest.raises(FileError, match="the folder does not exist"):
         baseline.check(tmp_path / "file" / "good.json")

@@ -206,7 +206,7 @@ def test_a_driver_only_in_repositories_of_the_host_is_refused(site):
     message = site.refused("versions", nodetune_repositories=site.repositories("distribution"))
     assert message.startswith("the site's repositories (distribution) have no ")
     assert "nvidia-driver-cuda" in message
-    assert "name one that has them under provision: repositories: in the site file" in message
+    assert "add one that has them under provision: repositories: in the site file" in message
 
 
 @pytest.mark.parametrize("playbook", ["versions", "provision"])
@@ -216,7 +216,7 @@ def test_a_repository_that_does_not_answer_is_named(site, playbook):
         site.url = f"http://127.0.0.1:{nobody.getsockname()[1]}"
         message = site.refused(playbook)
     assert "first" in message or "distribution" in message
-    assert "does this host reach it?" in message
+    assert "can this host reach it?" in message
     assert not site.installed()
 
 
@@ -226,7 +226,7 @@ def test_a_key_of_somebody_else_is_refused(site, tmp_path):
     site.cell.run(["gpg", "--batch", "--passphrase", "", "--quick-gen-key", "other@example.org"], env=made)
     site.key = site.cell.run(["gpg", "--armor", "--export", "other@example.org"], env=made)
     site.cell.run(["gpgconf", "--kill", "all"], env=made)
-    assert "is key: in the site file the key that signs" in site.refused()
+    assert "does key: in the site file have the key that signs" in site.refused()
     assert not site.installed()
 
 
@@ -236,7 +236,7 @@ def test_a_package_that_no_repository_has_is_named(site, playbook):
     given["nodetune_packages"]["driver"]["packages"].append("nvidia-no-such-thing")
     given["nodetune_versions"]["nvidia-no-such-thing"] = f"{OLD}-1"
     message = site.cell.play(playbook, given)["message"]
-    assert message.startswith("nvidia-no-such-thing is in none of the repositories: ")
+    assert message.startswith("nvidia-no-such-thing is not in any repository: ")
 
 
 # installing
@@ -262,7 +262,7 @@ def test_a_dry_run_tells_the_steps_that_a_run_then_takes_once(site):
 
 
 def without_units(site, **more):
-    """RHEL's stand-ins have empty units, which are masked ones: they can be installed, not enabled."""
+    """RHEL's substitutes have empty units, which are masked ones: they can be installed, not enabled."""
     given = site.given(**more)
     if site.data.manager == "dnf":
         for each in given["nodetune_packages"].values():
@@ -308,7 +308,7 @@ def test_mismatched_versions_are_refused_before_any_change(site):
     given = site.given(state="second", driver=NEW)
     given["nodetune_versions"]["nvidia-fabricmanager"] = f"{OLD}-1"
     came = site.cell.play("provision", given)
-    assert came["message"].startswith(f"driver {NEW} is to be installed with nvidia-fabricmanager {OLD}-1: ")
+    assert came["message"].startswith(f"driver {NEW} would be installed with nvidia-fabricmanager {OLD}-1: ")
     del given["nodetune_versions"]["nvidia-fabricmanager"]
     assert "no nvidia-fabricmanager" in site.cell.play("provision", given)["message"]
     assert site.files() == before
@@ -341,7 +341,7 @@ def test_a_repository_that_left_the_site_file_is_taken_away(site):
 
 
 @pytest.mark.full
-def test_units_are_enabled_and_pins_hold_against_a_newer_driver(debian):
+def test_units_are_enabled_and_pins_resist_a_newer_driver(debian):
     debian.provision()
     assert (
         debian.cell.run(["systemctl", "is-enabled", "nvidia-fabricmanager", "nvidia-persistenced"]).split()
@@ -409,7 +409,7 @@ def test_a_repository_known_with_another_key_is_explained(debian):
     debian.cell.write("/etc/apt/keyrings/cuda.asc", debian.key)
     text = f"deb [signed-by=/etc/apt/keyrings/cuda.asc] {debian.url}/apt/first /\n"
     debian.cell.write("/etc/apt/sources.list.d/cuda.list", text)
-    assert "the host has it already under another file" in debian.refused()
+    assert "the host already has it in another file" in debian.refused()
 
 
 def test_a_role_alone_says_which_one_has_to_come_before(debian):
@@ -436,9 +436,7 @@ def test_a_role_alone_says_which_one_has_to_come_before(debian):
     ]
     play += ["-e", "ansible_python_interpreter=/usr/bin/python3", f"{books}/provision.yml", "--tags"]
     out = debian.cell.run([*play, "fabric_manager"], check=False, env=env)
-    assert (
-        f"driver {OLD} is wanted, and there is no libnvidia-nscq, no nvidia-fabricmanager: run role driver first" in out
-    )
+    assert f"driver {OLD} is wanted, but found no libnvidia-nscq, no nvidia-fabricmanager: run role driver first" in out
     out = debian.cell.run([*play, "repositories,pins,driver,fabric_manager"], env=env)
     assert "failed=0" in out
     assert debian.installed()["nvidia-fabricmanager"] == f"{OLD}-1"
@@ -499,5 +497,5 @@ def test_two_installed_versions_are_reported_without_the_wanted(rhel, dnf_served
     given = without_units(rhel)
     given["nodetune_repositories"] = rhel.repositories("distribution")
     message = rhel.cell.play("provision", given)["message"]
-    assert f"nvidia-fabricmanager is installed as {OLD}-1 and {NEW}-1 at once, and " in message
+    assert f"nvidia-fabricmanager is installed in two versions, {OLD}-1 and {NEW}-1, and " in message
     assert fabric_managers(rhel) == [f"{OLD}-1", f"{NEW}-1"]

@@ -43,32 +43,32 @@ def test_a_branch_may_be_a_number(tmp_path):
     assert site(tmp_path, "provision: {driver: {branch: 580}}\n").branch == "580"
 
 
-def test_a_baseline_stands_beside_the_site_file(tmp_path):
+def test_a_baseline_is_next_to_the_site_file(tmp_path):
     assert site(tmp_path, SITE + "  baseline: baselines/good.json\n").baseline == tmp_path / "baselines/good.json"
 
 
 WRONG = {
-    "provision: [driver]": "line 1: provision wants a mapping",
-    "provision:\n  partz: [driver]": "line 2: no key is called 'partz': did you mean 'parts'?",
-    "provision:\n  driver: {}": "line 2: driver wants a branch",
-    "provision:\n  driver: {branch: newest}": "line 2: driver wants a branch",
-    "provision:\n  driver: {branch: 580, modules: closed}": "line 2: modules wants one of auto, open, proprietary; found 'closed'",
-    "provision:\n  driver: {branch: 580, build: precompiled}": "line 2: build wants one of dkms; found 'precompiled' (the names of precompiled packages are not known)",
-    "provision:\n  parts: [drivers]": "line 2: an item of parts wants one of driver, fabric-manager",
-    "provision:\n  parts: [dcgm, imex]": "line 2: imex has to be of the driver's version: name driver as well",
-    "provision:\n  parts: [dcgm]\n  guard: true": "line 3: guard wants one of false, observe, enforce",
-    "provision:\n  parts: [dcgm]\n  join: pbs": "line 3: join wants one of none, slurm, kubernetes",
-    "provision:\n  parts: [dcgm]\n  nccl: {path: sw}": "line 3: path wants the full path",
+    "provision: [driver]": "line 1: provision must be a mapping",
+    "provision:\n  partz: [driver]": "line 2: unknown key 'partz': did you mean 'parts'?",
+    "provision:\n  driver: {}": "line 2: driver needs a branch",
+    "provision:\n  driver: {branch: newest}": "line 2: driver needs a branch",
+    "provision:\n  driver: {branch: 580, modules: closed}": "line 2: modules must be one of auto, open, proprietary; found 'closed'",
+    "provision:\n  driver: {branch: 580, build: precompiled}": "line 2: build must be one of dkms; found 'precompiled' (the names of precompiled packages are not known)",
+    "provision:\n  parts: [drivers]": "line 2: an item of parts must be one of driver, fabric-manager",
+    "provision:\n  parts: [dcgm, imex]": "line 2: imex must have the driver's version: also set driver",
+    "provision:\n  parts: [dcgm]\n  guard: true": "line 3: guard must be one of false, observe, enforce",
+    "provision:\n  parts: [dcgm]\n  join: pbs": "line 3: join must be one of none, slurm, kubernetes",
+    "provision:\n  parts: [dcgm]\n  nccl: {path: sw}": "line 3: path must be the full path",
     "provision:\n  parts: [dcgm]\n  nccl: {path: /sw, packages: true}": "line 3: nccl comes from packages or from a path",
-    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: A b}": "line 4: name wants small letters",
-    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a}": "line 4: an item of repositories wants exactly one of apt, dnf",
-    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: mirror, key: cuda.asc}}": "line 4: baseurl wants an address",
-    'provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: "http://x/\\n[b]", key: cuda.asc}}': "line 4: baseurl wants one line",
+    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: A b}": "line 4: name must be small letters",
+    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a}": "line 4: an item of repositories must have exactly one of apt, dnf",
+    "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: mirror, key: cuda.asc}}": "line 4: baseurl must be an address",
+    'provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: "http://x/\\n[b]", key: cuda.asc}}': "line 4: baseurl must be one line",
     "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, apt: {uris: 'http://x/', key: cuda.asc}}": "line 4: apt lacks suites",
     "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: 'http://x/'}}": "line 4: dnf lacks key",
     "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: 'http://x/', key: no.asc}}": "no such file",
     "provision:\n  parts: [dcgm]\n  repositories:\n    - {name: a, dnf: {baseurl: 'http://x/', key: site.yml}}": "gpg --armor",
-    "provision:\n  parts: [dcgm]\n  repositories:\n    - &r {name: a, dnf: {baseurl: 'http://x/', key: cuda.asc}}\n    - *r": "two repositories are called a",
+    "provision:\n  parts: [dcgm]\n  repositories:\n    - &r {name: a, dnf: {baseurl: 'http://x/', key: cuda.asc}}\n    - *r": "two repositories have the name a",
 }
 
 

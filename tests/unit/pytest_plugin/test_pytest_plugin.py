@@ -216,7 +216,7 @@ def test_the_last_failed_are_run_again(pytester, installed):
     assert "passed" not in again
 
 
-def test_it_runs_beside_testinfra_and_the_user_s_own_tests(run, pytester):
+def test_it_runs_next_to_testinfra_and_the_user_s_own_tests(run, pytester):
     pytester.makepyfile(
         """
         def test_root(host):
@@ -295,11 +295,11 @@ def test_an_unreached_host_is_one_error_whatever_is_selected(run, more):
         (["--nodetune", MACHINE, "--nodetune-limit=gpu7"], "ERROR: nodetune: --limit: no host or group matches 'gpu7': *"),
         (["--nodetune", "--nodetune-fail-on=bad"], "ERROR: nodetune: *'--nodetune-fail-on': 'bad' is not one of*"),
         (["--nodetune", "--nodetune-select=nope"], "ERROR: nodetune: no check matches nope*"),
-        (["--nodetune", "--nodetune-profile=nope"], "ERROR: nodetune: no profile is called 'nope'*"),
+        (["--nodetune", "--nodetune-profile=nope"], "ERROR: nodetune: unknown profile 'nope'*"),
         (["--nodetune", "--nodetune-site=no.yml"], "ERROR: nodetune: no.yml: *"),
         (["--nodetune", "--nodetune-inventory=./no.yml"], "ERROR: nodetune: no such file or folder: ./no.yml*"),
         (["--nodetune", "--nodetune-inventory=a,b", "--nodetune-limit=c"], "ERROR: nodetune: --limit: no host*'c'*"),
-        (["--nodetune", "--hosts=docker://x"], "ERROR: nodetune: how to reach --hosts=docker://x is not understood here*"),
+        (["--nodetune", "--hosts=docker://x"], "ERROR: nodetune: cannot find out how to reach --hosts=docker://x*"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("workers", [[], ["-n2"]])

@@ -112,7 +112,7 @@ def test_a_play_names_its_run_and_the_record_keeps_its_events(written, tmp_path)
 
 
 class Started:
-    """Stands in for Ansible: notes what each play was started with."""
+    """Replaces Ansible: notes what each play was started with."""
 
     def __init__(self, monkeypatch):
         self.given = []
@@ -398,8 +398,8 @@ def test_hosts_are_reached_as_nodetunes_own_ssh_reaches_them(tmp_path):
     [
         (Target("a", problem="ansible_port: no number"), "ansible_port: no number"),
         (Target("a", connection="docker"), "'docker': only ssh, paramiko and local"),
-        (Target("a", address="-oProxyCommand=touch /tmp/x"), "is no host name"),
-        (Target("a", address="{{ 7 }}"), "is no host name"),
+        (Target("a", address="-oProxyCommand=touch /tmp/x"), "is not a valid host name"),
+        (Target("a", address="{{ 7 }}"), "is not a valid host name"),
     ],
 )
 def test_ansible_does_not_try_hosts_that_nodetune_cannot_reach(written, target, says):

@@ -68,7 +68,7 @@ def test_as_many_hosts_as_canaries_are_no_canaries():
 
 @pytest.mark.parametrize("batch", ["0", "0%", "-1", "101%", "ten", "10 %%", "1.5", "1e3", "9999999", "%"])
 def test_a_batch_that_means_nothing_is_told_with_what_would(batch):
-    with pytest.raises(BatchError, match="give a number of hosts such as 10, or a share such as 25%") as told:
+    with pytest.raises(BatchError, match="give a number of hosts such as 10, or a percentage such as 25%") as told:
         batches(HOSTS, 1, batch)
     assert repr(batch) in str(told.value)
 
@@ -98,11 +98,11 @@ def test_a_fix_that_the_audit_still_finds_is_still_failing():
 def test_what_the_audit_cannot_tell_is_still_failing():
     assert judged(audit("unknown", reason="no answer")).reason == "unknown: no answer"
     other = replace(audit("pass"), findings=())
-    assert judged(other) == done(FAILING, "the audit afterwards did not judge it")
+    assert judged(other) == done(FAILING, "the second audit did not judge it")
 
 
 def test_a_problem_of_a_fix_or_its_host_means_not_applied():
-    own = "vm.swappiness: the kernel refuses"
+    own = "vm.swappiness: the kernel rejected"
     assert judged(audit("fail"), problem=own, message="a task failed") == done(NOT_APPLIED, own)
     lost = "the connection was lost"
     assert judged(audit("fail"), message=lost) == done(NOT_APPLIED, lost)
@@ -181,7 +181,7 @@ def worked(tmp_path, failing, **how):
 def test_a_canary_that_fails_ends_it_there(tmp_path):
     begun, outcomes = worked(tmp_path, {"gpu1"})
     assert begun == [["gpu1"]]
-    assert outcomes["gpu2"] == done(NOT_APPLIED, "not begun: 1 host had failed (--max-failures 0)", "gpu2")
+    assert outcomes["gpu2"] == done(NOT_APPLIED, "not started: 1 host failed (--max-failures 0)", "gpu2")
     assert set(outcomes) == set(HOSTS)
 
 

@@ -78,7 +78,7 @@ def before_after(keep=lambda _when, _proofs: None, how=None, **hosts):
 
 
 def measured(made, *hosts):
-    """What a rollout of these hosts in one wave comes to."""
+    """What a rollout of these hosts in one batch comes to."""
     assert made.before(hosts) == ""
     assert made.after(hosts) == ""
     return made.result()
@@ -214,7 +214,7 @@ def test_what_was_slow_before_and_still_is_counts_as_short(seen):
     assert {each.figure.subject for each in found.short} == {"GPU2"}
 
 
-def test_both_results_are_kept_as_the_waves_go_by(seen):
+def test_both_results_are_kept_as_the_batches_go_by(seen):
     kept = []
     made = before_after(
         lambda when, proofs: kept.append((when, [each.host for each in proofs])),

@@ -300,7 +300,7 @@ def test_a_daemon_without_a_unit_is_named_and_the_rest_is_done():
     given = step(remedies.limit("nofile"), 1048576, subjects)
     facts = limits("nofile", subjects)
     assert list(files(built(facts, given))) == ["/etc/systemd/system/slurmd.service.d/zz-nodetune.conf"]
-    assert "containerd is not run by containerd.service" in notes(facts, given)
+    assert "containerd does not run in containerd.service" in notes(facts, given)
     assert refused(facts, step(remedies.limit("nofile"), 1048576, ("containerd",)))
 
 
@@ -354,7 +354,7 @@ def test_open_files_are_never_set_above_what_the_kernel_allows():
     facts = replace(facts, facts={**facts.facts, "sysctl.fs.nr_open": Value(200000)})
     given = step(remedies.limit("nofile"), 1048576, (SESSIONS,))
     assert "* soft nofile 200000" in files(built(facts, given))["/etc/security/limits.d/zz-nodetune.conf"]
-    assert "fs.nr_open = 200000 caps open files" in notes(facts, given)
+    assert "fs.nr_open = 200000 limits open files" in notes(facts, given)
 
 
 # --- units and modules
@@ -518,7 +518,7 @@ def test_without_udev_the_slot_and_systemd_names_match():
     (text,) = files(built(host(nics()), step(remedies.net_link("rings"), "max", ("eth1",)))).values()
     assert "Path=pci-0000:18:00.0" in text
     assert "NamePolicy=keep kernel database onboard slot path" in text
-    assert "usb0 is no PCI device" in refused(host(nics()), step(remedies.net_link("rings"), "max", ("usb0",)))
+    assert "usb0 is not a PCI device" in refused(host(nics()), step(remedies.net_link("rings"), "max", ("usb0",)))
 
 
 @pytest.mark.parametrize("link", ["../../../etc/cron.d/x", "eth0\n[Link]", "a b"])

@@ -229,7 +229,7 @@ def test_one_clock_is_locked_as_a_range_of_itself(value, locked):
     [
         ("power_limit", {H200: 800_000}, "GPU0 allows power limits from 200 W to 700 W, not 800 W"),
         ("power_limit", {H200: "600"}, "a power limit is a number of watts such as 600W, not '600'"),
-        ("power_limit", {A100: 300_000}, f"GPU0 is a {H200}, and `set` says no power_limit for it: add it in the site file"),
+        ("power_limit", {A100: 300_000}, f"GPU0 is a {H200}, and `set` has no power_limit for it: add it in the site file"),
         ("locked_clocks", {H200: 1501}, "GPU0 has no sm clock of 1501 MHz: the nearest are 1500 and 1515, of 345 to 1980"),
         ("locked_clocks", {H200: [1500, 345]}, "clocks are one such as 1500MHz, [lowest, highest], or none, not [1500, 345]"),
         ("locked_memory_clocks", {H200: 2200}, "GPU0 has no memory clock of 2200 MHz: the nearest are 2201 and 3201, of 2201 to 3201"),

@@ -114,7 +114,7 @@ def test_options_that_a_shell_would_read_are_not_rewritten(options):
 
 
 def test_another_owner_of_interrupts_at_boot_stays():
-    assert "/etc/rc.local places interrupts at boot already" in refused(host(static=["/etc/rc.local"]), step())
+    assert "/etc/rc.local already places interrupts at boot" in refused(host(static=["/etc/rc.local"]), step())
 
 
 def test_its_own_unit_is_nobody_else():

@@ -195,4 +195,4 @@ def test_a_host_that_cannot_be_planned_is_named_and_others_go_on(where, name, pr
     monkeypatch.setattr(where, name, fails)
     found = prepare(HostResult("gpu01", "ok", facts=host(), findings=(SWAPPINESS,)))
     assert (found.host, found.result.state, found.findings, found.changes) == ("gpu01", "bad facts", (), ())
-    assert "cannot be planned for: RecursionError('too deep')" in found.result.message
+    assert "no plan is possible from its facts: RecursionError('too deep')" in found.result.message

@@ -99,7 +99,7 @@ def test_nothing_is_built_that_job_cpus_confined_reports(slurm, kubernetes, engi
 
 @pytest.mark.parametrize("value", ["", "all", "0,1,2,3", "3-0", "0-3 ", "0-99999999999", "0-3,2-5", 4.5, "0-3\nX=1"])
 def test_what_is_no_list_of_the_kernel_is_refused(value):
-    assert "no list of CPUs" in refused(host(), wish(value))
+    assert "is not a CPU list" in refused(host(), wish(value))
 
 
 def test_cpus_that_are_not_online_are_refused():

@@ -120,7 +120,7 @@ def test_boost_is_set_in_each_of_its_forms():
     }
 
 
-def test_a_unit_of_ours_from_before_tuned_sets_the_same():
+def test_our_unit_from_before_tuned_sets_the_same():
     own = {"/etc/nodetune/cpu.conf": '# settings: {"governor": "powersave"}\n'}
     assert own_settings(files(built(host(own=own), GOVERNOR))["/etc/nodetune/cpu.conf"]) == {"governor": "performance"}
 

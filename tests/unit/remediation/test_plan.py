@@ -54,7 +54,7 @@ def test_steps_are_sorted_by_disruption_and_hosts_folded():
     assert steps == [("swappiness-high", "a"), ("swappiness-high", "b"), ("shm-small", "a"), ("shm-small", "b")]
 
 
-def test_a_structure_is_shown_as_it_will_stand_in_its_file():
+def test_a_structure_is_shown_as_it_will_be_in_its_file():
     ulimits = {"memlock": {"Name": "memlock", "Hard": -1}}
     assert json.loads(plan.after(finding("d", remedies.docker_daemon("default-ulimits"), ulimits))) == ulimits
 
@@ -203,7 +203,7 @@ def kept(*given, **more):
     return {each.check: plan.kept_in(found, each) for each in found.findings}
 
 
-def test_the_daemon_keeps_persistence_and_no_unit_of_ours():
+def test_the_daemon_keeps_persistence_and_no_own_unit():
     both = of_gpu("persistence_mode", "enabled"), of_gpu("compute_mode", "default")
     found = kept(*both, **GPUS, **{"services.nvidia-persistenced": ACTIVE})
     assert found["gpu-persistence_mode"] == ["nvidia-persistenced.service"]

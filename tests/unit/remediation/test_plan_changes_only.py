@@ -24,7 +24,7 @@ def finding(remedy, value, observed, reason="", subjects=()):
 
 
 GOVERNOR = finding(remedies.cpufreq("governor"), "performance", "powersave", subjects=("cpu0",))
-AUTOGROUP = finding(remedies.sysctl("kernel.sched_autogroup_enabled"), 0, "0 now", "the next boot starts from 1")
+AUTOGROUP = finding(remedies.sysctl("kernel.sched_autogroup_enabled"), 0, "0 now", "the next boot starts with 1")
 
 
 def planned(found, facts):

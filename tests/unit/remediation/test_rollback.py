@@ -55,7 +55,7 @@ def test_undoing_a_rollback_needs_the_node_as_free_as_its_run(tmp_path, sent):
     assert guards == [(GUARD, ["swap, idle node"])] * 3
 
 
-def test_what_disturbed_nothing_is_taken_back_on_any_node(tmp_path, sent):
+def test_what_disturbed_nothing_is_undone_on_any_node(tmp_path, sent):
     take_back(take_back(record(tmp_path, "apply", SYSCTL), tmp_path), tmp_path)
     assert ["nodetune_guard" in variables["gpu1"] for variables in sent] == [False, False]
 

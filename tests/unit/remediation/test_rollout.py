@@ -52,7 +52,7 @@ def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, 
 
 
 class Ansible:
-    """Stands in for `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
+    """Replaces `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
 
     def __init__(self, monkeypatch, **answers):
         self.answers, self.played = answers, []
@@ -105,14 +105,14 @@ def test_a_node_lost_while_it_was_drained_is_given_back(tmp_path, monkeypatch):
     assert ansible.names() == ["drain", "resume"]
     assert ansible.played[1][1] == ["gpu1", "gpu2", "gpu3"]
     assert list(here.left_drained) == ["gpu3"]
-    assert here.left_drained["gpu3"] == "perhaps, for it was lost while it was drained: no route"
+    assert here.left_drained["gpu3"] == "perhaps: the host was lost during the drain: no route"
 
 
 def test_a_node_that_someone_drained_again_is_named(tmp_path, monkeypatch):
     Ansible(monkeypatch, drain={"gpu1": Outcome("gpu1", results=(DRAINED,))})
     here = operations_on(tmp_path, "gpu1")
     here.give_back(here.drained(["gpu1"])[0])
-    assert here.left_drained == {"gpu1": "slurmd does not run there, or somebody else drained it since"}
+    assert here.left_drained == {"gpu1": "slurmd does not run there, or someone else has drained it since"}
 
 
 def test_a_host_that_failed_after_a_change_is_audited(tmp_path, monkeypatch):

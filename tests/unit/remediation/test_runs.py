@@ -148,7 +148,7 @@ def test_a_journal_whose_last_line_is_torn_keeps_the_others(root):
 
 
 def test_a_full_disk_leaves_whole_lines_and_the_old_file(root):
-    """A limit on the size of files stands in for the disk: the kernel stops the write half way, too."""
+    """A limit on the size of files replaces the disk: the kernel stops the write half way, too."""
     run = new(root)
     run.add_entries("gpu1", [{"n": 1}])
     run.save("plan", {"steps": []})
@@ -179,7 +179,7 @@ def test_a_run_is_found_by_its_beginning_or_as_the_last(root):
         run.folder.rename(root / name)
     assert runs.find("20261121", root).id == "20261121-143000-4f2a"
     assert runs.find("last", root).id == "20261122-090000-0001"
-    with pytest.raises(RunError, match="20261122-090000-0001 or 20261121-143000-4f2a: give more of it"):
+    with pytest.raises(RunError, match="20261122-090000-0001 or 20261121-143000-4f2a: give more characters"):
         runs.find("2026112", root)
     with pytest.raises(RunError, match=r"no run '20261121-143000-4f2b'; near it: 20261121-143000-4f2a"):
         runs.find("20261121-143000-4f2b", root)
@@ -188,7 +188,7 @@ def test_a_run_is_found_by_its_beginning_or_as_the_last(root):
 
 
 def test_without_a_record_it_says_where_it_looked(root):
-    with pytest.raises(RunError, match=f"no run is recorded in {root}"):
+    with pytest.raises(RunError, match=f"no runs are recorded in {root}"):
         runs.find("last", root)
 
 
@@ -241,7 +241,7 @@ def with_a_story(root):
     return run
 
 
-def test_runs_are_listed_beside_torn_and_foreign_folders(root):
+def test_runs_are_listed_next_to_torn_and_foreign_folders(root):
     run = with_a_story(root)
     (root / "20260101-000000-aaaa").mkdir()
     (root / "20260101-000000-bbbb").mkdir()
@@ -286,7 +286,7 @@ def test_figures_around_a_run_come_with_the_command_to_compare(root):
 
 
 def test_an_empty_record_says_so(root):
-    assert cli("--runs", root).output == f"No run is recorded in {root}.\n"
+    assert cli("--runs", root).output == f"No runs are recorded in {root}.\n"
 
 
 def test_a_wrong_id_is_one_line_and_exit_code_2(root):
@@ -295,7 +295,7 @@ def test_a_wrong_id_is_one_line_and_exit_code_2(root):
         [sys.executable, "-m", "nodetune", "runs", "show", "2020", "--runs", root], capture_output=True, text=True
     )
     assert done.returncode == 2
-    assert done.stderr == f"nodetune: no run '2020'; near it: {run.id}. All: nodetune runs\n"
+    assert done.stderr == f"nodetune: no run '2020'; similar: {run.id}. To list all: nodetune runs\n"
 
 
 def test_a_rollback_goes_to_the_hosts_of_the_run_by_default(tmp_path):
@@ -303,7 +303,7 @@ def test_a_rollback_goes_to_the_hosts_of_the_run_by_default(tmp_path):
     run.finish(0)
     asked = ["rollback", run.id, "--runs", str(tmp_path), "--dry-run"]
     elsewhere = CliRunner().invoke(group, [*asked, "-i", "gpu02,"])
-    assert "includes none of these hosts" in str(elsewhere.exception)
+    assert "has none of these hosts" in str(elsewhere.exception)
     told = CliRunner().invoke(group, [*asked, "-l", "gpu02"])
     assert "gpu02" in str(told.exception)
 

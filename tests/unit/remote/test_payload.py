@@ -41,7 +41,7 @@ def test_piped_and_imported_see_the_same(every_fact):
 
 
 def imported_facts(names):
-    """In a process of its own: other tests have loaded a stand-in of the driver's library into this one."""
+    """In a process of its own: other tests have loaded a substitute of the driver's library into this one."""
     program = (
         "import json, sys; from nodetune.remote import payload as bundle; from nodetune.remote import local\n"
         "print(json.dumps(local.facts(bundle.families(set(json.load(sys.stdin))), 20.0)['facts']))"

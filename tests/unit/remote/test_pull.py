@@ -78,7 +78,7 @@ def node(tmp_path):
 
 
 def facts_of_this_machine():
-    """The names of the facts that an audit reads, in a process that has loaded no stand-in of NVML before."""
+    """The names of the facts that an audit reads, in a process that has loaded no substitute of NVML before."""
     script = (
         "from nodetune.remote import local, payload; from nodetune.audit import selection\n"
         "print(*local.facts(payload.families(selection.Selection().facts()), 20.0)['facts'])"
@@ -152,7 +152,7 @@ def test_of_two_runs_at_once_the_second_says_so_and_ends(node):
 def test_a_host_name_that_is_no_host_s_own_makes_no_file(node, name):
     done = node.run(name)
     assert done.returncode == 1
-    assert "set one" in done.stderr
+    assert "set a real host name" in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not list(node.facts.iterdir())
 
@@ -174,7 +174,7 @@ def test_a_planted_link_is_replaced_and_never_written_through(node, tmp_path, pl
 def test_a_folder_planted_under_the_name_is_an_error_of_one_line(node):
     (node.facts / "gpu001.json").mkdir()
     done = node.run()
-    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is as it was: Is a directory\n")
+    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is unchanged: Is a directory\n")
     assert len(list(node.facts.iterdir())) == 1
 
 
@@ -202,7 +202,7 @@ cat gpu001.json; ls -A; exit $ended
 """
     inside = [*apart("--mount"), "sh", "-c", steps, "sh", *node.command()]
     done = subprocess.run(inside, env={"PATH": os.environ["PATH"]}, capture_output=True, text=True)
-    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is as it was: {reason}\n")
+    assert (done.returncode, done.stderr) == (1, f"nodetune: {node.facts}/gpu001.json is unchanged: {reason}\n")
     assert done.stdout.splitlines()[0] == "earlier"
     assert "partial" not in done.stdout
 
@@ -233,7 +233,7 @@ def test_an_ordinary_user_writes_what_root_read():
 @a_node
 def test_a_user_who_does_not_exist_is_named(tmp_path):
     done = Node(tmp_path, user="nobody-of-that-name").run()
-    assert (done.returncode, done.stderr) == (1, "nodetune: there is no user nobody-of-that-name here\n")
+    assert (done.returncode, done.stderr) == (1, "nodetune: user nobody-of-that-name does not exist here\n")
 
 
 def forked(work):
@@ -364,18 +364,18 @@ def test_what_was_written_can_be_read_by_a_program(tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["--dir", "facts"], "--dir 'facts': give a whole path"),
-        (["--dir", "/a b"], "--dir '/a b': give a whole path"),
-        (["--dir", "/a/../b"], "--dir '/a/../b': give a whole path"),
-        (["--dir", "/a\nExecStart=/x"], "give a whole path"),
-        (["--dir", "/a%n"], "give a whole path"),
+        (["--dir", "facts"], "--dir 'facts': give an absolute path"),
+        (["--dir", "/a b"], "--dir '/a b': give an absolute path"),
+        (["--dir", "/a/../b"], "--dir '/a/../b': give an absolute path"),
+        (["--dir", "/a\nExecStart=/x"], "give an absolute path"),
+        (["--dir", "/a%n"], "give an absolute path"),
         (["--dir", "/a", "--every", "30"], "'30' is not a duration: use 90s, 30m, 2h or 1d"),
         (["--dir", "/a", "--every", "0m"], "'0m' is not a duration"),
-        (["--dir", "/a", "--every", "30s"], "--every wants a time from 1m to 7d"),
-        (["--dir", "/a", "--every", "8d"], "--every wants a time from 1m to 7d"),
-        (["--dir", "/a", "--user", "a b"], "--user 'a b' is no name of a user"),
-        (["--dir", "/a", "--python", "python3"], "--python 'python3': give a whole path"),
-        (["--dir", "/a", "-p", "nope"], "no profile is called 'nope'"),
+        (["--dir", "/a", "--every", "30s"], "--every must be from 1m to 7d"),
+        (["--dir", "/a", "--every", "8d"], "--every must be from 1m to 7d"),
+        (["--dir", "/a", "--user", "a b"], "--user 'a b' is not a valid user name"),
+        (["--dir", "/a", "--python", "python3"], "--python 'python3': give an absolute path"),
+        (["--dir", "/a", "-p", "nope"], "unknown profile 'nope'"),
     ],
 )
 def test_a_slip_is_one_clear_line(tmp_path, arguments, said):
@@ -390,7 +390,7 @@ def test_a_folder_that_holds_something_else_is_not_written_into(tmp_path):
     (tmp_path / "thesis.tex").write_text("…")
     done = nodetune("pull", "bundle", "--dir", "/a", "-o", tmp_path)
     assert (done.returncode, [path.name for path in tmp_path.iterdir()]) == (2, ["thesis.tex"])
-    assert "contains other files (thesis.tex): name a new folder" in done.stderr
+    assert "contains other files (thesis.tex): give a new folder" in done.stderr
 
 
 # What an audit makes of the files.
@@ -461,7 +461,7 @@ def test_saved_facts_of_any_age_and_file_name_are_judged(tmp_path):
 def test_a_node_that_writes_another_s_file_is_not_believed(tmp_path):
     leave(tmp_path, "n2", name="n1")
     found, said = state(tmp_path)
-    assert (found, said) == ("bad facts", f"{tmp_path}/n1.json: holds the facts of n2, and must go by that name")
+    assert (found, said) == ("bad facts", f"{tmp_path}/n1.json: contains facts for n2 and must have that name")
 
 
 @pytest.mark.parametrize("content", ["", "{", '{"facts": {', '{"facts": {}, "schema": "nodetune.facts/9"}', "[]", "\0"])

@@ -350,7 +350,7 @@ def test_this_host_alone_is_probed_in_this_process():
 def test_a_local_probe_is_validated_like_any_answer(monkeypatch):
     monkeypatch.setattr(local, "facts", lambda *_: {"facts": {"a": 5}})
     ((_, told, _),) = pool.collect([here()], script_for, SessionOptions(), asked=ASKED)
-    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is none of value, absent, unread, each")
+    assert (told.state, str(told)) == ("bad answer", "the fact 'a' is not a value, absent, unread or each")
 
 
 def test_results_arrive_as_ready_and_a_failure_stops_no_other():
@@ -480,7 +480,7 @@ def test_sudo_is_left_out_by_whoever_is_that_user_already():
     assert not local.becomes_another(here())
 
 
-def test_a_lifeline_closes_what_comes_after_its_end_at_once():
+def test_a_deadline_closes_what_comes_after_its_end_at_once():
     closed = []
     life = Deadline(10)
     life.on_end(lambda: closed.append("first"))

@@ -29,7 +29,7 @@ def _no_partition(monkeypatch):
 )
 def test_a_drained_node_takes_only_steps_of_a_running_job(state, new_job, step):
     nodes = {"n01": node(state)}
-    why = {"n01": f"Slurm says {state} (new fans)"}
+    why = {"n01": f"Slurm reports {state} (new fans)"}
     assert sinfo.not_to_be_had(["n01"], nodes) == ({} if new_job else why)
     assert sinfo.not_inside(["n01"], nodes, ["n01"]) == ({} if step else why)
 
@@ -38,7 +38,7 @@ def test_a_node_of_another_partition_says_how_to_ask_for_it(monkeypatch):
     nodes = {"n01": node(partitions=("long", "gpu"), default=False)}
     assert sinfo.not_to_be_had(["n01", "n02"], nodes) == {
         "n01": "it is not in the default partition: set SLURM_PARTITION=gpu,long",
-        "n02": "Slurm knows no node of this name",
+        "n02": "Slurm has no node with this name",
     }
     monkeypatch.setenv("SLURM_PARTITION", "debug,gpu")
     assert sinfo.not_to_be_had(["n01"], nodes) == {}

@@ -40,7 +40,7 @@ def refused(hosts, message):
     [
         ("me", "sudo asks for a password: give it with --ask-become-pass"),
         ("deep", "bad/deep.json: JSON nested too deeply"),
-        ("port", "port port 22 refused the connection: is sshd running there, and on this port (ansible_port)?"),
+        ("port", "port port 22 refused the connection: is sshd running there on this port (ansible_port)?"),
         ("a", "bad/a.json: not a file"),
     ],
 )

@@ -322,7 +322,7 @@ def test_measurements_come_into_the_page_from_the_command_line(tmp_path):
     [
         (["--format", "text", "--measurements", __file__], "--measurements needs --format html"),
         (["--format", "html", "--measurements", __file__], "test_report_html_measured.py: not JSON"),
-        (["--format", "html", "--measurements", str(MACHINES[0])], ".json: not a result of verify"),
+        (["--format", "html", "--measurements", str(MACHINES[0])], ".json: not a verify result"),
         (["--format", "html", "--measurements", "/nowhere/x.json"], "/nowhere/x.json: no such file"),
     ],
 )
@@ -372,10 +372,11 @@ class TestInABrowser:
         names, kept = fleet
         return page.open(audited(*names), measured=kept, fragment=fragment, **more)
 
-    def test_the_overview_names_who_falls_short_in_one_line(self, page, sixty_four):
+    def test_the_overview_names_who_is_below_target_in_one_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/")
         assert flat(page.text(".measuredline")) == (
-            "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and by 1 finding; "
+            "▼ below target Measured: 61 of 65 hosts as expected; gpu[009,017,033] are below target in 8 figures and "
+            "by 1 finding; "
             "something failed on 1 host; 1 not measured."
         )
         page.run("document.querySelector('.measuredline a').click()")
@@ -391,7 +392,8 @@ class TestInABrowser:
     def test_plots_come_worst_first_each_with_text_and_table(self, page, sixty_four):
         self.open(page, sixty_four)
         counts = page.run(
-            "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
+            "return [...document.querySelectorAll('.kind')].map((kind) => "
+            "[kind.querySelector('h3').firstChild.textContent,"
             " kind.querySelector('.counts').innerText.replace(/\\s+/g, ' ').trim()])"
         )
         assert len(counts) == 13
@@ -400,7 +402,8 @@ class TestInABrowser:
             [(True, False)] * 5 + [(False, True)] + [(False, False)] * 7
         )
         pictures = page.run(
-            "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelectorAll('svg[role=img]').length,"
+            "return [...document.querySelectorAll('.kind')].map((kind) => "
+            "[kind.querySelectorAll('svg[role=img]').length,"
             " kind.querySelector('svg').getAttribute('aria-label'), kind.querySelectorAll('details.figures').length])"
         )
         assert all((pictures, tables) == (1, 1) for pictures, _, tables in pictures)
@@ -422,12 +425,16 @@ class TestInABrowser:
     def test_a_short_figure_is_a_triangle_below_the_line(self, page, sixty_four):
         self.open(page, sixty_four, "#/measurements?of=gpu_copy")
         page.until(
-            "const svg = document.querySelector('.kind svg'); return svg.viewBox.baseVal.width === svg.parentElement.clientWidth"
+            "const svg = document.querySelector('.kind svg'); return svg.viewBox.baseVal.width === "
+            "svg.parentElement.clientWidth"
         )
         short, floor, left, ticks = page.run(
-            "const kind = document.querySelector('.kind'), box = (what) => kind.querySelector(what).getBoundingClientRect();"
-            "return [[box('path.short').x + box('path.short').width / 2, box('path.short').y], box('.floor').y, box('svg').x,"
-            " [...kind.querySelectorAll('.axis text')].map((each) => [parseFloat(each.textContent), Number(each.getAttribute('x'))])]"
+            "const kind = document.querySelector('.kind'), box = (what) => "
+            "kind.querySelector(what).getBoundingClientRect();"
+            "return [[box('path.short').x + box('path.short').width / 2, box('path.short').y], box('.floor').y, "
+            "box('svg').x,"
+            " [...kind.querySelectorAll('.axis text')].map((each) => [parseFloat(each.textContent), "
+            "Number(each.getAttribute('x'))])]"
         )
         (low, at_low), (high, at_high) = ticks[0], ticks[-1]
         value = low + (short[0] - left - at_low) / (at_high - at_low) * (high - low)
@@ -444,7 +451,8 @@ class TestInABrowser:
     def test_few_real_nodes_are_drawn_with_a_line_each(self, page, tmp_path):
         page.open(audited(*REAL), measured=measured(tmp_path, document(recorded())), fragment="#/measurements?of=nccl")
         kinds = page.run(
-            "return [...document.querySelectorAll('.kind')].map((kind) => [kind.querySelector('h3').firstChild.textContent,"
+            "return [...document.querySelectorAll('.kind')].map((kind) => "
+            "[kind.querySelector('h3').firstChild.textContent,"
             " kind.querySelectorAll('svg .line').length, kind.querySelectorAll('svg .median').length,"
             " kind.querySelectorAll('svg .short').length, kind.querySelectorAll('svg .bound path').length])"
         )
@@ -468,7 +476,8 @@ class TestInABrowser:
         page.keys("\ue007")
         page.until("return document.querySelector('details.figures table')")
         rows = page.run(
-            "return [...document.querySelectorAll('details.figures tbody tr')].map((row) => [...row.cells].map((each) => each.innerText))"
+            "return [...document.querySelectorAll('details.figures tbody tr')].map((row) => "
+            "[...row.cells].map((each) => each.innerText))"
         )
         assert sum(int(good) for _, _, good, _ in rows) == 519
         assert sum(int(short) for *_, short in rows) == 1
@@ -484,7 +493,8 @@ class TestInABrowser:
     def test_unmeasured_figures_have_a_reason_and_folded_hosts(self, page, sixty_four):
         self.open(page, sixty_four)
         rows = page.run(
-            "return [...document.querySelectorAll('table[aria-label=\"Could not be measured\"] tbody tr')].map((row) => row.innerText)"
+            "return [...document.querySelectorAll('table[aria-label=\"Could not be measured\"] tbody tr')].map((row) "
+            "=> row.innerText)"
         )
         assert [flat(each) for each in rows] == [
             "refused the host port 22: connection refused gpu064",
@@ -506,13 +516,14 @@ class TestInABrowser:
             "[...document.querySelectorAll('.more button')].forEach((each) => { while (!each.hidden) each.click(); })"
         )
         rows = page.run(
-            "return [...document.querySelector('table[aria-label=Figures]').tBodies[0].rows].map((row) => [...row.cells].map((each) => each.innerText))"
+            "return [...document.querySelector('table[aria-label=Figures]').tBodies[0].rows].map((row) => "
+            "[...row.cells].map((each) => each.innerText))"
         )
         assert len(rows) == 128
         assert [flat(each) for each in rows[0]][1:6] == ["gpu_copy h2d", "GPU2", "26.4 GB/s", rows[0][4], "42 %"]
         assert all(row[6].startswith("nodetune verify -i prod -l gpu017 --only ") for row in rows)
 
-    def test_search_finds_what_fell_short(self, page, sixty_four):
+    def test_search_finds_what_is_below_target(self, page, sixty_four):
         self.open(page, sixty_four, "#/search/pcie%20gpu2")
         assert flat(page.text(".count")) == "0 findings and 0 hosts, 4 measurements below target with “pcie gpu2”"
         assert set(page.texts("main tbody a")) == {"gpu017"}

@@ -93,5 +93,5 @@ def test_lost_hosts_waivers_and_unknowns_are_told():
     text = written(results)
     assert "1 host audited, **2 not reached**: no findings" in text
     assert "## Waived\n\n- `swap-on` on `a`: `until 2030-01-01: ops`" in text
-    assert "## Not known\n\n- `edac` on `a`: `no root`" in text
+    assert "## Unknown\n\n- `edac` on `a`: `no root`" in text
     assert "## Not reached\n\n- `b,c`: `refused`, `port 22`" in text or "- `[b-c]`: `refused`, `port 22`" in text

@@ -55,7 +55,7 @@ def test_a_value_that_needs_another_one_is_tried_with_it():
 
 def test_a_value_that_needs_another_one_which_is_not_there_is_told():
     outcome = study.tune(Splits(random.Random(1), parameters=PARAMETERS[-1:]), 60)
-    assert outcome.reason == "there is no setting to try on these hosts: SPLIT needs another one"
+    assert outcome.reason == "no settings to try on these hosts: SPLIT needs another parameter"
 
 
 def test_two_values_that_are_good_together_only_are_found():
@@ -85,7 +85,7 @@ def noisy(gain, noise, seed):
 def test_a_case_that_looks_worse_and_is_too_noisy_to_tell_is_not_waved_through():
     found = [noisy(-0.08, 0.12, seed).refused for seed in range(40)]
     assert sum(bool(each) for each in found) >= 34
-    assert any("measured too unevenly to rule it out" in each for each in found)
+    assert any("with too much noise to rule it out" in each for each in found)
 
 
 def test_a_case_that_is_as_good_as_before_is_rarely_refused():
@@ -132,7 +132,7 @@ def test_a_finalist_that_does_harm_when_it_is_confirmed_is_named():
 
     outcome = study.tune(Late(random.Random(1), gains(0.05), parameters=PARAMETERS[1:2]), 1200)
     assert outcome.state == study.NOTHING
-    assert "what looked better was left out: CHANNELS=24: Xid 31" in outcome.reason
+    assert "settings that looked better were left out: CHANNELS=24: Xid 31" in outcome.reason
 
 
 # --- failures

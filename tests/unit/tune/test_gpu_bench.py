@@ -69,17 +69,17 @@ def bench(host=None, wanted=ALLOWED, found=None):
 @pytest.mark.parametrize(
     ("wanted", "found", "why"),
     [
-        (GpuRequest(), facts(), "--allow-gpu-settings allows it"),
+        (GpuRequest(), facts(), "allow this with --allow-gpu-settings"),
         (ALLOWED, "connection refused", "gpu01: connection refused"),
         (ALLOWED, facts(**{"services.processes": Value({"slurmd": 1})}), "drain the node"),
         (
             ALLOWED,
             facts(**{"gpu.compute_running_processes": Each({"GPU0": Value([{"pid": 71, "name": "python3"}])})}),
-            "python3 (71): a ladder is only for GPUs that nobody uses",
+            "python3 (71): a ladder needs idle GPUs",
         ),
-        (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "of several models"),
-        (ALLOWED, facts(**{"gpu.nvml": Absent("no NVML library")}), "gpu01: there is no GPU whose settings could be changed"),
-        (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs have could not be read"),
+        (ALLOWED, facts(**{"gpu.names": Each({"GPU0": Value(H200), "GPU1": Value("NVIDIA A10")})}), "has several GPU models"),
+        (ALLOWED, facts(**{"gpu.nvml": Absent("no NVML library")}), "gpu01: no GPU has settings that can be changed"),
+        (ALLOWED, facts(**{"gpu.supported_clocks": Absent()}), "the clocks that the GPUs support could not be read"),
     ],
     ids=["not-allowed", "unreachable", "slurm", "busy", "mixed", "no-gpu", "no-clocks"],
 )  # fmt: skip

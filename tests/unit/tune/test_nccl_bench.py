@@ -77,7 +77,7 @@ def test_an_unreadable_kernel_log_is_said_not_taken_for_silence(host):
 def test_gpus_whose_users_are_not_known_are_left_alone_in_one_line(host):
     host.users = Unread("the driver hangs")
     with pytest.raises(
-        BenchError, match=r"^gpu1: whether a process uses a GPU is not known .*: fix that, or --allow-busy$"
+        BenchError, match=r"^gpu1: unknown whether a process uses a GPU .*: fix this or use --allow-busy$"
     ):
         host.bench()
     assert host.bench(allow_busy=True).cases
@@ -96,9 +96,7 @@ def test_a_failed_trial_says_why_and_is_not_banned(host):
 def test_a_trial_of_fewer_gpus_is_no_comparison(host):
     bench = host.bench()
     host.about = {"gpus": 1}
-    assert (
-        bench.measure(CTAS, bench.cases).failed == "1 GPU of 1 node took part, which is another number than by default"
-    )
+    assert bench.measure(CTAS, bench.cases).failed == "1 GPU of 1 node took part, a different number than by default"
 
 
 def test_sizes_that_do_not_fit_are_told_and_nothing_to_improve_is_one_line(host):
@@ -106,7 +104,7 @@ def test_sizes_that_do_not_fit_are_told_and_nothing_to_improve_is_one_line(host)
     host.notes = ["16 GiB left out: 2 buffers of that size do not fit into 14 GiB of free memory"]
     bench = host.bench(sizes=(16 << 30,))
     assert bench.notes == host.notes
-    with pytest.raises(BenchError, match="what is to become better could not be measured"):
+    with pytest.raises(BenchError, match="the objective could not be measured"):
         study.tune(bench, 60)
 
 
@@ -139,7 +137,7 @@ def test_a_default_with_wrong_data_or_no_figure_is_not_tuned(host):
     host.extra = [{"measurement": "nccl", "failed": "computed wrongly: 1 words"}]
     with pytest.raises(BenchError, match="default itself gives wrong data"):
         host.bench()
-    host.extra = [{"measurement": "nccl", "skip": "one GPU: there is nothing that NCCL could move between GPUs"}]
+    host.extra = [{"measurement": "nccl", "skip": "only one GPU: NCCL has no data to move between GPUs"}]
     host.rate = lambda *_: None
     with pytest.raises(BenchError, match="one GPU"):
         host.bench()

@@ -129,7 +129,7 @@ def test_a_banned_setting_stays_banned(tmp_path):
 def test_a_trial_that_cannot_be_is_refused(tmp_path, line):
     sound = {"setting": [], "values": {}, "banned": "", "failed": "", "disturbed": "", "about": {}, "seconds": 1.0}
     (tmp_path / "t").write_text('{"a": 1}\n' + json.dumps({**sound, **line}) + "\n")
-    with pytest.raises(JournalError, match="is no journal of trials"):
+    with pytest.raises(JournalError, match="not a journal of trials"):
         Journal(tmp_path / "t", {"a": 1}, resume=True)
 
 

@@ -68,10 +68,10 @@ def bench(host=None, folder="/data/x", missing=(), **wanted):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"allow_settings": False}, "--allow-settings allows it"),
-        ({"folder": "data"}, "data: name a folder by its whole path"),
-        ({"host": Host(mount={"source": "tmpfs", "type": "tmpfs"})}, "/data/x: is on tmpfs (tmpfs), which has no settings"),
-        ({"host": Host(problem="/data/x is no folder: name one")}, "gpu01: /data/x is no folder: name one."),
+        ({"allow_settings": False}, "allow this with --allow-settings"),
+        ({"folder": "data"}, "data: give the absolute path of a folder"),
+        ({"host": Host(mount={"source": "tmpfs", "type": "tmpfs"})}, "/data/x: tmpfs (tmpfs) has no settings to tune"),
+        ({"host": Host(problem="/data/x is not a folder: name one")}, "gpu01: /data/x is not a folder: name one."),
         ({"host": Host(problem="fio was killed")}, "gpu01: fio was killed: nodetune verify --disk /data/x says more"),
         ({"host": Host(direct=False), "objective": "random"}, "disk random_read could not be measured"),
     ],

@@ -183,7 +183,7 @@ def test_less_is_better_where_the_case_says_so():
 # --- the journal
 
 
-def test_a_resumed_tuning_goes_on_where_it_was_and_ends_alike(tmp_path):
+def test_a_resumed_tuning_continues_where_it_was_and_ends_alike(tmp_path):
     header = {"subject": "nccl"}
     whole = study.tune(bench(7, effect=gains(0.05)), 1200)
 
@@ -213,7 +213,7 @@ def test_a_resumed_tuning_goes_on_where_it_was_and_ends_alike(tmp_path):
 
 def test_a_journal_of_something_else_is_refused(tmp_path):
     Journal(tmp_path / "t", {"subject": "nccl", "nccl": "2.28"}, resume=False).close()
-    with pytest.raises(JournalError, match=r"its trials are of something else \(nccl differ\)"):
+    with pytest.raises(JournalError, match=r"its trials belong to another tuning \(nccl differ\)"):
         Journal(tmp_path / "t", {"subject": "nccl", "nccl": "2.29"}, resume=True)
 
 
@@ -221,7 +221,7 @@ def test_a_journal_that_is_there_is_never_overwritten(tmp_path):
     first = Journal(tmp_path / "t", {"a": 1}, resume=False)
     with pytest.raises(JournalError, match="exists: continue it with --resume"):
         Journal(tmp_path / "t", {"a": 1}, resume=False)
-    with pytest.raises(JournalError, match="another tuning writes it"):
+    with pytest.raises(JournalError, match="in use by another tuning"):
         Journal(tmp_path / "t", {"a": 1}, resume=True)
     first.close()
 

@@ -62,11 +62,11 @@ def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"wanted": TcpRequest()}, "--allow-settings allows it"),
+        ({"wanted": TcpRequest()}, "allow this with --allow-settings"),
         ({"names": ("a",)}, "1 host: TCP is tuned between two, -l HOST,HOST names them"),
         (
             {"b": {"sysctl.net.ipv4.tcp_rmem": [4096, 87380, 6291456]}},
-            "a and b differ in sysctl.net.ipv4.tcp_rmem ([4096, 131072, 6291456] and [4096, 87380, 6291456]): make them alike",
+            "a and b differ in sysctl.net.ipv4.tcp_rmem ([4096, 131072, 6291456] and [4096, 87380, 6291456]): make them equal",
         ),
         ({"hosts": Hosts(problem="b: iperf3 is not installed: apt install iperf3")}, "iperf3 is not installed"),
     ],
@@ -148,7 +148,7 @@ def test_a_stream_that_took_another_way_does_not_count():
     made = bench(hosts)
     hosts.address = "192.168.7.2"
     trial = made.measure((), made.cases)
-    assert trial.failed == "one_stream a→b took another way: 192.168.7.2 by eth0"
+    assert trial.failed == "one_stream a→b took another path: 192.168.7.2 by eth0"
 
 
 def test_a_disturbed_trial_does_not_count():
@@ -169,8 +169,8 @@ def test_another_verify_on_a_host_disturbs_and_drops_nothing():
 @pytest.mark.parametrize(
     "problems",
     [
-        ["iperf3 gave no figures", "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only"],
-        ["settings of this host: /run/nodetune/trial.json: Expecting value: look at it, and remove it"],
+        ["iperf3 printed no figures", "settings of this host: not restored: /proc/sys/net/ipv4/tcp_rmem: read-only"],
+        ["settings of this host: /run/nodetune/trial.json: Expecting value: inspect the file and remove it"],
         ["settings are not restored: no answer within 60 s"],
         [
             "another tuning holds settings of this host: wait for its end",

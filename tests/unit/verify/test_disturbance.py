@@ -82,8 +82,8 @@ def test_below_target_while_others_work_blames_no_part(prove, own):
     assert verify_run.exit_code([proof]) == INCOMPLETE, "nobody knows whether it is as expected"
     text = printed(proof)
     assert len(re.findall(rf"^loaded +memory +{re.escape(WHY)}$", text, re.MULTILINE)) == 1
-    assert "no part is to blame" in text
-    assert "when it is quiet: nodetune verify -i prod -l gpu1 --only memory" in text
+    assert "so no part is suspect" in text
+    assert "when the host is idle: nodetune verify -i prod -l gpu1 --only memory" in text
     assert "1 disturbed" in text
     assert "channels" not in text
 
@@ -243,7 +243,7 @@ def test_a_comparison_does_not_judge_by_disturbed_runs():
     assert found.status == compare.UNSURE
     out = io.StringIO()
     verify_changes.print_changes(out, [found])
-    assert "up to 6 runs of 1 figure do not count; measure again when the hosts are quiet" in " ".join(
+    assert "up to 6 runs of 1 figure do not count; measure again when the hosts are idle" in " ".join(
         out.getvalue().split()
     )
     (found,) = compare.compare(before, runs_of([401.0] * 5 + [200.0], ("", "", "", "", "", WHY)))
@@ -265,9 +265,9 @@ def test_a_disturbed_host_gives_no_baseline_and_says_what_to_do(prove, tmp_path,
     kept, path, said = saved(proofs, tmp_path, capsys)
     assert not kept
     assert not path.exists()
-    assert said == f"{path}: not written: during memory {WHY}: end that work, or wait for it, and measure again\n"
+    assert said == f"{path}: not written: during memory {WHY}: end that load or wait for it, then measure again\n"
     assert "save as the baseline" not in printed(*proofs)
-    assert "not fit for a baseline" in printed(*proofs)
+    assert "not suitable for a baseline" in printed(*proofs)
 
 
 def test_an_earlier_baseline_stays_as_it_was(prove, tmp_path, capsys):

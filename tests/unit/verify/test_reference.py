@@ -111,7 +111,7 @@ def test_a_floor_holds_from_its_size_and_the_nearest_counts():
 
 
 @pytest.mark.parametrize("other", [{"gpus": 4}, {"nodes": 2}, {"size": 1 << 20}, {"statistic": "average over sizes"}])
-def test_a_figure_of_other_conditions_is_not_held_against_it(other):
+def test_a_figure_of_other_conditions_is_not_compared_with_it(other):
     found = figure("nccl", "alltoall", "8 GPUs", **{**records.NCCL, "size": 8 << 30, **other})
     assert shipped(found) is None
 
@@ -144,7 +144,7 @@ def test_a_gpu_without_figures_is_compared_with_its_pcie_link():
     assert shipped(figure("gpu_copy", "h2d", local=True), replace(unknown, links={})) is None
 
 
-def test_a_clock_is_held_against_what_the_hardware_states():
+def test_a_clock_is_compared_with_what_the_hardware_states():
     found = shipped(figure("clock", "clock", "cpu3", 2.0, "GHz", base=2.1, nominal=2.4))
     assert found.bound == pytest.approx(0.97 * 2.1)
     assert shipped(figure("clock", "clock", "cpu3", 2.0, "GHz")) is None

@@ -105,7 +105,7 @@ def test_a_busy_machine_blames_no_part_and_keeps_no_baseline(better):
     told = " ".join(done.stdout.split())
     assert done.returncode == 3, told
     assert re.search(r"loaded memory others used \d+% of the CPUs \(", told)
-    assert "memory: below target, but others were at work: no part is to blame" in told
+    assert "memory: below target, but other processes used the host, so no part is suspect" in told
     assert "suspect" not in told
     assert "channels" not in told
     assert done.stderr.startswith("loaded.json: not written: during memory others used ")
@@ -134,12 +134,12 @@ def test_a_missing_gpu_is_said_and_nothing_is_proved(tmp_path):
     ("arguments", "text"),
     [
         (["--suite", "no"], "'no' is not one of"),
-        (["--only", "speed"], "no measurement is called speed: choose from clock, disk"),
+        (["--only", "speed"], "unknown measurement speed: choose from clock, disk"),
         (["--env", "NCCL_DEBUG"], "--env NCCL_DEBUG: write NAME=VALUE"),
         (["--repeat", "0"], "0 is not in the range"),
         (["--network", "10.0.0.0/8"], "--network needs --pairs"),
         (["--pairs", "--network", "fe80::/64"], "--network fe80::/64: write an IPv4 network, such as 10.1.0.0/16"),
-        (["--only", "memory", "-o", "none/a.json"], "none: there is no such folder"),
+        (["--only", "memory", "-o", "none/a.json"], "none: the folder does not exist"),
         (["--only", "memory", "--save-baseline", "/proc/x"], "/proc/x: "),
         (["--baseline", "none.json"], "none.json: No such file"),
         (["--baseline", "text.json"], "text.json: not JSON: write one with nodetune verify --save-baseline FILE"),

@@ -1,4 +1,4 @@
-"""Figures become verdicts: the order of trust, siblings by a robust statistic, the part to suspect, hostile records."""
+"""Figures become verdicts: the order of trust, peers by a robust statistic, the part to suspect, hostile records."""
 
 import json
 from dataclasses import replace
@@ -76,7 +76,7 @@ def test_an_outlier_is_short_though_every_floor_lets_it_pass():
     assert sum(each.status == SHORT for each in found) == 1
 
 
-def test_siblings_that_are_all_slow_still_meet_the_shipped_floor():
+def test_peers_that_are_all_slow_still_meet_the_shipped_floor():
     slow = gpus(*[26.0] * 8)
     assert {each.status for each in verdicts(slow)} == {PASS}, "no floor is for a node that is not known to be near"
     near = [replace(each, about={"local": True}) for each in slow]
@@ -92,7 +92,7 @@ def test_a_wide_spread_raises_no_alarm_for_its_tail():
     assert {each.status for each in found} == {PASS}
 
 
-def test_better_than_all_siblings_is_no_fault():
+def test_better_than_all_peers_is_no_fault():
     assert of(verdicts(gpus(54.0, 54.1, 54.2, 54.0, 80.0)), "gpu_copy", "GPU4").status == PASS
     quick = gpus(6.0, 6.1, 6.0, 6.2, 2.0, measurement="gpu_latency", metric="launch", better="lower")
     assert of(verdicts(quick), "gpu_latency", "GPU4").status == PASS
@@ -103,7 +103,7 @@ def test_of_two_or_three_the_one_far_below_the_best_stands_apart():
     assert [each.status for each in verdicts(gpus(54.0, 40.0), L4)] == [UNKNOWN, SHORT]
 
 
-def test_one_gpu_alone_has_no_siblings():
+def test_one_gpu_alone_has_no_peers():
     assert peers.among(gpus(54.0), 0.05) is None
 
 
@@ -210,7 +210,7 @@ def test_a_link_that_lost_lanes_is_the_suspect():
 
 def test_a_slow_pair_of_sound_gpus_is_the_path_between_them():
     text = suspect(**{"gpu_p2p p2p GPU3→GPU5": 200.0})
-    assert text == "the NVSwitch between GPU3 and GPU5: both are sound with other partners"
+    assert text == "the NVSwitch between GPU3 and GPU5: both are fast with other partners"
 
 
 def test_a_gpu_that_is_slow_with_every_partner_is_the_suspect():
@@ -230,7 +230,7 @@ def test_slow_far_memory_points_between_the_numa_nodes():
     ]
     found = named(verdicts(records.read(told)), [], H200)
     assert {each.suspect for each in found if each.status == SHORT} == {
-        "the link between the NUMA nodes: GPU1 is as fast as it should be from its own"
+        "the link between the NUMA nodes: GPU1 is fast enough from its own NUMA node"
     }
 
 
@@ -345,7 +345,7 @@ def test_heat_is_a_gpu_fault_and_its_power_limit_is_not():
         (figure,) = records.read([records.record("gpu_load", "tflops", "GPU2", 600.0, "TFLOP/s", reasons=reasons)])
         return [each.title for each in findings.findings([figure], {"gpu1": H200}, {})]
 
-    assert load(hw_thermal_slowdown=0.4) == ["held back under load: too hot (hw_thermal_slowdown)"]
+    assert load(hw_thermal_slowdown=0.4) == ["throttled under load: too hot (hw_thermal_slowdown)"]
     assert load(sw_power_cap=1.0, hw_slowdown=0.0) == []
 
 
@@ -360,7 +360,7 @@ def test_data_that_came_back_wrong_is_a_fault_of_its_own():
     missing = [Unmeasured("gpu1", "gpu_copy", FAILED, "data came back wrong: 3 words", "", "GPU1")]
     assert findings.wrong_data(missing)[0].status == SHORT
     load = replace(
-        missing[0], measurement="gpu_load", reason="GPU1: computed wrongly: 3 of 528 warps gave another result"
+        missing[0], measurement="gpu_load", reason="GPU1: computed wrongly: 3 of 528 warps had a different result"
     )
     assert findings.wrong_data([load])[0].next == "take this GPU out of service"
     host = replace(missing[0], measurement="memory", subject="")

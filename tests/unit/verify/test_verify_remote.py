@@ -114,7 +114,7 @@ def test_hosts_without_a_group_hear_nobody(plant):
         ("raise reporting.MeasurementError('it broke')", "b: it broke"),
         ("os._exit(3)", "b: its process ended (exit status 3); it was at: its start"),
         ("os.kill(os.getppid(), 9); time.sleep(300)", "b: this host has gone"),
-        ("return", "b: it has nothing more to say"),
+        ("return", "b: it has no more messages"),
     ],
 )
 def test_nobody_waits_for_a_host_that_will_say_no_more(plant, body, says):
@@ -159,11 +159,11 @@ def test_a_killed_payload_is_dropped_and_names_its_step(plant):
 @pytest.mark.parametrize(
     ("plan", "says"),
     [
-        ({"measurements": [{"name": "speed"}]}, "no measurement is called speed: there are clock, disk"),
-        ({"measurements": [{"name": "report"}]}, "no measurement is called report"),
-        ({"measurements": [{"name": "../probe/cpu"}]}, "no measurement is called"),
+        ({"measurements": [{"name": "speed"}]}, "unknown measurement speed: there are clock, disk"),
+        ({"measurements": [{"name": "report"}]}, "unknown measurement report"),
+        ({"measurements": [{"name": "../probe/cpu"}]}, "unknown measurement"),
         ({"measurements": [], "group": {"hosts": ["x"]}}, "a is not in its own group: x"),
-        ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a is to measure with x, which is not in this run"),
+        ({"measurements": [], "group": {"hosts": ["a", "x"]}}, "a should measure with x, which is not in this run"),
     ],
 )
 def test_an_impossible_plan_is_refused_before_anything_runs(plan, says):
@@ -226,7 +226,7 @@ def test_a_figure_that_is_none_is_told_as_such(liar, change):
         assert events[0].problem.state == "bad answer"
     else:
         assert events[0]["record"]["measurement"] == "disk"
-        assert events[0]["record"]["failed"].startswith("the host sent a figure")
+        assert events[0]["record"]["failed"].startswith("the host sent an invalid figure")
 
 
 def test_what_harms_a_terminal_is_defused(liar):

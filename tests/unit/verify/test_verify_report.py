@@ -64,12 +64,12 @@ def test_a_sound_node_is_a_line_a_kind_of_figure():
     assert f"save as the baseline: {proposed}" in text
 
 
-def test_a_floor_that_proves_nothing_stands_in_parentheses():
+def test_a_floor_that_proves_nothing_is_in_parentheses():
     proof = proof_of()
     loose = tuple(replace(each, status="unknown") for each in proof.verdicts if each.expected)
     text = printed(replace(proof, verdicts=loose))
     assert re.search(r"unknown +gpu_copy h2d +8 GPUs .*\(≥ 50.3\) shipped", text)
-    assert "in parentheses: a figure that proves nothing here" in text
+    assert "in parentheses: a figure too loose to prove that the hardware is good" in text
     assert "parentheses" not in printed(proof)
 
 
@@ -110,7 +110,7 @@ def test_a_size_that_is_none_breaks_nothing(size):
     assert "nccl all_reduce" in printed(HostVerification("gpu1", machine=records.h200(), verdicts=tuple(verdicts)))
 
 
-def test_what_fell_short_comes_first_with_suspect_and_command():
+def test_what_is_below_target_comes_first_with_next_command():
     text = printed(proof_of(**{"gpu_copy h2d GPU2": 26.4, "gpu_p2p p2p GPU3→GPU5": 200.0}))
     assert text.index("short    gpu_copy  GPU2") < text.index("measurement")
     said = flat(text)
@@ -265,7 +265,7 @@ def test_too_few_runs_are_told_and_what_to_do():
     assert "--repeat 5" in out.getvalue()
     out = io.StringIO()
     verify_changes.print_changes(out, [])
-    assert "the files have no figure in common" in out.getvalue()
+    assert "the files have no figures in common" in out.getvalue()
 
 
 def test_a_comparison_is_data_too():

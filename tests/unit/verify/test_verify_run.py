@@ -60,7 +60,7 @@ def test_a_sound_node_is_measured_once_and_passes(seen):
     assert verify_run.exit_code([done]) == OK
 
 
-def test_what_falls_short_is_measured_again_and_only_that(seen):
+def test_what_is_below_target_is_measured_again_and_only_that(seen):
     bad = records.whole(**{"gpu_copy h2d GPU2": 26.0, "gpu_p2p p2p GPU3→GPU5": 200.0})
     player = records.Player(gpu1=[bad, bad])
     (done,) = prove(player, seen, env={"NCCL_NVLS_ENABLE": "0"})
@@ -91,7 +91,7 @@ def test_what_was_short_only_once_passes_and_says_so(seen):
     (done,) = prove(player, seen, env={"NCCL_NVLS_ENABLE": "0"})
     assert done.short == []
     (told,) = [each.reason for each in done.verdicts if each.again]
-    assert told == "below target once (3000), and not when measured again"
+    assert told == "below target once (3000) but not when measured again"
     assert verify_run.exit_code([done]) == OK
 
 
@@ -134,7 +134,7 @@ def test_hosts_that_cannot_be_reached_cost_the_others_nothing(seen):
     assert verify_run.exit_code([found["gpu1"]]) == OK
 
 
-def test_a_host_is_held_against_its_fellows(seen):
+def test_a_host_is_compared_with_its_fellows(seen):
     hosts = [f"gpu{number}" for number in range(1, 6)]
     slow = {f"gpu_memory device_copy GPU{gpu}": 4100.0 for gpu in range(8)}
     runs = {host: [records.whole()] for host in hosts} | {"gpu4": [records.whole(**slow)]}

@@ -37,7 +37,7 @@ policy = stack(
     click.option(
         "--act",
         **of(PolicySettings, "act"),
-        help="Who drains a failing node: Slurm, or the guard with its own reason. Default: as installed, or slurm.",
+        help="Drain a failing node by Slurm, or by the guard with its own reason. Default: as installed, or slurm.",
     ),
     click.option(
         "--shared",

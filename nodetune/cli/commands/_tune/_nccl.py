@@ -37,7 +37,7 @@ def _sizes(_context: click.Context, _parameter: click.Parameter, typed: str | No
     found = {_size(word) for word in words}
     if len(found) > MOST_SIZES or (typed is not None and not found):
         raise click.UsageError(
-            f"--sizes {plain_text.plain(typed)}: name one to {MOST_SIZES} sizes, such as 256MiB,1GiB"
+            f"--sizes {plain_text.plain(typed)}: give one to {MOST_SIZES} sizes, such as 256MiB,1GiB"
         )
     return tuple(sorted(found))
 
@@ -90,7 +90,7 @@ options = stack(
         metavar="FILE",
         help="Take sizes and collectives from a job: JSON of NCCL's inspector, a file or a folder.",
     ),
-    click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts. Without it, one host is tuned."),
+    click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts. Default: tune one host."),
     click.option(
         "--gpu",
         "gpus",
@@ -140,7 +140,7 @@ def _bench(request: NcclRequest) -> NcclBench:
 def _targets(request: NcclRequest) -> Sequence[Target]:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) > 1 and not request.multi_node:
-        raise click.UsageError(f"{len(targets)} hosts: --multi-node tunes NCCL across them, -l HOST tunes within one")
+        raise click.UsageError(f"{len(targets)} hosts: --multi-node tunes NCCL across them, -l HOST within one")
     if len(targets) < 2 and request.multi_node:
         raise click.UsageError("--multi-node needs two hosts or more")
     return targets
@@ -167,11 +167,11 @@ def tuned(request: NcclRequest, job_profile: Path | None, output_format: str, ou
         made.append(_bench(request))
         left = "; ".join(f"{name}: {why}" for name, why in _worth_telling(made[0].left_out, request))
         if left:
-            verbosity.note(f"left as they are: {left}")
+            verbosity.note(f"left unchanged: {left}")
         for said in made[0].notes:
             verbosity.note(said)
         if made[0].xids_unknown:
-            verbosity.note(f"Xids are not seen: {made[0].xids_unknown}")
+            verbosity.note(f"Xids are unknown: {made[0].xids_unknown}")
         return made[0]
 
     code = _study.run(request.study, request.subject, make, request.connection, output_format, output)

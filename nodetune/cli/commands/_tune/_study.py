@@ -1,4 +1,4 @@
-"""What the commands of `nodetune tune` share: options, the run, and the result."""
+"""Shared parts of the commands of `nodetune tune`: options, the run, and the result."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from nodetune.tune.request import StudyRequest
 options = stack(
     cli_options.output,
     cli_options.format_option(["text", "html", "json"]),
-    click.option("--resume", is_flag=True, help="Continue an interrupted tuning with its trials."),
+    click.option("--resume", is_flag=True, help="Resume an interrupted tuning with its trials."),
     click.option(
         "--save",
         type=click.Path(path_type=Path, dir_okay=False),
         metavar="FILE",
-        help="File of the result. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until there is a result.",
+        help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
     click.option(
         "--budget",
@@ -38,7 +38,7 @@ options = stack(
         show_default=True,
         callback=cli_options.span,
         metavar="TIME",
-        help="How long to measure at most (90s, 20m, 2h).",
+        help="Maximum time to measure (90s, 20m, 2h).",
     ),
 )
 """The options that every subject has."""
@@ -86,12 +86,12 @@ def print_result(found: Mapping[str, Any], output_format: str, output: Path | No
 def _say_next(found: Mapping[str, Any], site: Path | None, connection: ConnectionOptions) -> None:
     """Say which commands carry out the proposal."""
     if site is None:
-        click.echo("It is no setting of a host: pass it to your jobs.", err=True)
+        click.echo("This is not a host setting: pass it to your jobs.", err=True)
     elif not verbosity.is_quiet():
         words = shlex.join([*replace(connection, transport="auto").words, "--site", str(site)])
         hosts = " ".join(str(host) for host in found["provenance"].get("hosts", ()))
         click.echo(f"\nproposal: {site} (add it to the site file of these hosts: {text.plain(hosts, 200)})", err=True)
-        click.echo(f"nodetune plan {words}     what it changes; then apply, verify, and rollback if you want", err=True)
+        click.echo(f"nodetune plan {words}     what it changes; then apply, verify, and rollback if needed", err=True)
 
 
 def _tell(phase: str, trial: Trial) -> None:

@@ -31,15 +31,15 @@ def _slowdown(ctx: click.Context, param: click.Parameter, typed: str) -> float: 
 @click.option(
     "--allow-gpu-settings",
     is_flag=True,
-    help="Change clocks or power limits while measuring. Nothing is measured without it.",
+    help="Change clocks or power limits while measuring. Required.",
 )
-@click.option("--assume-drained", is_flag=True, help="The node is drained: slurmd starts no job there meanwhile.")
+@click.option("--assume-drained", is_flag=True, help="Assume that the node is drained: slurmd starts no jobs there.")
 @click.option(
     "--ladder",
     **of(GpuRequest, "ladder"),
-    help="What to lower: locked SM clocks, or the power limit.",
+    help="Setting to lower: locked SM clocks, or the power limit.",
 )
-@click.option("--rungs", **of(GpuRequest, "rungs"), help="How many values to try.")
+@click.option("--rungs", **of(GpuRequest, "rungs"), help="Number of values to try.")
 @click.option(
     "--max-slowdown",
     "slowdown",
@@ -47,7 +47,7 @@ def _slowdown(ctx: click.Context, param: click.Parameter, typed: str) -> float: 
     default="3%",
     show_default=True,
     metavar="PERCENT",
-    help="How much slower the matrix product may become.",
+    help="Maximum slowdown of the matrix product.",
 )
 @_study.options
 def command(request: GpuRequest, output_format: str, output: Path | None) -> int:
@@ -69,5 +69,5 @@ def command(request: GpuRequest, output_format: str, output: Path | None) -> int
 def _bench(request: GpuRequest) -> GpuBench:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) != 1:
-        raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time, -l HOST names it")
+        raise click.UsageError(f"{len(targets)} hosts: a ladder is for one host at a time: select it with -l HOST")
     return GpuBench(targets[0], request, request.connection, measure_by(request.connection))

@@ -36,7 +36,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, typed: str) -> int:  # no
 @click.option(
     "--objective",
     **of(StorageRequest, "objective"),
-    help="What to improve: reading a file, writing one with fsync, or random reads of 4 KiB. The others must not become worse.",
+    help="Objective: reading a file, writing one with fsync, or random reads of 4 KiB. The others must not become worse.",
 )
 @click.option(
     "--size",
@@ -44,7 +44,7 @@ def _bytes(ctx: click.Context, param: click.Parameter, typed: str) -> int:  # no
     callback=_bytes,
     show_default=True,
     metavar="SIZE",
-    help="How much to write: at most a tenth of what is free.",
+    help="Size of the test file: at most a tenth of the free space.",
 )
 @_study.options
 def command(request: StorageRequest, output_format: str, output: Path | None) -> int:
@@ -66,5 +66,5 @@ def command(request: StorageRequest, output_format: str, output: Path | None) ->
 def _bench(request: StorageRequest) -> StorageBench:
     targets = selected_hosts(request.connection, verbosity.detail)
     if len(targets) != 1:
-        raise click.UsageError(f"{len(targets)} hosts: storage is tuned on one host at a time, -l HOST names it")
+        raise click.UsageError(f"{len(targets)} hosts: storage is tuned on one host at a time: select it with -l HOST")
     return StorageBench(targets[0], request, request.connection, measure_by(request.connection))

@@ -21,7 +21,7 @@ from nodetune.verify.measure import measure_by
 @click.option(
     "--objective",
     **of(TcpRequest, "objective"),
-    help="What to improve: a single connection, or 16 together. The other must not become worse.",
+    help="Objective: a single connection, or 16 together. The other must not become worse.",
 )
 @click.option("--network", default="", metavar="CIDR", help="Use the hosts' addresses in this network (10.1.0.0/16).")
 @click.option("--interface", default="", metavar="NAME", help="Use this interface of both hosts.")

@@ -1,8 +1,8 @@
-"""An argument of the installed kernels where grubby keeps them (the RHEL family): {"name", "value"}.
+"""An argument of the installed kernels if grubby manages them (the RHEL family): {"name", "value"}.
 
-value: null takes the argument out, "" writes the bare name. State: the values that the argument has, a list (empty: not
-there) where all kernels agree, else {kernel: list}. Where they agree the kernels are left out, so that an update of the
-kernel in between does not look like somebody's change.
+value: null removes the argument, "" writes the bare name. State: the values of the argument, a list (empty: not
+there) if all kernels agree, else {kernel: list}. If they agree, the kernels are left out so that a kernel update
+in between does not look like a change.
 """
 
 import re
@@ -18,7 +18,7 @@ def read(change):
 def wanted(change, now):
     value = change["value"]
     if re.search(r"[\s\"']", change["name"] + (value or "")):
-        raise ChangeError(f"{label(change)}: blanks and quotes in it are not supported")
+        raise ChangeError(f"{label(change)}: blanks and quotes are not supported")
     return [] if value is None else [value]
 
 
@@ -57,7 +57,7 @@ def parse(info, name):
 def agreed(by_kernel):
     """Return the values that all kernels share, or those of each. Raise ChangeError if there is no kernel."""
     if not by_kernel:
-        raise ChangeError("grubby names no kernel: look at what `grubby --info=ALL` says")
+        raise ChangeError("grubby lists no kernels: check `grubby --info=ALL`")
     values = list(by_kernel.values())
     return values[0] if all(each == values[0] for each in values) else by_kernel
 

@@ -1,9 +1,8 @@
-"""Frequency and idle states of CPUs: {"setting", "value"}; and, as a program, what is set at boot.
+"""Frequency and idle states of CPUs: {"setting", "value"}; as a program, it sets them at boot.
 
 Settings: governor and epp (a word of the kernel's), boost (true, false), max_perf_pct (percent), idle_latency_us (CPUs
-enter no idle state that takes longer to leave).
-State: {"cpufreq/policy*/scaling_governor": {"performance": "0-63"}}: which text the file holds, for which numbers in
-place of the star.
+enter no idle state that takes longer to leave). State: {"cpufreq/policy*/scaling_governor": {"performance": "0-63"}}:
+the text of the file, and the numbers in place of the star.
 """
 
 import os
@@ -19,16 +18,16 @@ CPUS = "/sys/devices/system/cpu"
 NO_TURBO = "intel_pstate/no_turbo"
 SETTINGS_FILE = "/etc/nodetune/cpu.conf"
 ORDER = ("epp", "governor", "boost", "max_perf_pct", "idle_latency_us")
-"""While the governor is performance the kernel refuses every other energy preference: so that going there and coming
-back both work, the preference is written first, and last in a rollback."""
+"""While the governor is performance, the kernel rejects every other energy preference. For both directions to
+work, the preference is written first, and last in a rollback."""
 
 LATE_SECONDS = 60
-"""How long the driver may be late at boot. One that comes later starts the unit again, by a udev rule."""
+"""Seconds to wait for the driver at boot. A later driver starts the unit again by a udev rule."""
 AGAIN_SECONDS = 1
 
 
 class MissingError(ChangeError):
-    """This host does not have the setting, or not yet."""
+    """This host does not (yet) have the setting."""
 
 
 def read(change):
@@ -44,7 +43,7 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Write every file; report the first refusal with the number of all."""
+    """Write every file; report the first error and the number of all."""
     refused = []
     for pattern, held in state.items():
         for text, numbers in held.items():
@@ -77,7 +76,7 @@ def _wanted(change):
         return {"intel_pstate/max_perf_pct": str(value)}
     if setting == "idle_latency_us" and type(value) is int:
         return {f"cpu*/cpuidle/{state}/disable": "1" for state in _slow_states(value)}
-    raise ChangeError(f"no setting of CPUs: {setting} = {value!r}")
+    raise ChangeError(f"unknown CPU setting: {setting} = {value!r}")
 
 
 def _slow_states(most):
@@ -136,14 +135,14 @@ def _text(path):
 
 
 def _write(path, text):
-    """Write a file unless it is right: some drivers refuse even that. Return the error, or an empty text."""
+    """Write a file unless it is correct: some drivers reject even that. Return the error, or an empty text."""
     try:
         if _text(path) == text:
             return ""
         with open(path, "w") as opened:
             opened.write(text)
     except OSError as error:
-        return f"{path}: {text} is refused: {why(error)}"
+        return f"{path}: {text} was rejected: {why(error)}"
     return ""
 
 
@@ -151,7 +150,7 @@ def _write(path, text):
 
 
 def main(path=SETTINGS_FILE, now=time.monotonic, sleep=time.sleep):
-    """Set what the file says until all is as it should be: a driver comes late, and its CPUs one after the other."""
+    """Apply the file until everything is set: a driver may load late, with its CPUs one after another."""
     end = now() + LATE_SECONDS
     problems, unfinished = _set_all(path)
     while unfinished and now() < end:
@@ -163,7 +162,7 @@ def main(path=SETTINGS_FILE, now=time.monotonic, sleep=time.sleep):
 
 
 def _set_all(path):
-    """Return the problems, and whether another look is due: something is missing, or was just changed."""
+    """Return the problems, and whether to look again: something is missing or was just changed."""
     problems, unfinished = [], False
     try:
         found = settings.load(path)
@@ -179,7 +178,7 @@ def _set_all(path):
 
 
 def _set(change):
-    """Return whether there was anything to change."""
+    """Return whether anything was changed."""
     before = read(change)
     after = wanted(change, before)
     if after != before:

@@ -1,6 +1,6 @@
-"""A change inside a file that is not ours: {"path", "how", "with"}; `how` names a function of edits.py.
+"""A change in a file that others own: {"path", "how", "with"}; `how` names a function of edits.py.
 
-The state is the whole file, as for `file`: what is restored are the bytes that were there.
+The state is the whole file, as for `file`: a rollback restores its bytes.
 """
 
 from .. import edits
@@ -10,10 +10,10 @@ from .file import about, label, put, read, same, show
 
 
 def wanted(change, now):
-    """Return the file with the edit done. Raise ChangeError if the edit does not understand the file."""
+    """Return the edited file. Raise ChangeError if the edit cannot parse the file."""
     edit = edits.HOW.get(change["how"])
     if not edit:
-        raise ChangeError(f"{change['path']}: no edit is called {change['how']}")
+        raise ChangeError(f"{change['path']}: unknown edit {change['how']}")
     try:
         return file.edited(now, lambda text: edit(text, **change.get("with", {})))
     except ValueError as error:

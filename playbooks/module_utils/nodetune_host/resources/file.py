@@ -1,10 +1,10 @@
 """A whole file: {"path", "content": text, or null for none, "mode": "0644", "or": [text, …]}.
 
-`or` holds what a later group of the same plan makes of the file: one that is so already is left so, or else a plan that
-is played again would take the later text away and bring it back.
+`or` has the texts that later groups of the same plan write: a file with such a text is left unchanged. Otherwise a plan
+that runs again would remove the later text and write it again.
 
-State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; where there is no file, "folder" names the topmost
-folder that is missing as well, so that a rollback leaves no empty folders.
+State: {"content": base64 or null, "mode": "0644", "uid", "gid"}; without a file, "folder" is the topmost
+missing folder, so that a rollback leaves no empty folders.
 """
 
 import base64
@@ -16,10 +16,10 @@ from .. import atomic_file
 from ..problem import ChangeError, why
 
 LONGEST = 4 << 20
-"""Bytes. What is longer is no configuration file, and would have to be kept whole in the journal."""
+"""Limit in bytes. A longer file is not a configuration file, and the journal would have to contain all of it."""
 
 SHOWN = 64 << 10
-"""Bytes of a file that a diff shows; of a longer one it tells the size."""
+"""Largest file in bytes that a diff shows; for a longer one it shows the size."""
 
 ABSENT = {"content": None, "mode": None, "uid": None, "gid": None}
 
@@ -46,7 +46,7 @@ def read(change):
         os.close(handle)
     if len(content) > LONGEST:
         raise ChangeError(
-            f"{path} is longer than {LONGEST >> 20} MiB, so not taken for a configuration file: left alone"
+            f"{path} is larger than {LONGEST >> 20} MiB, so probably not a configuration file: left alone"
         )
     return state(content, about.st_mode & 0o7777, about.st_uid, about.st_gid)
 
@@ -60,14 +60,14 @@ def wanted(change, now):
 
 
 def with_content(content, now, mode=None):
-    """Return the state of a file with these bytes: mode and owner stay as they are; a new file is root's."""
+    """Return the state of a file with these bytes: mode and owner are kept; a new file belongs to root."""
     if now["content"] is None:
         return state(content, int(mode or "0644", 8), os.geteuid(), os.getegid())
     return state(content, int(mode or now["mode"], 8), now["uid"], now["gid"])
 
 
 def edited(now, edit):
-    """Return the state after `edit` (text -> text); bytes that are not UTF-8 stay, as does an unchanged file."""
+    """Return the state after `edit` (text -> text); bytes that are not UTF-8 are kept, as is an unchanged file."""
     before = content_of(now).decode("utf-8", "surrogateescape")
     after = edit(before)
     return now if after == before else with_content(after.encode("utf-8", "surrogateescape"), now)
@@ -78,12 +78,12 @@ def state(content, mode, uid, gid):
 
 
 def content_of(state):
-    """Return the bytes of a file in that state; none if there is no file."""
+    """Return the bytes of a file in that state; empty if there is no file."""
     return base64.b64decode(state["content"] or "")
 
 
 def same(one, other):
-    """Compare, without the missing folders: they only say how to clean up."""
+    """Compare without the missing folders, which matter only for cleaning up."""
     return all(one[key] == other[key] for key in ABSENT)
 
 
@@ -97,7 +97,7 @@ def show(change, state):
 
 
 def about(state):
-    """Return mode and owner for the head of a diff: a change of them alone must show."""
+    """Return mode and owner for the head of a diff, so that a change of them alone is visible."""
     return "no file" if state["content"] is None else f"mode {state['mode']}, owner {state['uid']}:{state['gid']}"
 
 
@@ -116,7 +116,7 @@ def put(change, state):
 def _target(change):
     """Return the file itself: a link is written through, not replaced by a file."""
     if not change["path"].startswith("/"):
-        raise ChangeError(f"{change['path']} is not a full path")
+        raise ChangeError(f"{change['path']} is not an absolute path")
     return os.path.realpath(change["path"])
 
 
@@ -151,4 +151,4 @@ def _needed(error, path, state):
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):
         return ""
     folder = os.path.dirname(path)
-    return f" (it needs {len(content_of(state))} bytes in {folder}: make room, then run this again)"
+    return f" (it needs {len(content_of(state))} bytes in {folder}: free some space, then run this again)"

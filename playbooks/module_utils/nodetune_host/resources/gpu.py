@@ -1,9 +1,9 @@
-"""Settings of GPUs through NVML: {"setting", "gpus": [index, …], "value"}; and, as a program, what is set at boot.
+"""Settings of GPUs through NVML: {"setting", "gpus": [index, …], "value"}; as a program, it sets them at boot.
 
 State: {"0": {"uuid", "value"}, …}. Settings and their values:
   persistence_mode, accounting_mode, mig_mode   enabled, disabled
   compute_mode                                  default, exclusive_process, prohibited
-  ecc_mode                                      enabled, disabled: what the next reset or reboot brings
+  ecc_mode                                      enabled, disabled: the mode after the next reset or reboot
   power_limit                                   default, or milliwatts
   applications_clocks                           max, or [memory MHz, SM MHz]
   locked_clocks, locked_memory_clocks           none, or [lowest MHz, highest MHz]
@@ -34,7 +34,7 @@ class Choice:
 
     def resolve(self, gpu, value):
         if value not in self.words.values():
-            raise ChangeError(f"{value!r} is none of {', '.join(self.words.values())}")
+            raise ChangeError(f"{value!r} is not one of {', '.join(self.words.values())}")
         return value
 
     def put(self, gpu, state):
@@ -50,7 +50,7 @@ class PowerLimit:
             return gpu("nvmlDeviceGetPowerManagementDefaultLimit")
         least, most = gpu("nvmlDeviceGetPowerManagementLimitConstraints")
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ChangeError(f"GPU{gpu.index}: a power limit of {value} mW is not within {least} and {most}")
+            raise ChangeError(f"GPU{gpu.index}: a power limit of {value} mW is not between {least} and {most}")
         return value
 
     def put(self, gpu, state):
@@ -69,7 +69,7 @@ KINDS = {
     "locked_clocks": clocks.locked_sm(),
     "locked_memory_clocks": clocks.locked_memory(),
 }
-"""In the order of setting: persistence keeps what follows, and a change of the MIG mode may reset the GPU."""
+"""In the order of setting: persistence preserves later settings, and a change of the MIG mode may reset the GPU."""
 
 
 def read(change):
@@ -113,7 +113,7 @@ def put(change, state):
 
 
 def same(one, other):
-    """Compare; MIG instances that differ only in their places are the same to users."""
+    """Compare; MIG instances that differ only in their places are equal to users."""
     return _comparable(one) == _comparable(other)
 
 
@@ -128,7 +128,7 @@ def label(change):
 
 
 def _put_one(kind, gpu, value):
-    """Set one GPU, unless it has the value: some drivers refuse even that while the GPU is busy."""
+    """Set one GPU unless it has the value: some drivers reject even that while the GPU is busy."""
     if mig.same(kind.read(gpu), value) if kind in MIG else kind.read(gpu) == value:
         return
     kind.put(gpu, value)
@@ -136,7 +136,7 @@ def _put_one(kind, gpu, value):
 
 def _kind(change):
     if change["setting"] not in KINDS:
-        raise ChangeError(f"{change['setting']} is no setting of a GPU")
+        raise ChangeError(f"{change['setting']} is not a GPU setting")
     return KINDS[change["setting"]]
 
 
@@ -155,7 +155,7 @@ def _comparable(state):
 
 
 def main(path=SETTINGS_FILE):
-    """Set what the file says, {setting: {GPU index: value}}. Prints what was set and what went wrong."""
+    """Apply the file, {setting: {GPU index: value}}. Print what was set and all errors."""
     problems = []
     for change in _at_boot(path, problems):
         problems += _set(change)
@@ -179,7 +179,7 @@ def _set(change):
 
 
 def _at_boot(path, problems):
-    """Return the changes that the file asks for: one for all GPUs with the same value."""
+    """Return the changes of the file: one for all GPUs with the same value."""
     try:
         found = settings.load(path)
     except ChangeError as problem:

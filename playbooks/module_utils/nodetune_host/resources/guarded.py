@@ -1,6 +1,6 @@
-"""A file of the guard's, as `file`: not taken away while Slurm still calls it; {"folder"} names a folder to go with it.
+"""A file of the guard, like `file`, that is kept while Slurm calls it; {"folder"} is removed with it.
 
-Slurm drains every node whose prolog is missing: a prolog that is removed too early costs a whole site.
+Slurm drains every node whose prolog is missing: removing a prolog too early would drain a whole site.
 """
 
 from .. import scheduler
@@ -33,9 +33,9 @@ def _refuse_if_called(path):
     except ChangeError as problem:
         if not scheduler.process_of("slurmd")[0]:
             return
-        raise ChangeError(f"left there, for whether Slurm still calls it cannot be asked: {problem}") from None
+        raise ChangeError(f"kept, because it is unknown whether Slurm still calls it: {problem}") from None
     if named:
         raise ChangeError(
-            "left there, for Slurm still calls it and would drain the node without it: take its lines out of slurm.conf, "
-            "then: scontrol reconfigure"
+            "kept, because Slurm still calls it and would drain the node without it: remove its lines from "
+            "slurm.conf, then: scontrol reconfigure"
         )

@@ -1,11 +1,11 @@
-"""Interrupts of network cards and GPUs, spread over the CPUs near their device: {}; as a program: kept there.
+"""Interrupts of network cards and GPUs, spread over the CPUs near their device: {}; as a program, it keeps them there.
 
-State: {"0000:3b:00.0": ["16", "17", …]}: where each interrupt of a device may go, in the order of their numbers. The
-numbers themselves change from boot to boot. Left alone are disks (the kernel places their queues itself) and devices
-that are handed to guests.
+State: {"0000:3b:00.0": ["16", "17", …]}: the allowed CPUs of each interrupt of a device, in the order of their numbers.
+The numbers themselves change from boot to boot. It leaves alone disks (the kernel places their queues itself) and
+devices that are handed to guests.
 
-Which CPUs: those that sysfs calls local to the device, online, and not set apart (isolcpus, nohz_full). One after the
-other, second threads of cores last; devices that share CPUs go on where the one before them ended.
+The CPUs: local to the device according to sysfs, online, and not isolated (isolcpus, nohz_full). One after the
+other, second threads of cores last; devices that share CPUs continue after the previous device.
 """
 
 import errno
@@ -34,9 +34,9 @@ RTMGRP_LINK = 1
 HEAD = struct.Struct("=IHHIIBBHi")
 """struct nlmsghdr and the begin of struct ifinfomsg; the last is the number of the link."""
 QUIET_SECONDS = 1
-"""A card that comes up tells so several times."""
+"""A card that comes up sends several events."""
 LOOK_SECONDS = 300
-"""A GPU has interrupts once somebody opens it, and nothing tells of that."""
+"""A GPU has interrupts only after it is opened, which causes no event."""
 
 
 def read(change):
@@ -48,7 +48,7 @@ def wanted(change, now):
 
 
 def put(change, state):
-    """Place interrupts, without those that came or went since the reading. Report refusals at the end."""
+    """Place interrupts, except those that appeared or disappeared since they were read. Report errors at the end."""
     refused = []
     now = devices()
     for bdf, places in state.items():
@@ -88,7 +88,7 @@ def _write(bdf, irq, cpus):
 
 
 def spread(counts):
-    """Spread {device: how many interrupts} into {device: a CPU for each}."""
+    """Spread {device: number of interrupts} into {device: a CPU for each}."""
     usable = _usable()
     places, used = {}, {}
     for bdf in sorted(counts):
@@ -194,7 +194,7 @@ def _text(path):
 
 
 def main():
-    """Place interrupts, and again whenever a card comes up, and from time to time: only then are there any. Never ends."""
+    """Place interrupts now, whenever a card comes up, and periodically, as interrupts appear late. Never end."""
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as events:
         events.bind((0, RTMGRP_LINK))
         place()
@@ -215,7 +215,7 @@ def place():
 
 
 def wait_for_card(events, seconds=LOOK_SECONDS):
-    """Return when something happened to a link that is a device's, and nothing more came for a moment; or in time."""
+    """Return after the last of a series of events of a device's link, or at the timeout."""
     seen, end = False, time.monotonic() + seconds
     while True:
         left = end - time.monotonic()
@@ -233,7 +233,7 @@ def wait_for_card(events, seconds=LOOK_SECONDS):
 
 
 def _is_card(message):
-    """Return whether the link is a card: links of containers come and go, and have no interrupts."""
+    """Return whether the link is a card: links of containers come and go and have no interrupts."""
     if len(message) < HEAD.size:
         return False
     number = str(HEAD.unpack_from(message)[-1])

@@ -4,7 +4,7 @@ value: a number or "max" (rings, channels), or true or false (adaptive-rx). Stat
 {"combined": 8}, {"adaptive-rx": "off"}.
 
 Each change undoes itself: a timer that runs the inverse command is set before anything is touched, and `confirm`, called
-over a new connection, takes it away. That holds for all links, whatever they carry.
+over a new connection, removes it. This applies to all links, whatever their traffic.
 """
 
 import os
@@ -28,7 +28,7 @@ NOW, MOST = "Current hardware settings", "Pre-set maximums"
 def read(change):
     link, setting = change["link"], change["setting"]
     if not os.path.isdir(os.path.join(LINKS, link)):
-        raise ChangeError(f"{link}: there is no such link")
+        raise ChangeError(f"{link}: the link does not exist")
     if setting == "mtu":
         return {"mtu": _mtu(link)}
     if setting == "adaptive-rx":
@@ -79,7 +79,7 @@ def setter(change, state):
 
 
 def pending():
-    """Return the units (without .timer) of all changes that still wait to be confirmed."""
+    """Return the units (without .timer) of all unconfirmed changes."""
     if not os.path.isdir(SYSTEMD):
         return []
     rows = command.run(["systemctl", "list-units", "--all", "--plain", "--no-legend", f"{TIMERS}*.timer"]).splitlines()
@@ -87,17 +87,17 @@ def pending():
 
 
 def confirm(run, home=HOME):
-    """End the waiting of all link changes, so that they stay. Return the labels of those of the run.
+    """Confirm all link changes, so that they stay. Return the labels of those of the run.
 
-    To be called over a connection made after the changes: that it could be made is what is confirmed. Raise ChangeError
-    where one has undone itself before.
+    Call it over a connection made after the changes: the connection is the proof. Raise ChangeError
+    if a change has been undone already.
     """
     for unit in pending():
         _stop(unit)
     made = {label(entry["change"]): entry for entry in changes(Journal(run, home).entries()) if _is_link(entry)}
     lost = [name for name, entry in made.items() if read(entry["change"]) != entry.get("done", entry["after"])]
     if lost:
-        raise ChangeError(f"{', '.join(lost)}: not confirmed in time, so it was undone: apply again")
+        raise ChangeError(f"{', '.join(lost)}: not confirmed in time and therefore undone: apply again")
     return list(made)
 
 
@@ -120,7 +120,7 @@ def amounts(text, names):
 def adaptive(text, what):
     found = re.search(r"^Adaptive RX:\s*(on|off)\b", text, re.MULTILINE)
     if not found:
-        raise ChangeError(f"{what}: the driver has no such setting")
+        raise ChangeError(f"{what}: the driver does not have this setting")
     return found.group(1)
 
 
@@ -131,7 +131,7 @@ def _amounts(change, section):
     has = [key for key, most in sections.get(MOST, {}).items() if most]
     found = {key: number for key, number in sections.get(section, {}).items() if key in has}
     if not found:
-        raise ChangeError(f"{label(change)}: the driver has no such setting")
+        raise ChangeError(f"{label(change)}: the driver does not have this setting")
     return found
 
 
@@ -146,13 +146,11 @@ def _mtu(link):
 def _undo_later(change, argv):
     if not os.path.isdir(SYSTEMD):
         raise ChangeError(
-            f"{label(change)}: left alone: without systemd nothing would undo it if the host were lost by it"
+            f"{label(change)}: left alone: without systemd, nothing would undo it if the host became unreachable"
         )
     unit = timer(change)
     if unit in pending():
-        raise ChangeError(
-            f"{label(change)}: a change of it still waits to be confirmed and may undo itself: try again later"
-        )
+        raise ChangeError(f"{label(change)}: an earlier change is not confirmed yet and may be undone: try again later")
     seconds = int(change.get("confirm_seconds") or CONFIRM_SECONDS)
     argv = [command.find(argv[0]), *argv[1:]]
     # the accuracy is a minute if nothing is said

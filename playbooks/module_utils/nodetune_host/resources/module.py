@@ -24,7 +24,7 @@ def put(change, state):
     if state:
         _load(name)
     elif _built_in(name.replace("-", "_")):
-        raise ChangeError(f"{name}: it is built into this kernel and cannot be unloaded")
+        raise ChangeError(f"{name}: built into this kernel, so it cannot be unloaded")
     else:
         # modprobe -r would also take out what this module needs and nobody uses just now: the NVIDIA driver, say
         command.run(["rmmod", name])
@@ -42,9 +42,7 @@ def _load(name):
     """Load the module with the blacklist, as at boot: otherwise the next boot would leave it out."""
     command.run(["modprobe", "--use-blacklist", "--", name])
     if not read({"name": name}):
-        raise ChangeError(
-            f"{name}: it is blacklisted, in a file that `grep -r {name} /etc/modprobe.d /lib/modprobe.d` finds"
-        )
+        raise ChangeError(f"{name}: blacklisted in a file that `grep -r {name} /etc/modprobe.d /lib/modprobe.d` finds")
 
 
 def _built_in(name):

@@ -1,6 +1,6 @@
 """An option of a mounted file system: {"mount_point", "option"}. State: which of the option and its rivals is in force.
 
-Only that is the state, not all options: what others change about the mount meanwhile is theirs.
+The state does not include other options: others may change them meanwhile.
 """
 
 from .. import command
@@ -13,9 +13,9 @@ CHOICES = {
     "relatime": ("noatime", "relatime", "strictatime"),
     "nodiscard": ("discard", "discard=sync", "nodiscard"),
 }
-"""Each option with its rivals; the last one is in force where the kernel shows none of them."""
+"""Each option with its rivals; the last one is in force if the kernel shows none of them."""
 OF_FILE_SYSTEM = ("nodiscard",)
-"""Options of the file system; the others belong to the one mount."""
+"""Options of the file system; the others belong to a single mount."""
 
 
 def read(change):

@@ -1,12 +1,12 @@
-"""A program of nodetune's in a folder of its own: {"path", "archive", "pythons": [full paths, best first]}.
+"""One of nodetune's programs in its own folder: {"path", "archive", "pythons": [full paths, best first]}.
 
-No pythons: it is to go, and with it the folders from it up to "folder" that are empty then.
+No pythons: remove it, with the folders from it up to "folder" that are then empty.
 
 The archive (a zip file with a member MANIFEST: a line `sha256  name` for each other member) was copied to the host
-before; what follows the last dash of the folder's name is the beginning of the manifest's own SHA-256. The folder holds
-the members, their compiled forms, and a link `python` to the interpreter that runs them.
-State: {"python": the interpreter, null where there is no folder, "" where it is not complete and has to be made again};
-without a folder also "folder": the topmost folder that is missing as well.
+before; the part after the last dash of the folder's name is the beginning of the manifest's own SHA-256. The folder
+contains the members, their compiled forms, and a link `python` to the interpreter that runs them. State: {"python": the
+interpreter, null without a folder, "" if it is incomplete and must be made again}; without a folder also "folder": the
+topmost missing folder.
 """
 
 import hashlib
@@ -54,7 +54,7 @@ def wanted(change, now):
         tried.append(f"{python} ({'.'.join(map(str, version)) or 'not there'})")
     least = ".".join(map(str, OLDEST))
     raise ChangeError(
-        f"the guard needs Python {least} or newer: {', '.join(tried)}: install one, or name it with --python"
+        f"the guard needs Python {least} or newer: {', '.join(tried)}: install one, or give its path with --python"
     )
 
 
@@ -81,7 +81,7 @@ def put(change, state):
 
 
 def _make(change, python):
-    """Unpack next to the target, then rename: nobody sees half of it."""
+    """Unpack next to the target, then rename, so that it appears complete."""
     path = change["path"]
     part = atomic_file.part_of(path)
     shutil.rmtree(part, ignore_errors=True)
@@ -103,7 +103,7 @@ def _unpack(change, part):
     with zipfile.ZipFile(change["archive"]) as archive:
         text = archive.read(MANIFEST)
         if not _meant(change["path"], text):
-            raise ValueError(f"{change['archive']} is another program than was meant: install again")
+            raise ValueError(f"{change['archive']} is not the expected program: install again")
         atomic_file.replace(os.path.join(part, MANIFEST), text, 0o644)
         for name, digest in _listed(text).items():
             content = archive.read(name)
@@ -130,7 +130,7 @@ def _meant(path, manifest):
 
 
 def _whole(path):
-    """Return whether every file is as the manifest says, and the manifest as it was meant."""
+    """Return whether every file matches the manifest, and the manifest is the expected one."""
     try:
         text = _content(os.path.join(path, MANIFEST))
         files = {name: _content(os.path.join(path, name)) for name in _listed(text)}
@@ -152,7 +152,7 @@ def _listed(text):
 
 
 def _compiled(path, python):
-    """Return whether its compiled form is there: without it each run would take a second longer."""
+    """Return whether its compiled form exists: without it, each run would take a second longer."""
     tag = "cpython-{}{}.pyc".format(*(_version(python) or (0, 0)))
     return os.path.exists(os.path.join(path, "nodetune", "__pycache__", "__init__." + tag))
 
@@ -173,7 +173,7 @@ def _content(path):
 
 
 def _remove(path, made):
-    """Rename, so that it is out of sight at once; then remove folders up to `made` that nobody else uses."""
+    """Rename, so that it disappears at once; then remove folders up to `made` that nobody else uses."""
     if os.path.lexists(path):
         aside = atomic_file.part_of(path)
         shutil.rmtree(aside, ignore_errors=True)

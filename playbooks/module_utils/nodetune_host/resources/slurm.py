@@ -1,8 +1,8 @@
-"""Settings in slurm.conf: {"path", "settings": {name: text, or a list of words that must be among the present ones}}.
+"""Settings in slurm.conf: {"path", "settings": {name: text, or a list of words that must be included}}.
 
-Ours stand between two marks at the end. A line of the same name elsewhere is taken over where it already holds what is
-wanted or where words are added to it: it becomes a comment that says so. A program that somebody else set is never taken out:
-that raises ChangeError. No settings: our lines go, and the lines that were taken over are as they were, byte for byte.
+Ours are between two marks at the end. A line of the same name elsewhere is taken over if it already has the wanted
+value or if words are added to it: it becomes a comment that says so. A program that others set is never removed:
+that raises ChangeError. No settings: our lines are removed, and lines that were taken over are restored byte for byte.
 The state is the whole file, as for `file`.
 """
 
@@ -14,7 +14,7 @@ from .file import about, label, put, read, same, show
 
 BEGIN = "# nodetune guard: begin (nodetune guard uninstall takes it out)\n"
 BEGIN_BEFORE = "# nodetune guard: begin (nodetune slurm uninstall takes it out)\n"
-"""What versions before 0.2 wrote."""
+"""The mark of versions before 0.2."""
 
 END = "# nodetune guard: end\n"
 TAKEN = "# nodetune guard took over: "
@@ -24,7 +24,7 @@ NO_NEWLINE = "# nodetune guard: the last line had no end\n"
 def wanted(change, now):
     if now["content"] is None:
         if change["settings"]:
-            raise ChangeError("it is not there: on which host is slurm.conf written?")
+            raise ChangeError("it does not exist: on which host is slurm.conf edited?")
         return now
     try:
         return file.edited(now, lambda text: with_settings(without(text), change["settings"]))
@@ -36,7 +36,7 @@ def without(text):
     """Return the text without our lines. Raise ValueError if one of our marks is missing."""
     text = text.replace(BEGIN_BEFORE, BEGIN)
     if (BEGIN in text) != (END in text):
-        raise ValueError(f"holds one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: fix it first")
+        raise ValueError(f"has only one of the two marks {BEGIN.strip()!r} and {END.strip()!r}: fix it first")
     if BEGIN in text:
         head, _, rest = text.partition(BEGIN)
         ours, _, tail = rest.partition(END)
@@ -66,13 +66,13 @@ def with_settings(text, settings):
 
 
 def _value(line, name):
-    """Return what a line sets `name` to, or None."""
+    """Return the value of `name` in a line, or None."""
     found = re.match(rf'\s*{name}\s*=\s*(?:"([^"]*)"|([^#]*))', line, re.IGNORECASE)
     return None if not found else (found[1] if found[1] is not None else found[2]).strip()
 
 
 def _merged(name, present, value):
-    """Return what to write, or None if what is there suffices."""
+    """Return what to write, or None if the current text suffices."""
     if isinstance(value, list):
         words = [word.strip() for word in present.split(",") if word.strip()]
         known = {word.lower() for word in words}
@@ -82,4 +82,4 @@ def _merged(name, present, value):
         return value
     if present == value or not value.startswith("/"):
         return None
-    raise ValueError(f"{name}={present} is set: have it call {value}, or take it out, and install again")
+    raise ValueError(f"{name}={present} is set: make it call {value} or remove it, then install again")

@@ -1,7 +1,7 @@
 """Swap in use: {"active": false}. State: [{"device", "type", "priority"}], highest priority first.
 
-Devices stand by UUID where they have one, so that a state from before a reboot finds them again. Priority -1: the
-kernel chose it (it counts down from -2 in the order of swapon, so the number itself says nothing).
+Devices have their UUID, if any, so that a state from before a reboot identifies them. Priority -1: the
+kernel chose it (it counts down from -2 in the order of swapon, so the number itself has no meaning).
 """
 
 import os
@@ -14,7 +14,7 @@ SWAPS = "/proc/swaps"
 MEMORY = "/proc/meminfo"
 BY_UUID = "/dev/disk/by-uuid"
 OFF_SECONDS = 600
-"""A full swap device of tens of GiB comes back page by page."""
+"""Seconds: a full swap device of tens of GiB is read page by page."""
 
 
 def read(change):
@@ -26,12 +26,12 @@ def read(change):
 
 def wanted(change, now):
     if change["active"]:
-        raise ChangeError("swap: it is only ever switched off, and on again by a rollback")
+        raise ChangeError("swap: it can only be switched off, and on again by a rollback")
     return []
 
 
 def put(change, state):
-    """Change swap. Raise ChangeError if memory is too small for what is swapped out, or a device is gone."""
+    """Change swap. Raise ChangeError if memory is too small for the swapped data, or if a device is gone."""
     now = read(change)
     off = [each for each in now if each not in state]
     if off:
@@ -52,14 +52,14 @@ def label(change):
 
 
 def _check_memory():
-    """Raise ChangeError if memory is too small: swapoff does not stop, and the kernel kills somebody's work."""
+    """Raise ChangeError if memory is too small: swapoff would not stop, and the kernel would kill processes."""
     with open(MEMORY) as lines:
         kib = {name: int(rest.split()[0]) for name, rest in (line.split(":") for line in lines)}
     used = kib["SwapTotal"] - kib["SwapFree"]
     if used > kib["MemAvailable"]:
         raise ChangeError(
             f"swap: {used >> 10} MiB are swapped out and only {kib['MemAvailable'] >> 10} MiB of memory are free: "
-            "end the work that fills it first"
+            "first end the processes that use it"
         )
 
 

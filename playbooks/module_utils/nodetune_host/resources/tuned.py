@@ -1,7 +1,7 @@
-"""A profile of tuned's: {"path": /…/NAME/tuned.conf, "content", "mode", "includes": names, "or"}: its file, and that it is active.
+"""A tuned profile and its activation: {"path": /…/NAME/tuned.conf, "content", "mode", "includes": names, "or"}.
 
-State: {"file": as of `file`, "active": the names of the active profiles, "mode": manual, auto or ""}. tuned takes a profile
-back before it applies the next: so it goes before the values of its run in a rollback, and its file after that.
+State: {"file": as of `file`, "active": the names of the active profiles, "mode": manual, auto or ""}. tuned undoes a
+profile before it applies the next: so a rollback restores it before the values of its run, and its file after that.
 """
 
 import os
@@ -25,17 +25,17 @@ def read(change):
 
 
 def wanted(change, now):
-    """Return the state with the profile. Raise ChangeError if another one is active than the plan was made for."""
+    """Return the state with the profile. Raise ChangeError unless the active profile is that of the plan."""
     name = _name(change)
     if now["active"] not in (name, change["includes"]):
         raise ChangeError(
-            f"tuned's active profile is {now['active'] or 'none'} now, the plan was made for {change['includes']}: plan again"
+            f"tuned's active profile is now {now['active'] or 'none'}, but the plan was made for {change['includes']}: plan again"
         )
     return {"file": file.wanted(change, now["file"]), "active": name, "mode": "manual"}
 
 
 def same(one, other):
-    """Compare; a tuned of before 2.8 keeps no mode."""
+    """Compare; tuned before 2.8 has no mode."""
     modes = {one["mode"] or "manual", other["mode"] or "manual"}
     return file.same(one["file"], other["file"]) and one["active"] == other["active"] and len(modes) == 1
 
@@ -46,7 +46,7 @@ def show(change, state):
 
 
 def put(change, state):
-    """Write the file, let tuned apply the profile, and remove a file that is to go only after that."""
+    """Write the file, let tuned apply the profile, and then remove a file that is no longer wanted."""
     before = file.read(change)
     stays = state["file"]["content"] is not None
     if stays:
@@ -66,7 +66,7 @@ def _name(change):
 
 
 def _activate(state):
-    """Make the profiles active. A tuned that does not run only gets them written down: it is not started for that."""
+    """Make the profiles active. If tuned does not run, only write their names: do not start it."""
     if not _runs():
         _write(ACTIVE, state["active"])
         _write(MODE, state["mode"] or "manual")
@@ -79,14 +79,14 @@ def _activate(state):
 
 
 def _runs():
-    """Return whether tuned runs: the process that it wrote down."""
+    """Return whether tuned runs, by its PID file."""
     pid = _text(PID).strip()
     words = _text(f"/proc/{pid}/cmdline").split("\0") if pid.isdigit() else []
     return "tuned" in map(os.path.basename, words)
 
 
 def _text(path):
-    """Return the text of a small file, empty where there is none."""
+    """Return the text of a small file; empty if it is missing."""
     try:
         with open(path, encoding="utf-8", errors="replace") as opened:
             return opened.read(4096)

@@ -1,7 +1,7 @@
 """A systemd unit: {"unit", "enabled": enabled | disabled | masked | null, "active": started | stopped | null}.
 
-State: {"enabled": what systemctl calls it, "active": started | stopped}, each only where the change asks for it: what it
-leaves alone may go on changing.
+State: {"enabled": systemctl's name for it, "active": started | stopped}, each only if the change sets it: other
+parts may change meanwhile.
 """
 
 import time
@@ -11,16 +11,16 @@ from ..problem import ChangeError
 
 SECONDS = 60
 SETTLE_SECONDS, MOST_SETTLE_SECONDS = 1, 10
-"""A service of Type=simple counts as started once it was forked; many that cannot work end within this time. A host that
-is busy is slow at starting as well as at ending: there it is as long as the start took, several times over.
+"""Seconds. A service of Type=simple counts as started once forked; many broken ones end within this time. A busy host
+is slow at both starting and ending, so there it is a multiple of the time for the start.
 """
 WORDS_SECONDS = 2
 STARTED = ("active", "reloading", "activating", "refreshing")
 MISSING = "not-found"
 SWITCHABLE = ("enabled", "enabled-runtime", "disabled", "masked", "masked-runtime", MISSING)
-"""What enable, disable and mask lead to. The rest (static, generated …) lies in the unit file itself."""
+"""States set by enable, disable and mask. The others (static, generated …) come from the unit file itself."""
 ALIKE = ({"disabled", MISSING}, {"generated", "", MISSING})
-"""What counts as the same when a change to a unit was undone, but its file or its fstab line only comes or goes after it."""
+"""States that count as equal when a change to a unit was undone but its file or fstab line comes or goes later."""
 
 
 def read(change):
@@ -35,7 +35,7 @@ def read(change):
 def wanted(change, now):
     """Return the state after the change. A unit that does not exist counts as off.
 
-    A missing unit is an error only when it is switched on: the same run may write its file first.
+    A missing unit is an error only if it is enabled or started: the same run may write its file first.
     """
     after = dict(now)
     if change.get("enabled") and not _suffices(change["enabled"], now.get("enabled", "")):
@@ -51,7 +51,7 @@ def same(one, other):
 
 
 def put(change, state):
-    """Change the unit. Raise ChangeError if systemd refuses, or with the last words of a unit that fails."""
+    """Change the unit. Raise ChangeError if systemd refuses, or with the last log line of a unit that fails."""
     unit, active = change["unit"], state.get("active")
     if active == "stopped":
         _systemctl("stop", unit)
@@ -62,7 +62,7 @@ def put(change, state):
 
 
 def show(change, state):
-    """Show a unit; a missing one as disabled, so that a dry run shows the same if its file comes in the same run."""
+    """Show a unit; a missing one as disabled, so that a dry run is correct if its file comes in the same run."""
     words = (state[key] or "no unit file" for key in ("enabled", "active") if key in state)
     return ", ".join("disabled" if word == MISSING else word for word in words) + "\n"
 
@@ -78,7 +78,7 @@ def _show(unit):
 
 
 def _enablement(unit):
-    """Return the enablement from the files on disk: systemd's memory is older if it was not reloaded."""
+    """Return the enablement from the files on disk: systemd's own state is older if it was not reloaded."""
     status, out, problem = command.attempt(["systemctl", "is-enabled", "--", unit])
     if not out.strip() and "no such file" not in problem.lower():
         raise ChangeError(f"{unit}: systemctl is-enabled: {command.last_line(problem) or status}")
@@ -111,16 +111,16 @@ def _disable(unit, found):
     if found.startswith("enabled"):
         _systemctl("disable", unit, runtime=found.endswith("-runtime"))
     elif found not in SWITCHABLE:
-        raise ChangeError(f"{unit}: it is {found or 'without a file'} and cannot be disabled, mask it instead")
+        raise ChangeError(f"{unit}: it is {found or 'without a file'} and cannot be disabled: mask it instead")
 
 
 def _systemctl(verb, unit, runtime=False):
     """Run systemctl without the reload that enable, disable and mask would do.
 
-    A reload of systemd can take the GPUs away from running containers: a change must declare that disruption.
+    A reload of systemd can remove the GPUs from running containers: a change must declare that disruption.
     """
     if verb not in ("stop", "unmask", "disable") and _show(unit)["LoadState"] == MISSING:
-        raise ChangeError(f"{unit}: there is no such unit: install what brings it")
+        raise ChangeError(f"{unit}: the unit does not exist: install its package")
     options = ["--no-reload"] if verb not in ("start", "stop") else []
     command.run(["systemctl", *options, verb] + (["--runtime"] if runtime else []) + ["--", unit], seconds=SECONDS)
 
@@ -143,7 +143,7 @@ def _start(unit):
 
 
 def last_words(unit):
-    """Return the last line of the unit since its last start, or of systemd about it.
+    """Return the last log line of the unit since its last start, or of systemd about it.
 
     When systemd has reported the end of a unit, the journal may not have its output yet; for a process that ended at
     once it may know the unit and no longer the invocation.

@@ -1,6 +1,6 @@
-"""A file of the kernel (/proc/sys, /sys): {"path": may be a glob, "value"}. State: {path: text} of all that match.
+"""A kernel file (/proc/sys, /sys): {"path": may be a glob, "value"}. State: {path: text} of all matches.
 
-Texts are compared without regard to blanks, and of a choice (`always [madvise] never`) only the chosen word counts.
+Texts are compared without regard to blanks, and for a choice (`always [madvise] never`) only the chosen word counts.
 """
 
 import errno
@@ -16,10 +16,10 @@ TWINS = (
     ("/vm/dirty_background_bytes", "/vm/dirty_background_ratio"),
     ("/vm/overcommit_kbytes", "/vm/overcommit_ratio"),
 )
-"""Two names of one setting: writing one sets the other to 0. The state holds both, or it could not be restored."""
+"""Two names of one setting: writing one sets the other to 0. The state has both, or it could not be restored."""
 
 RAISED = "/vm/min_free_kbytes"
-"""The kernel raises it by itself whenever it turns transparent huge pages on, at boot as well."""
+"""The kernel raises it whenever it turns transparent huge pages on, also at boot."""
 
 BOOLEANS = {"1": "Y", "0": "N", "Y": "1", "N": "0"}
 """A module's parameter is written 1 and read Y."""
@@ -30,7 +30,7 @@ def label(change):
 
 
 def read(change):
-    """Read all files that match. Raise ChangeError if there are none, or one cannot be read."""
+    """Read all matching files. Raise ChangeError if there are none or one cannot be read."""
     paths = sorted(glob.glob(change["path"]))
     if not paths:
         raise ChangeError(f"{change['path']} is not there")
@@ -48,12 +48,12 @@ def wanted(change, now):
 
 
 def same(one, other):
-    """Compare the files that both have: a device that is gone has nothing to restore."""
+    """Compare the files that both have: a removed device has nothing to restore."""
     return all(one[path] == other[path] for path in set(one) & set(other))
 
 
 def moved_by_kernel(left, now):
-    """Return whether the kernel alone may have made `now` of what was left there."""
+    """Return whether the kernel alone may have changed the state to `now`."""
     differing = [path for path in set(left) & set(now) if left[path] != now[path]]
     return all(path.endswith(RAISED) and int(now[path]) > int(left[path]) for path in differing)
 
@@ -63,7 +63,7 @@ def show(change, state):
 
 
 def put(change, state):
-    """Write what differs from `state`, as far as it goes. Raise ChangeError naming the first file that refused."""
+    """Write everything that differs from `state`. Raise ChangeError with the first file that failed."""
     refused = []
     for path in sorted(state):
         if state[path] == "0" and any(state.get(twin, "0") != "0" for twin in _with_twin(path)):
@@ -121,7 +121,7 @@ def _write(path, text):
 
 def _why(error, text):
     if error.errno in (errno.EINVAL, errno.ERANGE, errno.EDOM, errno.EOVERFLOW):
-        return f"the kernel refuses {text!r} ({why(error)})"
+        return f"the kernel rejected {text!r} ({why(error)})"
     if error.errno in (errno.EPERM, errno.EACCES, errno.EROFS):
-        return f"may not be written ({why(error)}): a container, or a locked-down kernel?"
+        return f"cannot be written ({why(error)}): a container, or a locked-down kernel?"
     return f"{text!r} could not be written: {why(error)}"
