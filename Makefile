@@ -3,7 +3,7 @@
 VENV := .venv
 PYTHON ?= python3
 SUDO := $(shell [ "$$(id -u)" = 0 ] || echo sudo)
-APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev zsh fish $(shell cat tests/support/packages/packages.txt)
+APT_UNIT := iperf3 fio prometheus openssh-client gcc libc6-dev make e2fsprogs ethtool iproute2 kmod systemd udev zsh fish strace rt-tests $(shell cat tests/support/packages/packages.txt)
 APT_INTEGRATION := $(APT_UNIT) openssh-server sudo slurmctld slurmd slurm-client munge chromium chromium-driver
 APT_MACHINES := $(shell cat tests/machines/packages.txt)
 BIN := $(VENV)/bin
@@ -27,6 +27,8 @@ full: test apt-integration  ## everything: all integration tests, the wheel on e
 	$(PYTEST) -m 'slow and not fleet and not alone'
 	$(PYTEST) -m alone -n 0
 	PYTHON=$(BIN)/python sh .ci/wheel --every-python
+	$(BIN)/python -m tests.mutants
+	$(BIN)/python -m benchmarks --readme
 	@$(MAKE) --no-print-directory machines
 
 lint: $(VENV)/ready-dev

@@ -1,4 +1,4 @@
-"""Reference data about GPUs and drivers, read on the controller only: checks that gate on a node use none of it.
+"""Reference data about GPUs, machines, drivers and NCCL.
 
 People write it as YAML. What is read is tables.json, which `make write` makes of it: YAML takes twenty times as long.
 """

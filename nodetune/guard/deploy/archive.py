@@ -39,6 +39,7 @@ def files() -> dict[str, Path | str]:
     for folder in FOLDERS:
         files |= {f"nodetune/{each}": paths.PACKAGE / each for each in _sources(folder)}
     reading = (paths.PACKAGE / each for folder in READING for each in _sources(folder))
+    files["nodetune/data/tables.json"] = paths.PACKAGE / "data" / "tables.json"
     return {**files, "pynvml.py": payload.pynvml_for(each.read_text("utf-8") for each in reading)}
 
 
