@@ -4,6 +4,7 @@ import glob
 import importlib
 import os
 import secrets
+import shutil
 import signal
 import subprocess
 import sys
@@ -122,11 +123,17 @@ def test_a_late_measurement_is_killed_and_its_step_named(host, marker):
     assert gone(lambda: alive(marker)) == [], "nothing of what it started is left, orphans included"
 
 
+FROZEN = 'fsfreeze -f "$1" && echo frozen && cat > /dev/null; fsfreeze -u "$1" && umount -l "$1"'
+"""Ends with whoever holds its input, however that ends: what stayed frozen would hang each pytest that tidies up after this one."""
+
+
 @pytest.fixture
 def frozen(tmp_path):
     """A file system that answers no write: whoever tries is stuck in the kernel, where no signal reaches it."""
     if os.getuid() != 0:
         pytest.skip("freezing a file system takes root")
+    if not shutil.which("mkfs.ext4"):
+        pytest.skip("no mkfs.ext4 here: apt install e2fsprogs")
     image, place = tmp_path / "image", tmp_path / "frozen"
     place.mkdir()
     with image.open("wb") as file:
@@ -137,10 +144,11 @@ def frozen(tmp_path):
         or subprocess.run(["mount", "-o", "loop", image, place], check=False, capture_output=True).returncode
     ):
         pytest.skip("no ext4 on a loop device here")
-    subprocess.run(["fsfreeze", "-f", place], check=True)
+    holder = subprocess.Popen(["sh", "-c", FROZEN, "sh", place], stdin=-1, stdout=-1, start_new_session=True)
+    assert holder.stdout.readline() == b"frozen\n"
     yield place
-    subprocess.run(["fsfreeze", "-u", place], check=True)
-    subprocess.run(["umount", "-l", place], check=True)
+    holder.communicate()
+    assert holder.returncode == 0
 
 
 def test_a_process_stuck_in_the_kernel_is_left_behind_and_named(host, frozen):

@@ -1,6 +1,7 @@
 """Remounts change one option of a real mount and restore it."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
@@ -13,6 +14,8 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="mounting needs root")
 @pytest.fixture
 def disk(tmp_path):
     """A mounted ext4 file system at a path with a blank in it."""
+    if not shutil.which("mkfs.ext4", path=os.environ["PATH"] + ":/usr/sbin"):
+        pytest.skip("no mkfs.ext4 here: apt install e2fsprogs")
     image, point = tmp_path / "image", tmp_path / "my data"
     point.mkdir()
     with image.open("wb") as file:
