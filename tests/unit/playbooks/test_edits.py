@@ -120,8 +120,8 @@ def test_a_null_takes_a_json_key_out():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{\n  "a": 1,\n}', "no valid JSON.*line 3 column 1"),
-        ("[1]", "no JSON object"),
+        ('{\n  "a": 1,\n}', "not valid JSON.*line 3 column 1"),
+        ("[1]", "not a JSON object"),
         ('{"a": 1, "a": 2}', 'the key "a" twice'),
     ],
 )
@@ -247,7 +247,7 @@ def test_an_entry_of_a_map_gets_its_option_and_all_else_stays():
         (MAP, "gone", "no entries for gone"),
         (MAP, "long", "continues on the next line"),
         (MAP + MAP, "plain", "2 entries for plain"),
-        ("plain\n", "plain", "names no place"),
+        ("plain\n", "plain", "has no location"),
     ],
 )
 def test_an_entry_that_is_not_clear_is_left_alone(text, key, problem):
