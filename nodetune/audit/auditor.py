@@ -32,19 +32,19 @@ MOST_KNOWN = 4096
 class Auditor:
     """Turns the facts of hosts into findings. Each stack of overlays is resolved once."""
 
-    def __init__(self, choice: Selection, today: str = "") -> None:
-        self._choice = choice
+    def __init__(self, selection: Selection, today: str = "") -> None:
+        self._selection = selection
         self._today = today or _today()
         self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, alike.Judge, OneCause]] = {}
 
     def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, alike.Judge, OneCause, str]:
         """Return the profile of a host, what judges by its checks, what joins findings, and why it is this profile."""
-        site = self._choice.site_of(facts.host)
-        names, reason = profile.matching(facts, self._choice.profiles or (site.profile if site else ()))
+        site = self._selection.site_of(facts.host)
+        names, reason = profile.matching(facts, self._selection.profiles or (site.profile if site else ()))
         key = names, id(site)
         if key not in self._resolved:
             chosen = profile.resolve(names, site)
-            wanted = [check for check in chosen.checks if self._choice.wants(check)]
+            wanted = [check for check in chosen.checks if self._selection.wants(check)]
             ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
             self._resolved[key] = chosen, alike.Judge(ready), OneCause(wanted)
         return *self._resolved[key], reason
@@ -60,7 +60,7 @@ class Auditor:
 
         try:
             with time_limit.limited(LONGEST_SECONDS):
-                row = self._choice.collector.row(probed.facts) if self._choice.collector else None
+                row = self._selection.collector.row(probed.facts) if self._selection.collector else None
                 return self._result(probed), row
         except UserError:
             raise
@@ -73,7 +73,7 @@ class Auditor:
 
     def alone(self, probed: HostResult) -> HostResult:
         """Return the audit of the only host of a run: no other host waits for it or is compared, except a reference."""
-        if self._choice.between and self._choice.between.reference:
+        if self._selection.between and self._selection.between.reference:
             return self.audit(probed)
         return self._result(probed)
 
@@ -102,8 +102,8 @@ class Auditor:
 
     def take(self, result: HostResult, row: fleet.Row | None) -> None:
         """Collect the row of a host for the comparison with other hosts."""
-        if self._choice.collector and row:
-            self._choice.collector.take(result.host, row)
+        if self._selection.collector and row:
+            self._selection.collector.take(result.host, row)
 
 
 class OneCause:
@@ -153,36 +153,36 @@ def _failed(probed: HostResult, message: str) -> HostResult:
     return HostResult(probed.host, "bad facts", message, seconds=probed.seconds)
 
 
-def expect(targets: Iterable[Target], choice: Selection) -> None:
+def expect(targets: Iterable[Target], selection: Selection) -> None:
     """Announce the hosts of this run to the site files and the collector. Raise FileError, fleet.ReferenceHostError."""
-    choice.expect({target.name: target.ranks for target in targets})
-    if choice.collector:
-        choice.collector.expect({target.name: target.groups for target in targets})
+    selection.expect({target.name: target.ranks for target in targets})
+    if selection.collector:
+        selection.collector.expect({target.name: target.groups for target in targets})
 
 
-def compared(results: Iterable[HostResult], choice: Selection, today: str = "") -> list[HostResult]:
+def compared(results: Iterable[HostResult], selection: Selection, today: str = "") -> list[HostResult]:
     """Add the findings of the comparison between hosts. Raise fleet.ReferenceHostError."""
     known = list(results)  # first: reading the results may fill the collector
-    found = _between(known, choice)
-    if choice.between and len(known) == 1 and not found and not choice.candidates:
+    found = _between(known, selection)
+    if selection.between and len(known) == 1 and not found and not selection.candidates:
         raise FileError("one host cannot be compared with itself: select several hosts or give --reference")
     day = today or _today()
     every = []
     for result in known:
         mine = found[result.host].pop(0) if result.state == "ok" and found.get(result.host) else ()
-        site = choice.site_of(result.host) if mine else None
+        site = selection.site_of(result.host) if mine else None
         waived = _waived(mine, site.waivers if site else (), result.host, day)
         every.append(replace(result, findings=(*result.findings, *waived)) if waived else result)
     return every
 
 
-def _between(results: Sequence[HostResult], choice: Selection) -> dict[str, list[tuple[FleetFinding, ...]]]:
+def _between(results: Sequence[HostResult], selection: Selection) -> dict[str, list[tuple[FleetFinding, ...]]]:
     """Return host → its findings from the comparison. Raise fleet.ReferenceHostError."""
-    if choice.between is None or (len(results) < 2 and not choice.between.reference):
+    if selection.between is None or (len(results) < 2 and not selection.between.reference):
         return {}
     from nodetune.audit import fleet  # one host alone needs none
 
-    return fleet.findings(choice.collector) if choice.collector else {}
+    return fleet.findings(selection.collector) if selection.collector else {}
 
 
 def _waived(findings: Iterable[Finding], waivers: Sequence[Waiver], host: str, today: str) -> tuple[Finding, ...]:
@@ -197,38 +197,38 @@ def _today() -> str:
     return datetime.datetime.now(datetime.timezone.utc).date().isoformat()
 
 
-def audit_files(saved: Saved, choice: Selection, rules: Rules | None = None) -> Iterator[HostResult]:
+def audit_files(saved: Saved, selection: Selection, rules: Rules | None = None) -> Iterator[HostResult]:
     """Judge a saved file, or those of a folder. A host with a bad or missing file counts as unreachable.
 
     Raises document.FactsError (the one file, or no file at all), InventoryError, yaml_lines.FileError (nothing
     selected) or OSError.
     """
-    choice.validate()  # a selection that names nothing must not read as compliant
+    selection.validate()  # a selection that names nothing must not read as compliant
     held = rules or Rules(named=saved.targets is not None)
-    expect_saved(saved, choice)
+    expect_saved(saved, selection)
     if not saved.is_folder:
-        return iter([Auditor(choice).alone(held.aged(saved.facts(), saved.path))])
+        return iter([Auditor(selection).alone(held.aged(saved.facts(), saved.path))])
     from nodetune.audit import processes  # one file needs no more than this one
 
     if saved.targets is not None:
-        expect(saved.targets, choice)
+        expect(saved.targets, selection)
     found, without = saved.files()
     judged = processes.judged(
-        Auditor(choice),
+        Auditor(selection),
         {host: (host, file) for host, file in found.items()},
         lambda part: ((host, held.read(file, host)) for host, file in part),
     )
     return chain((missing(host, saved.path) for host in without), judged)
 
 
-def expect_saved(saved: Saved, choice: Selection) -> None:
+def expect_saved(saved: Saved, selection: Selection) -> None:
     """Give the site files the inventory groups of the hosts with saved facts. Raise FileError, as `saved` does."""
-    if saved.targets is None or choice.site is None:
+    if saved.targets is None or selection.site is None:
         return
     ranks = {target.name: target.ranks for target in saved.targets}
     names = [saved.facts().host] if not saved.is_folder else [path.stem for path in saved.files()[0].values()]
     of_files, _ = whose([Path(f"{name}.json") for name in names], ranks)
-    choice.expect({path.stem: ranks[host] for host, path in of_files.items()})
+    selection.expect({path.stem: ranks[host] for host, path in of_files.items()})
 
 
 def saved_facts(saved: Saved) -> list[HostResult]:

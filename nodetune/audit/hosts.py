@@ -19,36 +19,41 @@ BUSY_SHARE = 0.75
 
 
 def collect(
-    targets: list[Target], names: set[str], reach: ConnectionOptions
+    targets: list[Target], names: set[str], connection: ConnectionOptions
 ) -> Iterator[tuple[Target, HostFacts | UnreachableError, float]]:
     """Probe hosts and yield each as it completes."""
     asked = payload.families(names)
-    if reach.transport == "slurm":
+    if connection.transport == "slurm":
         from nodetune.remote.slurm import probe as slurm_probe
 
-        return slurm_probe.collect(targets, *_script(asked, reach), reach.options)
+        return slurm_probe.collect(targets, *_script(asked, connection), connection.options)
     return pool.collect(
-        targets, lambda _target: _script(asked, reach), reach.options, reach.forks, reach.transport, asked=asked
+        targets,
+        lambda _target: _script(asked, connection),
+        connection.options,
+        connection.forks,
+        connection.transport,
+        asked=asked,
     )
 
 
-def _script(asked: Mapping[str, list[str]], reach: ConnectionOptions) -> tuple[bytes, str]:
-    given = reach.options.seconds
+def _script(asked: Mapping[str, list[str]], connection: ConnectionOptions) -> tuple[bytes, str]:
+    given = connection.options.seconds
     return payload.script(asked, min(max(PROBE_SECONDS, given / 2), given), given * BUSY_SHARE)
 
 
 def probe_hosts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
+    targets: list[Target], selection: Selection, connection: ConnectionOptions, cache: FactCache | None = None
 ) -> Generator[HostResult, None, None]:
     """Yield the unjudged facts of hosts, each as it completes. Hosts with cached facts are not probed."""
-    names, left = choice.facts(), []
+    names, left = selection.facts(), []
     for target in targets:
         known = cache.known(target, names) if cache else None
         if known:
             yield known
         else:
             left.append(target)
-    for target, facts, seconds in collect(left, names, reach) if left else ():
+    for target, facts, seconds in collect(left, names, connection) if left else ():
         if isinstance(facts, UnreachableError):
             yield HostResult(target.name, facts.state, facts.message, seconds=seconds)
             continue
@@ -58,29 +63,29 @@ def probe_hosts(
 
 
 def audit_hosts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions, cache: FactCache | None = None
+    targets: list[Target], selection: Selection, connection: ConnectionOptions, cache: FactCache | None = None
 ) -> Generator[HostResult, None, None]:
     """Probe and judge hosts; for many hosts in several processes. The results have no facts."""
-    auditor.expect(targets, choice)
+    auditor.expect(targets, selection)
     by_name = {target.name: target for target in targets}
-    count = 1 if reach.transport == "slurm" else parallel.processes(len(targets))  # one srun is for all hosts
-    share = replace(reach, forks=max(1, reach.forks // count))
+    count = 1 if connection.transport == "slurm" else parallel.processes(len(targets))  # one srun is for all hosts
+    share = replace(connection, forks=max(1, connection.forks // count))
     if len(targets) > 1:
-        _script(payload.families(choice.facts()), reach)  # packed here, so that no process and no thread has to
+        _script(payload.families(selection.facts()), connection)  # packed here, so that no process and no thread has to
     return processes.judged(
-        auditor.Auditor(choice),
+        auditor.Auditor(selection),
         by_name,
-        lambda part: ((each.host, each) for each in probe_hosts(part, choice, share, cache)),
+        lambda part: ((each.host, each) for each in probe_hosts(part, selection, share, cache)),
         count,
     )
 
 
 def audit_keeping_facts(
-    targets: list[Target], choice: Selection, reach: ConnectionOptions
+    targets: list[Target], selection: Selection, connection: ConnectionOptions
 ) -> Generator[HostResult, None, None]:
     """Probe and judge hosts in this process. The results have their facts."""
-    auditor.expect(targets, choice)
-    judge = auditor.Auditor(choice)
-    for probed in probe_hosts(targets, choice, reach):
+    auditor.expect(targets, selection)
+    judge = auditor.Auditor(selection)
+    for probed in probe_hosts(targets, selection, connection):
         result = judge.audit(probed)
         yield replace(result, facts=probed.facts) if result.state == "ok" else result

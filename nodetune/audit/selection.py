@@ -149,7 +149,7 @@ class Selection:
         return self.collector or fleet.Collector(() if self.select else None)
 
 
-def comparing(choice: Selection, by: str = fleet_comparisons.GPU, reference: str | None = None) -> Selection:
+def comparing(selection: Selection, by: str = fleet_comparisons.GPU, reference: str | None = None) -> Selection:
     """Return the selection for hosts that are also compared with each other.
 
     `by` names the cohorts: gpu, inventory, all or a fact. A reference (a fact file, or one of the hosts) replaces the
@@ -157,15 +157,15 @@ def comparing(choice: Selection, by: str = fleet_comparisons.GPU, reference: str
     """
     known = derived.exists(by) if derived.is_derived(by) else (profile.PROBE / f"{by.partition('.')[0]}.py").is_file()
     if by not in fleet_comparisons.WAYS and not ("." in by and known):
-        near = text.near(by, choice.facts())
+        near = text.near(by, selection.facts())
         hint = f": did you mean {' or '.join(near)}?" if near else " (nodetune facts prints them all)"
         raise FileError(
             f"--cohort takes {', '.join(fleet_comparisons.WAYS)} or the name of a fact: unknown fact {by!r}{hint}"
         )
     golden = document.load(Path(reference)) if reference and Path(reference).is_file() else reference
     area = fleet_comparisons.AREA
-    wanted = tuple(each for each in fleet_comparisons.every().values() if choice.wants_named(each.id, area))
-    return replace(choice, between=Between(wanted, by, golden))
+    wanted = tuple(each for each in fleet_comparisons.every().values() if selection.wants_named(each.id, area))
+    return replace(selection, between=Between(wanted, by, golden))
 
 
 def _known(pattern: str, names: Iterable[str]) -> None:

@@ -39,12 +39,12 @@ class Resolution:
 
 
 def ask(
-    targets: Sequence[Target], reach: ConnectionOptions, site: Provision, on_event: OnEvent, driver: str = ""
+    targets: Sequence[Target], connection: ConnectionOptions, site: Provision, on_event: OnEvent, driver: str = ""
 ) -> list[Resolution]:
     """Ask every host, in the order of their names. `driver`: a version instead of the newest of the site's branch."""
     asked: dict[str, Wanted] = {}
     answers: list[Resolution] = []
-    for target, facts, _ in audit_hosts.collect(list(targets), set(decide.FACTS | package_data.facts()), reach):
+    for target, facts, _ in audit_hosts.collect(list(targets), set(decide.FACTS | package_data.facts()), connection):
         found = _wanted(target, facts, site)
         if isinstance(found, Wanted):
             asked[target.name] = found
@@ -53,7 +53,7 @@ def ask(
     going = [target for target in targets if target.name in asked]
     exact = {"nodetune_branch": driver} if driver else {}
     variables = {host: {**each.variables(), **exact} for host, each in asked.items()}
-    options = PlayOptions(reach.options, reach.forks, SECONDS)
+    options = PlayOptions(connection.options, connection.forks, SECONDS)
     outcomes = ansible.play("versions", going, variables, options, on_event=on_event)
     answers += [_answer(asked[host], outcome) for host, outcome in outcomes.items()]
     return sorted(answers, key=lambda each: each.host)

@@ -87,24 +87,26 @@ def audited(result: HostResult, *, gating_only: bool) -> StageResult:
     return StageResult(DONE, f"{len(failing)} {left}" if failing else "")
 
 
-def proved(proof: HostVerification) -> StageResult:
-    code = exit_code([proof])
-    if proof.state != "ok":
-        return failed(f"{proof.state}: {proof.message}", INCOMPLETE)
+def proved(verification: HostVerification) -> StageResult:
+    code = exit_code([verification])
+    if verification.state != "ok":
+        return failed(f"{verification.state}: {verification.message}", INCOMPLETE)
     if code == TOO_SLOW:
-        short = [f"{each.figure.measurement} {each.figure.metric} {each.figure.subject}" for each in proof.short]
-        short += [found.title for found in proof.findings]
+        short = [f"{each.figure.measurement} {each.figure.metric} {each.figure.subject}" for each in verification.short]
+        short += [found.title for found in verification.findings]
         return failed(f"below target: {'; '.join(short[:4])}{' …' if len(short) > 4 else ''}", TOO_SLOW)
     if code:
-        missing = [f"{each.measurement}: {each.reason}" for each in proof.unmeasured if each.status == NOT_MEASURED]
-        missing += [f"{name} is below target, but disturbed: {why}" for name, why in proof.disturbed]
+        missing = [
+            f"{each.measurement}: {each.reason}" for each in verification.unmeasured if each.status == NOT_MEASURED
+        ]
+        missing += [f"{name} is below target, but disturbed: {why}" for name, why in verification.disturbed]
         return failed("; ".join(missing[:3]) or "nothing could be measured", INCOMPLETE)
-    return StageResult(DONE, f"{len(proof.verdicts)} figures{unproven([proof])}")
+    return StageResult(DONE, f"{len(verification.verdicts)} figures{unproven([verification])}")
 
 
-def unproven(proofs: Sequence[HostVerification]) -> str:
+def unproven(verifications: Sequence[HostVerification]) -> str:
     """Return `, 3 of them without a reference: nccl all_reduce, …`: nobody knows whether these are as they should be."""
-    found = [each.figure for proof in proofs for each in proof.verdicts if each.status == UNKNOWN]
+    found = [each.figure for verification in verifications for each in verification.verdicts if each.status == UNKNOWN]
     names = list(dict.fromkeys(" ".join(dict.fromkeys((each.measurement, each.metric))) for each in found))
     more = " …" if len(names) > MOST_NAMED else ""
     return f", {len(found)} of them without a reference: {', '.join(names[:MOST_NAMED])}{more}" if found else ""

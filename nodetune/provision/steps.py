@@ -48,7 +48,7 @@ class Steps:
         self._connection, self._selection = found.request.connection, found.request.selection
         self.operations = HostOperations(found.targets, found.request, run, phase.heard)
         self.decisions = dict(found.decisions)
-        self._proofs: dict[str, HostVerification] = {}
+        self._verifications: dict[str, HostVerification] = {}
         self.ours: list[str] = []
         """Hosts that this run drained."""
 
@@ -164,27 +164,30 @@ class Steps:
 
     def verify(self, hosts: Sequence[str]) -> Results:
         """Run the quick suite, and compare it with the site's baseline, peers and shipped figures."""
-        proofs = self._proved(hosts)
+        verifications = self._proved(hosts)
         return {
-            host: failed(self.stopped) if self.stopped else provision_results.proved(proofs[host]) for host in hosts
+            host: failed(self.stopped) if self.stopped else provision_results.proved(verifications[host])
+            for host in hosts
         }
 
     def _proved(self, hosts: Sequence[str]) -> dict[str, HostVerification]:
         """Measure the hosts, once in a run."""
-        new = [host for host in hosts if host not in self._proofs]
+        new = [host for host in hosts if host not in self._verifications]
         if new:
             wanted = self.measured()
             verify_run = VerifyRun(wanted, self._connection, remote.measure, measuring(self._phase))
             path = self._site.baseline
             known = baselines.read(path) if path and path.exists() else None
-            self._proofs |= {
+            self._verifications |= {
                 each.host: each for each in verify_run.prove(self._targets(new), known, even_if_busy=False)
             }
-            proofs = [self._proofs[host] for host in sorted(self._proofs)]
-            if any(each.state == "interrupted" for each in proofs):
+            verifications = [self._verifications[host] for host in sorted(self._verifications)]
+            if any(each.state == "interrupted" for each in verifications):
                 self.operations.stopped = self.stopped or STOPPED
-            self._run.save("verify", verify_document.document(proofs, wanted, shlex.join(self._connection.words)))
-        return self._proofs
+            self._run.save(
+                "verify", verify_document.document(verifications, wanted, shlex.join(self._connection.words))
+            )
+        return self._verifications
 
     def measured(self, runs_of: int = 1) -> SuiteRequest:
         """Return what to measure, as verify takes it."""
@@ -202,12 +205,14 @@ class Steps:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file has no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
-        proofs = [each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN]
-        document = verify_document.kept(proofs, unproven=False)
-        if not any(each.verdicts for each in proofs):
+        verifications = [
+            each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN
+        ]
+        document = verify_document.kept(verifications, unproven=False)
+        if not any(each.verdicts for each in verifications):
             return dict.fromkeys(hosts, failed(f"{path} is not written: no figures to save", INCOMPLETE))
-        if not document["figures"] and any(each.disturbed for each in proofs):
-            name, why = next(each.disturbed[0] for each in proofs if each.disturbed)
+        if not document["figures"] and any(each.disturbed for each in verifications):
+            name, why = next(each.disturbed[0] for each in verifications if each.disturbed)
             return dict.fromkeys(hosts, failed(f"{path} is not written: during {name} {why}", INCOMPLETE))
         if not document["figures"]:
             good = f"if the hardware is good: nodetune verify --save-baseline {path}"
@@ -215,7 +220,7 @@ class Steps:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, why))
         path.parent.mkdir(parents=True, exist_ok=True)
         file_io.write(path, json_document.text(document))
-        left = "; figures without a reference are not in it" if provision_results.unproven(proofs) else ""
+        left = "; figures without a reference are not in it" if provision_results.unproven(verifications) else ""
         return dict.fromkeys(hosts, StageResult(DONE, f"written to {path}{left}"))
 
     # guard, join

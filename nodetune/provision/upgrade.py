@@ -117,7 +117,7 @@ class Upgrade:
         self._kept.phase = "before"
         stopped = self._before_after.before(hosts)
         self._stop(stopped)
-        return {host: _known(self._kept.proofs.get(host), stopped) for host in hosts}
+        return {host: _known(self._kept.verifications.get(host), stopped) for host in hosts}
 
     def _after(self, hosts: Sequence[str]) -> Results:
         self._kept.phase = "after"
@@ -172,27 +172,27 @@ class VerifyRecord:
     def __init__(self, run: Run, wanted: SuiteRequest, asked: str) -> None:
         self._run, self._wanted, self._asked = run, wanted, asked
         self.phase = "before"
-        self.proofs: dict[str, HostVerification] = {}
+        self.verifications: dict[str, HostVerification] = {}
 
-    def __call__(self, _when: str, proofs: Sequence[HostVerification]) -> None:
-        self.proofs = {each.host: each for each in proofs}
-        self._run.save(f"{self.phase}-verify", verify.document(proofs, self._wanted, self._asked))
+    def __call__(self, _when: str, verifications: Sequence[HostVerification]) -> None:
+        self.verifications = {each.host: each for each in verifications}
+        self._run.save(f"{self.phase}-verify", verify.document(verifications, self._wanted, self._asked))
 
 
 def _not_drained(hosts: Sequence[str]) -> Results:
     return dict.fromkeys(hosts, StageResult(NOTHING))
 
 
-def _known(proof: HostVerification | None, stopped: str) -> StageResult:
+def _known(verification: HostVerification | None, stopped: str) -> StageResult:
     """Return the result of the measurement before: a host that was not measured is not upgraded."""
-    if stopped or proof is None:
+    if stopped or verification is None:
         return failed(stopped or STOPPED)
-    if proof.state != "ok":
-        return failed(f"{proof.state}: {proof.message.partition('; --allow-busy')[0]}", INCOMPLETE)
-    if not proof.verdicts:
-        reasons = "; ".join(dict.fromkeys(each.reason for each in proof.unmeasured))
+    if verification.state != "ok":
+        return failed(f"{verification.state}: {verification.message.partition('; --allow-busy')[0]}", INCOMPLETE)
+    if not verification.verdicts:
+        reasons = "; ".join(dict.fromkeys(each.reason for each in verification.unmeasured))
         return failed(f"nothing could be measured, so nothing was upgraded: {reasons}", INCOMPLETE)
-    return StageResult(DONE, f"{len(proof.verdicts)} figures, {FEWEST} times")
+    return StageResult(DONE, f"{len(verification.verdicts)} figures, {FEWEST} times")
 
 
 def _judged(result: BeforeAfterResult, host: str) -> StageResult:

@@ -75,38 +75,42 @@ class Connector:
             text = f"{type(problem).__name__}: {plain_text.plain(problem, 200)}"
             return _without_secrets(UnreachableError("internal error", f"{text}: please report this"), target)
 
-    def reach(self, target: Target, life: Deadline) -> tuple[Any, str]:
+    def reach(self, target: Target, deadline: Deadline) -> tuple[Any, str]:
         """Run the session with the host. Return its answer and the transport. Raise UnreachableError.
 
         If the connection drops, try again once.
         """
         try:
-            return self._data(target, life)
+            return self._data(target, deadline)
         except UnreachableError as problem:
-            if problem.state != "dropped" or not self._again(target) or life.spent() + RETRY_SECONDS > life.seconds:
+            if (
+                problem.state != "dropped"
+                or not self._again(target)
+                or deadline.spent() + RETRY_SECONDS > deadline.seconds
+            ):
                 raise
             first = problem
-        life.stage = "waiting to try again"
+        deadline.stage = "waiting to try again"
         try:
-            life.pause(random.uniform(0.2, RETRY_SECONDS))  # noqa: S311  (so that hosts behind one gate do not come back together)
-            return self._data(target, life)
+            deadline.pause(random.uniform(0.2, RETRY_SECONDS))  # noqa: S311  (so that hosts behind one gate do not come back together)
+            return self._data(target, deadline)
         except UnreachableError as problem:
             raise (first if problem.state == "deadline" else problem) from None
 
-    def _data(self, target: Target, life: Deadline) -> tuple[Any, str]:
+    def _data(self, target: Target, deadline: Deadline) -> tuple[Any, str]:
         """Make one attempt."""
         if self.is_local(target):
             talk = self._talk_for(_here(target))
-            return talk.answer(local.run(talk, life)), "local"
+            return talk.answer(local.run(talk, deadline)), "local"
         ssh_only(target)
         talk = self._talk_for(target)
-        settings = self._resolver.resolve(target, life.left(10.0))
+        settings = self._resolver.resolve(target, deadline.left(10.0))
         if self._transport == "openssh":
-            return talk.answer(openssh.run(target, settings, talk, self._options, life)), "openssh"
+            return talk.answer(openssh.run(target, settings, talk, self._options, deadline)), "openssh"
         from nodetune.remote.paramiko.jump import JumpHostError
 
         try:
-            return talk.answer(self._by_paramiko(target, settings, talk, life)), "paramiko"
+            return talk.answer(self._by_paramiko(target, settings, talk, deadline)), "paramiko"
         except JumpHostError as beyond:
             reason = str(beyond)
         if self._transport == "paramiko":
@@ -115,11 +119,11 @@ class Connector:
             )
         talk = self._talk_for(target)
         try:
-            return talk.answer(openssh.run(target, settings, talk, self._options, life)), f"openssh: {reason}"
+            return talk.answer(openssh.run(target, settings, talk, self._options, deadline)), f"openssh: {reason}"
         except UnreachableError as problem:
             raise UnreachableError(problem.state, f"{problem.message} (with OpenSSH: {reason})") from None
 
-    def _by_paramiko(self, target: Target, settings: Settings, talk: Session, life: Deadline) -> int | None:
+    def _by_paramiko(self, target: Target, settings: Settings, session: Session, deadline: Deadline) -> int | None:
         """Connect by paramiko. Raise UnreachableError, or JumpHostError if only OpenSSH can."""
         from nodetune.remote.paramiko.connections import needs_openssh
         from nodetune.remote.paramiko.jump import JumpHostError
@@ -129,7 +133,7 @@ class Connector:
             raise JumpHostError(reason)
         with self._lock:
             connections = self._paramiko
-        status: int | None = connections.run(target, settings, talk, life)
+        status: int | None = connections.run(target, settings, session, deadline)
         return status
 
 

@@ -53,10 +53,10 @@ class LivePool:
         """Send an event to a host as soon as it runs. A host that has ended does not receive it."""
         self._mail.setdefault(name, Mailbox()).put(event)
 
-    def _work(self, target: Target, life: Deadline, say: Say) -> UnreachableError | None:
+    def _work(self, target: Target, deadline: Deadline, say: Say) -> UnreachableError | None:
         self._say[target.name] = say
         with self._mail.setdefault(target.name, Mailbox()).open():
-            ended: UnreachableError | None = self._ways.outcome(target, lambda: self._ways.reach(target, life)[0])
+            ended: UnreachableError | None = self._ways.outcome(target, lambda: self._ways.reach(target, deadline)[0])
         return ended
 
     def _talk(self, target: Target) -> LiveSession:

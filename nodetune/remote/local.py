@@ -28,9 +28,9 @@ def becomes_another(target: Target) -> bool:
         return target.become
 
 
-def run(talk: Session, life: Deadline) -> int | None:
+def run(session: Session, deadline: Deadline) -> int | None:
     """Pipe the script to a Python on this machine. Return its exit status. Raise UnreachableError."""
     try:
-        return pipes.converse(["/bin/sh", "-c", talk.command], talk, life)
+        return pipes.converse(["/bin/sh", "-c", session.command], session, deadline)
     except OSError as problem:
         raise UnreachableError("no python", f"/bin/sh cannot be run: {problem.strerror}") from None

@@ -47,8 +47,8 @@ def collect(
     """
     ways = Connector(lambda target: Session(target, *script_for(target), options.most_bytes), options, transport)
 
-    def work(target: Target, life: Deadline, _say: Say) -> HostFacts | UnreachableError:
-        return ways.outcome(target, lambda: _by(*ways.reach(target, life)))
+    def work(target: Target, deadline: Deadline, _say: Say) -> HostFacts | UnreachableError:
+        return ways.outcome(target, lambda: _by(*ways.reach(target, deadline)))
 
     if asked is not None and len(targets) == 1 and ways.is_local(targets[0]) and not local.becomes_another(targets[0]):
         yield _imported(asked, targets[0], ways, Deadline(options.seconds))
@@ -60,17 +60,17 @@ def collect(
         ways.close()
 
 
-def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, life: Deadline) -> Outcome:
+def _imported(asked: Mapping[str, list[str]], target: Target, ways: Connector, deadline: Deadline) -> Outcome:
     """Probe in this process; allowed only while no other host has a thread in it."""
 
     def read() -> HostFacts:
         try:
-            found = local.facts(asked, min(life.seconds, 20.0), life.seconds)
+            found = local.facts(asked, min(deadline.seconds, 20.0), deadline.seconds)
             return _by(document.from_data(found, target.name), "local")
         except document.FactsError as problem:
             raise UnreachableError("bad answer", str(problem)) from None
 
-    return target, ways.outcome(target, read), life.spent()
+    return target, ways.outcome(target, read), deadline.spent()
 
 
 def _by(found: HostFacts, way: str) -> HostFacts:
@@ -83,7 +83,7 @@ class Worker:
     """A thread that works for one host."""
 
     target: Target
-    life: Deadline
+    deadline: Deadline
     thread: threading.Thread | None = None
 
 
@@ -126,22 +126,22 @@ class Pool:
         worker.thread.start()
 
     def _run(self, worker: Worker) -> None:
-        found = self._work(worker.target, worker.life, lambda event: self._said.put((worker, event, None)))
-        self._said.put((worker, found, worker.life.spent()))
+        found = self._work(worker.target, worker.deadline, lambda event: self._said.put((worker, event, None)))
+        self._said.put((worker, found, worker.deadline.spent()))
 
     def _overdue(self) -> Generator[tuple[Target, Any, float], None, None]:
         """Cut the connections of overdue hosts; abandon those whose thread is still stuck."""
         for worker in list(self._busy):
-            late = worker.life.spent() - worker.life.seconds
+            late = worker.deadline.spent() - worker.deadline.seconds
             if late >= min(CUT_SECONDS, GRACE_SECONDS):
-                worker.life.cut()
+                worker.deadline.cut()
             if late >= GRACE_SECONDS:
                 self._busy.discard(worker)
-                yield worker.target, worker.life.overdue(), worker.life.spent()
+                yield worker.target, worker.deadline.overdue(), worker.deadline.spent()
 
     def _end(self) -> None:
         for worker in self._busy:
-            worker.life.cut()
+            worker.deadline.cut()
         end = Deadline(ENDING_SECONDS)
         for worker in self._busy:
             if worker.thread:

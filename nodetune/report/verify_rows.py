@@ -12,15 +12,25 @@ from nodetune.verify.run import HostVerification
 HEAD = ("host", "status", "measurement", "metric", "subject", "value", "unit", "expected", "reason")
 
 
-def rows(proofs: Iterable[HostVerification]) -> Iterator[Sequence[str]]:
+def rows(verifications: Iterable[HostVerification]) -> Iterator[Sequence[str]]:
     """Return the rows by host, in the order of measurement."""
-    for proof in proofs:
-        if proof.state != "ok":
-            yield proof.host, NOT_REACHED, "", "", "", "", "", "", f"{proof.state}: {proof.message}"
-        for verdict in proof.verdicts:
-            yield proof.host, *_figure(verdict)
-        for each in proof.unmeasured:
-            yield proof.host, each.status, each.measurement, each.metric, each.subject, "", "", "", each.reason
+    for verification in verifications:
+        if verification.state != "ok":
+            yield (
+                verification.host,
+                NOT_REACHED,
+                "",
+                "",
+                "",
+                "",
+                "",
+                "",
+                f"{verification.state}: {verification.message}",
+            )
+        for verdict in verification.verdicts:
+            yield verification.host, *_figure(verdict)
+        for each in verification.unmeasured:
+            yield verification.host, each.status, each.measurement, each.metric, each.subject, "", "", "", each.reason
 
 
 def _figure(verdict: Verdict) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ class BeforeAfterResult:
 class Measurement:
     """One measurement of a host: its verification and the figures with all their runs."""
 
-    proof: HostVerification
+    verification: HostVerification
     figures: tuple[Figure, ...]
 
 
@@ -84,12 +84,12 @@ class BeforeAfter:
         self,
         wanted: SuiteRequest,
         targets: Iterable[Target],
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         measure: Measure,
         tell: Tell,
         keep: Keep,
     ) -> None:
-        self._wanted, self._reach, self._measure, self._tell, self._keep = wanted, reach, measure, tell, keep
+        self._wanted, self._connection, self._measure, self._tell, self._keep = wanted, connection, measure, tell, keep
         self._targets = {target.name: target for target in targets}
         self._early: dict[str, Measurement] = {}
         self._late: dict[str, Measurement] = {}
@@ -113,7 +113,7 @@ class BeforeAfter:
         self._late |= self._measured(known)
         slower = sorted(self.worse & set(known))
         if slower and not _stopped(self._late):
-            again = {host: each for host, each in self._measured(slower).items() if each.proof.state == "ok"}
+            again = {host: each for host, each in self._measured(slower).items() if each.verification.state == "ok"}
             self._first |= {host: self._late[host] for host in again}
             self._late |= again
         self._keep(AFTER, _in_order(self._late))
@@ -128,7 +128,7 @@ class BeforeAfter:
     def _measured(self, hosts: Sequence[str]) -> dict[str, Measurement]:
         if not hosts:
             return {}
-        verify_run = VerifyRun(self._wanted, self._reach, self._measure, self._tell)
+        verify_run = VerifyRun(self._wanted, self._connection, self._measure, self._tell)
         found = verify_run.prove([self._targets[host] for host in hosts], None, even_if_busy=False)
         return {
             one.host: Measurement(one, tuple(each for each in verify_run.measured if each.host == one.host))
@@ -171,7 +171,7 @@ def gone(early: Mapping[str, Measurement], late: Mapping[str, Measurement]) -> l
         names = [_name(each) for each in early[host].figures if figures.place(each) not in known]
         if host not in late and names:
             found.append(HostMissing(host, AFTER, UNCHANGED, "it was not changed"))
-        elif names and late[host].proof.state == "ok":
+        elif names and late[host].verification.state == "ok":
             found += [HostMissing(host, AFTER, GONE, name) for name in dict.fromkeys(names)]
     return found
 
@@ -208,11 +208,11 @@ def _figures(seen: Mapping[str, Measurement]) -> list[Figure]:
 
 
 def _in_order(seen: Mapping[str, Measurement]) -> list[HostVerification]:
-    return [seen[host].proof for host in sorted(seen)]
+    return [seen[host].verification for host in sorted(seen)]
 
 
 def _stopped(seen: Mapping[str, Measurement]) -> str:
-    return STOPPED if any(each.proof.state == "interrupted" for each in seen.values()) else ""
+    return STOPPED if any(each.verification.state == "interrupted" for each in seen.values()) else ""
 
 
 def once(wanted: SuiteRequest) -> float:

@@ -35,7 +35,7 @@ class ResultError(UserError):
     """A result file that is not one; the text is one line: file, what, and what to do."""
 
 
-def document(proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str) -> dict[str, Any]:
+def document(verifications: Sequence[HostVerification], wanted: SuiteRequest, asked: str) -> dict[str, Any]:
     """Return the document of a verify.
 
     `asked`: the options that name the hosts and how they are judged, for the commands that reproduce a figure.
@@ -45,34 +45,34 @@ def document(proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: st
         "suite": "" if wanted.only else wanted.suite,
         "runs": wanted.repeat,
         "env": dict(wanted.env),
-        "hosts": [_host(each, asked, wanted) for each in proofs],
-        "summary": summary(proofs),
+        "hosts": [_host(each, asked, wanted) for each in verifications],
+        "summary": summary(verifications),
     }
 
 
-def summary(proofs: Sequence[HostVerification]) -> dict[str, Any]:
+def summary(verifications: Sequence[HostVerification]) -> dict[str, Any]:
     """Count hosts, statuses and findings."""
-    statuses = [status for proof in proofs for status in proof.statuses]
+    statuses = [status for verification in verifications for status in verification.statuses]
     return {
-        "hosts": len(proofs),
-        "measured": sum(bool(each.verdicts) for each in proofs),
+        "hosts": len(verifications),
+        "measured": sum(bool(each.verdicts) for each in verifications),
         "statuses": {status: statuses.count(status) for status in STATUSES},
-        "findings": sum(len(each.findings) for each in proofs),
+        "findings": sum(len(each.findings) for each in verifications),
     }
 
 
-def _host(proof: HostVerification, asked: str, wanted: SuiteRequest) -> dict[str, Any]:
+def _host(verification: HostVerification, asked: str, wanted: SuiteRequest) -> dict[str, Any]:
     return {
-        "name": proof.host,
-        "state": proof.state,
-        "message": proof.message,
-        "seconds": round(proof.seconds, 3),
-        "machine": proof.machine.data(),
-        "measurements": [_verdict(each, asked, wanted) for each in proof.verdicts]
-        + [_unmeasured(each) for each in proof.unmeasured],
-        "findings": [_finding(each) for each in proof.findings],
-        "notes": list(proof.notes),
-        "others": {name: list(each) for name, each in proof.others.items()},
+        "name": verification.host,
+        "state": verification.state,
+        "message": verification.message,
+        "seconds": round(verification.seconds, 3),
+        "machine": verification.machine.data(),
+        "measurements": [_verdict(each, asked, wanted) for each in verification.verdicts]
+        + [_unmeasured(each) for each in verification.unmeasured],
+        "findings": [_finding(each) for each in verification.findings],
+        "notes": list(verification.notes),
+        "others": {name: list(each) for name, each in verification.others.items()},
     }
 
 
@@ -120,14 +120,19 @@ def _finding(found: VerifyFinding) -> dict[str, Any]:
     return {"status": found.status, "title": found.title, "subjects": list(found.subjects), "next": found.next}
 
 
-def kept(proofs: Iterable[HostVerification], unproven: bool = True) -> dict[str, Any]:
+def kept(verifications: Iterable[HostVerification], unproven: bool = True) -> dict[str, Any]:
     """Return the document of a baseline: all figures measured here that are not below a target, of undisturbed hosts.
 
     `unproven`: whether also those that were compared with nothing.
     """
     good = (PASS, UNKNOWN) if unproven else (PASS,)
-    calm = [proof for proof in proofs if not proof.disturbed]
-    every = [(proof.machine, each.figure) for proof in calm for each in proof.verdicts if each.status in good]
+    calm = [verification for verification in verifications if not verification.disturbed]
+    every = [
+        (verification.machine, each.figure)
+        for verification in calm
+        for each in verification.verdicts
+        if each.status in good
+    ]
     return {**head(baseline.SCHEMA), "figures": baseline.document(every)}
 
 

@@ -29,7 +29,7 @@ Plan = Mapping[str, Any]
 
 
 def measure(
-    targets: Sequence[Target], plan_for: Callable[[Target], Plan], reach: ConnectionOptions
+    targets: Sequence[Target], plan_for: Callable[[Target], Plan], connection: ConnectionOptions
 ) -> Generator[tuple[Target, dict[str, Any] | Ended], None, None]:
     """Run a plan (see nodetune/measurements/main.py) on each host, and yield (target, event) on arrival.
 
@@ -44,9 +44,9 @@ def measure(
     hall = LivePool(
         groups,
         lambda target: payload.measuring(plans[target.name]),
-        replace(reach.options, seconds=longest(plans.values(), reach.options)),
-        reach.forks,
-        reach.transport,
+        replace(connection.options, seconds=longest(plans.values(), connection.options)),
+        connection.forks,
+        connection.transport,
     )
     events = hall.events()
     try:

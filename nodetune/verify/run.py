@@ -86,16 +86,16 @@ class VerifyRun:
     def __init__(
         self,
         wanted: SuiteRequest,
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         how: Measure,
         tell: Tell,
         look: Look | None = None,
         done: Done | None = None,
     ) -> None:
-        self._wanted, self._reach, self._how, self._tell, self._done = wanted, reach, how, tell, done
+        self._wanted, self._connection, self._how, self._tell, self._done = wanted, connection, how, tell, done
         self._last = False
         self._seen = look or reached
-        self._proofs: dict[str, HostVerification] = {}
+        self._verifications: dict[str, HostVerification] = {}
         self._targets: dict[str, Target] = {}
         self._figures: list[Figure] = []
         self._besides: list[Verdict] = []
@@ -107,14 +107,14 @@ class VerifyRun:
         self._targets = {target.name: target for target in targets}
         self._look(targets, even_if_busy)
         self._measure_all()
-        known = {host: each.machine for host, each in self._proofs.items()}
+        known = {host: each.machine for host, each in self._verifications.items()}
         self._figures = figures.merged(self._figures)
         verdicts = judge(self._figures, known, baseline)
         if any(each.status == SHORT for each in verdicts) and not self._stopped:
             verdicts = self._measure_again(verdicts)
         verdicts = [settled(each) for each in verdicts]
         found = finding.findings(self._figures, known, self._wanted.env)
-        return [self._whole(host, verdicts, found) for host in sorted(self._proofs)]
+        return [self._whole(host, verdicts, found) for host in sorted(self._verifications)]
 
     @property
     def measured(self) -> list[Figure]:
@@ -124,16 +124,16 @@ class VerifyRun:
     def _look(self, targets: Sequence[Target], even_if_busy: bool) -> None:
         """Collect the facts of the hosts: their machine, and whether they are free."""
         try:
-            for target, facts, _ in run.collect(list(targets), FACTS, self._reach):
+            for target, facts, _ in run.collect(list(targets), FACTS, self._connection):
                 self._tell(target.name, "facts")
-                self._proofs[target.name] = self._seen(target.name, facts, even_if_busy)
+                self._verifications[target.name] = self._seen(target.name, facts, even_if_busy)
                 self._end(target.name, lost=True)
         except KeyboardInterrupt:
-            self._stop(target.name for target in targets if target.name not in self._proofs)
+            self._stop(target.name for target in targets if target.name not in self._verifications)
 
     @property
     def _free(self) -> list[str]:
-        return [host for host, each in self._proofs.items() if each.state == "ok"]
+        return [host for host, each in self._verifications.items() if each.state == "ok"]
 
     def _split(self) -> tuple[list[Item], list[Item]]:
         """Return (items for each host alone, items for several hosts)."""
@@ -157,7 +157,7 @@ class VerifyRun:
         first, self._figures = self._figures, []
         alone, several = self._split()
         mine = {host: [each for each in short if each.figure.host == host] for host in self._free}
-        items = {host: retest.items(mine[host], alone, self._proofs[host].machine.gpus) for host in self._free}
+        items = {host: retest.items(mine[host], alone, self._verifications[host].machine.gpus) for host in self._free}
         self._run({host: {"measurements": each} for host, each in items.items() if each})
         self._run(_together(retest.meeting(short, self._free), suites.all_meet(several)))
         if any(each.figure.about.get("nodes", 1) != 1 for each in short):
@@ -178,7 +178,9 @@ class VerifyRun:
         left, first = dict.fromkeys(plans), len(self._figures)
         self._others = {}
         try:
-            for target, event in self._how(targets, lambda target: {**plans[target.name], "env": env}, self._reach):
+            for target, event in self._how(
+                targets, lambda target: {**plans[target.name], "env": env}, self._connection
+            ):
                 if self._take(target.name, event):
                     left.pop(target.name, None)
         except KeyboardInterrupt:
@@ -188,11 +190,10 @@ class VerifyRun:
     def _take(self, host: str, event: Event) -> bool:
         """Handle one event of one host. Return True if it was the last."""
         if isinstance(event, Ended):
-            if event.problem:
-                self._proofs[host] = replace(
-                    self._proofs[host], state=event.problem.state, message=event.problem.message
-                )
-            self._proofs[host] = replace(self._proofs[host], seconds=self._proofs[host].seconds + event.seconds)
+            before = self._verifications[host]
+            why = event.problem or before
+            seconds = before.seconds + event.seconds
+            self._verifications[host] = replace(before, state=why.state, message=why.message, seconds=seconds)
             self._end(host, lost=not self._last)
             return True
         if "record" in event:
@@ -204,9 +205,9 @@ class VerifyRun:
         if "done" in event and isinstance(event["done"].get("others"), Mapping):
             name, told = str(event["done"].get("measurement")), event["done"]["others"]
             self._others[host, name] = told
-            before = self._proofs[host].others
-            others = {**before, name: (*before.get(name, ()), told)}
-            self._proofs[host] = replace(self._proofs[host], others=others)
+            known = self._verifications[host].others
+            others = {**known, name: (*known.get(name, ()), told)}
+            self._verifications[host] = replace(self._verifications[host], others=others)
         for kind in ("step", "note"):
             if kind in event:
                 text = f"{event[kind].get('measurement')}: {event[kind].get('text')}"
@@ -216,8 +217,8 @@ class VerifyRun:
 
     def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = ()) -> None:
         """Note something about a host; the same thing once, however often it was measured."""
-        old = self._proofs[host]
-        self._proofs[host] = replace(
+        old = self._verifications[host]
+        self._verifications[host] = replace(
             old,
             unmeasured=tuple(dict.fromkeys((*old.unmeasured, *unmeasured))),
             notes=tuple(dict.fromkeys((*old.notes, *notes))),
@@ -225,28 +226,28 @@ class VerifyRun:
 
     def _end(self, host: str, lost: bool) -> None:
         """Report that a host is done; with `lost`, only if it is not measured any more."""
-        proof = self._proofs[host]
-        if self._done and not (lost and proof.state == "ok"):
-            self._done(host, proof.state, proof.message)
+        verification = self._verifications[host]
+        if self._done and not (lost and verification.state == "ok"):
+            self._done(host, verification.state, verification.message)
 
     def _stop(self, hosts: Iterable[str]) -> None:
         self._stopped = True
         for host in hosts:
             message = "the run was stopped before this host finished"
-            self._proofs[host] = replace(
-                self._proofs.get(host, HostVerification(host)), state="interrupted", message=message
+            self._verifications[host] = replace(
+                self._verifications.get(host, HostVerification(host)), state="interrupted", message=message
             )
 
     def _whole(self, host: str, verdicts: Sequence[Verdict], found: Iterable[VerifyFinding]) -> HostVerification:
-        proof = self._proofs[host]
+        verification = self._verifications[host]
         mine = [each for each in verdicts if each.figure.host == host]
         besides = [each for each in self._besides if each.figure.host == host]
         besides += [each for each in verdicts if each.figure.host != host and takes_two_hosts(each.figure.measurement)]
-        named = diagnosis.named(mine, besides, proof.machine)
+        named = diagnosis.named(mine, besides, verification.machine)
         return replace(
-            proof,
+            verification,
             verdicts=tuple(named),
-            findings=(*finding.wrong_data(proof.unmeasured), *(each for each in found if each.host == host)),
+            findings=(*finding.wrong_data(verification.unmeasured), *(each for each in found if each.host == host)),
         )
 
 
@@ -281,12 +282,12 @@ def _together(hosts: Sequence[str], items: Sequence[Item]) -> dict[str, Plan]:
     return {host: {"measurements": list(items), "group": {"hosts": list(hosts)}} for host in hosts}
 
 
-def exit_code(proofs: Sequence[HostVerification]) -> int:
+def exit_code(verifications: Sequence[HostVerification]) -> int:
     """Return 5 if a figure is below target, 3 if a host or a measurement is missing or disturbed, otherwise 0.
 
     The highest wins.
     """
-    if any(each.short or any(found.status == SHORT for found in each.findings) for each in proofs):
+    if any(each.short or any(found.status == SHORT for found in each.findings) for each in verifications):
         return TOO_SLOW
     complete = all(
         each.state == "ok"
@@ -294,6 +295,6 @@ def exit_code(proofs: Sequence[HostVerification]) -> int:
         and not any(one.disturbed for one in each.verdicts)
         # one host of several that measured together tells for all of them: the others have nothing to say
         and (each.verdicts or not each.unmeasured)
-        for each in proofs
+        for each in verifications
     )
-    return OK if complete and any(each.verdicts for each in proofs) else INCOMPLETE
+    return OK if complete and any(each.verdicts for each in verifications) else INCOMPLETE

@@ -31,7 +31,7 @@ __all__ = ["allocated", "command", "measure"]
 
 
 def measure(
-    targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan], _reach: ConnectionOptions
+    targets: Sequence[Target], plan_for: Callable[[Target], remote.Plan], _connection: ConnectionOptions
 ) -> Generator[tuple[Target, Event], None, None]:
     """Run a plan on each host, and yield (target, event) on arrival: remote.measure, started by srun.
 

@@ -25,10 +25,10 @@ WORDS = {
 
 
 def observed(
-    checks: Iterable[Check], choice: Selection, facts_path: Path | None
+    checks: Iterable[Check], selection: Selection, facts_path: Path | None
 ) -> dict[str, list[tuple[str, Finding]]]:
     """Return check → hosts with what was found there. An unreadable host has nothing; saved facts raise FileError."""
-    wanted = replace(choice, select=tuple(check.id for check in checks))
+    wanted = replace(selection, select=tuple(check.id for check in checks))
     if not wanted.select:
         return {}
     found: dict[str, list[tuple[str, Finding]]] = {}
@@ -38,14 +38,14 @@ def observed(
     return found
 
 
-def _saved(path: Path, choice: Selection) -> list[HostResult]:
+def _saved(path: Path, selection: Selection) -> list[HostResult]:
     from nodetune.audit import auditor
     from nodetune.facts.saved import Saved
 
-    return auditor.by_name(auditor.audit_files(Saved(path), choice))
+    return auditor.by_name(auditor.audit_files(Saved(path), selection))
 
 
-def _here(choice: Selection) -> list[HostResult]:
+def _here(selection: Selection) -> list[HostResult]:
     """Return this host's result; none if it cannot be read, such as on a laptop without Linux."""
     from nodetune.audit import hosts as audit_hosts
     from nodetune.hosts import inventory
@@ -53,7 +53,7 @@ def _here(choice: Selection) -> list[HostResult]:
 
     reach = ConnectionOptions(transport="local", options=SessionOptions(seconds=SECONDS))
     try:
-        return list(audit_hosts.audit_keeping_facts([inventory.this_host()], choice, reach))
+        return list(audit_hosts.audit_keeping_facts([inventory.this_host()], selection, reach))
     except (UserError, OSError):
         return []
 

@@ -54,17 +54,17 @@ def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | 
         catalogue.print_check(check, check.id in resolved.gates, [*_said(check.id, choice), *seen])
 
 
-def _said(check_id: str, choice: Selection) -> list[tuple[str, str]]:
+def _said(check_id: str, selection: Selection) -> list[tuple[str, str]]:
     """Return where site files set something of a check, and what is wanted of the hosts that they treat differently."""
-    if choice.site is None:
+    if selection.site is None:
         return []
-    places = [layer.place(check_id) for layer in choice.site.layers() if check_id in layer.lines]
+    places = [layer.place(check_id) for layer in selection.site.layers() if check_id in layer.lines]
     rows = [("Set in", ", then ".join(places))] if places else []
-    whole = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))
+    whole = profile.resolve(profile.named(selection.profiles), site_files.for_all(selection.site))
     if places and check_id not in {each.id for each in whole.checks}:
         rows = [("Disabled in", places[-1])]
-    for section in (each for each in choice.site.sections if check_id in each.checks):
-        resolved = profile.resolve(profile.named(choice.profiles), site_files.for_section(choice.site, section))
+    for section in (each for each in selection.site.sections if check_id in each.checks):
+        resolved = profile.resolve(profile.named(selection.profiles), site_files.for_section(selection.site, section))
         check = next((each for each in resolved.checks if each.id == check_id), None)
         wanted = explain.wanted(check) if check else "off"
         rows.append((f"Wanted for {section.scope}", f"{wanted} ({section.file} line {section.lines[check_id]})"))

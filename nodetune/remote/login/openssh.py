@@ -54,25 +54,27 @@ _MEANING = (
 """Error messages of the client, the most specific first."""
 
 
-def run(target: Target, settings: Settings, talk: Session, options: SessionOptions, life: Deadline) -> int | None:
+def run(
+    target: Target, settings: Settings, session: Session, options: SessionOptions, deadline: Deadline
+) -> int | None:
     """Log in, run the session, and return the command's exit status. Raise UnreachableError."""
     if shutil.which("ssh") is None:
         raise UnreachableError(
             "unsupported",
             "the OpenSSH client is not installed here: apt install openssh-client, or --transport paramiko",
         )
-    command = _command(target, settings, talk, options)
-    life.stage = "logging in (ssh)"
+    command = _command(target, settings, session, options)
+    deadline.stage = "logging in (ssh)"
     if target.password is None:
-        status = pipes.converse(command, talk, life)
+        status = pipes.converse(command, session, deadline)
     else:
-        status = _with_password(target.password, command, talk, life)
-    if status == 255 and not talk.begun:
-        raise _problem(talk, target, settings)
+        status = _with_password(target.password, command, session, deadline)
+    if status == 255 and not session.begun:
+        raise _problem(session, target, settings)
     return status
 
 
-def _command(target: Target, settings: Settings, talk: Session, options: SessionOptions) -> list[str]:
+def _command(target: Target, settings: Settings, session: Session, options: SessionOptions) -> list[str]:
     trust = options.accept_new_host_keys or settings.trusts_new
     own = [
         f"BatchMode={'no' if target.password else 'yes'}",
@@ -82,10 +84,10 @@ def _command(target: Target, settings: Settings, talk: Session, options: Session
         *OWN_OPTIONS,
     ]
     given = [word for option in own for word in ("-o", option)]
-    return ["ssh", *given, *arguments(target), "-T", "--", target.address or target.name, talk.command]
+    return ["ssh", *given, *arguments(target), "-T", "--", target.address or target.name, session.command]
 
 
-def _with_password(password: str, command: list[str], talk: Session, life: Deadline) -> int | None:
+def _with_password(password: str, command: list[str], session: Session, deadline: Deadline) -> int | None:
     """Connect through sshpass, which reads the password from a pipe: no process list shows it."""
     if shutil.which("sshpass") is None:
         raise UnreachableError(
@@ -96,13 +98,13 @@ def _with_password(password: str, command: list[str], talk: Session, life: Deadl
     try:
         os.write(here, password.encode() + b"\n")
         os.close(here)
-        return pipes.converse(["sshpass", f"-d{there}", *command], talk, life, pass_fds=(there,))
+        return pipes.converse(["sshpass", f"-d{there}", *command], session, deadline, pass_fds=(there,))
     finally:
         os.close(there)
 
 
-def _problem(talk: Session, target: Target, settings: Settings) -> UnreachableError:
-    text = talk.error_text()
+def _problem(session: Session, target: Target, settings: Settings) -> UnreachableError:
+    text = session.error_text()
     state = next((state for state, pattern in _MEANING if re.search(pattern, text, re.IGNORECASE)), "dropped")
     said = _line(text) or "ssh exited without a message"
     host = host_of(target, settings)

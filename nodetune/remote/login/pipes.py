@@ -19,7 +19,7 @@ QUIET = 0.2
 """Seconds without output after which a dead process counts as complete: a child of it may keep its pipes open."""
 
 
-def converse(command: Sequence[str], talk: Session, life: Deadline, pass_fds: Sequence[int] = ()) -> int | None:
+def converse(command: Sequence[str], session: Session, deadline: Deadline, pass_fds: Sequence[int] = ()) -> int | None:
     """Run `command` in its own process group and run the session with it. Return its exit status.
 
     Raise UnreachableError, and OSError when the command cannot be run.
@@ -33,16 +33,16 @@ def converse(command: Sequence[str], talk: Session, life: Deadline, pass_fds: Se
         start_new_session=True,
         pass_fds=pass_fds,
     )
-    life.on_end(lambda: kill(process, talk.farewell))
+    deadline.on_end(lambda: kill(process, session.farewell))
     try:
         with selectors.DefaultSelector() as ready:
-            _Pipes(process, talk, ready).carry(life)
-        if not talk.complete:
+            _Pipes(process, session, ready).carry(deadline)
+        if not session.complete:
             with suppress(subprocess.TimeoutExpired):
-                return process.wait(life.left(5.0))
+                return process.wait(deadline.left(5.0))
         return None
     finally:
-        _end(process, talk.farewell)
+        _end(process, session.farewell)
         for pipe in (process.stdin, process.stdout, process.stderr):
             if pipe:
                 pipe.close()
@@ -69,32 +69,32 @@ def _end(process: subprocess.Popen[bytes], farewell: signal.Signals) -> None:
 class _Pipes:
     """The three pipes of a process and the receivers of its output."""
 
-    def __init__(self, process: subprocess.Popen[bytes], talk: Session, ready: selectors.BaseSelector) -> None:
+    def __init__(self, process: subprocess.Popen[bytes], session: Session, ready: selectors.BaseSelector) -> None:
         self._process = process
-        self._talk = talk
+        self._session = session
         self._ready = ready
         self._input: IO[bytes] | None = process.stdin
         self._writing = False
         self._takers: dict[int, Callable[[bytes], None]] = {}
-        for pipe, taker in ((process.stdout, talk.output), (process.stderr, talk.errors)):
+        for pipe, taker in ((process.stdout, session.output), (process.stderr, session.errors)):
             if pipe is not None:
                 self._takers[pipe.fileno()] = taker
                 ready.register(pipe, selectors.EVENT_READ)
-        if talk.wake is not None:
-            ready.register(talk.wake, selectors.EVENT_READ)
+        if session.wake is not None:
+            ready.register(session.wake, selectors.EVENT_READ)
         for handle in (*self._takers, self._input.fileno() if self._input else 0):
             os.set_blocking(handle, False)
 
-    def carry(self, life: Deadline) -> None:
+    def carry(self, deadline: Deadline) -> None:
         """Transfer data until the answer is complete, or the process has ended and sent everything."""
-        while self._takers and not self._talk.complete:
-            life.stage = self._talk.waiting_for
+        while self._takers and not self._session.complete:
+            deadline.stage = self._session.waiting_for
             self._arrange()
             over = self._process.poll() is not None  # before looking: what it printed last may come in between
-            events = self._ready.select(life.left(QUIET if self._talk.input_done else 1.0))
+            events = self._ready.select(deadline.left(QUIET if self._session.input_done else 1.0))
             for key, mask in events:
-                if key.fd == self._talk.wake:
-                    self._talk.woken()
+                if key.fd == self._session.wake:
+                    self._session.woken()
                 else:
                     self._send() if mask & selectors.EVENT_WRITE else self._take(key.fd)
             if over and not events:
@@ -104,13 +104,13 @@ class _Pipes:
         """Watch the input only while there is data to send; close it after the last data."""
         if self._input is None:
             return
-        wanted = bool(self._talk.to_send)
+        wanted = bool(self._session.to_send)
         if wanted and not self._writing:
             self._ready.register(self._input, selectors.EVENT_WRITE)
         elif self._writing and not wanted:
             self._ready.unregister(self._input)
         self._writing = wanted
-        if self._talk.input_done:
+        if self._session.input_done:
             self._input.close()
             self._input = None
 
@@ -118,11 +118,11 @@ class _Pipes:
         if self._input is None:
             return
         try:
-            self._talk.sent(os.write(self._input.fileno(), self._talk.to_send[:CHUNK]))
+            self._session.sent(os.write(self._input.fileno(), self._session.to_send[:CHUNK]))
         except BlockingIOError:
             return
         except BrokenPipeError:  # it does not want to hear more; what it has printed says why
-            self._talk.sent(len(self._talk.to_send))
+            self._session.sent(len(self._session.to_send))
 
     def _take(self, handle: int) -> None:
         try:

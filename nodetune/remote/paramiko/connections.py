@@ -71,18 +71,18 @@ class Connections:
         self._lock = threading.Lock()
         self._life = Deadline(float("inf"))
 
-    def run(self, target: Target, settings: Settings, talk: Session, life: Deadline) -> int | None:
+    def run(self, target: Target, settings: Settings, session: Session, deadline: Deadline) -> int | None:
         """Log in, run the session, and return the command's exit status. Raise UnreachableError or JumpHostError."""
-        transport, carrier = self._login(target, settings, life, ())
-        carrier.most = carrier.taken + talk.most_bytes + OVERHEAD_BYTES
+        transport, carrier = self._login(target, settings, deadline, ())
+        carrier.most = carrier.taken + session.most_bytes + OVERHEAD_BYTES
         try:
-            status = _converse(transport, talk, life)
+            status = _converse(transport, session, deadline)
         except TROUBLE as problem:
-            raise _broken(problem, carrier, life) from None
+            raise _broken(problem, carrier, deadline) from None
         finally:
             _close(transport)
         if carrier.flooded:
-            raise _broken(EOFError(), carrier, life)
+            raise _broken(EOFError(), carrier, deadline)
         return status
 
     def close(self) -> None:
@@ -91,41 +91,45 @@ class Connections:
         self._keys.close()
 
     def _login(
-        self, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]
+        self, target: Target, settings: Settings, deadline: Deadline, chain: tuple[str, ...]
     ) -> tuple[paramiko.Transport, Socket]:
-        life.stage = "connecting"
-        carrier = Socket(self._socket(target, settings, life, chain), HANDSHAKE_BYTES)
+        deadline.stage = "connecting"
+        carrier = Socket(self._socket(target, settings, deadline, chain), HANDSHAKE_BYTES)
         transport = paramiko.Transport(carrier)  # type: ignore[arg-type]
         _prefer_authenticated_ciphers(transport)
-        life.on_end(lambda: _close(transport))
+        deadline.on_end(lambda: _close(transport))
         try:
-            self._handshake(transport, carrier, settings, target, life)
-            self._authenticate(transport, target, settings, life)
+            self._handshake(transport, carrier, settings, target, deadline)
+            self._authenticate(transport, target, settings, deadline)
         except BaseException:
             _close(transport)
             raise
         return transport, carrier
 
-    def _socket(self, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]) -> Any:
+    def _socket(self, target: Target, settings: Settings, deadline: Deadline, chain: tuple[str, ...]) -> Any:
         command, hops = settings.one("proxycommand"), settings.one("proxyjump")
         if hops:
-            return self._through(hops, target, settings, life, chain)
+            return self._through(hops, target, settings, deadline, chain)
         if command:
-            return sockets.by_command(settings.expand(command), life)
-        return sockets.tcp(settings, target, life, self._options.connect_seconds)
+            return sockets.by_command(settings.expand(command), deadline)
+        return sockets.tcp(settings, target, deadline, self._options.connect_seconds)
 
-    def _through(self, hops: str, target: Target, settings: Settings, life: Deadline, chain: tuple[str, ...]) -> Any:
+    def _through(
+        self, hops: str, target: Target, settings: Settings, deadline: Deadline, chain: tuple[str, ...]
+    ) -> Any:
         """Open a channel to the host through the last of its jump hosts."""
         if hops in chain:
             raise UnreachableError("unsupported", f"ProxyJump is circular: {' → '.join((*chain, hops))}")
         before, _, last = hops.rpartition(",")
         with self._lock:
             shared = self._jumps.setdefault((hops, config_files(target.ssh_args)), jump.Jump(last))
-        life.stage = f"waiting for the jump host {last}"
-        carrier = shared.transport(lambda: self._open_jump(jump.as_target(last, target), before, (*chain, hops)), life)
+        deadline.stage = f"waiting for the jump host {last}"
+        carrier = shared.transport(
+            lambda: self._open_jump(jump.as_target(last, target), before, (*chain, hops)), deadline
+        )
         there = (settings.host, settings.port)
         try:
-            return carrier.open_channel("direct-tcpip", there, ("127.0.0.1", 0), timeout=life.left())
+            return carrier.open_channel("direct-tcpip", there, ("127.0.0.1", 0), timeout=deadline.left())
         except ChannelException as problem:
             raise _refused_by_jump(problem, last, settings) from None
         except TROUBLE as problem:
@@ -144,12 +148,12 @@ class Connections:
         return transport
 
     def _handshake(
-        self, transport: paramiko.Transport, carrier: Socket, settings: Settings, target: Target, life: Deadline
+        self, transport: paramiko.Transport, carrier: Socket, settings: Settings, target: Target, deadline: Deadline
     ) -> None:
         host = openssh.host_of(target, settings)
         _prefer(transport, {line.kind for line in self._host_keys.lines(host) if not line.marker})
-        life.stage = "waiting for the SSH handshake"
-        seconds = life.left(HANDSHAKE_SECONDS)
+        deadline.stage = "waiting for the SSH handshake"
+        seconds = deadline.left(HANDSHAKE_SECONDS)
         transport.banner_timeout = transport.handshake_timeout = seconds
         try:
             transport.start_client(timeout=seconds)
@@ -157,14 +161,16 @@ class Connections:
         except IncompatiblePeer as problem:
             raise JumpHostError(f"no algorithm in common ({plain_text.plain(problem, 80)})") from None
         except TROUBLE as problem:
-            raise _no_handshake(problem, carrier, settings, life) from None
+            raise _no_handshake(problem, carrier, settings, deadline) from None
         hashed = settings.one("hashknownhosts") == "yes"
         self._host_keys.check(host, key.get_name(), key.get_base64(), settings.trusts_new, hashed)
 
-    def _authenticate(self, transport: paramiko.Transport, target: Target, settings: Settings, life: Deadline) -> None:
+    def _authenticate(
+        self, transport: paramiko.Transport, target: Target, settings: Settings, deadline: Deadline
+    ) -> None:
         """Offer keys (first the one that other hosts accepted), then the password."""
-        life.stage = f"logging in as {settings.user}"
-        attempt = login.Login(transport, settings.user, life)
+        deadline.stage = f"logging in as {settings.user}"
+        attempt = login.Login(transport, settings.user, deadline)
         worked = self._worked.get(settings.user)
         offers = sorted(self._keys.offers(settings), key=lambda offer: worked is None or offer.key != worked)
         key = attempt.by_keys(offers)
@@ -185,7 +191,7 @@ def _prefer(transport: paramiko.Transport, known: set[str]) -> None:
     security.key_types = sorted(security.key_types, key=lambda kind: kind not in wanted)
 
 
-def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, life: Deadline) -> UnreachableError:
+def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, deadline: Deadline) -> UnreachableError:
     place = sockets.place(settings)
     began = plain_text.plain(carrier.first.decode("utf-8", "replace").strip(), 60)
     if carrier.first and not began.startswith(("SSH-", "Exceeded MaxStartups", "Not allowed")):
@@ -199,17 +205,17 @@ def _no_handshake(problem: BaseException, carrier: Socket, settings: Settings, l
         return UnreachableError("dropped", f"{place} closed the connection before the login, {why}")
     said = "sent nothing" if carrier.taken == 0 else f"stopped sending after {carrier.taken} bytes"
     return UnreachableError(
-        "deadline", f"{place} accepted the connection and {said}: no SSH handshake within {life.spent():.0f} s"
+        "deadline", f"{place} accepted the connection and {said}: no SSH handshake within {deadline.spent():.0f} s"
     )
 
 
-def _broken(problem: BaseException, carrier: Socket, life: Deadline) -> UnreachableError:
+def _broken(problem: BaseException, carrier: Socket, deadline: Deadline) -> UnreachableError:
     if carrier.flooded:
         return UnreachableError("too much output", f"cut off after {plain_text.size(carrier.taken)}")
-    if life.spent() >= life.seconds:
-        return life.overdue()
+    if deadline.spent() >= deadline.seconds:
+        return deadline.overdue()
     what = plain_text.plain(problem, 100) or type(problem).__name__
-    return UnreachableError("dropped", f"the connection broke, was {life.stage}: {what}")
+    return UnreachableError("dropped", f"the connection broke, was {deadline.stage}: {what}")
 
 
 def _refused_by_jump(problem: ChannelException, name: str, settings: Settings) -> UnreachableError:
@@ -219,39 +225,39 @@ def _refused_by_jump(problem: ChannelException, name: str, settings: Settings) -
     return UnreachableError("unreachable", text)
 
 
-def _converse(transport: paramiko.Transport, talk: Session, life: Deadline) -> int | None:
+def _converse(transport: paramiko.Transport, session: Session, deadline: Deadline) -> int | None:
     """Run the session's command and transfer data until the answer is complete or the command has ended."""
-    life.stage = "starting the command"
-    channel = transport.open_session(timeout=life.left())
-    channel.exec_command(talk.command)
+    deadline.stage = "starting the command"
+    channel = transport.open_session(timeout=deadline.left())
+    channel.exec_command(session.command)
     news = select.poll()
-    for handle in (channel.fileno(), talk.wake):
+    for handle in (channel.fileno(), session.wake):
         if handle is not None:
             news.register(handle, select.POLLIN)
-    while not (_hear(channel, talk) or channel.closed or channel.eof_received):
-        life.stage = talk.waiting_for
-        if talk.to_send and channel.send_ready():
-            talk.sent(channel.send(bytes(talk.to_send[:CHUNK])))
+    while not (_hear(channel, session) or channel.closed or channel.eof_received):
+        deadline.stage = session.waiting_for
+        if session.to_send and channel.send_ready():
+            session.sent(channel.send(bytes(session.to_send[:CHUNK])))
             continue
-        if talk.input_done and not channel.eof_sent:
+        if session.input_done and not channel.eof_sent:
             channel.shutdown_write()
-        news.poll(1000 * life.left(0.05 if talk.to_send else 1.0))
-        talk.woken()
-    if talk.complete:
+        news.poll(1000 * deadline.left(0.05 if session.to_send else 1.0))
+        session.woken()
+    if session.complete:
         return None
-    channel.status_event.wait(life.left(5.0))
-    _hear(channel, talk)
+    channel.status_event.wait(deadline.left(5.0))
+    _hear(channel, session)
     return channel.exit_status if channel.exit_status >= 0 else None
 
 
-def _hear(channel: paramiko.Channel, talk: Session) -> bool:
+def _hear(channel: paramiko.Channel, session: Session) -> bool:
     """Take everything that has arrived. Return True when the answer is complete."""
-    while not talk.complete and (channel.recv_ready() or channel.recv_stderr_ready()):
+    while not session.complete and (channel.recv_ready() or channel.recv_stderr_ready()):
         if channel.recv_ready():
-            talk.output(channel.recv(CHUNK))
+            session.output(channel.recv(CHUNK))
         if channel.recv_stderr_ready():
-            talk.errors(channel.recv_stderr(CHUNK))
-    return talk.complete
+            session.errors(channel.recv_stderr(CHUNK))
+    return session.complete
 
 
 def _close(transport: paramiko.Transport) -> None:

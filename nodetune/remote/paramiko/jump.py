@@ -25,10 +25,10 @@ class Jump:
         self._transport: paramiko.Transport | None = None
         self._failure: Exception | None = None
 
-    def transport(self, connect: Callable[[], paramiko.Transport], life: Deadline) -> paramiko.Transport:
+    def transport(self, connect: Callable[[], paramiko.Transport], deadline: Deadline) -> paramiko.Transport:
         """Return the open connection; the first caller opens it. Raise UnreachableError or JumpHostError."""
-        if not self._lock.acquire(timeout=life.left()):
-            raise life.overdue()
+        if not self._lock.acquire(timeout=deadline.left()):
+            raise deadline.overdue()
         try:
             if self._failure:
                 raise self._failure

@@ -22,10 +22,10 @@ SECONDS = 30.0
 class Login:
     """One login in progress: the methods that were tried and those that the server still accepts."""
 
-    def __init__(self, transport: paramiko.Transport, user: str, life: Deadline) -> None:
+    def __init__(self, transport: paramiko.Transport, user: str, deadline: Deadline) -> None:
         self._transport = transport
         self._user = user
-        self._life = life
+        self._deadline = deadline
         self._allowed: list[str] | None = None
         self._tried: list[str] = []
 
@@ -54,7 +54,7 @@ class Login:
             self._try("password", lambda: self._transport.auth_password(self._user, password))
 
     def _try(self, label: str, step: Callable[[], list[str]]) -> bool:
-        self._transport.auth_timeout = self._life.left(SECONDS)
+        self._transport.auth_timeout = self._deadline.left(SECONDS)
         self._tried.append(label)
         try:
             self._allowed = step() or self._allowed
@@ -62,7 +62,7 @@ class Login:
             self._allowed = list(problem.allowed_types)
             return False
         except (paramiko.SSHException, OSError, EOFError):
-            self._life.left()
+            self._deadline.left()
             return False
         return True
 

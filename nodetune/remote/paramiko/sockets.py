@@ -59,7 +59,7 @@ def place(settings: Settings) -> str:
     return f"{plain_text.plain(settings.host, 100)} port {settings.port}"
 
 
-def tcp(settings: Settings, target: Target, life: Deadline, seconds: float) -> socket.socket:
+def tcp(settings: Settings, target: Target, deadline: Deadline, seconds: float) -> socket.socket:
     """Connect to the host's first address that answers. Raise UnreachableError (unresolved, refused, unreachable)."""
     families = {"inet": socket.AF_INET, "inet6": socket.AF_INET6}
     family = families.get(settings.one("addressfamily"), socket.AF_UNSPEC)
@@ -70,11 +70,11 @@ def tcp(settings: Settings, target: Target, life: Deadline, seconds: float) -> s
         text = f"{plain_text.plain(settings.host, 100)}: {reason}{openssh.advice('unresolved', target, settings)}"
         raise UnreachableError("unresolved", text) from None
     trouble: OSError | None = None
-    begun = life.spent()
+    begun = deadline.spent()
     for each, kind, protocol, _, address in found:
         sock = socket.socket(each, kind, protocol)
         try:
-            sock.settimeout(life.left(seconds))
+            sock.settimeout(deadline.left(seconds))
             sock.connect(address)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as problem:
@@ -82,7 +82,7 @@ def tcp(settings: Settings, target: Target, life: Deadline, seconds: float) -> s
             trouble = problem
         else:
             return sock
-    raise _no_tcp(trouble, settings, target, life.spent() - begun)
+    raise _no_tcp(trouble, settings, target, deadline.spent() - begun)
 
 
 def _no_tcp(problem: OSError | None, settings: Settings, target: Target, seconds: float) -> UnreachableError:
@@ -100,7 +100,7 @@ def _no_tcp(problem: OSError | None, settings: Settings, target: Target, seconds
     )
 
 
-def by_command(command: str, life: Deadline) -> socket.socket:
+def by_command(command: str, deadline: Deadline) -> socket.socket:
     """Return a socket that is connected to a ProxyCommand."""
     here, there = socket.socketpair()
     with there:
@@ -111,7 +111,7 @@ def by_command(command: str, life: Deadline) -> socket.socket:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-    life.on_end(lambda: pipes.kill(process))
+    deadline.on_end(lambda: pipes.kill(process))
     return _Piped(here, process)
 
 

@@ -205,13 +205,13 @@ class ProbeStep(srun.SrunStep):
             self._talks[number] = self._plan.talk((self.hosts or ())[number])
         return self._talks[number]
 
-    def _answer(self, number: int, talk: Session, status: bytes) -> srun.Told:
+    def _answer(self, number: int, session: Session, status: bytes) -> srun.Told:
         """Yield the facts of a node. Raise UnreachableError."""
         text = status.decode("ascii", "replace")
         code = int(text) if text.lstrip("-").isdigit() else None
-        if code in KILLED and not talk.complete:  # a step that srun ends: Slurm, or its relay, kills the probe
+        if code in KILLED and not session.complete:  # a step that srun ends: Slurm, or its relay, kills the probe
             raise UnreachableError("dropped", "its probe was killed before it answered")
-        found = talk.answer(code)
+        found = session.answer(code)
         assert found is not None  # noqa: S101  (only a live session has sent everything before)
         self.over(number)
         self._talks.pop(number)

@@ -32,37 +32,45 @@ class Printer:
     """
 
     def __init__(
-        self, out: Console, proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
+        self,
+        out: Console,
+        verifications: Sequence[HostVerification],
+        wanted: SuiteRequest,
+        asked: str,
+        propose: bool = True,
     ) -> None:
         self._console, self._lines = out, Lines(out)
-        self._proofs, self._wanted, self._asked, self._propose = proofs, wanted, asked, propose
+        self._verifications, self._wanted, self._asked, self._propose = verifications, wanted, asked, propose
 
     def verify(self) -> None:
         """Print the whole report."""
-        for proof in self._proofs:
-            if proof.state == "ok" or proof.verdicts:
-                self._host(proof)
+        for verification in self._verifications:
+            if verification.state == "ok" or verification.verdicts:
+                self._host(verification)
         self._unreached()
         self._summary()
 
-    def _host(self, proof: HostVerification) -> None:
+    def _host(self, verification: HostVerification) -> None:
         what = ", ".join(self._wanted.only) or f"suite {self._wanted.suite}"
-        self._lines.line((text.plain(proof.host), "bold"), f"  {proof.machine.title}  {what}, {proof.seconds:.0f} s")
+        self._lines.line(
+            (text.plain(verification.host), "bold"),
+            f"  {verification.machine.title}  {what}, {verification.seconds:.0f} s",
+        )
         self._lines.line("")
-        if proof.state != "ok":
-            self._lines.line((f"{proof.state}  ", "bold magenta"), proof.message)
-        groups = _by_part(proof.short)
+        if verification.state != "ok":
+            self._lines.line((f"{verification.state}  ", "bold magenta"), verification.message)
+        groups = _by_part(verification.short)
         for group in groups[:MOST_SHORT]:
             self._short(group)
         if len(groups) > MOST_SHORT:
             self._lines.line(f"… and {len(groups) - MOST_SHORT} more: --format json lists all", indent=GUTTER)
-        self._findings(proof)
-        verify_table.print_table(self._console, proof.verdicts)
-        for metric, matrix in _matrices(proof.verdicts):
+        self._findings(verification)
+        verify_table.print_table(self._console, verification.verdicts)
+        for metric, matrix in _matrices(verification.verdicts):
             self._matrix(metric, matrix)
-        self._disturbed(proof)
-        self._unmeasured(proof)
-        if not proof.statuses:
+        self._disturbed(verification)
+        self._unmeasured(verification)
+        if not verification.statuses:
             self._lines.line(("results are listed with the hosts of the same measurements", "dim"))
         self._lines.line("")
 
@@ -78,14 +86,14 @@ class Printer:
             ("next     ", "dim"), (diagnosis.command(figure, self._asked, self._wanted), "green"), indent=GUTTER
         )
 
-    def _findings(self, proof: HostVerification) -> None:
-        for found in proof.findings:
+    def _findings(self, verification: HostVerification) -> None:
+        for found in verification.findings:
             self._lines.line((f"{found.status:<9}", STYLE[found.status]), found.title)
             if found.subjects:
                 self._lines.line(("at       ", "dim"), _some(found.subjects), indent=GUTTER, hang=" " * 9)
             if found.next:
                 self._lines.line(("next     ", "dim"), found.next, indent=GUTTER, hang=" " * 9)
-        if proof.short or proof.findings:
+        if verification.short or verification.findings:
             self._lines.line("")
 
     def _matrix(self, metric: str, matrix: Sequence[Verdict]) -> None:
@@ -107,11 +115,11 @@ class Printer:
                 )
             self._lines.whole(*cells)
 
-    def _disturbed(self, proof: HostVerification) -> None:
+    def _disturbed(self, verification: HostVerification) -> None:
         """Print the load from others during the measurement, and the commands to repeat what is below target."""
-        for name, why in proof.disturbed[:MOST_SHORT]:
+        for name, why in verification.disturbed[:MOST_SHORT]:
             self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
-        below = {each.figure.measurement: each.figure for each in proof.verdicts if each.disturbed}
+        below = {each.figure.measurement: each.figure for each in verification.verdicts if each.disturbed}
         if below:
             told = f"{', '.join(below)}: below target, but other processes used the host, so no part is suspect"
             self._lines.line(told, indent=GUTTER)
@@ -119,36 +127,43 @@ class Printer:
             command = diagnosis.command(figure, self._asked, self._wanted)
             self._lines.whole(("when the host is idle: ", "dim"), (command, "green"), indent=GUTTER)
 
-    def _unmeasured(self, proof: HostVerification) -> None:
+    def _unmeasured(self, verification: HostVerification) -> None:
         reasons: dict[tuple[str, str], list[str]] = {}
-        for each in proof.unmeasured:
+        for each in verification.unmeasured:
             name = " ".join(part for part in (each.measurement, each.metric, each.subject) if part)
             reasons.setdefault((each.status, each.reason), []).append(name)
         for (status, reason), names in reasons.items():
             self._lines.line((f"{status:<9}", STYLE[status]), (_some(names), "bold"), f"  {reason}", hang=GUTTER)
-        for note in proof.notes:
+        for note in verification.notes:
             self._lines.line((f"{'note':<9}", STYLE["note"]), note, hang=GUTTER)
 
     def _unreached(self) -> None:
-        lost = [each for each in self._proofs if each.state != "ok" and not each.verdicts]
+        lost = [each for each in self._verifications if each.state != "ok" and not each.verdicts]
         unreached(self._lines, [(each.state, each.host, each.message) for each in lost], self._again)
 
     def _summary(self) -> None:
-        hosts, counts = totals(self._proofs)
+        hosts, counts = totals(self._verifications)
         self._lines.line((hosts, "bold"), counts)
-        unproven = [each for proof in self._proofs for each in proof.verdicts if not each.disturbed]
+        unproven = [
+            each for verification in self._verifications for each in verification.verdicts if not each.disturbed
+        ]
         if any(each.status == UNKNOWN and each.expected for each in unproven):
             self._lines.line(
                 ("in parentheses: a figure too loose to prove that the hardware is good (docs/figures.md)", "dim")
             )
-        if self._propose and keepable(self._proofs):
+        if self._propose and keepable(self._verifications):
             self._keep()
-        elif self._propose and any(each.disturbed for each in self._proofs):
+        elif self._propose and any(each.disturbed for each in self._verifications):
             self._lines.line(("not suitable for a baseline: measure again when the hosts are idle", "dim"))
 
     def _keep(self) -> None:
         """Print how to save these figures as a baseline. Peers that agree may all be slow."""
-        every = [each.expected for proof in self._proofs for each in proof.verdicts if each.status == PASS]
+        every = [
+            each.expected
+            for verification in self._verifications
+            for each in verification.verdicts
+            if each.status == PASS
+        ]
         if not any(each and each.kind == "shipped" for each in every):
             self._lines.line(
                 ("no result was compared with a known figure: if this hardware is good, save a baseline", "dim")
@@ -161,9 +176,9 @@ class Printer:
         return shlex.join(["nodetune", "verify", *shlex.split(self._asked), *self._wanted.words])
 
 
-def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
+def totals(verifications: Sequence[HostVerification]) -> tuple[str, str]:
     """Return the number of measured hosts and the number of figures by result."""
-    every = [status for proof in proofs for status in proof.statuses]
+    every = [status for verification in verifications for status in verification.statuses]
     names = {
         PASS: "as expected",
         SHORT: "below target",
@@ -171,27 +186,27 @@ def totals(proofs: Sequence[HostVerification]) -> tuple[str, str]:
         FAILED: "failed",
         SKIP: "skipped",
     }
-    disturbed = sum(bool(each.disturbed) for proof in proofs for each in proof.verdicts)
+    disturbed = sum(bool(each.disturbed) for verification in verifications for each in verification.verdicts)
     numbers = {status: every.count(status) - (disturbed if status == UNKNOWN else 0) for status in names}
     counts = [f"{numbers[status]} {name}" for status, name in names.items() if numbers[status]]
     counts += [f"{disturbed} disturbed"] if disturbed else []
-    measured = sum(bool(each.verdicts) for each in proofs)
+    measured = sum(bool(each.verdicts) for each in verifications)
     return f"{text.count(measured, 'host')} measured", f": {', '.join(counts)}" if counts else ""
 
 
-def keepable(proofs: Sequence[HostVerification]) -> bool:
+def keepable(verifications: Sequence[HostVerification]) -> bool:
     """Return whether these figures are of good hosts: known hardware, none below target, failed, found or disturbed."""
-    sound = all(found.status != SHORT for proof in proofs for found in proof.findings)
-    statuses = [status for proof in proofs for status in proof.statuses]
-    known = any(proof.verdicts and proof.machine != machine.UNKNOWN for proof in proofs)
-    quiet = not any(proof.disturbed for proof in proofs)
+    sound = all(found.status != SHORT for verification in verifications for found in verification.findings)
+    statuses = [status for verification in verifications for status in verification.statuses]
+    known = any(verification.verdicts and verification.machine != machine.UNKNOWN for verification in verifications)
+    quiet = not any(verification.disturbed for verification in verifications)
     return sound and known and quiet and SHORT not in statuses and FAILED not in statuses
 
 
 def print_verify(
-    stream: TextIO, proofs: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
+    stream: TextIO, verifications: Sequence[HostVerification], wanted: SuiteRequest, asked: str, propose: bool = True
 ) -> None:
-    Printer(console(stream), proofs, wanted, asked, propose).verify()
+    Printer(console(stream), verifications, wanted, asked, propose).verify()
 
 
 def _matrices(verdicts: Iterable[Verdict]) -> list[tuple[str, list[Verdict]]]:

@@ -69,14 +69,14 @@ class GpuBench:
         self,
         target: Target,
         wanted: GpuRequest,
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_gpu_settings:
             raise BenchError("a ladder changes GPU settings while it runs: allow this with --allow-gpu-settings")
-        self._target, self.wanted, self._reach, self._how = target, wanted, reach, how
-        self._facts = _free(target.name, facts([target], FACTS, reach)[target.name], wanted)
+        self._target, self.wanted, self._connection, self._how = target, wanted, connection, how
+        self._facts = _free(target.name, facts([target], FACTS, connection)[target.name], wanted)
         self.model = self._model()
         self._choices = ladder(self._facts, wanted)
         self._rates: list[float] = []
@@ -125,7 +125,7 @@ class GpuBench:
 
     def _measured(self, setting: Setting) -> Measured:
         """Measure. Clocks held down by our own lock are the subject of the rung and not a disturbance."""
-        came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._reach)
+        came = runs.measured([self._target], [self._item(setting)], {}, self._how, self._connection)
         if "locked_clocks" in dict(setting):
             told = {key: {**each, "gpus": _without_lock(each.get("gpus"))} for key, each in came.others.items()}
             came.found = [disturbance.marked(each, told) for each in came.found]

@@ -39,11 +39,11 @@ class NcclBench:
         self,
         targets: Sequence[Target],
         wanted: NcclRequest,
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
-        self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
+        self._targets, self.wanted, self._connection, self._how = list(targets), wanted, connection, how
         self._env, self._collect = dict(wanted.env), facts
         self._item = nccl_cases.measurement(wanted)
         self._facts = self._looked_at(wanted.allow_busy)
@@ -64,7 +64,7 @@ class NcclBench:
 
     def _looked_at(self, allow_busy: bool) -> dict[str, HostFacts | str]:
         """Return the facts of all hosts, which must be reachable and free."""
-        found = self._collect(self._targets, FACTS, self._reach)
+        found = self._collect(self._targets, FACTS, self._connection)
         for host, each in sorted(found.items()):
             if isinstance(each, str):
                 raise BenchError(runs.of_host(host, each))
@@ -78,7 +78,7 @@ class NcclBench:
 
     def _surveyed(self) -> Measured:
         """Measure the default once: NCCL's version, what it uses, and the possible cases."""
-        came = runs.measured(self._targets, [self._item], self._env, self._how, self._reach)
+        came = runs.measured(self._targets, [self._item], self._env, self._how, self._connection)
         if came.wrong:
             raise BenchError(f"the default itself gives wrong data: {came.wrong}: nodetune verify --suite nccl")
         if came.problem or not came.found:
@@ -131,7 +131,7 @@ class NcclBench:
     def measure(self, setting: Setting, cases: Sequence[Case]) -> Trial:
         """Measure the setting once: all ranks restart with it in their environment; nothing on a host is changed."""
         began, env = time.monotonic(), {**self._env, **{name: str(value) for name, value in setting}}
-        came = runs.measured(self._targets, [self._item], env, self._how, self._reach)
+        came = runs.measured(self._targets, [self._item], env, self._how, self._connection)
         new, unknown = self._new_faults()
         values = nccl_cases.values(came.found, self.wanted, self._work)
         chosen = {case.id: values[case.id] for case in cases if case.id in values}
@@ -158,7 +158,7 @@ class NcclBench:
 
     def _new_faults(self) -> tuple[Faults, str]:
         """Return the driver's reports since the last call, and why they are unknown."""
-        found, unknown = runs.faults(self._collect(self._targets, runs.XIDS, self._reach))
+        found, unknown = runs.faults(self._collect(self._targets, runs.XIDS, self._connection))
         new = frozenset(found - self._faults)
         self._faults |= found
         return new, unknown

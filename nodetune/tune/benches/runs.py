@@ -83,14 +83,14 @@ def measured(
     items: Sequence[Mapping[str, Any]],
     env: Mapping[str, str],
     how: Measure,
-    reach: ConnectionOptions,
+    connection: ConnectionOptions,
 ) -> Measured:
     """Run items of a plan on all hosts together. If interrupted, end everything on the hosts and raise."""
     plan: dict[str, Any] = {"measurements": [dict(item) for item in items], "env": dict(env)}
     if len(targets) > 1:
         plan["group"] = {"hosts": sorted(target.name for target in targets)}
     came = Measured()
-    events = how(list(targets), lambda _target: dict(plan), reach)
+    events = how(list(targets), lambda _target: dict(plan), connection)
     with closing(events):  # type: ignore[type-var]  # remote.measure and slurm.measure are generators
         for target, event in events:
             _take(came, target.name, event)
@@ -127,10 +127,10 @@ def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mappi
     return Trial(setting, {case.id: values[case.id] for case in cases}, disturbed=came.disturbance)
 
 
-def facts(targets: Sequence[Target], names: Iterable[str], reach: ConnectionOptions) -> dict[str, HostFacts | str]:
+def facts(targets: Sequence[Target], names: Iterable[str], connection: ConnectionOptions) -> dict[str, HostFacts | str]:
     """Return the facts of each host, or the error."""
     found: dict[str, HostFacts | str] = {}
-    for target, each, _ in facts_run.collect(list(targets), set(names), reach):
+    for target, each, _ in facts_run.collect(list(targets), set(names), connection):
         found[target.name] = each.message if isinstance(each, UnreachableError) else each
     return found
 

@@ -58,14 +58,14 @@ class StorageBench(KnobBench):
         self,
         target: Target,
         wanted: StorageRequest,
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
         if not wanted.allow_settings:
             raise BenchError("settings of the host change during the measurement: allow this with --allow-settings")
-        self._target, self.wanted, self._reach, self._how = target, wanted, reach, how
-        self._facts = facts([target], FACTS, reach)
+        self._target, self.wanted, self._connection, self._how = target, wanted, connection, how
+        self._facts = facts([target], FACTS, connection)
         self.mount = mount_of(kernel_settings.common(self._facts, MOUNTS), wanted.folder)
         self.knobs = self._knobs(facts)
         first = self._measured(())
@@ -78,7 +78,7 @@ class StorageBench(KnobBench):
 
     def _knobs(self, facts: Callable[..., dict[str, HostFacts | str]]) -> tuple[Knob, ...]:
         names = queue_files(self.mount)
-        queue = facts([self._target], set(names.values()), self._reach) if names else {}
+        queue = facts([self._target], set(names.values()), self._connection) if names else {}
         found = {name: _known(queue, fact) for name, fact in names.items()}
         limits = [kernel_settings.common(self._facts, f"sysctl.{name}") for name in LIMITS]
         self._defaults = {**found, **dict(zip(LIMITS, limits, strict=True))}
@@ -118,7 +118,7 @@ class StorageBench(KnobBench):
         options = {"dir": self.wanted.folder, "size": self.wanted.size, "repeats": REPEATS}
         direct = {**options, "repeats": 1, "seconds": DIRECT_SECONDS, "metrics": ["random_read"]}
         items = [kernel_settings.item(BUFFERED, options, files), kernel_settings.item(DIRECT, direct, files)]
-        return runs.measured([self._target], items, {}, self._how, self._reach)
+        return runs.measured([self._target], items, {}, self._how, self._connection)
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the hosts and conditions of the result."""

@@ -59,7 +59,7 @@ class TcpBench(KnobBench):
         self,
         targets: Sequence[Target],
         wanted: TcpRequest,
-        reach: ConnectionOptions,
+        connection: ConnectionOptions,
         how: Measure,
         facts: Callable[..., dict[str, HostFacts | str]] = runs.facts,
     ) -> None:
@@ -67,8 +67,8 @@ class TcpBench(KnobBench):
             raise BenchError("sysctls of both hosts change during the measurement: allow this with --allow-settings")
         if len(targets) != 2:
             raise BenchError(f"{text.count(len(targets), 'host')}: TCP tuning needs exactly two, as in -l HOST,HOST")
-        self._targets, self.wanted, self._reach, self._how = list(targets), wanted, reach, how
-        self._facts = facts(self._targets, FACTS, reach)
+        self._targets, self.wanted, self._connection, self._how = list(targets), wanted, connection, how
+        self._facts = facts(self._targets, FACTS, connection)
         self.knobs = knobs(self._facts)
         first = self._measured(())
         if first.failure and not first.rival:
@@ -98,7 +98,7 @@ class TcpBench(KnobBench):
         options = {"rounds": 1, "seconds": SECONDS, "network": self.wanted.network, "interface": self.wanted.interface}
         given = {name: value for name, value in options.items() if value}
         item = kernel_settings.item("tcp", given, kernel_settings.written(self.knobs, setting))
-        return runs.measured(self._targets, [item], {}, self._how, self._reach)
+        return runs.measured(self._targets, [item], {}, self._how, self._connection)
 
     def provenance(self) -> Mapping[str, Any]:
         """Return the hosts and conditions of the result."""
