@@ -263,9 +263,9 @@ def test_what_a_host_says_is_no_markup_on_the_page():
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('{"schema": "nodetune.verify/1"}', "not a tuning result"),
-        ('{"schema": "nodetune.tuning/1", "state": 3}', "is damaged"),
+        ('{"schema": "nodetune.tuning/1", "state": 3}', "damaged: parts"),
     ],
 )
 def test_a_file_that_is_no_tuning_is_one_line(content, told):
