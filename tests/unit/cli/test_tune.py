@@ -162,7 +162,7 @@ def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
     assert code == 3
     _, *told = result.stderr.splitlines()
     assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
-    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume continues")
+    assert told[1].startswith("no result yet: ") and told[1].endswith(": use --resume to continue")
     assert tune("--resume")[0] == 0
 
 
