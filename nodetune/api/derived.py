@@ -149,7 +149,7 @@ def lookup(host: HostFacts, name: str) -> Fact:
 
 
 _of_last: tuple[HostFacts | None, dict[str, Fact]] = None, {}
-"""What was computed for the last host: several checks ask for it."""
+"""The values computed for the last host, which several checks use."""
 
 
 def _compute(host: HostFacts, name: str) -> Fact:

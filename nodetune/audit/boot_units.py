@@ -61,7 +61,7 @@ def lacking(check: Check) -> str:
     target = check.remedy.target
     if check.fact != f"sysctl.{target}":
         return ""
-    return f"{target} does not exist on this host: no fix writes it. Correct the name, or load the kernel module that has it."
+    return f"{target} does not exist on this host: no fix writes it. Correct the name, or load its kernel module."
 
 
 def lost_at_boot(check: Check, view: FactsView, accepts: Callable[[Any], bool], show: Show) -> str:

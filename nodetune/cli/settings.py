@@ -73,7 +73,7 @@ class Setting(click.Option):
             if not is_implicit(ctx, str(self.name)):
                 raise
             told = re.sub(
-                r"is not a valid (integer|float) range", lambda kind: f"is not {_NUMBERS[kind[1]]}", problem.message
+                r"is not a valid (integer|float) range", lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message
             ).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
@@ -243,7 +243,7 @@ def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
     if option is None:
         near = text.near(key.replace("_", "-"), every, 1)
         hint = f"did you mean {near[0]!r}?" if near else "nodetune config lists them"
-        raise SettingsError(f"{where}: no setting is called {text.plain(key, 60)!r}: {hint}")
+        raise SettingsError(f"{where}: unknown setting {text.plain(key, 60)!r}: {hint}")
     if option.multiple:
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):

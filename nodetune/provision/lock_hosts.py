@@ -18,7 +18,7 @@ from nodetune.remote.selected_hosts import selected_hosts
 
 @dataclass(frozen=True)
 class LockReport:
-    """What hosts answered, and the lock before and after."""
+    """The answers of hosts, and the lock before and after."""
 
     failed: Sequence[Resolution]
     gathered: Gathered
@@ -31,7 +31,7 @@ def run(request: LockRequest, show: Show) -> LockReport:
     """Ask hosts, and write the lock file if there is one. Raise FileError, InventoryError, RequestError, OSError."""
     site = preflight.site_of(site_files.read(request.site), request.site)
     if request.driver and not request.driver.startswith(f"{site.branch}."):
-        raise RequestError(f"--driver {request.driver} is not of branch {site.branch}, which {site.file} wants")
+        raise RequestError(f"--driver {request.driver} is not in branch {site.branch}, which {site.file} requires")
     old = lock.read(request.output) if request.output and request.output.exists() else {}
     targets = selected_hosts(request.connection, show.detail)
     with show.phase("lock", len(targets)) as phase:

@@ -41,7 +41,8 @@ def site_of(site: Overlay | None, files: Sequence[Path]) -> Provision:
     """Return what site files say about provisioning. Raise FileError if they say nothing."""
     if site is None or site.provision is None:
         raise FileError(
-            f"{', '.join(map(str, files))}: the key provision is missing: which repositories and parts do hosts get? (docs/provision.md)"
+            f"{', '.join(map(str, files))}: the key provision is missing: it sets the repositories and parts of hosts "
+            "(docs/provision.md)"
         )
     return site.provision
 

@@ -1,4 +1,4 @@
-"""What the commands that install and upgrade hosts are asked to do."""
+"""The requests of the commands that install and upgrade hosts."""
 
 from __future__ import annotations
 

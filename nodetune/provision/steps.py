@@ -248,7 +248,7 @@ class Steps:
         self.ours = []
 
     def join(self, hosts: Sequence[str]) -> Results:
-        """Put hosts into service. Hosts that somebody else drained stay drained: there was a reason."""
+        """Put hosts into service. Hosts that were drained by others stay drained: there was a reason."""
         if self._site.join == "slurm":
             found = self._resumed(hosts)
             self.ours = [host for host in self.ours if host not in found]

@@ -32,7 +32,7 @@ from nodetune.verify.suites import SuiteRequest
 
 @dataclass(frozen=True)
 class Prepared:
-    """What an apply knows before it starts."""
+    """The input of an apply."""
 
     request: ApplyRequest
     targets: Sequence[Target]
@@ -53,7 +53,7 @@ class Prepared:
 
     @property
     def skipped(self) -> list[StepOutcome]:
-        """What this run leaves out."""
+        """The steps that this run leaves out."""
         return rollout.left_out(self.plans)
 
     @property
@@ -72,7 +72,7 @@ class Prepared:
 
     @property
     def suite(self) -> SuiteRequest:
-        """What --verify measures."""
+        """The measurements of --verify."""
         return SuiteRequest(suite=self.request.suite or "quick", repeat=self.request.repeat or FEWEST)
 
     @property
@@ -134,7 +134,7 @@ def carry_out(prepared: Prepared, show: Show) -> ApplyReport:
 
 
 def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter | None = None) -> ApplyReport:
-    """Change the hosts, and keep what became of each fix in a record. `around` measures before and after."""
+    """Change the hosts, and record the outcome of each fix. `around` measures before and after."""
     rolling = rollout.Rollout(prepared.targets, prepared.request, run, on_event, around)
     done = rolling.apply(prepared.plans)
     run.save("after", audit_document.audit(rolling.after()))

@@ -79,7 +79,7 @@ class HostOperations:
 
     @property
     def guard(self) -> dict[str, bool]:
-        """What must hold on a host where work is disturbed."""
+        """The guard for changes that disturb work."""
         return out_of_use(self._request.assume_drained)
 
     def rebooted(self, hosts: Sequence[str], guard: Mapping[str, bool] | None = None) -> dict[str, str]:

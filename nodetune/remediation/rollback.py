@@ -40,7 +40,7 @@ class Undoing:
 
     @property
     def labels(self) -> list[str]:
-        """What the run changed on the hosts."""
+        """The changes of the run on the hosts."""
         return [label for target in self.targets for label in standing.labels(self.of, target.name)]
 
     def dry_run(self) -> Outcomes:
@@ -48,7 +48,7 @@ class Undoing:
         return {**self.revert(None, lambda _event: None), **self.gone}
 
     def carry_out(self, show: Show) -> tuple[str, Outcomes]:
-        """Roll back and record it as a run. Return its id and what became of each host."""
+        """Roll back and record it as a run. Return its id and the result of each host."""
         request, connection, hosts = self.request, self.connection, [target.name for target in self.targets]
         settings = {"of": self.of.id, "force": request.force, "assume_drained": request.assume_drained}
         settings |= connection_record(connection)
@@ -124,7 +124,7 @@ def prepare(
 
     targets = [target for target in selected_hosts(connection, show.detail) if target.name in hosts]
     if not targets:
-        raise RunError(f"run {of.id} includes none of these hosts: its hosts are {', '.join(hosts[:10])}")
+        raise RunError(f"run {of.id} has none of these hosts: its hosts are {', '.join(hosts[:10])}")
     left = [] if limited else sorted(set(hosts) - {target.name for target in targets})
     why = "not in the inventory: nothing was undone there"
     return Undoing(of, targets, connection, request, {host: Outcome(host, "unreachable", why) for host in left})

@@ -93,7 +93,7 @@ class Rollout:
     def _too_many(self, failed: set[str]) -> str:
         if len(failed) <= self._request.max_failures:
             return ""
-        return f"not begun: {text.count(len(failed), 'host')} had failed (--max-failures {self._request.max_failures})"
+        return f"not started: {text.count(len(failed), 'host')} failed (--max-failures {self._request.max_failures})"
 
     def after(self) -> list[HostResult]:
         """Return the last audit of each host that was changed."""

@@ -70,7 +70,7 @@ def _proposal(bench: Bench, outcome: Outcome) -> dict[str, Any]:
 
 
 def _only(value: Any) -> str:
-    """Return the version that all hosts have; empty where they differ or it is not known."""
+    """Return the version that all hosts have; empty if they differ or it is unknown."""
     several = value if isinstance(value, list) else [value]
     return several[0] if len(several) == 1 and isinstance(several[0], str) else ""
 

@@ -19,17 +19,17 @@ BETTER = ("higher", "lower")
 
 
 def read(host: str, value: Any) -> Figure | Unmeasured:
-    """One record that anybody may have written. What cannot be understood is a measurement that failed."""
+    """Read one untrusted record. An invalid record is a failed measurement."""
     return of(host, record(value))
 
 
 def record(value: Any, asked: Collection[str] = ()) -> dict[str, Any]:
-    """Return the record as `of` takes it: complete and harmless, or one that says why it is not.
+    """Return the record for `of`: complete and safe, or a failed one with the reason.
 
     `asked`: the allowed measurements.
     """
     if not isinstance(value, Mapping):
-        return {"measurement": min(asked, default="unknown"), FAILED: "its record is no object"}
+        return {"measurement": min(asked, default="unknown"), FAILED: "its record is not an object"}
     texts = {key: _text(value, key) for key in ("measurement", "metric", "subject", "unit")}
     if asked and texts["measurement"] not in asked:
         return {"measurement": min(asked), FAILED: "the host sent a figure that was not requested"}
@@ -38,7 +38,7 @@ def record(value: Any, asked: Collection[str] = ()) -> dict[str, Any]:
             return {**texts, status: text.plain(value[status])}
     samples, better = _numbers(value.get("samples")), value.get("better", "higher")
     if not texts["measurement"] or not texts["subject"] or not samples or better not in BETTER:
-        return {**texts, FAILED: "the host sent a figure that is none"}
+        return {**texts, FAILED: "the host sent an invalid figure"}
     about = value.get("about")
     return {**texts, "samples": samples, "better": better, "about": safe(about) if isinstance(about, Mapping) else {}}
 

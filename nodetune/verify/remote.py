@@ -106,7 +106,7 @@ def grouped(targets: Sequence[Target], plans: Mapping[str, Plan]) -> list[list[T
 
 
 def longest(plans: Iterable[Plan], session_options: SessionOptions) -> float:
-    """Return the seconds after which a host is cut off: a ceiling; each measurement has its own deadline."""
+    """Return the deadline for a whole host: an upper limit; each measurement has its own deadline."""
     spans = [sum(float(each["seconds"]) + ENDING_SECONDS for each in plan["measurements"]) for plan in plans]
     return session_options.seconds + max(spans, default=0.0)
 

@@ -216,7 +216,7 @@ class VerifyRun:
         return False
 
     def _add(self, host: str, unmeasured: Sequence[Unmeasured] = (), notes: Sequence[str] = ()) -> None:
-        """Note something about a host; the same thing once, however often it was measured."""
+        """Add a note to a host; equal notes once, however often it was measured."""
         old = self._verifications[host]
         self._verifications[host] = replace(
             old,

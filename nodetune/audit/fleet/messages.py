@@ -18,7 +18,7 @@ LONGEST = 4000
 def finding(
     comparison: Comparison, status: str, group: str, observed: str = "", wanted: str = "", reason: str = ""
 ) -> FleetFinding:
-    """Make a finding of a comparison; its texts contain data of hosts, so they are bounded."""
+    """Make a finding of a comparison. Its texts contain data from hosts, so their length is limited."""
     observed, wanted, reason = (plain_text.plain(text, LONGEST) for text in (observed, wanted, reason))
     words = (comparison.title, observed, wanted, reason)
     manual = comparison.next if status == "fail" else ""

@@ -1,4 +1,4 @@
-"""What `apply` and `provision` print and ask."""
+"""The output and questions of `apply` and `provision`."""
 
 from __future__ import annotations
 

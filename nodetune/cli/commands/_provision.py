@@ -1,4 +1,4 @@
-"""What `provision` prints and asks."""
+"""The output and questions of `provision`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def question(found: Preflight) -> str:
     moved = len({name for each in found.decisions.values() for name, _, _ in each.changes()})
     parts = [f"{moved} packages"] if request.runs("packages") else []
     if request.runs("reboot"):
-        parts.append("a reboot where the driver needs it")
+        parts.append("a reboot if the driver needs it")
     if request.upgrade:
         parts.append(f"measured {FEWEST} times before and after")
     else:

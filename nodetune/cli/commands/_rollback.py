@@ -58,7 +58,7 @@ def roll_back(undoing: Undoing, dry_run: bool, yes: bool, stream: TextIO, output
 def roll_back_all(
     spec: str, prepared: Sequence[Undoing], dry_run: bool, yes: bool, stream: TextIO, output_format: str
 ) -> int:
-    """Roll back all that stands on some hosts."""
+    """Roll back all remaining runs on some hosts."""
     count = text.count(len(prepared), "run")
     if dry_run:
         _list(stream, prepared)

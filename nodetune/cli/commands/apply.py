@@ -99,5 +99,5 @@ def _question(prepared: apply.Prepared) -> str:
     busy = prepared.busy
     steps = sum(len(each.findings) for each in busy)
     hosts = f"{len(busy)} hosts" if len(busy) > 1 else busy[0].host
-    more = ", and reboot where needed" if prepared.request.reboot else ""
+    more = ", and reboot if needed" if prepared.request.reboot else ""
     return f"Apply {steps} steps on {hosts}{more}?"

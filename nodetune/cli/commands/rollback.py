@@ -16,7 +16,7 @@ from nodetune.remediation.request import RollbackRequest
 @click.argument("run", required=False, shell_complete=completion.run)
 @click.option("--all", "every", metavar="HOST", help="Roll back every run that changed these hosts, newest first.")
 @cli_options.changed_hosts
-@click.option("--force", is_flag=True, help="Also undo what someone changed since.")
+@click.option("--force", is_flag=True, help="Also undo what was changed since.")
 @click.option("--dry-run", is_flag=True, help="Show what would be undone; change nothing.")
 @change_options.assume_drained
 @change_options.agree

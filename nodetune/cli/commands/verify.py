@@ -27,7 +27,7 @@ def _only(_context: click.Context, _parameter: click.Parameter, typed: tuple[str
     known = remote.names() if typed else ()
     for name in typed:
         if name not in known:
-            raise click.UsageError(f"no measurement is called {text.plain(name)}: choose from {', '.join(known)}")
+            raise click.UsageError(f"unknown measurement {text.plain(name)}: choose from {', '.join(known)}")
     return tuple(dict.fromkeys(typed))
 
 

@@ -22,7 +22,7 @@ FETCHED = ("/run/slurm/conf/", "/conf-cache/")
 """Where a configless slurmd keeps what it was sent: writing there changes nothing."""
 
 KEPT = [name for name in policy.DEFAULTS if name not in ("environment", "snapshot")]
-"""What a new install leaves as it was installed, unless it is told otherwise."""
+"""Settings that a new installation keeps unless options change them."""
 
 
 class Guarding(Selection):

@@ -27,9 +27,9 @@ MOST_SECONDS = 1 << 40
 
 @dataclass(frozen=True)
 class GuardReport:
-    """What a command came to. `run_id` is empty after a dry run; `problem` says what went wrong besides changes.
+    """The result of a command. `run_id` is empty after a dry run; `problem` has other errors.
 
-    `answers`: what the nodes of Slurm answered at the end; `written`: slurm.conf has the guard's lines on every host;
+    `answers`: the final answers of Slurm's nodes; `written`: slurm.conf has the guard's lines on every host;
     `called`: nodes whose Slurm still calls the guard, which keep its files.
     """
 

@@ -62,7 +62,7 @@ def make(profile: Profile, host: str, settings: Mapping[str, Any] | None = None)
     chosen = {**DEFAULTS, **(settings or {})}
     unknown = sorted(set(chosen) - set(DEFAULTS))
     if unknown:
-        raise ValueError(f"the guard has no setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
+        raise ValueError(f"unknown guard setting {unknown[0]!r}: there are {', '.join(DEFAULTS)}")
     return {
         "schema": SCHEMA,
         "nodetune": nodetune.__version__,

@@ -221,17 +221,17 @@ def find(name: str, root: Path | None = None) -> Run:
     """Find the run with that id, the only one whose id begins so, or the `last`. Raise RunError."""
     found = listing(root)
     if not found:
-        raise RunError(f"no run is recorded in {place(root)}: name another folder with --runs")
+        raise RunError(f"no runs are recorded in {place(root)}: give another folder with --runs")
     if name == "last":
         return found[0]
     fitting = [run for run in found if name and run.id.startswith(name)]
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
-        raise RunError(f"{text.plain(name)} may be {_or(run.id for run in fitting)}: give more of it")
+        raise RunError(f"{text.plain(name)} may be {_or(run.id for run in fitting)}: give more characters")
     known = [run.id for run in found]
     near = difflib.get_close_matches(name, known, _NEAR, 0.7) or known[:_NEAR]
-    raise RunError(f"no run {text.plain(name, 60)!r}; near it: {_or(near)}. All: nodetune runs")
+    raise RunError(f"no run {text.plain(name, 60)!r}; similar: {_or(near)}. To list all: nodetune runs")
 
 
 def _or(names: Iterable[str]) -> str:

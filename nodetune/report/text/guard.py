@@ -73,7 +73,7 @@ def print_dry_run(stream: TextIO, report: GuardReport) -> None:
 
 
 def print_installed(stream: TextIO, prepared: PreparedInstall, report: GuardReport) -> None:
-    """Print what an install came to, and what the running Slurm says."""
+    """Print the result of an installation, and the running Slurm's view."""
     print_changes(stream, report)
     print_running(stream, prepared.nodes, report.answers, report.written)
     print_hurried(stream, {host: answer.slurm for host, answer in report.answers.items()}, prepared.policies)
@@ -167,7 +167,7 @@ def _lacking(settings: Mapping[str, str]) -> str:
         there = settings.get(name.lower(), "")
         if value.startswith("/") and there:
             now = plain_text.plain(there, 200)
-            lines.append(f"# {name}={now} is set now: let it call {value} and exit with the same code")
+            lines.append(f"# {name}={now} is currently set: make it call {value} and exit with the same code")
     return "\n".join(lines)
 
 
@@ -201,11 +201,11 @@ def print_gres(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
 def print_running(
     stream: TextIO, nodes: Sequence[GuardedNode], answers: Mapping[str, NodeAnswer], written: bool = False
 ) -> None:
-    """Print what the running Slurm reports in the end. `written`: slurm.conf has the lines, on every host."""
+    """Print what Slurm reports after the installation. `written`: slurm.conf has the lines on every host."""
     out, asked = Lines(console(stream)), {node.name: answers[node.name].slurm for node in nodes if node.slurm}
     waiting = [host for host, found in asked.items() if written and found is not None and _lacking(found)]
     if waiting:
-        told = f"does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines, now run scontrol reconfigure"
+        told = f"does not call the guard yet on {nodeset.fold(waiting)}: slurm.conf has the lines; now run scontrol reconfigure"
         out.line(("Slurm     ", "yellow"), told, hang=INDENT)
     called = {host: found for host, found in asked.items() if found is not None and host not in waiting}
     print_lacking(stream, called, reload=True)

@@ -41,7 +41,7 @@ def written(knobs: Sequence[Knob], setting: Setting) -> dict[str, str]:
 
 
 def item(name: str, measured: Mapping[str, Any], files: Files) -> dict[str, Any]:
-    """Return a measurement's line of a plan that holds these files."""
+    """Return a plan item for a measurement with these files set."""
     held = {"hold": dict(files), "allow_settings": True} if files else {}
     return {"name": name, "options": {**measured, **held}}
 

@@ -159,7 +159,7 @@ def pairs(found: Sequence[Figure]) -> Iterator[tuple[Figure, Figure]]:
 
 
 def count(value: Any, otherwise: int) -> int:
-    """Return a number that a host told, or the other one if it is none."""
+    """Return a number from a host, or the default if it is not a number."""
     return value if type(value) is int and 0 < value < MOST_COUNTED else otherwise
 
 

@@ -112,7 +112,7 @@ def _take(came: Measured, host: str, event: Mapping[str, Any] | Ended) -> None:
 
 
 def trial(setting: Setting, cases: Sequence[Case], came: Measured, values: Mapping[str, float]) -> Trial:
-    """Return what one measurement of a setting says. Raise BenchError where a host could not restore what held before."""
+    """Return the trial of one measurement of a setting. Raise BenchError if a host could not restore its settings."""
     if came.unrestored:
         raise BenchError(f"{came.unrestored}: set it manually")
     if AS_ROOT in came.failure:
@@ -150,7 +150,7 @@ def faults(of: Mapping[str, HostFacts | str]) -> tuple[Faults, str]:
 
 
 def value(facts: HostFacts | str, name: str) -> Any:
-    """Return the value of a fact, or in words why there is none."""
+    """Return the value of a fact, or a text with the reason why there is none."""
     if isinstance(facts, str):
         return facts
     try:

@@ -90,7 +90,7 @@ class TcpBench(KnobBench):
         common: dict[str, Any] = {"about": about, "seconds": round(time.monotonic() - began, 3)}
         moved = next((figure for figure in came.found if _way(figure) != self._ways.get(_id(figure))), None)
         if moved and not came.failure:
-            return Trial(setting, failed=f"{_id(moved)} took another way: {_way(moved)}", **common)
+            return Trial(setting, failed=f"{_id(moved)} took another path: {_way(moved)}", **common)
         trial = runs.trial(setting, cases, came, {_id(figure): figure.value for figure in came.found})
         return replace(trial, **common)
 

@@ -63,7 +63,7 @@ def test_what_was_typed_wrong_gets_a_clear_answer(words, hint):
 
 def test_a_variable_that_is_no_number_is_told_so_in_words(monkeypatch):
     monkeypatch.setenv("NODETUNE_FORKS", "x")
-    assert "NODETUNE_FORKS: forks: 'x' is no whole number: give --forks" in said("audit")
+    assert "NODETUNE_FORKS: forks: 'x' is not a whole number: give --forks" in said("audit")
 
 
 def test_an_inventory_that_is_a_text_names_no_type_of_python(tmp_path):
@@ -263,8 +263,11 @@ def test_refusals_fold_over_addresses():
     ("words", "hint"),
     [
         (["-K"], "-K prompts for a password and needs a terminal: without one, use sudo without"),
-        (["--ask-vault-pass"], "--ask-vault-pass asks for a password and needs a terminal: without one, use --vault-"),
-        (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt asks for a password and needs a terminal"),
+        (
+            ["--ask-vault-pass"],
+            "--ask-vault-pass prompts for a password and needs a terminal: without one, use --vault-",
+        ),
+        (["--vault-id", "a@prompt"], "--vault-id LABEL@prompt prompts for a password and needs a terminal"),
     ],
 )
 def test_a_password_without_a_terminal_is_a_clear_error(words, hint):

@@ -27,36 +27,36 @@ OLD_AND_NEW = [
     ("facts", ["--via=slurm"], {"transport": "slurm"}, "--via is now named --transport"),
     ("plan", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
     ("verify", ["--via", "slurm"], {"transport": "slurm"}, "--via is now named --transport"),
-    ("apply", ["--transport", "ssh"], {"transport": "openssh"}, "--transport ssh is now called --transport openssh"),
-    ("audit", ["--keep", "x"], {"cache": Path("x")}, "--keep is now called --cache"),
-    ("audit", ["--by", "host"], {"group_by": "host"}, "--by is now called --group-by"),
+    ("apply", ["--transport", "ssh"], {"transport": "openssh"}, "--transport ssh is now named --transport openssh"),
+    ("audit", ["--keep", "x"], {"cache": Path("x")}, "--keep is now named --cache"),
+    ("audit", ["--by", "host"], {"group_by": "host"}, "--by is now named --group-by"),
     (
         "audit",
         ["--group-by", "inventory"],
         {"group_by": "finding", "cohort": "inventory"},
-        "--group-by inventory is now called --cohort inventory",
+        "--group-by inventory is now named --cohort inventory",
     ),
     (
         "audit",
         ["--group-by=cpu.model", "--by", "host"],
         {"group_by": "host", "cohort": "cpu.model"},
-        "--by is now called --group-by\nnodetune: --group-by cpu.model is now called --cohort cpu.model",
+        "--by is now named --group-by\nnodetune: --group-by cpu.model is now named --cohort cpu.model",
     ),
     (
         "audit",
         ["--measured", "a", "--measured", "b"],
         {"measurements": (Path("a"), Path("b"))},
-        "--measured is now called --measurements",
+        "--measured is now named --measurements",
     ),
-    ("audit", ["--since", "a"], {"previous": Path("a")}, "--since is now called --previous"),
-    ("audit", ["--no-fleet"], {"no_compare": True}, "--no-fleet is now called --no-compare"),
-    ("verify", ["--together"], {"multi_node": True}, "--together is now called --multi-node"),
-    ("verify", ["--even-if-busy"], {"allow_busy": True}, "--even-if-busy is now called --allow-busy"),
+    ("audit", ["--since", "a"], {"previous": Path("a")}, "--since is now named --previous"),
+    ("audit", ["--no-fleet"], {"no_compare": True}, "--no-fleet is now named --no-compare"),
+    ("verify", ["--together"], {"multi_node": True}, "--together is now named --multi-node"),
+    ("verify", ["--even-if-busy"], {"allow_busy": True}, "--even-if-busy is now named --allow-busy"),
     (
         "apply",
         ["--max-disruption", "idle GPU"],
         {"max_disruption": "idle-gpu"},
-        "--max-disruption 'idle GPU' is now called --max-disruption idle-gpu",
+        "--max-disruption 'idle GPU' is now named --max-disruption idle-gpu",
     ),
 ]
 
@@ -82,7 +82,7 @@ def test_an_old_option_word_sets_the_new_option(command, words, values, text):
 def test_the_old_name_of_a_stage_is_the_new_stage(option):
     found, errors = parsed("provision", ["--lock", "v.lock", "--site", "site.yml", option, "look"])
     assert {found["first"], found["only"]} == {None, "preflight"}
-    assert errors == f"nodetune: {option} look is now called {option} preflight\n"
+    assert errors == f"nodetune: {option} look is now named {option} preflight\n"
 
 
 @pytest.mark.parametrize("command", ["audit", "verify", "apply", "plan", "facts"])
@@ -131,8 +131,8 @@ def test_completion_of_a_line_with_old_words_prints_nothing():
 @pytest.mark.parametrize(
     ("words", "new", "begin"),
     [
-        (["slurm", "status", "--help"], "slurm is now called guard", "Usage: nodetune slurm status"),
-        (["taskprolog", "--policy", "/nowhere"], "taskprolog is now called guard taskprolog", "export "),
+        (["slurm", "status", "--help"], "slurm is now named guard", "Usage: nodetune slurm status"),
+        (["taskprolog", "--policy", "/nowhere"], "taskprolog is now named guard taskprolog", "export "),
     ],
 )
 def test_an_old_command_works_and_keeps_stdout_clean(words, new, begin):

@@ -176,7 +176,7 @@ def test_a_pipe_is_not_waited_for(here):
 
 def test_a_wrong_variable_is_one_line_that_names_it(here):
     assert refused("audit", env={"NODETUNE_FORKS": "many"}).startswith(
-        "nodetune: NODETUNE_FORKS: forks: 'many' is no whole number: give --forks for this command"
+        "nodetune: NODETUNE_FORKS: forks: 'many' is not a whole number: give --forks for this command"
     )
 
 

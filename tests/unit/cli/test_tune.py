@@ -162,7 +162,7 @@ def test_a_host_that_breaks_is_exit_3_and_its_trials_are_kept():
     assert code == 3
     _, *told = result.stderr.splitlines()
     assert told[0] == "nodetune: the default could not be measured: gpu001: connection lost"
-    assert told[1].startswith("no result yet: ") and told[1].endswith(": --resume continues")
+    assert told[1].startswith("no result yet: ") and told[1].endswith(": use --resume to continue")
     assert tune("--resume")[0] == 0
 
 
@@ -263,9 +263,9 @@ def test_what_a_host_says_is_no_markup_on_the_page():
 @pytest.mark.parametrize(
     ("content", "told"),
     [
-        ("{", "no JSON"),
+        ("{", "not JSON"),
         ('{"schema": "nodetune.verify/1"}', "not a tuning result"),
-        ('{"schema": "nodetune.tuning/1", "state": 3}', "is damaged"),
+        ('{"schema": "nodetune.tuning/1", "state": 3}', "damaged: parts"),
     ],
 )
 def test_a_file_that_is_no_tuning_is_one_line(content, told):

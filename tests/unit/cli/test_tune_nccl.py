@@ -69,7 +69,7 @@ def test_sizes_are_quantities_or_bytes_each_once_in_order(typed):
         (["--env", "NCCL"], "write NAME=VALUE"),
         (["--parameter", "NCCL_MIN_CTA"], "did you mean NCCL_MIN_CTAS?"),
         (["--parameter", "NCCL_PROTO"], "NCCL_PROTO"),
-        (["--plugin", "x", "--objective", "overlap"], "leave --objective out"),
+        (["--plugin", "x", "--objective", "overlap"], "remove --objective"),
         (["--plugin", "x", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
         (["--env", "NCCL_BUFFSIZE=1", "--parameter", "NCCL_BUFFSIZE"], "keep one"),
         (["--multi-node"], "needs two hosts"),

@@ -10,7 +10,7 @@ from tests.support.commandline import nodetune
     [
         ("tcp -i localhost", "sysctls of both hosts change during the measurement: allow this with --allow-settings"),
         ("tcp -i localhost --allow-settings", "1 host: TCP tuning needs exactly two, as in -l HOST,HOST"),
-        ("tcp -i a,b,c --allow-settings", "3 hosts: TCP is tuned between two"),
+        ("tcp -i a,b,c --allow-settings", "3 hosts: TCP tuning needs exactly two"),
         ("storage --disk /tmp", "settings of the host change during the measurement: allow this with --allow-settings"),
         ("storage --allow-settings", "Missing option '--disk'"),
         ("storage --disk /tmp --allow-settings --size 1MiB", "write 64MiB to 64GiB, such as 1GiB"),

@@ -153,13 +153,13 @@ def test_gres_conf_lists_each_gpu_with_the_cores_near_it(machine, lines):
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (("--set", "cap=3"), "no setting 'cap'"),
+        (("--set", "cap=3"), "unknown guard setting 'cap'"),
         (("--set", "cap_nodes_per_hour=none"), "cap_nodes_per_hour is 'none' but must be a number"),
         (("--set", "seconds=3"), "seconds is 3 and not a mapping"),
         (("--set", "cap_nodes_per_hour"), "is not NAME=VALUE"),
         (("--python", "python3"), "not an absolute path"),
         (("--textfile", "/var/lib/x.prom"), "--textfile needs --timer"),
-        (("--timer", "--textfile", "/var/lib/x"), "ends in .prom"),
+        (("--timer", "--textfile", "/var/lib/x"), "end in .prom"),
     ],
 )
 def test_a_wrong_option_is_told_before_any_host_is_asked(words, says):

@@ -132,7 +132,7 @@ def test_what_the_next_boot_would_set_is_not_read():
 
 
 def test_a_setting_that_does_not_exist_is_refused():
-    with pytest.raises(ValueError, match="no setting 'mod'"):
+    with pytest.raises(ValueError, match="unknown guard setting 'mod'"):
         made(mod="enforce")
 
 

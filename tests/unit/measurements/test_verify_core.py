@@ -158,7 +158,7 @@ def test_a_process_stuck_in_the_kernel_is_left_behind_and_named(host, frozen):
     failed, fine = run.records()
     left = [event["done"]["left"] for event in run.events if "done" in event]
     assert failed["failed"] == (
-        "not done within 0.5 s and killed; it was at: writing; "
+        "not finished within 0.5 s and killed; it was at: writing; "
         f"process {left[0][0]} is stuck in the kernel, cannot be killed, and was left"
     )
     assert left[1] == []
@@ -174,7 +174,7 @@ def test_what_follows_a_killed_measurement_is_measured(host):
 
 def test_a_measurement_that_ignores_signals_is_killed_too(host):
     source = "import signal, time\ndef measure(options, report):\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n    time.sleep(300)\n"
-    assert "not done within 0.5 s" in failure(host, source, seconds=0.5)
+    assert "not finished within 0.5 s" in failure(host, source, seconds=0.5)
 
 
 @pytest.mark.parametrize(
@@ -184,7 +184,7 @@ def test_a_measurement_that_ignores_signals_is_killed_too(host):
         ("1 / 0", "the planted measurement failed: ZeroDivisionError('division by zero') (<nodetune.measurements.planted>:4)"),
         ("bytearray(1 << 60)", "this host has too little free memory for it"),
         ("report.result('x', [float('nan')], 'GB/s')", "planted of x is [nan]"),
-        ("report.result('x', [], 'GB/s')", "planted of x came out as []"),
+        ("report.result('x', [], 'GB/s')", "planted of x is []"),
         ("os.write(2, b'libfoo: bad thing\\n'); os.abort()", "its process ended (signal 6); it was at: its start; it printed: libfoo: bad thing"),
         ("report.step('here'); os._exit(7)", "its process ended (exit status 7); it was at: here"),
         ("while True: report.note('x' * 1000)", "sent more than 16 MiB and was killed"),

@@ -55,7 +55,7 @@ def test_only_idle_states_that_are_on_are_told(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("given", ["x", [None], ["a"], "3;4"])
 def test_cpus_that_are_none_are_told(given):
-    with pytest.raises(reporting.MeasurementError, match="name CPUs as"):
+    with pytest.raises(reporting.MeasurementError, match="write CPUs as"):
         on_cpus.chosen({"cpus": given})
 
 

@@ -290,7 +290,7 @@ def test_what_fio_complains_of_is_told(fio, tmp_path):
             run.sample("read")
     with pytest.raises(reporting.MeasurementError, match="does not support direct I/O"):
         disk.read('fio: warning\n{"jobs": [{"error": 22}]}', "read")
-    with pytest.raises(reporting.MeasurementError, match="gave no figures: nothing"):
+    with pytest.raises(reporting.MeasurementError, match="printed no figures: nothing"):
         disk.read("nothing", "read")
 
 

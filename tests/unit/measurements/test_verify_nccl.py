@@ -205,8 +205,8 @@ def test_the_gpu_with_the_least_memory_decides():
         ({"collectives": ["broadcast"]}, "no collective broadcast: there are all_reduce"),
         ({"dtype": "int8"}, "dtype int8"),
         ({"repeats": 0}, "repeats 0: 1 to 50"),
-        ({"sizes": []}, "no size"),
-        ({"sizes": ["big"]}, "no size"),
+        ({"sizes": []}, "empty, or not all are numbers"),
+        ({"sizes": ["big"]}, "empty, or not all are numbers"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_named(options, said):

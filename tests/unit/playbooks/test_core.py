@@ -248,7 +248,7 @@ def test_a_record_of_another_host_is_refused(do, home, tmp_path, monkeypatch):
     monkeypatch.setattr(journal, "machine_id", lambda: "aaaa")
     do([a_file(tmp_path / "a")])
     monkeypatch.setattr(core, "machine_id", lambda: "bbbb")
-    with pytest.raises(StopError, match=r"of another host \(machine-id aaaa, here bbbb\)"):
+    with pytest.raises(StopError, match=r"belongs to another host \(machine-id aaaa, here bbbb\)"):
         do.back()
     assert (tmp_path / "a").exists()
 
@@ -391,7 +391,7 @@ class TestLock:
             first.take("anna@head1")
         with (
             lock.Lock("second", folder) as second,
-            pytest.raises(StopError, match="run first of anna@head1 works on this"),
+            pytest.raises(StopError, match="run first of anna@head1 has been running on this"),
         ):
             second.take("ben@head2")
 
@@ -443,7 +443,7 @@ class TestLock:
             first.keep()
         with (
             lock.Lock("second", folder) as second,
-            pytest.raises(StopError, match="run first of anna@head1 works on this"),
+            pytest.raises(StopError, match="run first of anna@head1 has been running on this"),
         ):
             second.take("ben@head2")
 

@@ -91,7 +91,7 @@ def test_a_profile_that_tuned_chose_is_chosen_by_it_again(etc, do):
 def test_another_profile_than_the_plan_was_made_for_stays(etc, do):
     (etc / "active_profile").write_text("other\n")
     (problem,) = do([wish(etc)]).problems
-    assert "active profile is other now" in problem["message"]
+    assert "active profile is now other" in problem["message"]
     assert now(etc) == ("other", "manual", None)
 
 

@@ -123,7 +123,7 @@ def test_what_only_a_boot_puts_in_force_is_pending():
 
 def test_a_host_that_cannot_be_audited_is_not_applied():
     lost = HostResult("gpu1", "unreachable", "timed out")
-    assert judged(lost) == done(NOT_APPLIED, "not known: unreachable: timed out")
+    assert judged(lost) == done(NOT_APPLIED, "unknown: unreachable: timed out")
     assert judged(lost, message="reboot: gone").reason == "reboot: gone"
     assert judged(None) == done(NOT_APPLIED, "nothing was done there")
 

@@ -181,7 +181,7 @@ def test_a_run_is_found_by_its_beginning_or_as_the_last(root):
     assert runs.find("last", root).id == "20261122-090000-0001"
     with pytest.raises(RunError, match="20261122-090000-0001 or 20261121-143000-4f2a: give more characters"):
         runs.find("2026112", root)
-    with pytest.raises(RunError, match=r"no run '20261121-143000-4f2b'; near it: 20261121-143000-4f2a"):
+    with pytest.raises(RunError, match=r"no run '20261121-143000-4f2b'; similar: 20261121-143000-4f2a"):
         runs.find("20261121-143000-4f2b", root)
     with pytest.raises(RunError, match="no run"):
         runs.find("../20261121-143000-4f2a", root)

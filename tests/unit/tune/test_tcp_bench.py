@@ -63,7 +63,7 @@ def bench(hosts=None, wanted=ALLOWED, names=("a", "b"), **more):
     ("given", "why"),
     [
         ({"wanted": TcpRequest()}, "allow this with --allow-settings"),
-        ({"names": ("a",)}, "1 host: TCP is tuned between two, -l HOST,HOST names them"),
+        ({"names": ("a",)}, "1 host: TCP tuning needs exactly two, as in -l HOST,HOST"),
         (
             {"b": {"sysctl.net.ipv4.tcp_rmem": [4096, 87380, 6291456]}},
             "a and b differ in sysctl.net.ipv4.tcp_rmem ([4096, 131072, 6291456] and [4096, 87380, 6291456]): make them equal",

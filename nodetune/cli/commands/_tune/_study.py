@@ -60,7 +60,7 @@ def run(
         print_result(tuned.document, output_format, output)
     if not tuned.decided and tuned.count:
         kept = f"{text.count(tuned.count, 'trial')} kept in {tuned.trials}"
-        click.echo(f"no result yet: {kept}: --resume continues", err=True)
+        click.echo(f"no result yet: {kept}: use --resume to continue", err=True)
     if tuned.document and tuned.document["state"] == study.ACCEPTED:
         _say_next(tuned.document, tuned.site, connection)
     return tuned.code
