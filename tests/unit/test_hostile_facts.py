@@ -13,6 +13,7 @@ from nodetune.audit import evaluate, fleet, gpu_users
 from nodetune.checks import fleet_comparisons
 from nodetune.config import profile
 from nodetune.facts import document, gate
+from nodetune.facts.memo import identities
 from nodetune.guard.deploy import gres, node_state
 from nodetune.guard.deploy.nodes import GuardedNode
 from nodetune.provision import decide, driver, results
@@ -63,7 +64,8 @@ class Everything:
 
     def read(self, name, fact):
         facts = HostFacts("bad", {**self.base.facts, name: fact}, self.base.about)
-        findings = evaluate.audit((check for needs, check in self.checks if name in needs), facts)
+        known_as = identities(facts)
+        findings = tuple(check.judge(facts, known_as) for needs, check in self.checks if name in needs)
         planning.plan(HostResult("bad", "ok", facts=facts, findings=findings))
         for collector in [collector for needs, collector in self.comparisons if name in needs]:
             collector.row(facts)

@@ -23,7 +23,7 @@ MANIFEST = "MANIFEST"
 LINK = "python"
 OLDEST = (3, 10)
 SHORTEST_DIGEST = 16
-NAME = re.compile(r"[A-Za-z_][\w/]*\.py\Z", re.ASCII)
+NAME = re.compile(r"[A-Za-z_][\w/]*\.(py|json)\Z", re.ASCII)
 ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 COMPILE = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=2, ddir=sys.argv[2]))"
 SECONDS = 120
