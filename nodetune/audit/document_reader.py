@@ -1,4 +1,4 @@
-"""Reads an audit document (schema nodetune.audit/1) as data.write_audit writes it, host by host: thousands take gigabytes."""
+"""Reads an audit document (schema nodetune.audit/1) as document.write_audit writes it, host by host: thousands take gigabytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The result of a comparison. Pure."""
+"""The differences between two sets of facts or two audits, as values. Pure."""
 
 from __future__ import annotations
 

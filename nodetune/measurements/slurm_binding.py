@@ -103,8 +103,9 @@ def read(text, tasks):
         rates, cpus = [float(each["rate"]) for each in found], [list(each["cpus"]) for each in found]
     except (ValueError, KeyError, TypeError):
         raise reporting.MeasurementError("unexpected output of the tasks: " + text[:200])
-    if len(found) != tasks or not all(rates) or not all(cpus):
-        raise reporting.MeasurementError("only {} of {} tasks reported a result".format(len(found), tasks))
+    usable = sum(1 for rate, own in zip(rates, cpus) if rate and own)
+    if len(found) != tasks or usable != tasks:
+        raise reporting.MeasurementError("{} of {} tasks reported a usable result".format(usable, tasks))
     if late > 0:
         raise reporting.MeasurementError("a task began {:.1f} s after the others: the node is busy".format(late))
     return found

@@ -1,4 +1,4 @@
-"""The hosts that a command connects to."""
+"""The hosts that a command connects to; an inventory or host that does not exist is refused here."""
 
 from __future__ import annotations
 

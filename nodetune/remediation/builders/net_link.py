@@ -62,7 +62,7 @@ def _queues(link: str, host: HostView) -> int:
     """Return how many queues serve a link from the CPUs next to it."""
     most, cpus = (host.get("net.channels") or {}).get(link), (host.get("net.local_cpus") or {}).get(link)
     if not most or not cpus:
-        raise UnfixableError(f"{link}: both its queues and the CPUs near it are unknown")
+        raise UnfixableError(f"{link}: its queues, or the CPUs near it, are unknown")
     if not most["combined_max"]:
         raise UnfixableError(f"{link} has no combined queues: set them manually (ethtool -l {link}, ethtool -L {link})")
     return min(int(most["combined_max"]), int(cpus), MOST_QUEUES)

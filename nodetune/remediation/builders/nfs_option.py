@@ -79,7 +79,7 @@ def _edit(place: str, known: Place, name: str, option: str) -> dict[str, Any]:
         given = {"mount_point": place, "option": option, "remove": remove}
         return {"change": "edit", "path": "/etc/fstab", "how": "fstab_option", "with": given}
     given = {"key": known["key"], "option": option, "remove": remove}
-    path = named(str(known["file"]), "map of the automounter", r"/etc/[\w./+-]+")
+    path = named(str(known["file"]), "automounter map", r"/etc/[\w./+-]+")
     if ".." in path:
         raise UnfixableError(f"{path!r} is not an automounter map that can be written safely")
     return {"change": "edit", "path": path, "how": "automount_option", "with": given}

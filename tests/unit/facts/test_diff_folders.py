@@ -73,7 +73,7 @@ def test_two_files_of_one_host_are_both_refused(folders):
     write(after / "old.json", "a", "0")
     done = nodetune("diff", before, after)
     assert done.returncode == 3
-    assert "a.json, old.json contain its facts" in " ".join(done.stdout.split())
+    assert "a.json, old.json all contain its facts" in " ".join(done.stdout.split())
     assert "1 changed on 2 hosts; 1 host not compared" in done.stdout
     assert "old: " not in done.stdout
 

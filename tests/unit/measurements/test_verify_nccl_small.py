@@ -105,7 +105,7 @@ def test_only_products_that_lie_within_the_collective_count():
     slow = [0.1 + 0.02 * n for n in range(1, 6)]
     assert nccl_overlap.within(ends + slow, 0.005, 0.1, 1e12) == pytest.approx(100.0)
     assert nccl_overlap.within(ends + slow, 0.105, 0.2, 1e12) == pytest.approx(50.0)
-    with pytest.raises(MeasurementError, match="too soon"):
+    with pytest.raises(MeasurementError, match="too short"):
         nccl_overlap.within(ends, 0.011, 0.02, 1e12)
 
 

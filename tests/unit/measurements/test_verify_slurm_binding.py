@@ -26,12 +26,12 @@ def test_tasks_that_may_use_the_same_cpu_share_it():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        (task(), "1 of 2 tasks told"),
+        (task(), "1 of 2 tasks reported a usable result"),
         (task() + task(late=2.5), "a task began 2.5 s after the others: the node is busy"),
-        (task() + task(rate=0), "2 of 2 tasks told"),
+        (task() + task(rate=0), "1 of 2 tasks reported a usable result"),
         (task() + '{"rate": "x"}\n', "unexpected output of the tasks"),
         ("{broken\n", "unexpected output of the tasks"),
-        ("", "0 of 2 tasks told"),
+        ("", "0 of 2 tasks reported a usable result"),
     ],
 )
 def test_what_is_no_figure_is_told(text, says):

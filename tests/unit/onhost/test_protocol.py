@@ -106,7 +106,7 @@ def test_a_damaged_or_hostile_line_is_refused(data):
 
 def test_many_events_that_unpack_to_much_are_refused():
     bomb = protocol.encode_event({"a": "0" * (protocol.MOST_UNPACKED - 100)}, NONCE)
-    with pytest.raises(protocol.LineError, match="all together"):
+    with pytest.raises(protocol.LineError, match="all of it unpacks"):
         decoder().feed(bomb * 20)
 
 

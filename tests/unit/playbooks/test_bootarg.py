@@ -45,7 +45,7 @@ def test_kernels_that_agree_are_left_out_of_the_state():
 
 
 def test_no_kernel_at_all_is_a_problem_not_an_absent_argument():
-    with pytest.raises(ChangeError, match="names no kernel"):
+    with pytest.raises(ChangeError, match="lists no kernels"):
         bootarg.agreed(bootarg.parse("", "iommu"))
 
 

@@ -142,7 +142,7 @@ def test_a_file_that_a_daemon_does_not_follow_is_not_its_source(tree, collect):
     tree({**HOST, path: "[Service]\nLimitMEMLOCK=64K\nLimitNOFILE=\n"})
     found = collect("limits")
     assert (
-        found["limits.memlock"]["each"]["slurmd"]["value"]["source"] == f"process 7, not as {path} line 2 sets it (64K)"
+        found["limits.memlock"]["each"]["slurmd"]["value"]["source"] == f"process 7, differs from {path} line 2 (64K)"
     )
     assert found["limits.nofile"]["each"]["slurmd"]["value"]["source"] == "process 7"
 

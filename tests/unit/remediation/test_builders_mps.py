@@ -58,10 +58,10 @@ def test_systemd_finds_nothing_wrong_with_the_unit(tmp_path):
 @pytest.mark.parametrize(
     ("value", "why"),
     [
-        ({"user": "root; rm"}, "is no user that can be written safely"),
-        ({"pipe_directory": "/tmp/x\nUser=bob"}, "is no pipe_directory that can be written safely"),
-        ({"pipes": "/tmp/x"}, "MPS takes user, pipe_directory, log_directory"),
-        ("on", "MPS takes user, pipe_directory, log_directory"),
+        ({"user": "root; rm"}, "is not a user that can be written safely"),
+        ({"pipe_directory": "/tmp/x\nUser=bob"}, "is not a pipe_directory that can be written safely"),
+        ({"pipes": "/tmp/x"}, "MPS accepts user, pipe_directory, log_directory"),
+        ("on", "MPS accepts user, pipe_directory, log_directory"),
     ],
 )
 def test_a_wish_that_cannot_be_written_safely_is_refused(value, why):

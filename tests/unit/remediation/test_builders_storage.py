@@ -74,7 +74,7 @@ def test_an_entry_of_an_automounters_map_is_edited_by_its_key():
 
 @pytest.mark.parametrize("file", ["/etc/../root/.bashrc", "/root/auto.data", "/etc/auto.data\nx", "/etc/auto data"])
 def test_a_map_outside_of_etc_is_left_alone(file):
-    assert "no map" in refused(nfs(configured={"/data": placed(file, "data")}), NCONNECT)
+    assert "automounter" in refused(nfs(configured={"/data": placed(file, "data")}), NCONNECT)
 
 
 @pytest.mark.parametrize("kernel", ["4.18.0-553.el8_10.x86_64", "5.2.0", "unknown"])
@@ -132,12 +132,12 @@ def test_what_nodetune_did_not_write_is_not_kept(settings):
 
 
 def test_lustre_files_elsewhere_and_hostile_names_are_left_alone():
-    assert "elsewhere" in refused(lustre("/proc/fs/lustre"), RPCS)
-    assert "elsewhere" in refused(lustre(system="other"), RPCS)
+    assert "outside /sys/fs/lustre" in refused(lustre("/proc/fs/lustre"), RPCS)
+    assert "outside /sys/fs/lustre" in refused(lustre(system="other"), RPCS)
     hostile = "x\nw /etc/passwd"
     given = step(remedies.lustre_param("osc.max_rpcs_in_flight"), 32, (hostile,))
     assert "written safely" in refused(lustre(system=hostile), given)
-    assert "no parameter" in refused(lustre(), step(remedies.lustre_param("../x.y"), 1, ("data",)))
+    assert "not a parameter" in refused(lustre(), step(remedies.lustre_param("../x.y"), 1, ("data",)))
 
 
 @pytest.mark.skipif(shutil.which("systemd-tmpfiles") is None, reason="needs systemd-tmpfiles")
@@ -177,7 +177,7 @@ def test_queues_are_those_that_the_card_and_its_cpus_allow(most, cpus, queues):
 
 def test_queues_not_known_or_not_combined_are_left_alone():
     assert "no combined queues" in refused(card(most=0), QUEUES)
-    assert "neither its queues" in refused(card(cpus=0), QUEUES)
+    assert "are unknown" in refused(card(cpus=0), QUEUES)
 
 
 # --- nvidia_peermem
@@ -187,7 +187,7 @@ PEERMEM = step(remedies.module("nvidia_peermem"), "loaded")
 
 def test_peermem_is_loaded_only_where_it_was_built_against_rdma():
     assert of_kind(built(host(modules__depends__nvidia_peermem=Value(["ib_core", "nvidia"])), PEERMEM), "module")
-    assert "refuses to load" in refused(host(modules__depends__nvidia_peermem=Value(["nvidia"])), PEERMEM)
+    assert "does not load" in refused(host(modules__depends__nvidia_peermem=Value(["nvidia"])), PEERMEM)
     assert "has no module" in refused(host(modules__depends__nvidia_peermem=Absent()), PEERMEM)
     assert refused(host(modules__depends__nvidia_peermem=Unread("permission denied")), PEERMEM)
     assert of_kind(built(host(), step(remedies.module("nvidia_uvm"), "loaded")), "module")

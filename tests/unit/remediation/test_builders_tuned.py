@@ -155,7 +155,7 @@ IN_THE_WAY = [
     ({"home": ""}, "profile_dirs"),
     ({"post_loaded": "last"}, "last"),
     ({"chain": []}, "no file"),
-    ({"chain": ["site", "nodetune"]}, "nodetune's own"),
+    ({"chain": ["site", "nodetune"]}, "nodetune's profile"),
     (
         {"sets": {**SETS, "bootloader": {"cmdline": "x"}, "run": {"type": "script", "script": "s"}}},
         "bootloader, script",

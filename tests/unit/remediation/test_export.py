@@ -99,7 +99,7 @@ def test_a_plan_with_nothing_in_it_is_not_exported(tmp_path):
 def test_no_file_is_written_outside_of_the_folder(tmp_path, path):
     change = {"change": "file", "path": path, "content": "x", "mode": "0644"}
     planned = builders.PlannedChange("sysctl", "none", ("a",), (change,))
-    with pytest.raises(export.ExportError, match="no path"):
+    with pytest.raises(export.ExportError, match="not a path"):
         export.write(tmp_path / "out", [plan.HostPlan(HostResult("a", "ok"), changes=(planned,))])
     assert not (tmp_path / "x").exists()
 

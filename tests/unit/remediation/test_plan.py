@@ -92,9 +92,9 @@ def process(pid, name="python"):
     [
         (Each({"GPU0": Value([process(7)]), "GPU1": Value([process(7), process(8, None)])}), "process (8), python (7)"),
         (Each({"GPU0": Value([])}), ""),
-        (Unread("NVML does not answer"), "not known"),
-        (Value([1, 2]), "not known"),
-        (Each({"GPU0": Value(5)}), "not known"),
+        (Unread("NVML does not answer"), "unknown"),
+        (Value([1, 2]), "unknown"),
+        (Each({"GPU0": Value(5)}), "unknown"),
     ],
 )
 def test_who_uses_a_gpu_is_in_the_way(seen, expected):
@@ -106,7 +106,7 @@ def test_who_uses_a_gpu_is_in_the_way(seen, expected):
 
 def test_without_nvml_nobody_uses_a_gpu():
     assert gpu_users.busy(HostFacts("a", {"gpu.nvml": Absent("no NVML library")})) == ""
-    assert "not known" in gpu_users.busy(HostFacts("a", {"gpu.nvml": Unread("NVML: driver/library version mismatch")}))
+    assert "unknown" in gpu_users.busy(HostFacts("a", {"gpu.nvml": Unread("NVML: driver/library version mismatch")}))
 
 
 # --- for people
