@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nodetune.api.model import SEVERITIES, Check, Finding, FleetFinding, HostFacts, HostResult, Waiver
-from nodetune.audit import alike, evaluate
+from nodetune.audit import evaluate, reused_verdicts
 from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
@@ -35,9 +35,9 @@ class Auditor:
     def __init__(self, selection: Selection, today: str = "") -> None:
         self._selection = selection
         self._today = today or _today()
-        self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, alike.Judge, OneCause]] = {}
+        self._resolved: dict[tuple[tuple[str, ...], int], tuple[profile.Profile, reused_verdicts.Judge, OneCause]] = {}
 
-    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, alike.Judge, OneCause, str]:
+    def _profile_of(self, facts: HostFacts) -> tuple[profile.Profile, reused_verdicts.Judge, OneCause, str]:
         """Return the profile of a host, what judges by its checks, what joins findings, and why it is this profile."""
         site = self._selection.site_of(facts.host)
         names, reason = profile.matching(facts, self._selection.profiles or (site.profile if site else ()))
@@ -46,7 +46,7 @@ class Auditor:
             chosen = profile.resolve(names, site)
             wanted = [check for check in chosen.checks if self._selection.wants(check)]
             ready = [evaluate.Prepared(check, gates=check.id in chosen.gates) for check in wanted]
-            self._resolved[key] = chosen, alike.Judge(ready), OneCause(wanted)
+            self._resolved[key] = chosen, reused_verdicts.Judge(ready), OneCause(wanted)
         return *self._resolved[key], reason
 
     def judged(self, probed: HostResult) -> tuple[HostResult, fleet.Row | None]:

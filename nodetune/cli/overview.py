@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import SEVERITIES
-from nodetune.cli import latest
+from nodetune.cli import last_results
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts import nodeset
@@ -37,7 +37,7 @@ Known = dict[str, Any]
 def lines(now: float | None = None) -> list[tuple[str, str]]:
     """Return (label, what is known of it), the next command last. Empty where nothing is recorded."""
     moment = time.time() if now is None else now
-    found = {name: latest.read(name) for name in ("audit", "verify", "guard status")}
+    found = {name: last_results.read(name) for name in ("audit", "verify", "guard status")}
     run = _last_run()
     if not run and not any(found.values()):
         return []
@@ -153,7 +153,7 @@ def _proposed(audit: Known, verify: Known, guard: Known, run: Run | None, now: f
 
 def _typed(command: str, about: Known) -> str:
     """Return a command with the options of the last time, for the folder in which they were given."""
-    asked, folder = (text.plain(about.get(name) or "", latest.LONGEST) for name in ("asked", "folder"))
+    asked, folder = (text.plain(about.get(name) or "", last_results.LONGEST) for name in ("asked", "folder"))
     there = f"cd {shlex.quote(folder)} && " if asked and folder and folder != str(Path.cwd()) else ""
     return f"{there}nodetune {command} {asked}".rstrip()
 

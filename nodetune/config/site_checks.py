@@ -16,7 +16,7 @@ from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
 from nodetune.checks.shared.nccl_settings import effective
-from nodetune.facts.gate import shape_of
+from nodetune.facts.validation import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
 
 KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "fact")

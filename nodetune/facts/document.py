@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from nodetune.api.model import Absent, Each, Fact, HostFacts, Unread, Value
-from nodetune.facts import gate
+from nodetune.facts import validation
 from nodetune.facts.memo import InternPool
 from nodetune.facts.shapes import ANYTHING
 from nodetune.foundation import UserError, file_io
@@ -121,7 +121,7 @@ def _described(data: dict[str, Any], facts: dict[str, Fact], host: str, unnamed:
 
 def _fact(name: str, data: Any) -> Fact:
     """Read one fact and check its value. Raise FactsError if it is not a fact."""
-    return gate.admitted(name, _parsed(name, data))
+    return validation.admitted(name, _parsed(name, data))
 
 
 def _parsed(name: str, data: Any) -> Fact:

@@ -114,7 +114,7 @@ def _of_testinfra(config: pytest.Config) -> list[str]:
 def _audited(arguments: list[str]) -> list[Case]:
     from nodetune.audit import run
     from nodetune.audit.request import AuditRequest
-    from nodetune.cli import as_typed, requests
+    from nodetune.cli import proposed_options, requests
     from nodetune.cli.commands import audit
     from nodetune.foundation.show import Silent
 
@@ -122,7 +122,7 @@ def _audited(arguments: list[str]) -> list[Case]:
         request: AuditRequest = requests.partition(AuditRequest, context.params)["request"]
     selection = run.compared(request)
     results = run.run(request, selection, Silent())
-    asked = as_typed.text(request.connection, request.facts_path, selection)
+    asked = proposed_options.text(request.connection, request.facts_path, selection)
     known = {check.id: check for check in selection.judged()}
     return list(told(results, Telling(known, request.fail_on, asked)))
 

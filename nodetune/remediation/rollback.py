@@ -16,7 +16,7 @@ from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
-from nodetune.remediation.runs import Run, RunError, standing
+from nodetune.remediation.runs import Run, RunError, not_undone
 from nodetune.remediation.runs.connection import connection_record
 
 Outcomes = Mapping[str, Outcome]
@@ -41,7 +41,7 @@ class Undoing:
     @property
     def labels(self) -> list[str]:
         """The changes of the run on the hosts."""
-        return [label for target in self.targets for label in standing.labels(self.of, target.name)]
+        return [label for target in self.targets for label in not_undone.labels(self.of, target.name)]
 
     def dry_run(self) -> Outcomes:
         """Return what a rollback would do."""
@@ -101,16 +101,16 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
 
 def _named(request: RollbackRequest) -> tuple[Run, Sequence[str]]:
     if request.run == "last":
-        return standing.last(request.runs_folder)
+        return not_undone.last(request.runs_folder)
     of = runs.find(str(request.run), request.runs_folder)
     return of, of.hosts
 
 
 def _standing_on(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     spec, root = str(request.every), request.runs_folder
-    found = standing.on(patterns.expand(spec), root)
+    found = not_undone.on(patterns.expand(spec), root)
     if not found:
-        known = sorted({host for _, hosts in standing.standing(runs.listing(root)) for host in hosts})
+        known = sorted({host for _, hosts in not_undone.standing(runs.listing(root)) for host in hosts})
         others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
         raise RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
     return [*found]

@@ -8,7 +8,7 @@ import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from nodetune.foundation import rank_test
+from nodetune.foundation import rank_statistics
 from nodetune.tune.model import DEFAULT, Case, Setting, Trial
 from nodetune.tune.trials import Trials, gain
 
@@ -89,7 +89,7 @@ def judged(setting: Setting, cases: Sequence[Case], before: Sequence[Trial], aft
     results = _adjusted([_case(case, before, after) for case in cases])
     scores = [_scores(cases, before[0].values, side) for side in (before, after)]
     ratio, low, high = _shift(scores[0], scores[1])
-    p = rank_test.p_larger(scores[0], scores[1])
+    p = rank_statistics.p_larger(scores[0], scores[1])
     return Confirmation(setting, ratio, low, high, p, results, _refusal(ratio, p, results))
 
 
@@ -111,18 +111,18 @@ def _scores(cases: Sequence[Case], origin: Mapping[str, float], side: Sequence[T
 def _case(case: Case, before: Sequence[Trial], after: Sequence[Trial]) -> CaseResult:
     early, late = (tuple(trial.values[case.id] for trial in side) for side in (before, after))
     logs = [[gain(case, early[0], value) for value in side] for side in (early, late)]
-    p, p_worse = rank_test.p_larger(*logs), rank_test.p_larger(logs[1], logs[0])
+    p, p_worse = rank_statistics.p_larger(*logs), rank_statistics.p_larger(logs[1], logs[0])
     return CaseResult(case, *_shift(*logs), p, early, late, p_worse)
 
 
 def _shift(before: Sequence[float], after: Sequence[float]) -> tuple[float, float, float]:
     """Return the shift of logarithms with its interval, as fractions: twice as good is 1.0."""
-    found = rank_test.shift(before, after, 2 * LEVEL)
+    found = rank_statistics.shift(before, after, 2 * LEVEL)
     assert found is not None  # noqa: S101  (RUNS a side are enough for this level)
     ratio, low, high = map(math.expm1, found)
     return ratio, low, high
 
 
 def _adjusted(results: Sequence[CaseResult]) -> tuple[CaseResult, ...]:
-    adjusted = rank_test.holm([each.p for each in results])
+    adjusted = rank_statistics.holm([each.p for each in results])
     return tuple(replace(each, p=p) for each, p in zip(results, adjusted, strict=True))

@@ -2,7 +2,7 @@
 
 A figure has one value for each run (`--repeat N`) because repeats in one process share memory placement and clocks. Two
 sides are compared by the exact Mann-Whitney test, inverted to the Hodges-Lehmann interval: the shift between the
-sides, as a ratio, that the test does not reject at LEVEL (nodetune/foundation/rank_test.py).
+sides, as a ratio, that the test does not reject at LEVEL (nodetune/foundation/rank_statistics.py).
 
 A change is real if the interval excludes no change, and if the shift and the change of the medians (which reports
 show) both exceed the drift of such figures from day to day (TOLERANCE of the measurement). Disturbed
@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from nodetune.foundation import rank_test
+from nodetune.foundation import rank_statistics
 from nodetune.verify import figures, reference
 from nodetune.verify.model import Figure
 
@@ -64,7 +64,7 @@ def _change(before: Figure, after: Figure) -> FigureChange:
         return FigureChange(before, after, UNSURE, change)
     if min(len(early), len(late)) < FEWEST or min(*early, *late) <= 0:
         return FigureChange(before, after, UNSURE, change)
-    found = rank_test.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
+    found = rank_statistics.shift([math.log(value) for value in early], [math.log(value) for value in late], LEVEL)
     if found is None:
         return FigureChange(before, after, UNSURE, change)
     drift = reference.tolerance(before.measurement, before.metric, "drift")

@@ -22,7 +22,7 @@ from nodetune.guard.deploy import status as guard_status
 from nodetune.guard.node import policy, scontrol
 from nodetune.hosts.target import Target
 from nodetune.remediation import runs
-from nodetune.remediation.runs import standing
+from nodetune.remediation.runs import not_undone
 from nodetune.verify import baseline
 from nodetune.verify import document as verify_document
 from tests.support.documents import valid
@@ -198,7 +198,7 @@ def test_a_run_is_listed_shown_and_found_to_be_over(record):
     run = runs.find("last", record)
     assert (run.state(), run.hosts) == (runs.DONE, ["gpu1", "gpu2"])
     own = runs.Run.create("apply", {}, ["gpu1"], None, record)
-    assert standing.over(own) == {"gpu1": RUN, "gpu2": RUN}
+    assert not_undone.over(own) == {"gpu1": RUN, "gpu2": RUN}
 
 
 def test_a_rollback_finds_changes_facts_and_entries_of_a_run(record):

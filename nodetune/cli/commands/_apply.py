@@ -8,7 +8,7 @@ from typing import TextIO
 
 import click
 
-from nodetune.cli import as_typed, verbosity
+from nodetune.cli import proposed_options, verbosity
 from nodetune.foundation import UserError, json_document
 from nodetune.foundation.exit_codes import OK
 from nodetune.remediation import document
@@ -23,7 +23,10 @@ def print_plan(stream: TextIO, prepared: Prepared) -> None:
     from nodetune.report.text import plan
 
     request = prepared.request
-    command, judged = f"nodetune audit {as_typed.text(request.connection)}", as_typed.judged(request.selection)
+    command, judged = (
+        f"nodetune audit {proposed_options.text(request.connection)}",
+        proposed_options.judged(request.selection),
+    )
     plan.print_plan(stream, prepared.without_skipped, ending="", judged=judged, command=command)
     apply.print_left(stream, prepared.skipped, len(prepared.plans) == 1)
 
@@ -52,14 +55,14 @@ def print_report(stream: TextIO, prepared: Prepared, report: ApplyReport, output
         apply.print_interrupted(stream, report.dead, single)
         apply.print_outcomes(stream, report.done, single)
         if report.verified:
-            asked = as_typed.text(prepared.request.connection)
+            asked = proposed_options.text(prepared.request.connection)
             before_after.print_gain(stream, report.verified, report.done, asked, single)
         apply.print_drained(stream, report.drained)
-        apply.print_way_back(stream, str(report.run), as_typed.runs_folder())
+        apply.print_way_back(stream, str(report.run), proposed_options.runs_folder())
     else:
         print_data(stream, prepared, report, output_format)
     if stream is not sys.stdout:
-        way_back = f"nodetune rollback {report.run} {as_typed.runs_folder()}".rstrip()
+        way_back = f"nodetune rollback {report.run} {proposed_options.runs_folder()}".rstrip()
         verbosity.note(f"{apply.counts(report.done)}; to undo it: {way_back}")
 
 

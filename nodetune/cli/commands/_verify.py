@@ -7,7 +7,7 @@ import shlex
 import tempfile
 from pathlib import Path
 
-from nodetune.cli import latest, verbosity
+from nodetune.cli import last_results, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
@@ -47,7 +47,7 @@ def verified(request: VerifyRequest, output_format: str, output: Path | None) ->
         lost = sum(each.state != "ok" for each in verifications)
         short = sum(bool(each.short) for each in verifications)
         whole = f"{asked} {shlex.join(measure.words)}".strip()
-        latest.keep("verify", whole, {"hosts": len(verifications), "lost": lost, "short": short})
+        last_results.keep("verify", whole, {"hosts": len(verifications), "lost": lost, "short": short})
     return run.exit_code(verifications) or (OK if saved else INCOMPLETE)
 
 

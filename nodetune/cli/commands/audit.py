@@ -14,8 +14,8 @@ from nodetune.audit import run
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.summary import Summary, exit_code, summarise
 from nodetune.checks import fleet_comparisons
-from nodetune.cli import as_typed, renamed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, renamed, requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.facts.saved import BUNDLED
@@ -113,9 +113,12 @@ def command(
     Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
     selection = run.compared(request)
-    asked, judged = as_typed.text(request.connection, request.facts_path, selection), as_typed.judged(selection)
+    asked, judged = (
+        proposed_options.text(request.connection, request.facts_path, selection),
+        proposed_options.judged(selection),
+    )
     known = {check.id: check for check in selection.judged()}
-    selected = as_typed.selected(selection)
+    selected = proposed_options.selected(selection)
     about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
     write = report.MAKERS[output_format](about)
@@ -132,7 +135,7 @@ def command(
 
 def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostResult]) -> None:
     """Keep what the overview says about this audit, unless it was interrupted."""
-    from nodetune.cli import latest
+    from nodetune.cli import last_results
 
     if any(result.state == "interrupted" for result in results):
         return
@@ -147,7 +150,7 @@ def _record(asked: str, judged: str, summary: Summary, results: Sequence[HostRes
         "worst_host": worst[1] if worst else "",
         "judged": judged,
     }
-    latest.keep("audit", asked, told)
+    last_results.keep("audit", asked, told)
 
 
 def _count(summary: Summary, results: Sequence[HostResult]) -> str:

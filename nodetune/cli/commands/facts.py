@@ -11,8 +11,8 @@ import click
 from nodetune.api.model import HostResult
 from nodetune.audit import run
 from nodetune.audit.request import CollectRequest
-from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
 from nodetune.facts import document
 from nodetune.foundation import file_io, text
@@ -48,7 +48,7 @@ def command(request: CollectRequest, output: Path | None, anonymous: bool) -> in
     for result in results:
         if result.facts:
             click.echo(document.dump(result.facts), nl=False)
-    _tell_lost(results, as_typed.text(request.connection, None, request.selection))
+    _tell_lost(results, proposed_options.text(request.connection, None, request.selection))
     if output:
         verbosity.note(f"{text.count(len(saved.names), 'fact file')} in {output}")
     return OK if all(result.state == "ok" for result in results) else INCOMPLETE

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import as_typed, change_options, requests, verbosity
+from nodetune.cli import change_options, proposed_options, requests, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation.request import RequestError
@@ -49,7 +49,7 @@ def command(request: LockRequest) -> int:
     except RequestError as problem:
         raise click.UsageError(str(problem)) from None
     unanswered = {each.host: each.problem for each in report.failed}
-    provision.print_unanswered(sys.stderr, unanswered, as_typed.text(request.connection))
+    provision.print_unanswered(sys.stderr, unanswered, proposed_options.text(request.connection))
     for line in (*report.gathered.disagreeing, *report.gathered.notes):
         click.echo(line, err=True)
     if report.gathered.found and request.output is None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import click
 
 from nodetune.api.model import HostResult
-from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
@@ -59,8 +59,8 @@ def command(
         if output_format == "json":
             stream.write(json_document.text(plan_document.plan(plans)))
         else:
-            asked = as_typed.text(request.connection, request.facts_path, request.selection)
-            judged = as_typed.judged(request.selection)
+            asked = proposed_options.text(request.connection, request.facts_path, request.selection)
+            judged = proposed_options.judged(request.selection)
             plan.print_plan(stream, plans, files=files, judged=judged, command=f"nodetune audit {asked}")
         if output:
             verbosity.note(f"{plan.totals(plans)}. Nothing was changed.")

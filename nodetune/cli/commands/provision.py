@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import as_typed, change_options, renamed, requests, settings, verbosity
+from nodetune.cli import change_options, proposed_options, renamed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.terminal import Terminal
 from nodetune.provision import STAGES
@@ -78,7 +78,7 @@ def command(request: ProvisionRequest, dry_run: bool, yes: bool, output_format: 
     with cli_options.writing(output) as stream:
         found = run.prepare(request, show)
         if output_format == "text":
-            provision.print_plan(stream, found.decisions, found.came, as_typed.text(request.connection))
+            provision.print_plan(stream, found.decisions, found.came, proposed_options.text(request.connection))
         if dry_run:
             outcomes, code = run.dry_run(found, show)
             _provision.print_dry_run(stream, found, outcomes, output_format)

@@ -16,7 +16,7 @@ from typing import Any
 from nodetune.hosts.target import MOST_FORKS, SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.runs import Run, standing
+from nodetune.remediation.runs import Run, not_undone
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
 
@@ -101,7 +101,7 @@ def _variables(
     if run is None and not check:
         return {target.name: dict(by_host.get(target.name, {})) for target in targets}
     own = {"nodetune_run": run.id if run else DRY_RUN, "nodetune_controller": platform.node()}
-    over = standing.over(run) if run else {}
+    over = not_undone.over(run) if run else {}
     return {
         target.name: {**own, "nodetune_take_over": over.get(target.name, ""), **by_host.get(target.name, {})}
         for target in targets

@@ -11,7 +11,7 @@ import yaml
 from nodetune import checks
 from nodetune.api.model import HostFacts
 from nodetune.audit import evaluate
-from nodetune.facts import document, gate
+from nodetune.facts import document, validation
 from nodetune.facts.shapes import LONGEST_TEXT
 
 CASES = sorted((Path(__file__).parents[2] / "data" / "cases").glob("*.yml"))
@@ -22,7 +22,14 @@ GROWTH = 6 * MANY / FEW
 """Linear work grows MANY / FEW (16) times, quadratic work 256 times: between them lies what noise cannot reach."""
 ATTEMPTS = 3
 
-FIXED = set(re.findall(r"([\w-]+)!?:", gate.TABLE.read_text())) | {"value", "absent", "unread", "all", "rx", "rx_max"}
+FIXED = set(re.findall(r"([\w-]+)!?:", validation.TABLE.read_text())) | {
+    "value",
+    "absent",
+    "unread",
+    "all",
+    "rx",
+    "rx_max",
+}
 """Names in objects that mean something; others are those of devices, of which a host can have many."""
 
 EVIL = ("1", "0", "a", " ", ",", "1g.", "0-", "1,", "a,", "=", "/", "-", "[", "(", "1 ", "0x", "gpu:", "x=", "\\")

@@ -13,7 +13,7 @@ from rich.console import Console
 from nodetune.api.model import Finding, HostResult
 from nodetune.audit import explain
 from nodetune.checks import load
-from nodetune.cli import as_typed, change_options
+from nodetune.cli import change_options, proposed_options
 from nodetune.foundation import paths
 from nodetune.guard.deploy.nodes import NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
@@ -70,7 +70,7 @@ def way_back(*arguments):
     @click.command()
     @change_options.runs_folder
     def command(runs_folder):
-        click.echo(told(apply.print_way_back, "20260101-000000-abcd", as_typed.runs_folder()), nl=False)
+        click.echo(told(apply.print_way_back, "20260101-000000-abcd", proposed_options.runs_folder()), nl=False)
 
     from click.testing import CliRunner
 

@@ -8,7 +8,7 @@ import time
 import pytest
 from click.testing import CliRunner
 
-from nodetune.cli import as_typed
+from nodetune.cli import proposed_options
 from nodetune.cli.main import group
 from nodetune.foundation import paths
 from nodetune.hosts.target import ConnectionOptions
@@ -90,7 +90,7 @@ def test_a_plan_proposes_explain_with_the_site_file(tmp_path):
     ],
 )
 def test_proposed_commands_reach_hosts_in_the_same_way(options, words):
-    assert as_typed.text(ConnectionOptions(**options)) == words
+    assert proposed_options.text(ConnectionOptions(**options)) == words
 
 
 def test_a_misspelt_command_gets_a_suggestion():

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from nodetune.audit.request import CollectRequest
-from nodetune.cli import as_typed, host_options, requests
+from nodetune.cli import host_options, proposed_options, requests
 from nodetune.cli.main import group
 from nodetune.hosts import inventory
 from nodetune.hosts.inventory import InventoryError
@@ -140,7 +140,7 @@ def test_proposed_commands_have_the_login_options(here):
     reach = parsed(
         "-i", "gpu1", "--private-key", "pass", "--port", 22, "--vault-id", "a@pass", "--ask-vault-pass", typed="x\n"
     )
-    assert as_typed.text(reach) == "-i gpu1 --private-key pass --port 22 --vault-id a@pass --ask-vault-pass"
+    assert proposed_options.text(reach) == "-i gpu1 --private-key pass --port 22 --vault-id a@pass --ask-vault-pass"
 
 
 def test_the_record_of_a_run_has_the_login_without_the_password(here):

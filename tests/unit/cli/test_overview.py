@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from nodetune.cli import latest, overview
+from nodetune.cli import last_results, overview
 from nodetune.foundation import paths
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import runs
@@ -64,18 +64,18 @@ def test_an_audit_is_followed_by_the_plan_for_its_findings(facts):
 
 def test_it_is_at_most_ten_lines_of_bounded_length():
     record(outcomes=["fixed"] * 5000, hosts=[f"{number}-gpu" * 9 for number in range(500)])
-    latest.keep("audit", "-i prod " * 500, AUDIT)
-    latest.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
-    latest.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 0})
+    last_results.keep("audit", "-i prod " * 500, AUDIT)
+    last_results.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
+    last_results.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 0})
     lines = nodetune().stdout.splitlines()
     assert [line.split()[0] for line in lines] == ["audit", "apply", "verify", "guard", "next"]
     assert max(map(len, lines[:-1])) < 200
 
 
 def test_each_line_says_what_was_found():
-    latest.keep("audit", "-i prod -b", AUDIT)
-    latest.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
-    latest.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 2})
+    last_results.keep("audit", "-i prod -b", AUDIT)
+    last_results.keep("verify", "-i prod", {"hosts": 3, "lost": 1, "short": 1})
+    last_results.keep("guard status", "", {"nodes": 4, "lost": 1, "modes": {"enforce": 3}, "drained": 2})
     run = record(outcomes=["fixed", "fixed", "pending reboot"])
     found = shown()
     assert found["audit"].endswith(
@@ -87,22 +87,22 @@ def test_each_line_says_what_was_found():
 
 
 def test_a_run_that_failed_comes_first():
-    latest.keep("audit", "-i prod", AUDIT)
-    older(latest._path("audit"), 60)
+    last_results.keep("audit", "-i prod", AUDIT)
+    older(last_results._path("audit"), 60)
     run = record(code=END_STATE_MISSED)
     assert shown()["next"] == f"nodetune runs show {run.id}"
 
 
 def test_after_changes_the_hosts_are_audited_again():
-    latest.keep("audit", "-i prod", AUDIT)
-    older(latest._path("audit"), 60)
+    last_results.keep("audit", "-i prod", AUDIT)
+    older(last_results._path("audit"), 60)
     record()
     assert shown()["next"] == "nodetune audit -i prod"
 
 
 def test_drained_nodes_come_before_findings():
-    latest.keep("audit", "-i prod", {**AUDIT, "fixable": True})
-    latest.keep("guard status", "-i prod -b", {"nodes": 4, "lost": 0, "modes": {}, "drained": 1})
+    last_results.keep("audit", "-i prod", {**AUDIT, "fixable": True})
+    last_results.keep("guard status", "-i prod -b", {"nodes": 4, "lost": 0, "modes": {}, "drained": 1})
     assert shown()["next"] == "nodetune guard resume -i prod -b --dry-run"
 
 
@@ -115,14 +115,14 @@ def test_drained_nodes_come_before_findings():
     ],
 )
 def test_what_is_next_follows_from_what_was_found(more, following):
-    latest.keep("audit", "-i prod", {**AUDIT, **more})
-    latest.keep("verify", "-i prod --suite full", {"hosts": 3, "lost": 0, "short": 1})
+    last_results.keep("audit", "-i prod", {**AUDIT, **more})
+    last_results.keep("verify", "-i prod --suite full", {"hosts": 3, "lost": 0, "short": 1})
     assert shown()["next"] == following
 
 
 def test_an_audit_of_yesterday_is_done_again():
-    latest.keep("audit", "-i prod", {**AUDIT, "fixable": True})
-    older(latest._path("audit"), 2 * overview.DAY)
+    last_results.keep("audit", "-i prod", {**AUDIT, "fixable": True})
+    older(last_results._path("audit"), 2 * overview.DAY)
     assert shown()["audit"].startswith("2 days ago, -i prod: ")
     assert shown()["next"] == "nodetune audit -i prod"
 
@@ -130,7 +130,7 @@ def test_an_audit_of_yesterday_is_done_again():
 def test_the_next_command_works_from_another_folder(tmp_path, monkeypatch):
     (tmp_path / "my site").mkdir()
     monkeypatch.chdir(tmp_path / "my site")
-    latest.keep("audit", "-i hosts.yml", {**AUDIT, "fixable": True})
+    last_results.keep("audit", "-i hosts.yml", {**AUDIT, "fixable": True})
     assert shown()["next"] == "nodetune plan -i hosts.yml"
     monkeypatch.chdir(tmp_path)
     assert shown()["next"] == f"cd '{tmp_path}/my site' && nodetune plan -i hosts.yml"
@@ -156,7 +156,7 @@ def test_a_damaged_record_counts_as_none(records, content):
 
 
 def test_a_record_cannot_move_the_cursor(records):
-    latest.keep("audit", "\x1b[2J", {**AUDIT, "worst": "\x1b]0;x\x07"})
+    last_results.keep("audit", "\x1b[2J", {**AUDIT, "worst": "\x1b]0;x\x07"})
     assert "\x1b" not in nodetune().stdout
 
 

@@ -5,7 +5,7 @@ import shlex
 import pytest
 
 from nodetune.api.model import Absent, Value
-from nodetune.cli import as_typed, requests
+from nodetune.cli import proposed_options, requests
 from nodetune.cli.commands.provision import command
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
@@ -76,7 +76,7 @@ def test_the_next_command_logs_in_and_drains_as_this_one_did(tmp_path):
 
 def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
     request = requested(tmp_path, "-i", "prod", "-l", "gpu3", "-u", "ubuntu", "--drain", "slurm")
-    assert as_typed.text(request.connection) == "-i prod -l gpu3 -u ubuntu"
+    assert proposed_options.text(request.connection) == "-i prod -l gpu3 -u ubuntu"
 
 
 # What restart_at it

@@ -4,7 +4,7 @@ from itertools import combinations
 
 import pytest
 
-from nodetune.foundation import rank_test
+from nodetune.foundation import rank_statistics
 
 
 def enumerated(before, after):
@@ -30,14 +30,14 @@ def enumerated(before, after):
     ],
 )
 def test_the_p_value_is_that_of_all_orders(before, after):
-    assert rank_test.p_larger(before, after) == pytest.approx(enumerated(before, after))
+    assert rank_statistics.p_larger(before, after) == pytest.approx(enumerated(before, after))
 
 
 def test_samples_that_are_all_equal_show_nothing():
-    assert rank_test.p_larger([1.0] * 10, [1.0] * 10) > 0.5
+    assert rank_statistics.p_larger([1.0] * 10, [1.0] * 10) > 0.5
 
 
 def test_holm_keeps_the_order_and_never_exceeds_one():
-    assert rank_test.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
-    assert rank_test.holm([0.6, 0.5]) == [1.0, 1.0]
-    assert rank_test.holm([]) == []
+    assert rank_statistics.holm([0.01, 0.04, 0.03, 0.9]) == pytest.approx([0.04, 0.09, 0.09, 0.9])
+    assert rank_statistics.holm([0.6, 0.5]) == [1.0, 1.0]
+    assert rank_statistics.holm([]) == []

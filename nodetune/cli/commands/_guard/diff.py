@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, requests, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, requests, verbosity
 from nodetune.cli.commands._guard import _settings
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import FINDINGS, OK
@@ -32,5 +32,5 @@ def command(request: GuardDiffRequest, output_format: str) -> int:
     if output_format == "json":
         click.echo(document.diff(prepared.nodes, prepared.differences, prepared.lost), nl=False)
     else:
-        guard.print_diff(sys.stdout, prepared, as_typed.text(request.connection))
+        guard.print_diff(sys.stdout, prepared, proposed_options.text(request.connection))
     return max(prepared.code, FINDINGS if prepared.differs else OK)

@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, change_options, requests, settings, verbosity
+from nodetune.cli import change_options, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.commands._guard import _settings
@@ -50,7 +50,7 @@ def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     """
     settings.announce()
     prepared = install.prepare(request, Terminal())
-    guard.print_prepared(sys.stdout, prepared, as_typed.text(request.connection))
+    guard.print_prepared(sys.stdout, prepared, proposed_options.text(request.connection))
     if dry_run:
         would = install.dry_run(request, prepared)
         guard.print_install_dry_run(sys.stdout, prepared, would, lines=not request.write_slurm_conf)
@@ -61,5 +61,5 @@ def command(request: InstallRequest, dry_run: bool, yes: bool) -> int:
     _apply.confirm(f"Install the guard ({modes}) on {prepared.summary}?", yes)
     report = install.carry_out(request, prepared, Terminal())
     guard.print_installed(sys.stdout, prepared, report)
-    apply.print_way_back(sys.stdout, report.run_id, as_typed.runs_folder())
+    apply.print_way_back(sys.stdout, report.run_id, proposed_options.runs_folder())
     return report.code

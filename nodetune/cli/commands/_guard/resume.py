@@ -6,8 +6,8 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, requests, settings, verbosity
 from nodetune.cli import options as cli_options
+from nodetune.cli import proposed_options, requests, settings, verbosity
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation.exit_codes import OK
 from nodetune.guard.deploy import document, resume
@@ -39,7 +39,7 @@ def command(request: ResumeRequest, output_format: str) -> int:
     for fate in resume.run(request, Terminal()):
         found.append(fate)
         if output_format == "text":
-            guard.print_fate(sys.stdout, fate, as_typed.judged(request.selection))
+            guard.print_fate(sys.stdout, fate, proposed_options.judged(request.selection))
     if output_format == "json":
         click.echo(document.resume(found, request.dry_run), nl=False)
     elif not found:

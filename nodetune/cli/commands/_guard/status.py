@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import click
 
-from nodetune.cli import as_typed, latest, requests
+from nodetune.cli import last_results, proposed_options, requests
 from nodetune.cli import options as cli_options
 from nodetune.foundation.exit_codes import INCOMPLETE, OK
 from nodetune.guard.deploy import document, status
@@ -31,7 +31,7 @@ def command(request: StatusRequest, output_format: str) -> int:
 
     Exit code: 0 done, 2 usage, 3 a node was not reached.
     """
-    found, asked = status.run(request), as_typed.text(request.connection)
+    found, asked = status.run(request), proposed_options.text(request.connection)
     if output_format == "json":
         click.echo(document.status(found), nl=False)
     else:
@@ -47,4 +47,4 @@ def _record(asked: str, found: Sequence[Status]) -> None:
     modes = Counter(each.installed.get("mode") or "without a guard" for each in guards)
     drained = sum(each.ours for each in guards)
     told = {"nodes": len(found), "lost": len(found) - len(guards), "modes": modes, "drained": drained}
-    latest.keep("guard status", asked, told)
+    last_results.keep("guard status", asked, told)

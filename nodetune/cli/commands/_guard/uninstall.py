@@ -6,7 +6,7 @@ import sys
 
 import click
 
-from nodetune.cli import as_typed, change_options, requests, settings, verbosity
+from nodetune.cli import change_options, proposed_options, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.terminal import Terminal
@@ -33,7 +33,7 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     """
     settings.announce()
     hosts = uninstall.prepare(request, Terminal())
-    guard.print_not_reached(sys.stdout, hosts.lost, as_typed.text(request.connection))
+    guard.print_not_reached(sys.stdout, hosts.lost, proposed_options.text(request.connection))
     if dry_run:
         would = uninstall.dry_run(request, hosts)
         guard.print_dry_run(sys.stdout, would)
@@ -43,5 +43,5 @@ def command(request: UninstallRequest, dry_run: bool, yes: bool) -> int:
     _apply.confirm(f"Remove the guard from {hosts.summary}?", yes)
     report = uninstall.carry_out(request, hosts, Terminal())
     guard.print_changes(sys.stdout, report)
-    apply.print_way_back(sys.stdout, report.run_id, as_typed.runs_folder())
+    apply.print_way_back(sys.stdout, report.run_id, proposed_options.runs_folder())
     return report.code

@@ -10,7 +10,7 @@ from nodetune import checks
 from nodetune.api.model import Absent, Each, Unread, Value
 from nodetune.audit import evaluate, gpu_users
 from nodetune.audit.selection import ALWAYS, Selection
-from nodetune.facts import document, gate
+from nodetune.facts import document, validation
 from nodetune.facts.shapes import LONGEST_TEXT, MOST
 from nodetune.foundation import paths
 from nodetune.guard.deploy import gres, nodes
@@ -59,22 +59,22 @@ def read_somewhere():
 
 def test_every_fact_that_anything_reads_has_a_shape():
     asked_for_only = {name for name in read_somewhere() if name.startswith("packages.like.")}
-    assert sorted(name for name in read_somewhere() - asked_for_only if gate.shape_of(name) is None) == []
+    assert sorted(name for name in read_somewhere() - asked_for_only if validation.shape_of(name) is None) == []
 
 
 def test_every_line_of_the_table_is_of_a_family_of_the_probe():
     families = {path.stem for path in (paths.PACKAGE / "probe").glob("*.py")}
-    table = gate._table()
+    table = validation._table()
     assert "sysctl.*" in table
     for name, notation in table.items():
-        assert gate._wanted(notation.removeprefix("= ")).shape, name
+        assert validation._wanted(notation.removeprefix("= ")).shape, name
         assert notation.startswith("= ") or name.partition(".")[0] in families, name
 
 
 @pytest.mark.parametrize("notation", ["[text", "{a text}", "text]", "[text 2 3]", "{a: text", "(text"])
 def test_a_line_that_is_no_shape_is_refused(notation):
     with pytest.raises((ValueError, IndexError)):
-        gate.Notation(notation).read()
+        validation.Notation(notation).read()
 
 
 WRONG = {
@@ -140,8 +140,8 @@ def test_a_newer_probe_may_say_more_in_a_known_fact():
 
 def test_equal_lines_of_many_hosts_are_judged_once(monkeypatch):
     judged = []
-    admitted = gate.admitted
-    monkeypatch.setattr(gate, "admitted", lambda name, fact: judged.append(name) or admitted(name, fact))
+    admitted = validation.admitted
+    monkeypatch.setattr(validation, "admitted", lambda name, fact: judged.append(name) or admitted(name, fact))
     text = json.dumps({"facts": {"cpu.model": {"value": "judged once"}}}).encode()
     assert document.read(text, "a") == document.read(text, "b")
     assert judged == ["cpu.model"]
@@ -157,6 +157,6 @@ def test_what_nvidia_smi_prints_for_no_value_is_absent(word):
 
 
 def test_a_state_in_the_words_of_another_tool_is_unread():
-    found = gate.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
+    found = validation.admitted("gpu.recovery_action", Each({"GPU0": Value("None"), "GPU1": Value("reset the GPU")})).of
     assert found["GPU0"].reason == "not understood: a lower-case word is expected"
     assert found["GPU1"] == Value("reset the GPU")

@@ -2,8 +2,8 @@
 
 from nodetune.api.model import Check, HostFacts, Remedy, Value
 from nodetune.api.predicates import Equals
-from nodetune.audit.alike import MOST, Judge
 from nodetune.audit.evaluate import Prepared
+from nodetune.audit.reused_verdicts import MOST, Judge
 
 OFF, ON = Value(value=False), Value(value=True)
 
