@@ -108,7 +108,7 @@ def _collect(targets: Sequence[Target], script: bytes, nonce: str, options: Sess
 
 
 def _no_room(node: Node, step: ProbeStep) -> str:
-    text = f"Slurm had no free CPU on it ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
+    text = f"Slurm could give nothing on it ({node.state}, {node.idle} of {node.cpus} CPUs idle)"
     return text + (step.said() if step.hosts is None else "")
 
 

@@ -121,7 +121,7 @@ class Printer:
             self._lines.line((f"{'loaded':<9}", "bold magenta"), (name, "bold"), f"  {why}", hang=GUTTER)
         below = {each.figure.measurement: each.figure for each in verification.verdicts if each.disturbed}
         if below:
-            told = f"{', '.join(below)}: below target, but other processes used the host, so no part is suspect"
+            told = f"{', '.join(below)}: below target, but other processes used the host, so no part is blamed"
             self._lines.line(told, indent=GUTTER)
         for figure in below.values():
             command = diagnosis.command(figure, self._asked, self._wanted)

@@ -229,7 +229,7 @@ def test_a_silent_slurmd_costs_other_nodes_nothing(cluster):
         found = probed(["n01", "n02", "n03"], seconds=12)
     assert reached(found) == ["n01", "n02"]
     assert found["n03"].state == "deadline"
-    assert found["n03"].message.startswith("its task had not begun after 12 s: does slurmd there")
+    assert found["n03"].message.startswith("its task had not begun after 12 s: is slurmd hanging there")
 
 
 def test_hosts_that_srun_ended_for_a_bad_node_are_tried_again(cluster):
@@ -365,7 +365,7 @@ def test_a_wrong_partition_is_reported_with_the_right_one(monkeypatch):
 def test_a_refused_step_is_told_in_slurms_words(monkeypatch):
     monkeypatch.setenv("SLURM_GPUS_PER_NODE", "8")
     message = probed(["n01"])["n01"].message
-    assert message.startswith("Slurm had nothing of it to give (idle, 4 of 4 CPUs idle): salloc: error: ")
+    assert message.startswith("Slurm could give nothing on it (idle, 4 of 4 CPUs idle): salloc: error: ")
     assert "Invalid generic resource (gres) specification" in message
     monkeypatch.setenv("SLURM_JOB_ID", "99999")
     monkeypatch.setenv("SLURM_JOB_NODELIST", "n01")

@@ -157,10 +157,10 @@ def test_a_power_limit_out_of_range_is_refused_in_one_line(node):
 @pytest.mark.parametrize(
     ("setting", "value", "why"),
     [
-        ("locked_clocks", [1501, 1501], "GPU0: it has no SM clock of 1501 MHz: take 1500 or 1515, of 345 to 1980"),
-        ("locked_clocks", [345, 2000], "GPU0: it has no SM clock of 2000 MHz: take 1980, of 345 to 1980"),
+        ("locked_clocks", [1501, 1501], "GPU0: it has no SM clock of 1501 MHz: use 1500 or 1515, of 345 to 1980"),
+        ("locked_clocks", [345, 2000], "GPU0: it has no SM clock of 2000 MHz: use 1980, of 345 to 1980"),
         ("locked_clocks", [1500, 345], "GPU0: clocks from 1500 to 345 MHz: write the lower clock first"),
-        ("locked_memory_clocks", [2200, 2200], "GPU0: it has no memory clock of 2200 MHz: take 2201, of 2201 to 3201"),
+        ("locked_memory_clocks", [2200, 2200], "GPU0: it has no memory clock of 2200 MHz: use 2201, of 2201 to 3201"),
     ],
 )
 def test_a_clock_that_the_gpu_lacks_is_refused_in_one_line(node, setting, value, why):

@@ -320,7 +320,7 @@ def test_a_missing_version_is_reported_with_available_ones(site):
         name: version.replace(OLD, "580.177.01") for name, version in site.locked(OLD).items()
     }
     message = site.cell.play("provision", given)["message"]
-    assert "is in none of the repositories: they have " in message
+    assert "is not in any repository: they have " in message
     assert NEW in message
     assert not site.installed().get("nvidia-fabricmanager")
 

@@ -304,7 +304,7 @@ def test_the_play_ends_at_its_time_limit(written, place):
     path = written(run(["sleep", "876543"]))
     outcome = ansible.play(path, [HERE], {}, PlayOptions(seconds=4))["here"]
     assert outcome.state == "interrupted"
-    assert "not done within 4 s" in outcome.message
+    assert "not finished within 4 s" in outcome.message
     assert not leftovers("876543")
     assert list(place.iterdir()) == []
 

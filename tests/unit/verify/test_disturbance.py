@@ -82,7 +82,7 @@ def test_below_target_while_others_work_blames_no_part(prove, own):
     assert verify_run.exit_code([proof]) == INCOMPLETE, "nobody knows whether it is as expected"
     text = printed(proof)
     assert len(re.findall(rf"^loaded +memory +{re.escape(WHY)}$", text, re.MULTILINE)) == 1
-    assert "so no part is suspect" in text
+    assert "so no part is blamed" in text
     assert "when the host is idle: nodetune verify -i prod -l gpu1 --only memory" in text
     assert "1 disturbed" in text
     assert "channels" not in text

@@ -89,7 +89,7 @@ def better(measured):
 @TURN
 def test_a_baseline_tells_what_is_slower(better):
     done = verify("--only", "memory", "--baseline", "better.json", cwd=better)
-    if "no part is suspect" in done.stdout:
+    if "no part is blamed" in done.stdout:
         pytest.skip("other tests are at work on this machine")
     assert done.returncode == 5, done.stderr
     assert "short    memory  node0" in done.stdout
@@ -105,7 +105,7 @@ def test_a_busy_machine_blames_no_part_and_keeps_no_baseline(better):
     told = " ".join(done.stdout.split())
     assert done.returncode == 3, told
     assert re.search(r"loaded memory others used \d+% of the CPUs \(", told)
-    assert "memory: below target, but other processes used the host, so no part is suspect" in told
+    assert "memory: below target, but other processes used the host, so no part is blamed" in told
     assert "suspect" not in told
     assert "channels" not in told
     assert done.stderr.startswith("loaded.json: not written: during memory others used ")
