@@ -188,9 +188,9 @@ def test_a_step_elsewhere_does_not_disturb_an_exclusive_job(cluster, monkeypatch
         cluster.wait_until(lambda: cluster.state("n02").startswith("ALLOC"), "n02 is held")
         found = probed(["n01", "n02", "n03"])
         assert reached(found) == ["n01", "n03"]
-        assert found["n02"].message == "Slurm had no free CPU on it (allocated, 0 of 4 CPUs idle)"
+        assert found["n02"].message == "Slurm could give nothing on it (allocated, 0 of 4 CPUs idle)"
         message = probed(["n02"])["n02"].message
-        assert message.startswith("Slurm had no free CPU on it (allocated, 0 of 4 CPUs idle): salloc: error: ")
+        assert message.startswith("Slurm could give nothing on it (allocated, 0 of 4 CPUs idle): salloc: error: ")
     finally:
         cluster.run("scancel", job)
 
