@@ -80,14 +80,6 @@ class Selection:
 
             site.expect(self.site, ranks)
 
-    def for_hosts(self, hosts: Iterable[str]) -> list[tuple[Selection, set[str]]]:
-        """Return selections with the site file resolved, each with its hosts. Raise FileError."""
-        found: dict[int, tuple[Selection, set[str]]] = {}
-        for host in hosts:
-            site = self.site_of(host)
-            found.setdefault(id(site), (replace(self, site=site), set()))[1].add(host)
-        return [*found.values()]
-
     def wants(self, check: Check) -> bool:
         return self.wants_named(check.id, check.area)
 

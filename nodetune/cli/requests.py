@@ -18,7 +18,7 @@ BUILT: dict[str, Any] = {}
 
 
 def command(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], click.Command]:
-    """Declare a command that gets its options as `request`, of this dataclass, and those that are no field of it apart."""
+    """Declare a command that gets its options as `request`, of this dataclass; it gets other options by their names."""
     return click.command(name, cls=kind_of(kind))
 
 

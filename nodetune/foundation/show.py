@@ -44,7 +44,7 @@ class Show(Protocol):
         """Show a message for verbose output."""
 
     def warn(self, text: str) -> None:
-        """Say something that must be read."""
+        """Show a message even if little is shown."""
 
 
 class Silent:

@@ -57,5 +57,6 @@ def save_baseline(path: Path, verifications: Sequence[HostVerification], show: S
     if document["figures"]:
         with file_io.output(path) as stream:
             stream.write(json_document.text(document))
-        show.note(f"written to {path}")
+        if path.is_file():
+            show.note(f"written to {path}")
     return not disturbed

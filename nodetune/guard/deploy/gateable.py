@@ -10,8 +10,10 @@ from nodetune.foundation import yaml_lines
 
 def require(resolved: Profile, site: Overlay | None) -> None:
     """Raise FileError for a check of a site file that gates but reads nccl.conf, which only the controller does."""
-    for check in resolved.checks if site else ():
-        if site and check.area == "site" and not check.fact and check.id in resolved.gates and check.accept is not None:
+    if site is None:
+        return
+    for check in resolved.checks:
+        if check.area == "site" and not check.fact and check.id in resolved.gates and check.accept is not None:
             yaml_lines.load(Path(site.file)).fail(
                 f"{check.id} cannot gate: it needs what reads nccl.conf, which the guard's program on a node does not have; "
                 "let it not gate (gate: false)",
