@@ -78,10 +78,10 @@ def _inventories(_context: click.Context) -> list[str]:
 
 
 def _runs(context: click.Context) -> list[str]:
-    from nodetune.remediation import runs
+    from nodetune.remediation.runs import record
 
     above = context.parent.params if context.parent else {}
-    found = [run.id for run in runs.listing(context.params.get("runs_folder") or above.get("runs_folder"))]
+    found = [run.id for run in record.listing(context.params.get("runs_folder") or above.get("runs_folder"))]
     return ["last", *found] if found else []
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import file_io
-from nodetune.remediation import runs
+from nodetune.remediation.runs import record
 
 SCHEMA = "nodetune.latest/1"
 LARGEST = 1 << 16
@@ -38,4 +38,4 @@ def read(command: str) -> dict[str, Any]:
 
 
 def _path(command: str) -> Path:
-    return runs.place() / f"latest-{command.replace(' ', '-')}.json"
+    return record.place() / f"latest-{command.replace(' ', '-')}.json"

@@ -15,8 +15,9 @@ from nodetune.cli import last_results
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, TOO_SLOW
 from nodetune.hosts import nodeset
-from nodetune.remediation import runs
-from nodetune.remediation.runs import DONE, RUNNING, Run
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DONE, RUNNING, Run
 from nodetune.report.text.runs import described
 
 CHANGES = ("apply", "rollback", "provision")
@@ -52,7 +53,7 @@ def lines(now: float | None = None) -> list[tuple[str, str]]:
 def _last_run() -> Run | None:
     """Return the last run that changed hosts, if there is one that can be read."""
     try:
-        return next((each for each in runs.listing() if described(each).get("command") in CHANGES), None)
+        return next((each for each in record.listing() if described(each).get("command") in CHANGES), None)
     except (OSError, RuntimeError):  # a folder that cannot be read, or no home at all
         return None
 
@@ -118,7 +119,7 @@ def _outcomes(run: Run) -> Mapping[str, int]:
     """Return the number of steps of a run with each outcome."""
     try:
         rows = run.document("outcomes")
-    except runs.RunError:
+    except RunError:
         return {}
     return Counter(str(row.get("outcome")) for row in rows if isinstance(row, dict)) if isinstance(rows, list) else {}
 

@@ -11,7 +11,7 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK, TOO_SLOW
 from nodetune.foundation.json_document import head
 from nodetune.provision.resume_command import OLDER, ResumeCommand
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 
 SCHEMA = "nodetune.provision/1"
 DONE, NOTHING, FAILED, NOT_BEGUN, LEFT_OUT = "done", "nothing to do", "failed", "not reached", "left out"

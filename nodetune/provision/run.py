@@ -15,11 +15,11 @@ from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
 from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
-from nodetune.remediation import ansible, runs
+from nodetune.remediation import ansible
 from nodetune.remediation.ansible import Outcome, PlayOptions
 from nodetune.remediation.plan import PlanSelection
-from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remediation.runs.record import Run, recorded
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import remote
 from nodetune.verify.before_after import BeforeAfter
@@ -63,7 +63,7 @@ def carry_out(found: Preflight, show: Show) -> ProvisionReport:
     """Run the stages, or the upgrade, and record them."""
     request, hosts = found.request, [target.name for target in found.targets]
     inventory = lasting_inventory(request.connection.inventory)
-    with runs.recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
+    with recorded("provision", _recorded(request), hosts, inventory, request.runs_folder) as run:
         stage_names = upgrade.STAGES if request.upgrade else STAGES
         record = Record(run, sorted(hosts), stage_names, request.resume_command, request.upgrade)
         count = 0 if request.upgrade else sum(map(request.runs, STAGES))

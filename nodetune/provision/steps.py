@@ -23,9 +23,11 @@ from nodetune.provision import results as provision_results
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import DONE, LEFT_OUT, NOTHING, STOPPED, Results, StageResult, failed
-from nodetune.remediation import apply, runs
+from nodetune.remediation import apply
 from nodetune.remediation.host_operations import HostOperations
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import Run
 from nodetune.verify import baseline as baselines
 from nodetune.verify import document as verify_document
 from nodetune.verify import remote
@@ -271,7 +273,7 @@ class Steps:
 
 def _earlier(own: Run) -> list[str]:
     """Return the earlier runs of this command, newest first."""
-    return [run.id for run in runs.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
+    return [run.id for run in record.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
         :MOST_PAST_RUNS
     ]
 
@@ -279,5 +281,5 @@ def _earlier(own: Run) -> list[str]:
 def _provisioned(run: Run) -> bool:
     try:
         return run.about.get("command") == "provision"
-    except runs.RunError:
+    except RunError:
         return False

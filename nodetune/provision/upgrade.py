@@ -19,7 +19,7 @@ from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.stages import Say, step
 from nodetune.provision.steps import Steps
 from nodetune.remediation.batches import batches
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 from nodetune.verify import document as verify
 from nodetune.verify.before_after import AFTER, UNCHANGED, BeforeAfter, BeforeAfterResult
 from nodetune.verify.compare import FEWEST

@@ -13,15 +13,15 @@ from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.show import Phase, Show, measuring
 from nodetune.hosts.target import Target
-from nodetune.remediation import document, plan_document, rollout, runs
+from nodetune.remediation import document, plan_document, rollout
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible import OnEvent, Outcome
 from nodetune.remediation.batches import batches
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
-from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
+from nodetune.remediation.runs.record import Run, recorded
 from nodetune.verify import before_after, remote
 from nodetune.verify import document as verify_document
 from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
@@ -125,7 +125,7 @@ def carry_out(prepared: Prepared, show: Show) -> ApplyReport:
     """Change the hosts and record it. Raise OSError where nothing can be recorded."""
     request, hosts = prepared.request, [each.host for each in prepared.busy]
     inventory = lasting_inventory(request.connection.inventory)
-    with runs.recorded("apply", _recorded(request), hosts, inventory, request.runs_folder) as run:
+    with recorded("apply", _recorded(request), hosts, inventory, request.runs_folder) as run:
         _record_before(run, prepared)
         with show.phase("apply", len(hosts)) as phase:
             report = changed(prepared, run, phase.heard, _measured(prepared, run, phase) if request.verify else None)

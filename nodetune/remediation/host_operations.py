@@ -10,7 +10,7 @@ from nodetune.hosts.target import Target
 from nodetune.remediation import ansible
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.request import ChangeRequest
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 
 DRAIN_POLL_SECONDS = 15.0
 REBOOT_MORE_SECONDS = 900.0

@@ -11,13 +11,15 @@ from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.show import Show
 from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible, runs
+from nodetune.remediation import ansible
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
-from nodetune.remediation.runs import Run, RunError, not_undone
+from nodetune.remediation.runs import not_undone, record
 from nodetune.remediation.runs.connection import connection_record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import RUNNING, Run, recorded
 
 Outcomes = Mapping[str, Outcome]
 
@@ -52,7 +54,7 @@ class Undoing:
         request, connection, hosts = self.request, self.connection, [target.name for target in self.targets]
         settings = {"of": self.of.id, "force": request.force, "assume_drained": request.assume_drained}
         settings |= connection_record(connection)
-        with runs.recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
+        with recorded("rollback", settings, hosts, connection.inventory, request.runs_folder) as run:
             run.undone = []
             with show.phase("rollback", len(hosts)) as phase:
                 outcomes = self.revert(run, phase.heard)
@@ -94,7 +96,7 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     """Return the runs to roll back, newest first, each with the hosts. Raise RunError, also for one that is running."""
     found = _standing_on(request) if request.every is not None else [_named(request)]
     for of, _ in found:
-        if of.state() == runs.RUNNING:
+        if of.state() == RUNNING:
             raise RunError(f"run {of.id} is still running: wait for it or stop it")
     return found
 
@@ -102,7 +104,7 @@ def runs_of(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
 def _named(request: RollbackRequest) -> tuple[Run, Sequence[str]]:
     if request.run == "last":
         return not_undone.last(request.runs_folder)
-    of = runs.find(str(request.run), request.runs_folder)
+    of = record.find(str(request.run), request.runs_folder)
     return of, of.hosts
 
 
@@ -110,7 +112,7 @@ def _standing_on(request: RollbackRequest) -> list[tuple[Run, Sequence[str]]]:
     spec, root = str(request.every), request.runs_folder
     found = not_undone.on(patterns.expand(spec), root)
     if not found:
-        known = sorted({host for _, hosts in not_undone.standing(runs.listing(root)) for host in hosts})
+        known = sorted({host for _, hosts in not_undone.standing(record.listing(root)) for host in hosts})
         others = f": nodetune changed {text.plain(nodeset.fold(known))}" if known else ""
         raise RunError(f"nothing to roll back on {text.plain(spec, 100)}{others}")
     return [*found]

@@ -21,7 +21,7 @@ from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added
 from nodetune.remediation.request import ApplyRequest
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 
 if TYPE_CHECKING:
     from nodetune.verify.before_after import BeforeAfter

@@ -20,8 +20,8 @@ from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing
-from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import RECORDED
+from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply
 from nodetune.report.text.lines import Lines, console
 

@@ -16,10 +16,11 @@ from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible, runs
+from nodetune.remediation import ansible
 from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs import record
 from nodetune.remediation.runs.connection import connection_record, lasting_inventory
+from nodetune.remediation.runs.record import Run
 
 MOST_SECONDS = 1 << 40
 """Of a time on a node: some 30,000 years."""
@@ -48,7 +49,7 @@ def recorded(
     """Record a run, with the way to the hosts, which a rollback takes again."""
     reached = {"inventory": connection.inventory, **connection_record(connection)}
     names, inventory = [node.name for node in hosts.nodes], lasting_inventory(connection.inventory)
-    return runs.recorded(command, {**reached, **settings}, names, inventory, root)
+    return record.recorded(command, {**reached, **settings}, names, inventory, root)
 
 
 class GuardPlaybooks:

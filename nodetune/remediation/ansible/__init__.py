@@ -16,7 +16,8 @@ from typing import Any
 from nodetune.hosts.target import MOST_FORKS, SessionOptions, Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
-from nodetune.remediation.runs import Run, not_undone
+from nodetune.remediation.runs import not_undone
+from nodetune.remediation.runs.record import Run
 
 __all__ = ["Event", "OnEvent", "Outcome", "PlayOptions", "objects", "play"]
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from nodetune.remediation import runs
-from nodetune.remediation.runs import Run, RunError
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DONE, INTERRUPTED, Run
 
 ROLLBACK = "rollback"
 NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
@@ -19,7 +20,7 @@ MOST_OVER = 20
 def over(own: Run) -> dict[str, str]:
     """Return host → runs of this machine that are over, ended or not: their locks may be taken over."""
     past: dict[str, list[str]] = {}
-    for run in runs.listing(own.folder.parent):
+    for run in record.listing(own.folder.parent):
         for host in _hosts_if_over(run) if run.id != own.id else ():
             past.setdefault(host, []).append(run.id)
     return {host: " ".join(ids[:MOST_OVER]) for host, ids in past.items()}
@@ -27,14 +28,14 @@ def over(own: Run) -> dict[str, str]:
 
 def _hosts_if_over(run: Run) -> list[str]:
     try:
-        return run.hosts if run.state() in (runs.DONE, runs.INTERRUPTED) else []
-    except runs.RunError:  # a folder that tells nothing holds no lock that we may break
+        return run.hosts if run.state() in (DONE, INTERRUPTED) else []
+    except RunError:  # a folder that tells nothing holds no lock that we may break
         return []
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the newest remaining run and its hosts. Raise RunError."""
-    found = next(standing(runs.listing(root)), None)
+    found = next(standing(record.listing(root)), None)
     if found is None:
         raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
     return found
@@ -43,7 +44,7 @@ def last(root: Path | None) -> tuple[Run, list[str]]:
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
     """Return all remaining runs on any of these hosts, newest first, each with its hosts."""
     wanted = set(hosts)
-    found = ((run, [host for host in where if host in wanted]) for run, where in standing(runs.listing(root)))
+    found = ((run, [host for host in where if host in wanted]) for run, where in standing(record.listing(root)))
     return [(run, where) for run, where in found if where]
 
 
@@ -88,4 +89,4 @@ def _undone(rollback: Run) -> list[str]:
 
 def _changed(run: Run, host: str) -> bool:
     """Return whether a run changed something on a host. Of a run that was killed not every entry arrived."""
-    return run.state() != runs.DONE or any("change" in entry for entry in run.entries(host))
+    return run.state() != DONE or any("change" in entry for entry in run.entries(host))

@@ -10,7 +10,8 @@ from typing import Any, TextIO
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.remediation.runs import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run, RunError
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run
 from nodetune.report.text.lines import Lines, console
 from nodetune.report.text.provision import print_stages
 

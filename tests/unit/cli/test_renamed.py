@@ -18,7 +18,8 @@ from nodetune.cli.host_options import HostOptions
 from nodetune.hosts import inventory
 from nodetune.hosts.patterns import InventoryError
 from nodetune.hosts.target import ConnectionOptions
-from nodetune.remediation import runs
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 
 MACHINE = "h200-x4"
 OLD_AND_NEW = [
@@ -150,12 +151,12 @@ def test_help_shows_every_description_uncut_at_80_columns():
 
 
 def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
-    run = runs.Run.create("apply", {"transport": "ssh", "limit": None}, ["a1"], "a1", tmp_path)
+    run = Run.create("apply", {"transport": "ssh", "limit": None}, ["a1"], "a1", tmp_path)
     run.finish(0)
     command = main.group.get_command(click.Context(main.group), "rollback")
     with command.make_context("rollback", [run.id]) as context:
         typed = HostOptions(transport=context.params["transport"])
-        connection = _rollback.connection_of(runs.find(run.id, tmp_path), typed)
+        connection = _rollback.connection_of(record.find(run.id, tmp_path), typed)
     assert (connection.transport, connection.inventory) == ("openssh", "a1")
 
 

@@ -12,10 +12,11 @@ import pytest
 import yaml
 
 from nodetune.hosts.target import SessionOptions, Target
-from nodetune.remediation import ansible, runs
+from nodetune.remediation import ansible
 from nodetune.remediation.ansible import Outcome, PlayOptions, inventory, runner, workspace
 from nodetune.remediation.ansible.errors import telling
 from nodetune.remediation.ansible.events import Reader
+from nodetune.remediation.runs.record import Run
 
 HERE = Target("here", connection="local", python=sys.executable)
 PASSWORD = "correct-horse-9f3a"
@@ -101,14 +102,14 @@ def test_values_of_hosts_reach_ansible_as_data(written, tmp_path):
 
 
 def test_a_play_names_its_run_and_the_record_keeps_its_events(written, tmp_path):
-    earlier = runs.Run.create("apply", {}, ["here"], None, tmp_path / "runs")
+    earlier = Run.create("apply", {}, ["here"], None, tmp_path / "runs")
     earlier.finish(0)
-    record = runs.Run.create("apply", {}, ["here"], None, tmp_path / "runs")
+    now = Run.create("apply", {}, ["here"], None, tmp_path / "runs")
     seen = "{{ nodetune_run }} {{ nodetune_take_over }} {{ nodetune_controller }}"
     task = {"name": "tell", "ansible.builtin.ping": {"data": seen}}
-    outcome = ansible.play(written(task), [HERE], {}, run=record)["here"]
-    assert outcome.results[0].result["ping"] == f"{record.id} {earlier.id} {os.uname().nodename}"
-    assert [(event["host"], event["task"], event["status"]) for event in record.events()] == [("here", "tell", "ok")]
+    outcome = ansible.play(written(task), [HERE], {}, run=now)["here"]
+    assert outcome.results[0].result["ping"] == f"{now.id} {earlier.id} {os.uname().nodename}"
+    assert [(event["host"], event["task"], event["status"]) for event in now.events()] == [("here", "tell", "ok")]
 
 
 class Started:

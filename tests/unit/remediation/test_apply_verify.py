@@ -20,13 +20,15 @@ from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.remediation import document as apply
-from nodetune.remediation import rollout, runs
+from nodetune.remediation import rollout
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.apply import Prepared, changed
 from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
+from nodetune.remediation.runs import record
+from nodetune.remediation.runs.record import Run
 from nodetune.report.text import before_after as text_before_after
 from nodetune.verify import before_after as verify_before_after
 from nodetune.verify.before_after import GONE, UNCHANGED, BeforeAfter, BeforeAfterResult
@@ -292,7 +294,7 @@ def planned():
 def rolled(tmp_path, monkeypatch, around, untouched=(), **how):
     """A rollout over three hosts: what became of each."""
     answered(monkeypatch, around.said, untouched)
-    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
+    run = Run.create("apply", {}, list(HOSTS), None, tmp_path)
     targets = records.targets(*HOSTS)
     rolling = rollout.Rollout(targets, ApplyRequest(ConnectionOptions(), **how), run, lambda _event: None, around)
     return {each.host: each for each in rolling.apply(planned())}
@@ -334,7 +336,7 @@ def test_slower_comes_before_an_end_state_that_was_not_reached(tmp_path, monkeyp
     prepared = Prepared(ApplyRequest(ConnectionOptions(), PlanSelection(), canary=0), targets, planned())
     player = records.Player(**{host: times(records.whole(), late) for host in HOSTS})
     made = before_after(how=player, **dict.fromkeys(HOSTS, ()))
-    run = runs.Run.create("apply", {}, list(HOSTS), None, tmp_path)
+    run = Run.create("apply", {}, list(HOSTS), None, tmp_path)
     report = changed(prepared, run, lambda _event: None, made)
     assert report.code == code
     stream = io.StringIO()
@@ -486,7 +488,7 @@ def room(tmp_path):
 
 
 def the_run(tmp_path):
-    (found,) = runs.listing(tmp_path / "runs")
+    (found,) = record.listing(tmp_path / "runs")
     return found
 
 
@@ -528,7 +530,7 @@ def test_a_dry_run_measures_nothing_and_says_so(room, tmp_path):
     assert done.returncode == OK, done.stderr
     assert "--verify is ignored with --dry-run" in done.stderr
     assert "tcp_slow_start_after_idle = 0" in done.stdout
-    assert runs.listing(tmp_path / "runs") == []
+    assert record.listing(tmp_path / "runs") == []
 
 
 @pytest.mark.slow

@@ -10,12 +10,13 @@ from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.facts import document
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import host_operations, rollout, runs
+from nodetune.remediation import host_operations, rollout
 from nodetune.remediation.ansible import Event, Outcome
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED
 from nodetune.remediation.plan import PlanSelection
 from nodetune.remediation.request import ApplyRequest
+from nodetune.remediation.runs.record import Run
 
 MACHINE = Path(__file__).parents[2] / "data" / "synthetic" / "hgx-h200-untuned.json"
 DRAINED = Event("gpu1", "Drain", changed=True, result={"changed": True, "busy": ""})
@@ -69,7 +70,7 @@ class Ansible:
 
 
 def run_on(tmp_path, *hosts):
-    return runs.Run.create("apply", {}, hosts, None, tmp_path)
+    return Run.create("apply", {}, hosts, None, tmp_path)
 
 
 def operations_on(tmp_path, *hosts, **how):

@@ -15,10 +15,11 @@ from click.testing import CliRunner
 from nodetune.api.model import HostFacts, Value
 from nodetune.cli.main import group
 from nodetune.facts import document as facts_document
-from nodetune.remediation import runs
 from nodetune.remediation.ansible import events, recorded
-from nodetune.remediation.runs import Run, RunError
+from nodetune.remediation.runs import record
 from nodetune.remediation.runs.diffs import unified
+from nodetune.remediation.runs.files import RunError
+from nodetune.remediation.runs.record import Run
 from tests.support.documents import valid
 
 HOSTILE = "../../../etc/cron.d/\x1b[2Jowned"
@@ -62,7 +63,7 @@ def test_all_that_was_kept_is_found_again_by_another_process(root):
 
 @pytest.mark.parametrize("code", [0, 4, 5])
 def test_a_recorded_run_ends_with_the_code_that_it_is_given(root, code):
-    with runs.recorded("apply", {}, ["gpu1"], None, root) as run:
+    with record.recorded("apply", {}, ["gpu1"], None, root) as run:
         assert Run(run.folder).state() == "running"
         run.code = code
     about = Run(run.folder).about
@@ -70,7 +71,7 @@ def test_a_recorded_run_ends_with_the_code_that_it_is_given(root, code):
 
 
 def test_a_recorded_run_that_breaks_has_missed_its_end(root):
-    with pytest.raises(ZeroDivisionError), runs.recorded("rollback", {}, ["gpu1"], None, root) as run:  # noqa: PT012  (what it does before it breaks counts)
+    with pytest.raises(ZeroDivisionError), record.recorded("rollback", {}, ["gpu1"], None, root) as run:  # noqa: PT012  (what it does before it breaks counts)
         run.undone = []
         1 / 0  # noqa: B018
     again = Run(run.folder)
@@ -112,14 +113,14 @@ def test_a_run_whose_process_was_killed_is_interrupted(root):
     code = f"""
 import sys, time
 from pathlib import Path
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 run = Run.create("apply", {{}}, ["gpu1"], None, Path({str(root)!r}))
 print(run.id, flush=True)
 time.sleep(600)
 """
     child = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     try:
-        run = runs.find(child.stdout.readline().strip(), root)
+        run = record.find(child.stdout.readline().strip(), root)
         assert run.state() == "running"
     finally:
         child.send_signal(signal.SIGKILL)
@@ -155,7 +156,7 @@ def test_a_full_disk_leaves_whole_lines_and_the_old_file(root):
     code = f"""
 import resource, signal
 from pathlib import Path
-from nodetune.remediation.runs import Run
+from nodetune.remediation.runs.record import Run
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
 run = Run(Path({str(run.folder)!r}))
@@ -177,30 +178,30 @@ def test_a_run_is_found_by_its_beginning_or_as_the_last(root):
     first, second = new(root), new(root)
     for run, name in ((first, "20261121-143000-4f2a"), (second, "20261122-090000-0001")):
         run.folder.rename(root / name)
-    assert runs.find("20261121", root).id == "20261121-143000-4f2a"
-    assert runs.find("last", root).id == "20261122-090000-0001"
+    assert record.find("20261121", root).id == "20261121-143000-4f2a"
+    assert record.find("last", root).id == "20261122-090000-0001"
     with pytest.raises(RunError, match="20261122-090000-0001 or 20261121-143000-4f2a: give more characters"):
-        runs.find("2026112", root)
+        record.find("2026112", root)
     with pytest.raises(RunError, match=r"no run '20261121-143000-4f2b'; similar: 20261121-143000-4f2a"):
-        runs.find("20261121-143000-4f2b", root)
+        record.find("20261121-143000-4f2b", root)
     with pytest.raises(RunError, match="no run"):
-        runs.find("../20261121-143000-4f2a", root)
+        record.find("../20261121-143000-4f2a", root)
 
 
 def test_without_a_record_it_says_where_it_looked(root):
     with pytest.raises(RunError, match=f"no runs are recorded in {root}"):
-        runs.find("last", root)
+        record.find("last", root)
 
 
 def test_where_runs_are_kept_can_be_told(tmp_path, monkeypatch):
     monkeypatch.delenv("NODETUNE_RUNS", raising=False)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert runs.place() == tmp_path / "nodetune" / "runs"
+    assert record.place() == tmp_path / "nodetune" / "runs"
     monkeypatch.setenv("XDG_STATE_HOME", "relative")
-    assert runs.place() == Path.home() / ".local" / "state" / "nodetune" / "runs"
+    assert record.place() == Path.home() / ".local" / "state" / "nodetune" / "runs"
     monkeypatch.setenv("NODETUNE_RUNS", str(tmp_path / "env"))
-    assert runs.place() == tmp_path / "env"
-    assert runs.place(tmp_path / "option") == tmp_path / "option"
+    assert record.place() == tmp_path / "env"
+    assert record.place(tmp_path / "option") == tmp_path / "option"
 
 
 def test_unified_diffs_name_a_missing_last_newline():
@@ -299,7 +300,7 @@ def test_a_wrong_id_is_one_line_and_exit_code_2(root):
 
 
 def test_a_rollback_goes_to_the_hosts_of_the_run_by_default(tmp_path):
-    run = runs.Run.create("apply", {}, ["gpu01"], "gpu01,", tmp_path)
+    run = Run.create("apply", {}, ["gpu01"], "gpu01,", tmp_path)
     run.finish(0)
     asked = ["rollback", run.id, "--runs", str(tmp_path), "--dry-run"]
     elsewhere = CliRunner().invoke(group, [*asked, "-i", "gpu02,"])
@@ -362,8 +363,8 @@ def test_a_torn_record_of_a_provision_is_shown_as_far_as_it_goes(root, nasty):
 
 def test_a_password_that_a_host_echoes_is_not_recorded(tmp_path):
     """It comes in what modules return: problems, differences, journal entries."""
-    run = runs.Run.create("apply", {}, ["gpu1"], None, tmp_path)
-    reader, record = events.Reader({"h0": "gpu1"}, ('hunter2 "x',)), recorded(run, lambda _event: None)
+    run = Run.create("apply", {}, ["gpu1"], None, tmp_path)
+    reader, keep = events.Reader({"h0": "gpu1"}, ('hunter2 "x',)), recorded(run, lambda _event: None)
     said = 'sudo: hunter2 "x'
     result = {
         "problems": [{"checks": ["a-check"], "label": "x", "message": said}],
@@ -373,7 +374,7 @@ def test_a_password_that_a_host_echoes_is_not_recorded(tmp_path):
     }
     raw = {"event": "runner_on_ok", "event_data": {"host": "h0", "task": "Change", "res": result}}
     event = reader.read(raw)
-    record(event)
+    keep(event)
     kept = "".join(path.read_text() for path in run.folder.rglob("*") if path.is_file())
     assert "hunter2" not in kept
     assert "hunter2" not in str(event.result)
