@@ -13,7 +13,7 @@ from nodetune.cli.phase import Phase
 from nodetune.foundation import text as plain_text
 
 if TYPE_CHECKING:
-    from nodetune.remediation.ansible import Event
+    from nodetune.remediation.ansible.events import Event
 
 SCHEMA = "nodetune.progress/1"
 LOST = ("failed", "unreachable")

@@ -17,8 +17,9 @@ from nodetune.provision import decide, package_data
 from nodetune.provision.decide import Wanted
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.lock import Versions, check
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 
 SECONDS = 900.0
 """For as many hosts as run at a time; fetching the lists of large repositories takes a minute or two."""
@@ -54,7 +55,7 @@ def ask(
     exact = {"nodetune_branch": driver} if driver else {}
     variables = {host: {**each.variables(), **exact} for host, each in asked.items()}
     options = PlayOptions(connection.options, connection.forks, SECONDS)
-    outcomes = ansible.play("versions", going, variables, options, on_event=on_event)
+    outcomes = play.play("versions", going, variables, options, on_event=on_event)
     answers += [_answer(asked[host], outcome) for host, outcome in outcomes.items()]
     return sorted(answers, key=lambda each: each.host)
 

@@ -11,7 +11,7 @@ from nodetune.provision import driver
 from nodetune.provision.facts import HostRefusedError
 from nodetune.provision.record import DONE, NOTHING, Results, StageResult, failed
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.verify.model import FAILED as NOT_MEASURED
 from nodetune.verify.model import UNKNOWN
 from nodetune.verify.run import HostVerification, exit_code

@@ -15,8 +15,9 @@ from nodetune.provision.preflight import Preflight
 from nodetune.provision.record import Record
 from nodetune.provision.request import ProvisionRequest
 from nodetune.provision.steps import Steps
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import PlayOptions
 from nodetune.remediation.plan import PlanSelection
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
 from nodetune.remediation.runs.record import Run, recorded
@@ -53,7 +54,7 @@ def dry_run(found: Preflight, show: Show) -> tuple[dict[str, Outcome], int]:
         variables = {host: {**each.variables(), "nodetune_guard": {}} for host, each in found.decisions.items()}
         options = PlayOptions(connection.options, connection.forks, steps.PLAY_SECONDS, check=True)
         with show.phase("dry run", len(going)) as phase:
-            outcomes = ansible.play("provision", going, variables, options, on_event=phase.heard)
+            outcomes = play.play("provision", going, variables, options, on_event=phase.heard)
     lost = max((each.code for each in found.came.values()), default=OK)
     wrong = any(each.state != "ok" for each in outcomes.values())
     return outcomes, max(lost, END_STATE_MISSED if wrong else OK)

@@ -15,7 +15,8 @@ from nodetune.foundation.show import Phase, Show, measuring
 from nodetune.hosts.target import Target
 from nodetune.remediation import document, plan_document, rollout
 from nodetune.remediation import outcomes as remediation_outcomes
-from nodetune.remediation.ansible import OnEvent, Outcome
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent
 from nodetune.remediation.batches import batches
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection

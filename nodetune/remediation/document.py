@@ -9,7 +9,7 @@ from typing import Any
 from nodetune.api.model import HostResult
 from nodetune.audit.document import not_reached
 from nodetune.foundation.json_document import head
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import StepOutcome, tally
 from nodetune.remediation.plan_document import manual
 from nodetune.verify import document as verify

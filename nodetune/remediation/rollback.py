@@ -11,8 +11,9 @@ from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.show import Show
 from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import events, play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
@@ -78,7 +79,7 @@ class Undoing:
             for host, changes in groups.items()
         }
         play_options = PlayOptions(self.connection.options, self.connection.forks, check=run is None)
-        return ansible.play("revert", self.targets, variables, play_options, run, on_event)
+        return play.play("revert", self.targets, variables, play_options, run, on_event)
 
     def _guard(self, groups: Any) -> dict[str, Any]:
         """Return what must be true before disruptive changes are undone: undoing them disrupts again.
@@ -88,7 +89,7 @@ class Undoing:
         guard = {"nodetune_guard": out_of_use(self.request.assume_drained)}
         if groups is None and self.of.about.get("command") == "rollback":  # by a version that did not keep them
             return guard  # any may disturb
-        disturb = [group.get("group") for group in ansible.objects(groups) if group.get("disruption") not in FREE]
+        disturb = [group.get("group") for group in events.objects(groups) if group.get("disruption") not in FREE]
         return {**guard, "nodetune_guarded": disturb} if disturb else {}
 
 

@@ -11,10 +11,11 @@ from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import plan as planning
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
 from nodetune.remediation.builders import FREE
 from nodetune.remediation.host_operations import HostOperations
@@ -184,7 +185,7 @@ def dry_run(
         if plan.findings
     }
     options = PlayOptions(connection.options, connection.forks, check=True)
-    return ansible.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
+    return play.play("remediate", [known[host] for host in given], given, options, on_event=on_event)
 
 
 def _problems(outcome: Outcome) -> dict[str, str]:

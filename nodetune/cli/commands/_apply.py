@@ -12,7 +12,7 @@ from nodetune.cli import proposed_options, verbosity
 from nodetune.foundation import UserError, json_document
 from nodetune.foundation.exit_codes import OK
 from nodetune.remediation import document
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.apply import ApplyReport, Prepared
 from nodetune.report import apply_rows, rows
 from nodetune.report.text import apply, before_after

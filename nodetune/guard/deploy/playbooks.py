@@ -16,8 +16,9 @@ from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
 from nodetune.hosts.target import ConnectionOptions, Target
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import OnEvent, Outcome, PlayOptions
+from nodetune.remediation.ansible import events, play
+from nodetune.remediation.ansible.events import Outcome
+from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.connection import connection_record, lasting_inventory
 from nodetune.remediation.runs.record import Run
@@ -100,7 +101,7 @@ class GuardPlaybooks:
 
     def _play(self, name: str, variables: Mapping[str, Mapping[str, Any]]) -> dict[str, Outcome]:
         targets = [self._targets[host] for host in variables]
-        return ansible.play(name, targets, variables, self._options, self._run, self._on_event)
+        return play.play(name, targets, variables, self._options, self._run, self._on_event)
 
     def code(self) -> int:
         """Return 4 if a change failed."""
@@ -125,7 +126,7 @@ def _modified(file: Mapping[str, Any]) -> float:
 def _answer(outcome: Outcome) -> NodeAnswer:
     told = {event.task: event.result for event in outcome.results}
     slurm, programs = told.get("Slurm", {}), told.get("Programs", {})
-    files = sorted(ansible.objects(programs.get("files")), key=_modified)
+    files = sorted(events.objects(programs.get("files")), key=_modified)
     found = deploy_archive.folders(str(each.get("path")) for each in files)
     settings = slurm_conf.running(str(slurm.get("stdout", ""))) if slurm.get("rc") == 0 else None
     entry = told.get("Entry", {})

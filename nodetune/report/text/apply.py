@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
-from nodetune.remediation.ansible import Outcome
+from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome, tally
 from nodetune.remediation.runs.diffs import unified
 from nodetune.report.text.lines import Lines, console

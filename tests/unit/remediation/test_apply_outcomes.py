@@ -11,7 +11,7 @@ from nodetune.audit import auditor
 from nodetune.facts import document
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import rollout
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.batches import BatchError, batches
 from nodetune.remediation.outcomes import FAILING, FIXED, NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection

@@ -21,7 +21,7 @@ from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO
 from nodetune.hosts.target import ConnectionOptions, UnreachableError
 from nodetune.remediation import document as apply
 from nodetune.remediation import rollout
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.apply import Prepared, changed
 from nodetune.remediation.builders import PlannedChange
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
@@ -279,7 +279,7 @@ def answered(monkeypatch, said, untouched=()):
         results = {True: (Event("", "Put", result={"entries": [{"n": 1}]}, changed=True),), False: ()}
         return {each.name: Outcome(each.name, "ok", results=results[each.name not in untouched]) for each in targets}
 
-    monkeypatch.setattr(rollout.ansible, "play", play)
+    monkeypatch.setattr(rollout.play, "play", play)
     monkeypatch.setattr(
         audit_hosts, "audit_hosts", lambda targets, *_: [HostResult(each.name, "ok") for each in targets]
     )

@@ -6,8 +6,9 @@ import sys
 import pytest
 
 from nodetune.remediation import rollout
-from nodetune.remediation.ansible import events, recorded
+from nodetune.remediation.ansible import events
 from nodetune.remediation.ansible.events import Reader
+from nodetune.remediation.ansible.play import recorded
 from nodetune.remediation.runs.record import Run
 from nodetune.report.text import apply as text_apply
 

@@ -15,7 +15,8 @@ from click.testing import CliRunner
 from nodetune.api.model import HostFacts, Value
 from nodetune.cli.main import group
 from nodetune.facts import document as facts_document
-from nodetune.remediation.ansible import events, recorded
+from nodetune.remediation.ansible import events
+from nodetune.remediation.ansible.play import recorded
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.diffs import unified
 from nodetune.remediation.runs.files import RunError

@@ -9,7 +9,7 @@ from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import rollback
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Undoing
 from nodetune.remediation.runs import record
@@ -37,7 +37,7 @@ def sent(monkeypatch):
         found.append(variables)
         return {target.name: Outcome(target.name) for target in targets}
 
-    monkeypatch.setattr(rollback.ansible, "play", play)
+    monkeypatch.setattr(rollback.play, "play", play)
     return found
 
 

@@ -9,7 +9,7 @@ from nodetune.cli.main import group
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
 from nodetune.remediation import rollback
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.record import Run
 from tests.support.documents import valid
@@ -63,7 +63,7 @@ class Plays:
 @pytest.fixture
 def plays(monkeypatch):
     found = Plays()
-    monkeypatch.setattr(rollback.ansible, "play", found.play)
+    monkeypatch.setattr(rollback.play, "play", found.play)
     return found
 
 

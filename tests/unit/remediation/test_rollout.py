@@ -11,7 +11,7 @@ from nodetune.audit import auditor
 from nodetune.facts import document
 from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation import host_operations, rollout
-from nodetune.remediation.ansible import Event, Outcome
+from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED
 from nodetune.remediation.plan import PlanSelection
@@ -53,11 +53,11 @@ def test_a_busy_node_is_changed_if_slurm_can_drain_it(drain, slurmd, computing, 
 
 
 class Ansible:
-    """Replaces `playbook.play`: what each play came to, by its name, and which hosts it was played on."""
+    """Replaces `play.play`: what each play came to, by its name, and which hosts it was played on."""
 
     def __init__(self, monkeypatch, **answers):
         self.answers, self.played = answers, []
-        monkeypatch.setattr(host_operations.ansible, "play", self)
+        monkeypatch.setattr(host_operations.play, "play", self)
 
     def __call__(self, name, targets, *_):
         hosts = [target.name for target in targets]

@@ -12,10 +12,10 @@ import pytest
 import yaml
 
 from nodetune.hosts.target import SessionOptions, Target
-from nodetune.remediation import ansible
-from nodetune.remediation.ansible import Outcome, PlayOptions, inventory, runner, workspace
+from nodetune.remediation.ansible import inventory, play, runner, workspace
 from nodetune.remediation.ansible.errors import telling
-from nodetune.remediation.ansible.events import Reader
+from nodetune.remediation.ansible.events import Outcome, Reader
+from nodetune.remediation.ansible.play import PlayOptions
 from nodetune.remediation.runs.record import Run
 
 HERE = Target("here", connection="local", python=sys.executable)
@@ -93,7 +93,7 @@ def test_values_of_hosts_reach_ansible_as_data(written, tmp_path):
             "loop_control": {"label": "{{ item.group }}"},
         },
     )
-    outcome = ansible.play(path, [HERE], {"here": {"nodetune_groups": groups}})["here"]
+    outcome = play.play(path, [HERE], {"here": {"nodetune_groups": groups}})["here"]
     assert (outcome.state, outcome.message) == ("ok", "")
     assert not (tmp_path / "owned").exists()
     shown, *each = outcome.results
@@ -107,7 +107,7 @@ def test_a_play_names_its_run_and_the_record_keeps_its_events(written, tmp_path)
     now = Run.create("apply", {}, ["here"], None, tmp_path / "runs")
     seen = "{{ nodetune_run }} {{ nodetune_take_over }} {{ nodetune_controller }}"
     task = {"name": "tell", "ansible.builtin.ping": {"data": seen}}
-    outcome = ansible.play(written(task), [HERE], {}, run=now)["here"]
+    outcome = play.play(written(task), [HERE], {}, run=now)["here"]
     assert outcome.results[0].result["ping"] == f"{now.id} {earlier.id} {os.uname().nodename}"
     assert [(event["host"], event["task"], event["status"]) for event in now.events()] == [("here", "tell", "ok")]
 
@@ -127,17 +127,17 @@ class Started:
 def test_hosts_that_wait_for_their_turn_have_time_too(monkeypatch):
     started = Started(monkeypatch)
     hosts = [Target(f"gpu{number}") for number in range(33)]
-    ansible.play("reboot", hosts[:16], {}, PlayOptions(seconds=100))
-    ansible.play("reboot", hosts, {}, PlayOptions(seconds=100))
-    ansible.play("reboot", hosts, {}, PlayOptions(seconds=100, forks=4))
-    ansible.play("reboot", hosts, {}, PlayOptions(seconds=100, forks=200))
+    play.play("reboot", hosts[:16], {}, PlayOptions(seconds=100))
+    play.play("reboot", hosts, {}, PlayOptions(seconds=100))
+    play.play("reboot", hosts, {}, PlayOptions(seconds=100, forks=4))
+    play.play("reboot", hosts, {}, PlayOptions(seconds=100, forks=200))
     assert [seconds for _, _, seconds in started.given] == [100, 300, 900, 300]
 
 
 def test_a_dry_run_has_a_name_and_a_hosts_own_variables_win(monkeypatch):
     started = Started(monkeypatch)
     given = {"here": {"nodetune_run": "an earlier one", "x": 1}}
-    ansible.play("revert", [HERE, Target("there")], given, PlayOptions(check=True))
+    play.play("revert", [HERE, Target("there")], given, PlayOptions(check=True))
     variables, arguments, _ = started.given[0]
     assert (variables["here"]["nodetune_run"], variables["here"]["x"]) == ("an earlier one", 1)
     assert variables["there"]["nodetune_run"] == "dry-run"
@@ -146,7 +146,7 @@ def test_a_dry_run_has_a_name_and_a_hosts_own_variables_win(monkeypatch):
 
 def test_on_no_hosts_nothing_is_started(monkeypatch):
     started = Started(monkeypatch)
-    assert ansible.play("revert", [], {}) == {}
+    assert play.play("revert", [], {}) == {}
     assert started.given == []
 
 
@@ -156,7 +156,7 @@ def test_the_order_of_keys_is_kept():
 
 
 def test_half_a_character_is_refused_before_anything_is_sent(written):
-    outcome = ansible.play(written(run(["true"])), [HERE], {"here": {"x": ["\ud800"]}})["here"]
+    outcome = play.play(written(run(["true"])), [HERE], {"here": {"x": ["\ud800"]}})["here"]
     assert (outcome.state, "not text" in outcome.message) == ("unreachable", True)
 
 
@@ -164,7 +164,7 @@ def test_half_a_character_is_refused_before_anything_is_sent(written):
 def test_a_host_may_be_called_anything(written, name):
     events = []
     target = Target(name, connection="local", python=sys.executable)
-    outcomes = ansible.play(written(run(["echo", "hi"])), [target], {}, on_event=events.append)
+    outcomes = play.play(written(run(["echo", "hi"])), [target], {}, on_event=events.append)
     assert outcomes[name].state == "ok"
     assert outcomes[name].results[0].result["stdout"] == "hi"
     assert {event.host for event in events} == {name}
@@ -179,7 +179,7 @@ def test_events_come_live_with_host_task_item_and_status(written):
         run(["false"]),
         run(["echo", "never"]),
     )
-    outcome = ansible.play(path, [HERE], {}, on_event=events.append)["here"]
+    outcome = play.play(path, [HERE], {}, on_event=events.append)["here"]
     told = [(event.status, event.item, event.changed) for event in events if event.status != "started"]
     assert told[:4] == [("ok", "a", True), ("ok", "b", True), ("ok", "", True), ("skipped", "", False)]
     assert [status for status, _, _ in told[4:]] == ["failed", "failed"]
@@ -190,7 +190,7 @@ def test_events_come_live_with_host_task_item_and_status(written):
 
 def test_check_mode_is_ansibles(written, tmp_path):
     path = written({"name": "touch", "ansible.builtin.file": {"path": f"{tmp_path}/made", "state": "touch"}})
-    outcome = ansible.play(path, [HERE], {}, PlayOptions(check=True))["here"]
+    outcome = play.play(path, [HERE], {}, PlayOptions(check=True))["here"]
     assert (outcome.state, outcome.results[0].changed) == ("ok", True)
     assert not (tmp_path / "made").exists()
 
@@ -271,7 +271,7 @@ def test_no_file_stays_and_no_password_is_visible(written, tmp_path, place):
         seen.update(each.name for each in place.iterdir())
         assert {each.stat().st_mode & 0o777 for each in place.iterdir()} == {0o700}
 
-    outcome = ansible.play(path, [target], {}, on_event=look)["here"]
+    outcome = play.play(path, [target], {}, on_event=look)["here"]
     assert outcome.state == "ok"
     assert PASSWORD not in outcome.results[0].result["stdout"]
     assert seen
@@ -290,20 +290,20 @@ def test_the_users_own_ansible_settings_have_no_say(written, tmp_path, monkeypat
     monkeypatch.setenv("ANSIBLE_CALLBACKS_ENABLED", "nonsense")
     monkeypatch.setenv("JOB_ID", "not a number")
     monkeypatch.chdir(tmp_path)
-    assert ansible.play(written(run(["id", "-u"])), [HERE], {})["here"].state == "ok"
+    assert play.play(written(run(["id", "-u"])), [HERE], {})["here"].state == "ok"
 
 
 def test_a_playbook_that_cannot_be_read_says_why(tmp_path):
     path = tmp_path / "broken.yml"
     path.write_text("- hosts: all\n  tasks:\n    - nonsense_module_xyz: {}\n")
-    outcome = ansible.play(path, [HERE], {})["here"]
+    outcome = play.play(path, [HERE], {})["here"]
     assert outcome.state == "interrupted"
     assert "nonsense_module_xyz" in outcome.message
 
 
 def test_the_play_ends_at_its_time_limit(written, place):
     path = written(run(["sleep", "876543"]))
-    outcome = ansible.play(path, [HERE], {}, PlayOptions(seconds=4))["here"]
+    outcome = play.play(path, [HERE], {}, PlayOptions(seconds=4))["here"]
     assert outcome.state == "interrupted"
     assert "not finished within 4 s" in outcome.message
     assert not leftovers("876543")
@@ -320,7 +320,7 @@ def test_ctrl_c_ends_ansible_and_reports_what_was_done(written):
             os.kill(os.getpid(), signal.SIGINT)
 
     path = written({"name": "before", "ansible.builtin.command": "echo first"}, run(["sleep", "765432"]))
-    outcome = ansible.play(path, [HERE], {}, on_event=interrupt)["here"]
+    outcome = play.play(path, [HERE], {}, on_event=interrupt)["here"]
     assert (outcome.state, outcome.message) == ("interrupted", "stopped by Ctrl-C (during: run it)")
     assert outcome.results[0].result["stdout"] == "first"
     assert not leftovers("765432")
@@ -332,7 +332,7 @@ def test_an_error_of_the_caller_ends_the_play_too(written, place):
         raise RuntimeError("full disk")
 
     with pytest.raises(RuntimeError, match="full disk"):
-        ansible.play(written(run(["sleep", "654321"])), [HERE], {}, on_event=fail)
+        play.play(written(run(["sleep", "654321"])), [HERE], {}, on_event=fail)
     assert wait(lambda: not leftovers("654321"))
     assert list(place.iterdir()) == []
 
@@ -342,11 +342,11 @@ def test_a_killed_controller_leaves_no_ansible_or_passwords(written, tmp_path, p
     code = f"""
 import sys
 from pathlib import Path
-from nodetune.remediation import ansible as playbook
+from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible import workspace as desk
 from nodetune.hosts.target import Target
 desk.places = lambda: [Path({str(place)!r})]
-playbook.play(Path({str(path)!r}), [Target("here", connection="local", python=sys.executable)], {{}})
+play.play(Path({str(path)!r}), [Target("here", connection="local", python=sys.executable)], {{}})
 """
     controller = subprocess.Popen([sys.executable, "-c", code])
     try:
@@ -404,6 +404,6 @@ def test_hosts_are_reached_as_nodetunes_own_ssh_reaches_them(tmp_path):
     ],
 )
 def test_ansible_does_not_try_hosts_that_nodetune_cannot_reach(written, target, says):
-    outcome = ansible.play(written(run(["true"])), [target, HERE], {})
+    outcome = play.play(written(run(["true"])), [target, HERE], {})
     assert (outcome["a"].state, outcome["here"].state) == ("unreachable", "ok")
     assert says in outcome["a"].message
