@@ -15,7 +15,7 @@ import yaml
 
 from benchmarks.support.measuring import BIN, UnavailableError, benchmark, times
 from nodetune.api.model import DISRUPTIONS
-from nodetune.hosts import inventory as reading
+from nodetune.hosts.inventory import selection
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.ansible import play
 from tests.machines import inventory, template
@@ -64,7 +64,7 @@ def machines():
 
 
 def play_on(hosts, playbook, variables):
-    (target,) = reading.targets(str(hosts))
+    (target,) = selection.targets(str(hosts))
     options = play.PlayOptions(ConnectionOptions().options)
     outcome = play.play(playbook, [target], {target.name: variables}, options)[target.name]
     problems = outcome.gathered("problems")

@@ -72,9 +72,9 @@ def _machines(_context: click.Context) -> list[str]:
 
 
 def _inventories(_context: click.Context) -> list[str]:
-    from nodetune.hosts import inventory
+    from nodetune.hosts.inventory import selection
 
-    return inventory.known()
+    return selection.known()
 
 
 def _runs(context: click.Context) -> list[str]:
@@ -93,10 +93,10 @@ def limit(context: click.Context, parameter: click.Parameter, begun: str) -> lis
 
 
 def _hosts_and_groups(context: click.Context) -> list[str]:
-    from nodetune.hosts import inventory
+    from nodetune.hosts.inventory import selection
 
     given = context.params.get("inventory")
-    found = inventory.targets(given) if given else []
+    found = selection.targets(given) if given else []
     groups = {group for target in found for group in target.groups}
     return [*sorted(groups), *(target.name for target in found if target.name not in groups)]
 

@@ -151,9 +151,9 @@ class Saved:
         """Return the inventory's hosts within the limit; None without an inventory. Raise InventoryError."""
         if not self.spec:
             return None
-        from nodetune.hosts import inventory  # saved facts seldom come with one
+        from nodetune.hosts.inventory import selection  # saved facts seldom come with one
 
-        return inventory.targets(self.spec, self.limit, self.vault)
+        return selection.targets(self.spec, self.limit, self.vault)
 
     @property
     def is_folder(self) -> bool:

@@ -19,7 +19,7 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune import checks
-from nodetune.hosts.inventory import targets
+from nodetune.hosts.inventory.selection import targets
 from nodetune.hosts.target import SessionOptions
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.play import PlayOptions

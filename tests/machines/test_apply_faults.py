@@ -6,7 +6,7 @@ One machine lives through all of them, one after the other; each test leaves it 
 import pytest
 import yaml
 
-from nodetune.hosts.inventory import targets
+from nodetune.hosts.inventory.selection import targets
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.play import PlayOptions
 from tests.machines import place, scheduler

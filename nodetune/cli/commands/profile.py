@@ -107,9 +107,9 @@ def validate(files: tuple[Path, ...], inventory: str | None) -> int:
 def _ranks(inventory: str | None) -> site_lint.Ranks | None:
     if inventory is None:
         return None
-    from nodetune.hosts import inventory as inventories
+    from nodetune.hosts.inventory import selection
 
-    return {target.name: target.ranks for target in inventories.targets(inventory)}
+    return {target.name: target.ranks for target in selection.targets(inventory)}
 
 
 def _contents(whole: profile.Overlay | None) -> str:

@@ -11,7 +11,8 @@ from dataclasses import replace
 from nodetune.foundation import UserError
 from nodetune.guard.node import scontrol
 from nodetune.guard.node.scontrol import Node, Slurm
-from nodetune.hosts import inventory, nodeset
+from nodetune.hosts import nodeset
+from nodetune.hosts.inventory import selection
 from nodetune.hosts.target import ConnectionOptions, Target
 
 
@@ -54,8 +55,8 @@ def targets(connection: ConnectionOptions, nodes: Mapping[str, Node]) -> list[Ta
     Without an inventory, the node that this runs on is read without a connection: it need not accept its own login.
     """
     if connection.inventory is not None:
-        return [target for target in inventory.selected(connection) if target.name in nodes]
-    found = inventory.selected(replace(connection, inventory=",".join(sorted(nodes))))
+        return [target for target in selection.selected(connection) if target.name in nodes]
+    found = selection.selected(replace(connection, inventory=",".join(sorted(nodes))))
     return [_without_connection(connection, target) if _is_here(nodes[target.name]) else target for target in found]
 
 
@@ -67,4 +68,4 @@ def _is_here(node: Node) -> bool:
 def _without_connection(connection: ConnectionOptions, target: Target) -> Target:
     if connection.transport != "auto":
         return target
-    return connection.applied_to(replace(inventory.this_host(), name=target.name))
+    return connection.applied_to(replace(selection.this_host(), name=target.name))

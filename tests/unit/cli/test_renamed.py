@@ -15,7 +15,7 @@ from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.cli import main
 from nodetune.cli.commands import _rollback
 from nodetune.cli.host_options import HostOptions
-from nodetune.hosts import inventory
+from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
 from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.runs import record
@@ -161,10 +161,10 @@ def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
 
 
 def test_local_transport_reaches_one_host_without_ssh():
-    (target,) = inventory.selected(ConnectionOptions(inventory="a1", transport="local"))
+    (target,) = selection.selected(ConnectionOptions(inventory="a1", transport="local"))
     assert (target.name, target.connection) == ("a1", "local")
     with pytest.raises(InventoryError, match="--transport local reaches only this host"):
-        inventory.selected(ConnectionOptions(inventory="a[1-2]", transport="local"))
+        selection.selected(ConnectionOptions(inventory="a[1-2]", transport="local"))
 
 
 def test_disruption_names_have_no_blanks():

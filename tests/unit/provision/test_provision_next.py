@@ -10,7 +10,7 @@ from nodetune.cli.commands.provision import command
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, TOO_SLOW
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts import inventory
+from nodetune.hosts.inventory import selection
 from nodetune.provision import STAGES, baseline, run, stages, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
@@ -152,7 +152,7 @@ def test_a_bad_baseline_is_reported_before_any_host_is_asked(tmp_path, monkeypat
     locks.write(tmp_path / "v.lock", provisioning.lock())
     site(tmp_path, provisioning.SITE + "  baseline: good.json\n")
     (tmp_path / "good.json").write_text("{")
-    monkeypatch.setattr(inventory, "selected", lambda _: [])
+    monkeypatch.setattr(selection, "selected", lambda _: [])
     monkeypatch.setattr(run.preflight, "check", lambda *_: pytest.fail("hosts were asked"))
     words = ["provision", "-i", "prod", "--site", str(tmp_path / "site.yml"), "--lock", str(tmp_path / "v.lock")]
     with pytest.raises(FileError, match=r"good\.json: not JSON"):
