@@ -24,7 +24,8 @@ from nodetune.foundation import UserError, file_io, paths
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.json_document import merge
 from nodetune.hosts import nodeset
-from nodetune.remediation.builders import FILES, PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
+from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, alike, edited
 from nodetune.remote import payload
 

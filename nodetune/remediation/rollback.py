@@ -14,7 +14,7 @@ from nodetune.hosts.target import ConnectionOptions, Target
 from nodetune.remediation.ansible import events, play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
-from nodetune.remediation.builders import FREE
+from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import out_of_use
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.runs import not_undone, record

@@ -17,7 +17,7 @@ from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions
 from nodetune.remediation.batches import batches
-from nodetune.remediation.builders import FREE
+from nodetune.remediation.host_changes import FREE
 from nodetune.remediation.host_operations import HostOperations
 from nodetune.remediation.outcomes import NOT_APPLIED, PENDING, SKIPPED, StepOutcome
 from nodetune.remediation.plan import HostPlan, added

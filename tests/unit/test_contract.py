@@ -164,8 +164,8 @@ def test_every_fact_that_a_builder_needs_has_a_collector():
 def test_building_changes_imports_nothing_heavy_early():
     code = f"""
 import sys
-from nodetune.remediation import builders as fixes
-fixes.needs({kinds_of_fix()!r})
+from nodetune.remediation import host_changes
+host_changes.needs({kinds_of_fix()!r})
 found = sorted(set({HEAVY!r}) & set(sys.modules))
 assert not found, found
 """

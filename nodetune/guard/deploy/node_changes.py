@@ -12,7 +12,7 @@ from nodetune.foundation import templates
 from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import policy, slurm_conf
 from nodetune.guard.deploy.paths import ARCHIVES, CHECK, ETC, HOME, OPT, POLICY, RUN, SCRIPTS, SERVICE, TIMER, UNITS
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 
 PYTHONS = tuple(f"/usr/bin/python3{minor}" for minor in ("", ".14", ".13", ".12", ".11", ".10"))
 """Best first: the system's own is looked after by its updates."""
@@ -66,7 +66,7 @@ def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, An
 
 def _group(name: str, changes: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return a group of changes that only affects jobs that start afterwards."""
-    return builders.PlannedChange(name, "new sessions", (), tuple(changes)).data()
+    return host_changes.PlannedChange(name, "new sessions", (), tuple(changes)).data()
 
 
 def _scripts(node_install: NodeInstall, made: deploy_archive.Archive) -> list[dict[str, Any]]:

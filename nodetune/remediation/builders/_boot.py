@@ -11,8 +11,8 @@ from functools import cache
 from typing import Any
 
 from nodetune.foundation import paths
-from nodetune.remediation.builders import HostView
 from nodetune.remediation.builders._own import Allowed, own_file, render
+from nodetune.remediation.host_view import HostView
 
 NEEDS = ("own.programs",)
 FOLDER = "/usr/local/lib/nodetune"

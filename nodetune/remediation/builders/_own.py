@@ -9,7 +9,7 @@ from typing import Any
 
 from nodetune.foundation import json_document, templates
 from nodetune.foundation import text as plain_text
-from nodetune.remediation.builders import HostView, UnfixableError
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 
 def render(template: str, settings: Mapping[str, Any], more: Mapping[str, Any] | None = None) -> str:

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot, _tuned
+from nodetune.remediation.builders import _boot, _tuned
 from nodetune.remediation.builders._own import plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 OWNERS = {
     "ondemand": "disabled",

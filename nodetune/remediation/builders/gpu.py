@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot, _gpu_models
+from nodetune.remediation.builders import _boot, _gpu_models
 from nodetune.remediation.builders._own import named, own_file, plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = (
     *_boot.NEEDS,

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError, _boot
+from nodetune.remediation.builders import _boot
 from nodetune.remediation.builders._own import render
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = (*_boot.NEEDS, "services.nodetune-irq", "services.irqbalance", "irq.irqbalance", "irq.static_affinity")
 

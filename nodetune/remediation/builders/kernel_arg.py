@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import among, named, own_file, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 PATH = "/etc/default/grub.d/zz-nodetune.cfg"
 NEEDS = ("cmdline.installed", "host.container")

@@ -11,9 +11,9 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.foundation.json_document import merge
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import Allowed, kept, named, plain_line, render, text_of
 from nodetune.remediation.builders.swap_off import unit_name
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 NEEDS = ("lustre.llite", "lustre.osc", "mounts.points")
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from nodetune.api.model import Fix
 from nodetune.api.remedies import gpu as gpu_remedy
-from nodetune.remediation.builders import HostView, UnfixableError, gpu
+from nodetune.remediation.builders import gpu
 from nodetune.remediation.builders._own import named, own_file, plain_line
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 UNIT = "nodetune-mps.service"
 FILE = f"/etc/systemd/system/{UNIT}"

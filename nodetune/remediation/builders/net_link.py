@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
-from nodetune.remediation.builders import HostView, UnfixableError
 from nodetune.remediation.builders._own import kept, named, plain_line, render, text_of
+from nodetune.remediation.host_view import HostView, UnfixableError
 
 CONFIRM_SECONDS = 120
 """Seconds that a changed link waits for the controller's confirmation before it reverts on its own."""

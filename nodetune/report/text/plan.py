@@ -9,7 +9,8 @@ from typing import Any, TextIO
 from nodetune.api.model import DISRUPTIONS, Finding, Fix, disruption_name, fix_of
 from nodetune.foundation import text as plain_text
 from nodetune.remediation import plan as planning
-from nodetune.remediation.builders import FILES, PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
+from nodetune.remediation.host_view import FILES
 from nodetune.remediation.plan import HostPlan, edited
 from nodetune.report.text.host_names import named, unreached
 from nodetune.report.text.lines import Lines, console

@@ -14,7 +14,7 @@ from nodetune_host.executor import DryRun, Executor
 from nodetune_host.journal import Journal
 from nodetune_host.problem import StopError
 
-from nodetune.remediation import builders
+from nodetune.remediation import host_changes
 from tests.support import killing
 
 
@@ -343,7 +343,7 @@ def test_a_run_killed_at_any_moment_can_be_rolled_back(home, tmp_path):
 
 
 def test_controller_and_host_agree_on_what_reverts_by_itself():
-    assert {kind for kind, each in vars(resources).items() if getattr(each, "TIMED", False)} == set(builders.TIMED)
+    assert {kind for kind, each in vars(resources).items() if getattr(each, "TIMED", False)} == set(host_changes.TIMED)
 
 
 def test_timed_changes_are_rolled_back_apart_from_slow_ones(do, home, tmp_path, monkeypatch):

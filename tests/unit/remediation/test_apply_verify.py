@@ -23,7 +23,7 @@ from nodetune.remediation import document as apply
 from nodetune.remediation import rollout
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.apply import Prepared, changed
-from nodetune.remediation.builders import PlannedChange
+from nodetune.remediation.host_changes import PlannedChange
 from nodetune.remediation.outcomes import FIXED, NOT_APPLIED, PENDING, StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
