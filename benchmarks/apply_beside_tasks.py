@@ -15,8 +15,8 @@ import yaml
 
 from benchmarks.support.measuring import BIN, UnavailableError, benchmark, times
 from nodetune.api.model import DISRUPTIONS
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.ansible import play
 from tests.machines import inventory, template
 from tests.machines.pool import Fleet

@@ -17,10 +17,10 @@ from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing, whose
 from nodetune.foundation import UserError, text
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts.target import Target
 
 if TYPE_CHECKING:
     from nodetune.audit import fleet
+    from nodetune.hosts.target import Target
 
 LONGEST_SECONDS = 10.0
 """Limit for judging one host. Judging the largest real hosts takes a hundredth of it."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Generator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
@@ -15,7 +16,10 @@ from nodetune.facts.saved import Rules, Saved
 from nodetune.foundation import show as shows
 from nodetune.foundation import text
 from nodetune.foundation.show import Show
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+
+if TYPE_CHECKING:
+    from nodetune.hosts.target import Target
 
 # inventories, SSH and Slurm are imported where hosts are reached: saved facts need none of them
 

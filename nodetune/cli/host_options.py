@@ -17,7 +17,7 @@ from click.core import ParameterSource
 
 from nodetune.cli import renamed, settings, verbosity
 from nodetune.cli.requests import of
-from nodetune.hosts.target import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
+from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
 
 F = TypeVar("F", bound=Callable[..., Any])
 

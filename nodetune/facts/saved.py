@@ -8,12 +8,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TypeGuard
+from typing import TYPE_CHECKING, TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
 from nodetune.foundation import paths, text
-from nodetune.hosts.target import Target, Vault
+from nodetune.hosts.connection_options import Vault
+
+if TYPE_CHECKING:
+    from nodetune.hosts.target import Target
 
 MISSED = 2
 """Maximum age of a file as a multiple of its renewal interval: one run may fail."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from nodetune.foundation.request import RequestError, built
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.provision import STAGES
 from nodetune.provision.resume_command import ResumeCommand
 from nodetune.remediation.request import ApplyRequest, ChangeRequest

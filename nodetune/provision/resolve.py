@@ -12,7 +12,8 @@ from nodetune.config.site_provision import Provision
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.yaml_lines import FileError
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.provision import decide, package_data
 from nodetune.provision.decide import Wanted
 from nodetune.provision.facts import HostRefusedError

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.foundation.request import RequestError, built, limited
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remediation import batches
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
 from nodetune.foundation.show import Show
 from nodetune.hosts import nodeset, patterns
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions

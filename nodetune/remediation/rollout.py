@@ -10,7 +10,8 @@ from nodetune.api.model import HostFacts, HostResult
 from nodetune.audit import auditor, gpu_users
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import text
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation import plan as planning
 from nodetune.remediation.ansible import play

@@ -13,7 +13,8 @@ from functools import cached_property
 from typing import Any, TypeVar
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import local
 from nodetune.remote.login import openssh
 from nodetune.remote.login.deadline import Deadline

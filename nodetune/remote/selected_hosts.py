@@ -8,9 +8,10 @@ import time
 from collections.abc import Callable
 
 from nodetune.foundation import text
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.target import Target, UnreachableError
 
 
 def selected_hosts(connection: ConnectionOptions, detail: Callable[[str], None]) -> list[Target]:

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.verify import compare, figures, remote
 from nodetune.verify.compare import SAME, UNSURE, WORSE, FigureChange
 from nodetune.verify.model import FAILED, SHORT, Figure, Verdict, VerifyFinding

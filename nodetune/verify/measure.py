@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.verify import remote, slurm
 from nodetune.verify.run import Measure
 

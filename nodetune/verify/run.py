@@ -12,7 +12,8 @@ from nodetune.audit import gpu_users
 from nodetune.audit import hosts as run
 from nodetune.audit.selection import ALWAYS
 from nodetune.foundation.exit_codes import INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import diagnosis, disturbance, figures, retest, suites
 from nodetune.verify import findings as finding

@@ -10,7 +10,7 @@ import pytest
 import yaml
 from test_accounts import PASSWORD, accounts, target  # noqa: F401  (accounts is a fixture)
 
-from nodetune.hosts.target import SessionOptions
+from nodetune.hosts.connection_options import SessionOptions
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.play import PlayOptions
 

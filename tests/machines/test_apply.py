@@ -19,8 +19,8 @@ from types import SimpleNamespace
 import pytest
 
 from nodetune import checks
+from nodetune.hosts.connection_options import SessionOptions
 from nodetune.hosts.inventory.selection import targets
-from nodetune.hosts.target import SessionOptions
 from nodetune.remediation.ansible import play
 from nodetune.remediation.ansible.play import PlayOptions
 from tests.machines import inventory, place, witness

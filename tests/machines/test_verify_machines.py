@@ -7,8 +7,8 @@ import contextlib
 
 import pytest
 
+from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
 from nodetune.hosts.inventory import selection
-from nodetune.hosts.target import ConnectionOptions, SessionOptions
 from nodetune.remote.live_pool import Ended
 from nodetune.verify import remote
 from tests.machines import inventory

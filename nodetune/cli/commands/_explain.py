@@ -48,8 +48,8 @@ def _saved(path: Path, selection: Selection) -> list[HostResult]:
 def _here(selection: Selection) -> list[HostResult]:
     """Return this host's result; none if it cannot be read, such as on a laptop without Linux."""
     from nodetune.audit import hosts as audit_hosts
+    from nodetune.hosts.connection_options import ConnectionOptions, SessionOptions
     from nodetune.hosts.inventory.selection import this_host
-    from nodetune.hosts.target import ConnectionOptions, SessionOptions
 
     reach = ConnectionOptions(transport="local", options=SessionOptions(seconds=SECONDS))
     try:

@@ -16,7 +16,7 @@ from nodetune.cli.host_options import HostOptions
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
 from nodetune.foundation.exit_codes import OK
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remediation import document, rollback
 from nodetune.remediation.request import RollbackRequest
 from nodetune.remediation.rollback import Outcomes, Undoing

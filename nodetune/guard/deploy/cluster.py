@@ -12,8 +12,9 @@ from nodetune.foundation import UserError
 from nodetune.guard.node import scontrol
 from nodetune.guard.node.scontrol import Node, Slurm
 from nodetune.hosts import nodeset
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.target import Target
 
 
 class ClusterError(UserError):

@@ -15,7 +15,8 @@ from nodetune.guard.deploy import archive as deploy_archive
 from nodetune.guard.deploy import slurm_conf
 from nodetune.guard.deploy.nodes import GuardedHosts, GuardedNode, NodeAnswer
 from nodetune.guard.deploy.paths import HOME
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import events, play
 from nodetune.remediation.ansible.events import Outcome
 from nodetune.remediation.ansible.play import OnEvent, PlayOptions

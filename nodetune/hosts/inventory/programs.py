@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
+from nodetune.hosts.connection_options import Vault
 from nodetune.hosts.inventory import child as child_program
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import Vault
 
 CHILD = Path(__file__).with_name("child.py")
 

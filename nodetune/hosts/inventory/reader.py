@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from nodetune.foundation import ownership, text
+from nodetune.hosts.connection_options import Vault
 from nodetune.hosts.inventory import cache, child, programs, strict
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import Target, Vault
+from nodetune.hosts.target import Target
 
 Groups = dict[str, list[str]]
 

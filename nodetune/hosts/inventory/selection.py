@@ -12,9 +12,10 @@ from pathlib import Path
 from nodetune.foundation import paths
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import patterns
+from nodetune.hosts.connection_options import ConnectionOptions, Vault
 from nodetune.hosts.inventory import reader
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Target, Vault
+from nodetune.hosts.target import Target
 
 _HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(?:%\w+)?)(?::(\d{1,5}))?")
 

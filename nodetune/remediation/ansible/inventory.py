@@ -14,7 +14,8 @@ from typing import Any
 import yaml
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import connect, local
 from nodetune.remote.login import openssh
 from nodetune.remote.login.ssh_config import Resolver

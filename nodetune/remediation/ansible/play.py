@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from nodetune.hosts.target import MOST_FORKS, SessionOptions, Target
+from nodetune.hosts.connection_options import MOST_FORKS, SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import runner
 from nodetune.remediation.ansible.events import Event, Outcome, objects
 from nodetune.remediation.runs import not_undone

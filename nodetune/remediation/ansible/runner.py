@@ -11,7 +11,8 @@ from threading import current_thread, main_thread
 from typing import Any
 
 from nodetune.foundation import paths
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remediation.ansible.events import Event, Outcome, Reader
 from nodetune.remediation.ansible.inventory import PlayInventory, check_data, inventory, login_command, secrets
 from nodetune.remediation.ansible.workspace import Workspace, opened

@@ -6,8 +6,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
-from nodetune.hosts.target import ConnectionOptions
 
 RECORDED = ("limit", "user", "become", "transport", "private_key", "port", "vault_id")
 """The options in a record that say how hosts are reached, by their names on the command line."""

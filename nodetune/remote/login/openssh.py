@@ -12,7 +12,8 @@ import shlex
 import shutil
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.login import host_keys, pipes
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.session import Session

@@ -12,7 +12,8 @@ import paramiko
 from paramiko.ssh_exception import ChannelException, IncompatiblePeer
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote.login import openssh
 from nodetune.remote.login.deadline import Deadline
 from nodetune.remote.login.host_keys import HostKeys

@@ -17,7 +17,8 @@ from collections.abc import Generator, Mapping, Sequence
 
 from nodetune.api.model import HostFacts
 from nodetune.hosts import nodeset
-from nodetune.hosts.target import SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.remote import payload
 from nodetune.remote.login.session import Session
 from nodetune.remote.slurm import sinfo, srun

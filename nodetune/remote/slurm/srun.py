@@ -14,7 +14,8 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from nodetune.foundation import text as plain_text
-from nodetune.hosts.target import SessionOptions, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import UnreachableError
 from nodetune.onhost import cpu_list, protocol
 from nodetune.remote.login import pipes, session
 

@@ -11,7 +11,8 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.checks.shared.nccl_settings import effective
 from nodetune.foundation import text
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.tune.benches import nccl_cases, nccl_space, runs
 from nodetune.tune.benches.nccl_cases import NcclRequest, Step
 from nodetune.tune.benches.nccl_space import Survey

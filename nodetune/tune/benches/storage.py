@@ -10,7 +10,8 @@ from typing import Any
 
 from nodetune.api.model import HostFacts
 from nodetune.foundation.request import built, one_of, part
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.onhost import sysctl
 from nodetune.tune.benches import kernel_settings, runs
 from nodetune.tune.benches.kernel_settings import Knob, KnobBench

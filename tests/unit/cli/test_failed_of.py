@@ -7,9 +7,9 @@ import pytest
 from nodetune.cli import failed_hosts as failed
 from nodetune.cli.failed_hosts import FailedError
 from nodetune.foundation import paths
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions
 from tests.support.commandline import nodetune
 
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 from nodetune.audit.request import CollectRequest
 from nodetune.cli import host_options, proposed_options, requests
 from nodetune.cli.main import group
+from nodetune.hosts.connection_options import ConnectionOptions, Vault
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions, Vault
 from nodetune.remediation.runs.connection import RECORDED, connection_record
 from tests.support.commandline import nodetune
 

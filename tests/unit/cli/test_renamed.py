@@ -15,9 +15,9 @@ from nodetune.api.model import DISRUPTIONS, disruption_name
 from nodetune.cli import main
 from nodetune.cli.commands import _rollback
 from nodetune.cli.host_options import HostOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.inventory import selection
 from nodetune.hosts.patterns import InventoryError
-from nodetune.hosts.target import ConnectionOptions
 from nodetune.remediation.runs import record
 from nodetune.remediation.runs.record import Run
 

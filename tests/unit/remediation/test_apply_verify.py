@@ -18,7 +18,8 @@ from nodetune.cli.commands import _apply
 from nodetune.cli.main import group
 from nodetune.foundation import json_document
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK, TOO_SLOW
-from nodetune.hosts.target import ConnectionOptions, UnreachableError
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import UnreachableError
 from nodetune.remediation import document as apply
 from nodetune.remediation import rollout
 from nodetune.remediation.ansible.events import Event, Outcome

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from nodetune.hosts.target import SessionOptions, Target
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation.ansible import inventory, play, runner, workspace
 from nodetune.remediation.ansible.errors import telling
 from nodetune.remediation.ansible.events import Outcome, Reader

@@ -7,7 +7,8 @@ import pytest
 
 from nodetune.cli.main import group
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation import rollback
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.request import RollbackRequest

@@ -9,7 +9,8 @@ import pytest
 from nodetune.api.model import HostResult
 from nodetune.audit import auditor
 from nodetune.facts import document
-from nodetune.hosts.target import ConnectionOptions, Target
+from nodetune.hosts.connection_options import ConnectionOptions
+from nodetune.hosts.target import Target
 from nodetune.remediation import host_operations, rollout
 from nodetune.remediation.ansible.events import Event, Outcome
 from nodetune.remediation.host_operations import HostOperations

@@ -12,7 +12,8 @@ import time
 import pytest
 
 from nodetune.api.model import HostFacts
-from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
+from nodetune.hosts.connection_options import SessionOptions
+from nodetune.hosts.target import STATES, Target, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector

@@ -16,7 +16,7 @@ from nodetune.cli import verbosity
 from nodetune.cli.host_options import stack
 from nodetune.cli.terminal import Terminal
 from nodetune.foundation import json_document, text
-from nodetune.hosts.target import ConnectionOptions
+from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.tune import run as tuning
 from nodetune.tune import space, study
 from nodetune.tune.model import Bench, Trial
