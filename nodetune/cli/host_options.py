@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from nodetune.cli import renamed, settings, verbosity
+from nodetune.cli import deprecated, settings, verbosity
 from nodetune.cli.requests import of
 from nodetune.hosts.connection_options import MOST_FORKS, ConnectionOptions, SessionOptions, Vault
 
@@ -49,7 +49,7 @@ def _transport(*slurm: str) -> Callable[[F], F]:
     return click.option(
         "--transport",
         cls=settings.Setting,
-        type=renamed.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
+        type=deprecated.Choice(["auto", "paramiko", "openssh", *slurm, "local"], was=OLD_TRANSPORTS),
         default="auto",
         show_default=True,
         help="How to reach hosts. auto uses paramiko, or OpenSSH if paramiko lacks a feature."
@@ -154,7 +154,11 @@ _to_nodes = _transport("slurm")
 hosts = stack(_which, _forks(), _reached, _transport())
 changed_hosts = stack(_which, _forks(f"; Ansible runs at most {MOST_FORKS}"), _reached, _transport())
 hosts_or_nodes = stack(
-    _which, _forks(), _reached, _to_nodes, renamed.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"})
+    _which,
+    _forks(),
+    _reached,
+    _to_nodes,
+    deprecated.alias("--via", "--transport", values={"ssh": None, "slurm": "slurm"}),
 )
 
 

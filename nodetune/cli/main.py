@@ -13,7 +13,7 @@ from pathlib import Path
 import click
 
 from nodetune import __version__
-from nodetune.cli import Folder, renamed
+from nodetune.cli import Folder, deprecated
 from nodetune.foundation import UserError
 from nodetune.foundation.exit_codes import FINDINGS, INTERRUPTED, OK, READER_GONE, USAGE
 
@@ -25,7 +25,7 @@ class Commands(Folder):
     """The commands of nodetune, also by their old names."""
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return self._renamed(ctx, cmd_name) if cmd_name in renamed.COMMANDS else super().get_command(ctx, cmd_name)
+        return self._moved(ctx, cmd_name) if cmd_name in deprecated.COMMANDS else super().get_command(ctx, cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Show the overview where no command is given and something is recorded; else the help."""
@@ -37,12 +37,12 @@ class Commands(Folder):
         return super().parse_args(ctx, args)
 
     def names(self, ctx: click.Context) -> Sequence[str]:
-        return [*renamed.COMMANDS, *self.list_commands(ctx)]
+        return [*deprecated.COMMANDS, *self.list_commands(ctx)]
 
-    def _renamed(self, ctx: click.Context, old: str) -> click.Command | None:
+    def _moved(self, ctx: click.Context, old: str) -> click.Command | None:
         """Return the command that was called `old`."""
-        new = renamed.COMMANDS[old]
-        renamed.notice(ctx, old, " ".join(new))
+        new = deprecated.COMMANDS[old]
+        deprecated.notice(ctx, old, " ".join(new))
         command = self.get_command(ctx, new[0])
         for name in new[1:]:
             command = command.get_command(ctx, name) if isinstance(command, click.Group) else None

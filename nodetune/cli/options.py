@@ -14,7 +14,7 @@ from click.core import ParameterSource
 
 from nodetune.audit.request import AuditRequest
 from nodetune.audit.selection import Selection
-from nodetune.cli import renamed, requests, settings, verbosity
+from nodetune.cli import deprecated, requests, settings, verbosity
 from nodetune.cli.host_options import HostOptions, changed_hosts, complete, hosts, hosts_or_nodes, stack
 from nodetune.cli.requests import of
 from nodetune.config import profile
@@ -214,7 +214,7 @@ previous = stack(
         metavar="FILE",
         help="Mark new and fixed findings since an earlier audit, saved as HTML or JSON (--format html).",
     ),
-    renamed.alias("--since", "--previous"),
+    deprecated.alias("--since", "--previous"),
 )
 measurements = stack(
     click.option(
@@ -224,7 +224,7 @@ measurements = stack(
         metavar="FILE",
         help="Add results of nodetune verify --format json to the page (--format html). May be repeated.",
     ),
-    renamed.alias("--measured", "--measurements", multiple=True),
+    deprecated.alias("--measured", "--measurements", multiple=True),
 )
 
 

@@ -9,7 +9,7 @@ import os
 import threading
 
 from nodetune.onhost import nvml as onhost
-from . import cuda, cuda_gpu, gpu_others, numa
+from . import cuda, cuda_gpu, gpu_other_load, numa
 from . import report as reporting
 
 DRIVER_GPUS = "/proc/driver/nvidia/gpus"
@@ -26,7 +26,7 @@ def opened(options, report, watched=True):
     found = _named(cuda_gpu.devices(driver), known(report))
     wanted = _wanted(options.get("gpus"), found)
     usable = [gpu for gpu in wanted if not _partitioned(gpu, report)]
-    watch = gpu_others.Watch([gpu.seen for gpu in usable]) if watched else None
+    watch = gpu_other_load.Watch([gpu.seen for gpu in usable]) if watched else None
     _open(usable, report)
     if watch:
         watch.start()

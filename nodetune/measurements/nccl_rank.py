@@ -13,7 +13,7 @@ import time
 
 from nodetune.onhost import files
 
-from . import cuda, cuda_gpu, gpu_others, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
+from . import cuda, cuda_gpu, gpu_other_load, gpus, nccl_api, nccl_data, nccl_log, nccl_ops
 from . import report as reporting
 
 SHORTEST_REPEAT, LONGEST_REPEAT = 0.002, 0.3
@@ -63,7 +63,7 @@ def look_around(options, out):
     names = sorted(free, key=lambda name: int(name[3:]))
     if not names:
         raise reporting.SkipError("MIG is on: NCCL does not work between MIG instances")
-    others = gpu_others.Watch(each for each in devices if each.name in free).told()
+    others = gpu_other_load.Watch(each for each in devices if each.name in free).told()
     found = {"gpus": names, "nccl": nccl.version, "library": nccl.path, "free": free, "others": others}
     tell.say("found", found)
 

@@ -9,7 +9,7 @@ import json
 import os
 import re
 
-from nodetune.onhost import room
+from nodetune.onhost import nvml_limits
 from nodetune.onhost.nvml import DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND, OF_DRIVER, OF_GPU, decoded, explain
 from . import gpu_facts, nvlink, nvml, read
 from .gpu_facts import ON_OFF
@@ -31,7 +31,7 @@ def collect(names, step):
     except ImportError as problem:
         yield "nvml", read.unread("pynvml cannot be imported: {}".format(problem))
         return
-    lacking = room.lacking()
+    lacking = nvml_limits.lacking()
     if lacking:
         for name in ("nvml", "nvml_status", "count", "driver_version"):
             yield name, read.unread("NVML was not asked: " + lacking)

@@ -2,7 +2,7 @@
 """Installs given versions of packages in one transaction; in check mode it reports the steps."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host import guard
+from ansible.module_utils.nodetune_host import idle
 from ansible.module_utils.nodetune_host.problem import reported
 from ansible.module_utils.nodetune_packages import manager
 from ansible.module_utils.nodetune_packages.question import Question
@@ -47,7 +47,7 @@ def main():
         with of.asked(question) as (answer, _):
             pass
         if answer.steps and not module.check_mode:
-            guard.check(given["guard"])
+            idle.require(given["guard"])
             of.carry_out(question)
     module.exit_json(changed=bool(answer.steps), steps=answer.steps, diff=answer.diff())
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from nodetune.cli import change_options, renamed, requests, settings, verbosity
+from nodetune.cli import change_options, deprecated, requests, settings, verbosity
 from nodetune.cli import options as cli_options
 from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
@@ -26,7 +26,7 @@ OLD_NAMES = {old: name for name, old in BY_NAME.items() if name != old}
 @cli_options.selection
 @click.option(
     "--max-disruption",
-    type=renamed.Choice(list(BY_NAME), was=OLD_NAMES),
+    type=deprecated.Choice(list(BY_NAME), was=OLD_NAMES),
     default=ApplyRequest.max_disruption,
     show_default=True,
     help="Maximum disruption allowed. Anything above new-sessions also needs idle GPUs and a drained or cordoned node.",

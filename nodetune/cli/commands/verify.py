@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
+from nodetune.cli import deprecated, requests, verbosity
 from nodetune.cli import options as cli_options
-from nodetune.cli import renamed, requests, verbosity
 from nodetune.cli.requests import of
 from nodetune.foundation import text
 from nodetune.verify import suites
@@ -80,7 +80,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="CIDR",
     help="Network for --pairs (10.1.0.0/16). Default: the network of the default route.",
 )
-@renamed.alias("--together", "--multi-node", is_flag=True)
+@deprecated.alias("--together", "--multi-node", is_flag=True)
 @click.option("--multi-node", is_flag=True, help="Run NCCL across all hosts instead of within each host.")
 @click.option("--nccl", default="", metavar="PATH", help="Path of libnccl.so.2 on the hosts.")
 @click.option("--nccl-tests", default="", metavar="DIR", help="Folder on the hosts with nccl-tests binaries to use.")
@@ -98,7 +98,7 @@ def _network(_context: click.Context, _parameter: click.Parameter, typed: str) -
     metavar="N",
     help="Number of repetitions (--compare needs at least 5).",
 )
-@renamed.alias("--even-if-busy", "--allow-busy", is_flag=True)
+@deprecated.alias("--even-if-busy", "--allow-busy", is_flag=True)
 @click.option("--allow-busy", is_flag=True, help="Measure hosts whose GPUs are in use. Disturbs their jobs.")
 @click.option(
     "--baseline",

@@ -140,24 +140,21 @@ class Session:
                 "dropped", f"the answer ended after {len(self._decoder.parts)} of its parts{self._said()}"
             )
         text = self._errors.decode("utf-8", "replace")
+        advice = sudo.advice(text) if self._become else ""
         missing = re.search(r"sudo: .*command not found", text)
-        if status in (126, 127) or missing:
+        if (status in (126, 127) or missing) and not advice:
             return UnreachableError(
                 "no python",
                 f"{self.last_error() or 'the shell cannot run python3'}: install python3 (3.6 or newer), or set ansible_python_interpreter",
             )
         if self._become and not self._decoder.noise and (not self._all_queued or "sudo" in text):
+            last = self.last_error() or "sudo exited without a message"
             return UnreachableError(
-                "become failed", f"{self.last_error() or 'sudo exited without a message'}{self._advice(text)}"
+                "become failed", advice or f"{last}: sudo must allow this user to run the probe's python3"
             )
         if status is None:
             return UnreachableError("dropped", f"the connection ended before any answer{self._said()}")
         return UnreachableError("bad answer", f"{_no_answer(self._decoder.noise)} (exit status {status}){self._said()}")
-
-    def _advice(self, text: str) -> str:
-        if re.search(sudo.UNANSWERED, text):
-            return f": {sudo.ADVICE}"
-        return ": sudo must allow this user to run the probe's python3"
 
     def last_error(self) -> str:
         """Return the last non-empty line of standard error, safe to print."""
