@@ -13,9 +13,8 @@ from nodetune.audit import auditor
 from nodetune.audit.request import CACHE_MINUTES, AuditRequest
 from nodetune.audit.selection import Selection, comparing
 from nodetune.facts.saved import Rules, Saved
-from nodetune.foundation import show as shows
-from nodetune.foundation import text
-from nodetune.foundation.show import Show
+from nodetune.foundation import stage_output, text
+from nodetune.foundation.stage_output import Show
 from nodetune.hosts.connection_options import ConnectionOptions
 
 if TYPE_CHECKING:
@@ -45,7 +44,7 @@ def _saved(path: Path, request: AuditRequest, selection: Selection, show: Show) 
     judged = (each for each in auditor.audit_files(saved, selection, rules) if connection.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
-    return auditor.by_name(shows.counted(show, "audit", judged, sum(map(len, saved.files()))))
+    return auditor.by_name(stage_output.counted(show, "audit", judged, sum(map(len, saved.files()))))
 
 
 def _hosts(request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
@@ -106,7 +105,7 @@ def _taken(
     kept: list[HostResult] = []
     try:
         with closing(running):
-            for result in shows.counted(show, phase, running, len(targets)):
+            for result in stage_output.counted(show, phase, running, len(targets)):
                 kept.append(result)  # noqa: PERF402  (an interrupted extend need not keep what came before)
     except KeyboardInterrupt:
         show.warn(f"\ninterrupted: {len(kept)} of {text.count(len(targets), 'host')} answered")

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol, final
 
 from nodetune.cli import verbosity
-from nodetune.cli.phase import Phase
+from nodetune.cli.phase_state import PhaseState
 from nodetune.foundation import text as plain_text
 
 if TYPE_CHECKING:
@@ -23,15 +23,15 @@ LOST = ("failed", "unreachable")
 class Display(Protocol):
     """Where progress goes."""
 
-    def started(self, run: Phase) -> None: ...
+    def started(self, run: PhaseState) -> None: ...
 
-    def stage(self, run: Phase, name: str, hosts: int) -> None: ...
+    def stage(self, run: PhaseState, name: str, hosts: int) -> None: ...
 
-    def step(self, run: Phase, host: str, what: str) -> None: ...
+    def step(self, run: PhaseState, host: str, what: str) -> None: ...
 
-    def host(self, run: Phase, host: str, outcome: str, message: str) -> None: ...
+    def host(self, run: PhaseState, host: str, outcome: str, message: str) -> None: ...
 
-    def finished(self, run: Phase) -> None: ...
+    def finished(self, run: PhaseState) -> None: ...
 
 
 class Silent:
@@ -46,21 +46,21 @@ class Silent:
 class Events(Silent):
     """Writes one JSON object a line: docs/reports.md#progress."""
 
-    def started(self, run: Phase) -> None:
+    def started(self, run: PhaseState) -> None:
         self._say(run, "started", {"hosts": run.hosts})
 
-    def stage(self, run: Phase, name: str, hosts: int) -> None:
+    def stage(self, run: PhaseState, name: str, hosts: int) -> None:
         self._say(run, "stage", {"stage": name, "hosts": hosts})
 
-    def host(self, run: Phase, host: str, outcome: str, message: str) -> None:
+    def host(self, run: PhaseState, host: str, outcome: str, message: str) -> None:
         told = {"host": host, "outcome": outcome, "message": message, "done": len(run.outcomes), "hosts": run.hosts}
         self._say(run, "host", told)
 
-    def finished(self, run: Phase) -> None:
+    def finished(self, run: PhaseState) -> None:
         told = {"done": len(run.outcomes), "failed": run.failed, "hosts": run.hosts, "seconds": round(run.elapsed, 3)}
         self._say(run, "finished", told)
 
-    def _say(self, run: Phase, event: str, about: Mapping[str, Any]) -> None:
+    def _say(self, run: PhaseState, event: str, about: Mapping[str, Any]) -> None:
         data = {"schema": SCHEMA, "event": event, "phase": run.phase, "time": round(time.time(), 3), **about}
         sys.stderr.write(f"{json.dumps(data)}\n")
         sys.stderr.flush()
@@ -69,15 +69,15 @@ class Events(Silent):
 class Details(Silent):
     """Writes a line for each step of each host (-v)."""
 
-    def stage(self, _run: Phase, name: str, hosts: int) -> None:
+    def stage(self, _run: PhaseState, name: str, hosts: int) -> None:
         verbosity.detail(f"{name}: {plain_text.count(hosts, 'host')}")
 
-    def step(self, _run: Phase, host: str, what: str) -> None:
+    def step(self, _run: PhaseState, host: str, what: str) -> None:
         verbosity.detail(f"{host}: {what}")
 
 
 @final
-class Progress(Phase):
+class Progress(PhaseState):
     """Shows one phase of a run: `with Progress("audit", 12) as shown`.
 
     `plays`: whether a host is done when a play of Ansible's ends there.

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Phase, Show, measuring
+from nodetune.foundation.stage_output import Phase, Show, measuring
 from nodetune.provision import STAGES, baseline, preflight, stages, steps, upgrade
 from nodetune.provision import lock as locks
 from nodetune.provision.preflight import Preflight

@@ -13,7 +13,7 @@ from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.exit_codes import INCOMPLETE
-from nodetune.foundation.show import Phase, measuring
+from nodetune.foundation.stage_output import Phase, measuring
 from nodetune.guard.deploy import install, nodes
 from nodetune.guard.deploy.playbooks import GuardPlaybooks
 from nodetune.guard.deploy.request import InstallRequest, PolicySettings

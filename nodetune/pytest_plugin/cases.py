@@ -116,7 +116,7 @@ def _audited(arguments: list[str]) -> list[Case]:
     from nodetune.audit.request import AuditRequest
     from nodetune.cli import proposed_options, requests
     from nodetune.cli.commands import audit
-    from nodetune.foundation.show import Silent
+    from nodetune.foundation.stage_output import Silent
 
     with audit.command.make_context("nodetune audit", arguments) as context:
         request: AuditRequest = requests.partition(AuditRequest, context.params)["request"]

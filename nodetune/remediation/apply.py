@@ -11,7 +11,7 @@ from nodetune.api.model import HostResult
 from nodetune.audit import document as audit_document
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Phase, Show, measuring
+from nodetune.foundation.stage_output import Phase, Show, measuring
 from nodetune.hosts.target import Target
 from nodetune.remediation import document, plan_document, rollout
 from nodetune.remediation import outcomes as remediation_outcomes

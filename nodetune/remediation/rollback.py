@@ -8,7 +8,7 @@ from typing import Any
 
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import END_STATE_MISSED, INCOMPLETE, OK
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.hosts import nodeset, patterns
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from nodetune.foundation import file_io, json_document
-from nodetune.foundation.show import Phase, Show
+from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts import nodeset
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm

@@ -10,7 +10,7 @@ from typing import Any
 from nodetune.api.model import HostResult
 from nodetune.audit import run as audit_run
 from nodetune.foundation.exit_codes import END_STATE_MISSED, OK
-from nodetune.foundation.show import Show, Silent
+from nodetune.foundation.stage_output import Show, Silent
 from nodetune.guard.deploy import archive, node_changes, policy_diff
 from nodetune.guard.deploy.node_changes import NodeInstall
 from nodetune.guard.deploy.nodes import GuardedHosts, Guarding, NodeAnswer, guarded_hosts, new_policies

@@ -15,7 +15,7 @@ from nodetune.audit.selection import Selection
 from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
-from nodetune.foundation.show import Show
+from nodetune.foundation.stage_output import Show
 from nodetune.guard.deploy import cluster, node_state
 from nodetune.guard.deploy.paths import POLICY
 from nodetune.guard.deploy.request import ResumeRequest

@@ -7,7 +7,7 @@ import time
 from nodetune.foundation import text as plain_text
 
 
-class Phase:
+class PhaseState:
     """One phase of a run on hosts.
 
     `seconds` is how long it takes at most, where that is known before; `stages` how many parts it has, where those are
