@@ -17,21 +17,27 @@ BUILT: dict[str, Any] = {}
 """Field → the dataclass of the several options that it is built from. Built last, in this order."""
 
 
-def command(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], click.Command]:
-    """Declare a command that gets its options as `request`, of this dataclass; it gets other options by their names."""
-    return click.command(name, cls=kind_of(kind))
+def command(
+    name: str, kind: type[Any], typed: type[Any] | None = None
+) -> Callable[[Callable[..., Any]], click.Command]:
+    """Declare a command that gets its options as `request`, of this dataclass; it gets other options by their names.
+
+    With `typed`, a dataclass too, it gets the options that are fields of that as `typed`, and nothing is built of them.
+    """
+    return click.command(name, cls=kind_of(kind, typed))
 
 
-def kind_of(kind: type[Any]) -> type[click.Command]:
+def kind_of(kind: type[Any], typed: type[Any] | None = None) -> type[click.Command]:
     """Return the class of such a command."""
-    return type("Command", (_Command,), {"kind": kind})
+    return type("Command", (_Command,), {"kind": kind, "typed": typed})
 
 
 class _Command(click.Command):
     kind: type[Any]
+    typed: type[Any] | None
 
     def invoke(self, ctx: click.Context) -> Any:
-        return ctx.invoke(self.callback, **partition(self.kind, ctx.params)) if self.callback else None
+        return ctx.invoke(self.callback, **partition(self.kind, ctx.params, self.typed)) if self.callback else None
 
 
 def of(kind: type[Any], name: str) -> dict[str, Any]:
@@ -51,12 +57,12 @@ def of(kind: type[Any], name: str) -> dict[str, Any]:
     return taken
 
 
-def partition(kind: type[Any], parameters: Mapping[str, Any]) -> dict[str, Any]:
+def partition(kind: type[Any], parameters: Mapping[str, Any], typed: type[Any] | None = None) -> dict[str, Any]:
     """Return the request and what is left of the options. Raise click.UsageError where they contradict each other."""
     rest = dict(parameters)
     raw = {name: _made(built, rest) for name, built in BUILT.items() if name in kind.__dataclass_fields__}
-    if "inventory" in rest:  # a request without a connection: a rollback reaches hosts as its run did
-        rest["typed"] = _made(BUILT["connection"], rest)
+    if typed:
+        rest["typed"] = _made(typed, rest)
     try:
         request = _made(kind, rest)
     except RequestError as problem:

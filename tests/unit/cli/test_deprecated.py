@@ -156,7 +156,7 @@ def test_a_run_record_of_the_old_version_gives_its_transport(tmp_path):
     command = main.group.get_command(click.Context(main.group), "rollback")
     with command.make_context("rollback", [run.id]) as context:
         typed = HostOptions(transport=context.params["transport"])
-        connection = _rollback.connection_of(record.find(run.id, tmp_path), typed)
+        connection = _rollback.options_of(record.find(run.id, tmp_path), typed).built()
     assert (connection.transport, connection.inventory) == ("openssh", "a1")
 
 
