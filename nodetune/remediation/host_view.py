@@ -1,4 +1,4 @@
-"""What a builder sees of a host: its facts, and what earlier changes of the plan leave there."""
+"""A builder's view of a host: its facts, and the results of earlier changes of the plan."""
 
 from __future__ import annotations
 

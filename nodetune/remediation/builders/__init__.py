@@ -1,4 +1,4 @@
-"""What remedies become on a host: one file a kind, found by its name.
+"""Builders of changes: one file a kind of remedy, found by its name.
 
 `changes(fixes, host)` gives a list of changes (dicts with `change` and what that kind of change needs), or raises
 UnfixableError. `NEEDS` there names facts that it looks at beyond those of the checks.

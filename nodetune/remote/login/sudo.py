@@ -58,7 +58,7 @@ def command(target: Target, nonce: str, program: str = "-") -> Command:
 
 
 def advice(text: str) -> str:
-    """Return what an error means and what to do about it; "" if it is none of sudo's."""
+    """Return what an error means and what to do about it; "" if sudo did not cause it."""
     found = ((re.search(pattern, text), meaning) for pattern, meaning in ERRORS.items())
     return next((meaning.format(match[0]) for match, meaning in found if match), "")
 
