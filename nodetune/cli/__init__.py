@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -41,7 +42,9 @@ class Group(click.Group):
 class Folder(Group):
     """A group whose commands are the files of a folder of this package: it imports one when it is used."""
 
-    folder = "commands"
+    def __init__(self, *given: Any, folder: str = "commands", **more: Any) -> None:
+        super().__init__(*given, **more)
+        self.folder = folder
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._files())

@@ -71,9 +71,7 @@ def main() -> None:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
         code = _reader_gone() if ended.code == FINDINGS else ended.code
-    except (ValueError, OSError) as problem:
-        if not _is_for_users(problem):
-            raise
+    except (UserError, OSError) as problem:
         code = _say(_text(problem), USAGE)
     sys.exit(code if isinstance(code, int) else OK)
 
@@ -100,11 +98,6 @@ def _prepare_output() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (open until the end)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _is_for_users(problem: Exception) -> bool:
-    """Tell whether the text of an error was written for users: our errors, and system errors about files."""
-    return isinstance(problem, (UserError, OSError))
 
 
 def _say(message: str, code: int) -> int:
