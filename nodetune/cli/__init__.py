@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from difflib import get_close_matches
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -42,9 +41,9 @@ class Group(click.Group):
 class Folder(Group):
     """A group whose commands are the files of a folder of this package: it imports one when it is used."""
 
-    def __init__(self, *given: Any, folder: str = "commands", **more: Any) -> None:
-        super().__init__(*given, **more)
-        self.folder = folder
+    @property
+    def folder(self) -> str:
+        return f"commands/_{self.name}"
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002
         return sorted(self._files())

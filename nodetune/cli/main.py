@@ -24,6 +24,8 @@ COLLECTED = 50_000, 20, 100
 class Commands(Folder):
     """The commands of nodetune, also by their old names."""
 
+    folder = "commands"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self._renamed(ctx, cmd_name) if cmd_name in renamed.COMMANDS else super().get_command(ctx, cmd_name)
 

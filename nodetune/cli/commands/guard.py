@@ -7,6 +7,6 @@ import click
 from nodetune.cli import Folder
 
 
-@click.group("guard", cls=Folder, folder="commands/_guard")
+@click.group("guard", cls=Folder)
 def command() -> None:
     """Check Slurm nodes before each job."""

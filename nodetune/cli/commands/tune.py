@@ -7,6 +7,6 @@ import click
 from nodetune.cli import Folder
 
 
-@click.group("tune", cls=Folder, folder="commands/_tune")
+@click.group("tune", cls=Folder)
 def command() -> None:
     """Find better settings by measuring, and prove them."""
