@@ -38,8 +38,7 @@ _comparing = cli_options.stack(
 _aging = cli_options.stack(
     click.option(
         "--cache",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
+        **cli_options.FOLDER,
         help="Save the facts of each host in this folder, and do not probe hosts with saved facts. An interrupted audit continues where it stopped.",
     ),
     renamed.alias("--keep", "--cache"),

@@ -52,9 +52,8 @@ def command() -> None:
 @click.option(
     "-o",
     "--output",
+    **cli_options.FOLDER,
     required=True,
-    type=click.Path(path_type=Path, file_okay=False),
-    metavar="DIR",
     help="Folder to write.",
 )
 def bundle(
