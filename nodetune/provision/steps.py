@@ -271,9 +271,8 @@ class Steps:
 
 def _earlier(own: Run) -> list[str]:
     """Return the earlier runs of this command, newest first."""
-    return [run.id for run in runs.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
-        :MOST_PAST_RUNS
-    ]
+    others = (run for run in runs.listing(own.folder.parent) if run.id != own.id)
+    return [run.id for run in others if _provisioned(run)][:MOST_PAST_RUNS]
 
 
 def _provisioned(run: Run) -> bool:

@@ -88,7 +88,9 @@ class Upgrade:
         free = self._step("drain", batch, self._work.drain if drain else _not_drained)
         touched = self._step("before", free, self._before) if not self._work.stopped else []
         well = touched
-        for stage, do in self._changing().items():
+        work = self._work
+        changing = {"packages": work.packages, "reboot": work.reboot, "audit": self._audit, "after": self._after}
+        for stage, do in changing.items():
             well = self._step(stage, well, do) if not self._work.stopped else []
         if self._work.stopped:
             return
@@ -99,10 +101,6 @@ class Upgrade:
         self._record.note("back", {host: StageResult(NOTHING, "no packages were changed") for host in untouched})
         stages = self._record.hosts
         self._resume([host for host in batch if host not in back or stages[host]["back"].ok])
-
-    def _changing(self) -> dict[str, StageAction]:
-        work = self._work
-        return {"packages": work.packages, "reboot": work.reboot, "audit": self._audit, "after": self._after}
 
     def _audit(self, hosts: Sequence[str]) -> Results:
         """Report findings that the host had before the upgrade; only those that gate are failures."""

@@ -16,8 +16,7 @@ from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
-from nodetune.provision.request import ProvisionRequest
-from nodetune.provision.resume_command import OLDER, ResumeCommand
+from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 from tests.support import provisioning
