@@ -108,18 +108,19 @@ def known() -> tuple[str, ...]:
 @cache
 def load(system: str) -> Catalogue:
     """Load the data of one of the known systems."""
-    found = _content(system)
+    found = content(system)
     family, ours = tuple(found["family"]), found["ours"].lower()
     return Catalogue(system, found["manager"], found["oldest"], family, ours, tuple(found["others"]), found["parts"])
 
 
-def _content(system: str) -> dict[str, Any]:
+def content(system: str) -> dict[str, Any]:
+    """Return a system's file as it is, after what it starts from."""
     import yaml
 
     own = yaml.safe_load((paths.shared("playbooks") / "packages" / f"{system}.yml").read_text("utf-8"))
     if "like" not in own:
         return dict(own)
-    base = _content(own["like"])
+    base = content(own["like"])
     return {**base, **own, "parts": {**base["parts"], **own.get("parts", {})}}
 
 
