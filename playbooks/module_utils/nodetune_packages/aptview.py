@@ -5,13 +5,12 @@ import fnmatch
 import glob
 import os
 import re
-import shutil
-import tempfile
 
 from ansible.module_utils.nodetune_host import command
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .aptfiles import PINS, SOURCES, pin, repository_files
+from .ownfiles import folder_apart
 
 LISTS = "/var/lib/apt/lists"
 SECONDS_TO_ASK = 300
@@ -28,7 +27,7 @@ def view(question):
     if question.repositories is None:
         yield [], []
         return
-    with _folder() as folder:
+    with folder_apart() as folder:
         for part in (SOURCES, os.path.dirname(PINS), LISTS + "/partial", "/cache/archives/partial"):
             os.makedirs(folder + part, exist_ok=True)
         _link(SOURCES, folder, lambda name: not name.startswith("nodetune-"))
@@ -43,16 +42,6 @@ def view(question):
         if not _host_lists():
             run([*options, "update", "-q"], SECONDS_TO_ASK)
         yield options, only_site
-
-
-@contextlib.contextmanager
-def _folder():
-    folder = tempfile.mkdtemp(prefix="nodetune-apt-")
-    try:
-        os.chmod(folder, 0o755)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _write(folder, files):
@@ -130,7 +119,7 @@ def _only_site(folder, site):
 
 def refresh(repositories):
     """Fetch the lists of the site's repositories, and of the host's own if they have none."""
-    with _folder() as folder:
+    with folder_apart() as folder:
         _write(
             folder, {path: text for path, text in repository_files(repositories).items() if path.startswith(SOURCES)}
         )

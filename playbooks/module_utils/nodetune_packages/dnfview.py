@@ -2,12 +2,11 @@
 
 import contextlib
 import os
-import shutil
-import tempfile
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import OURS, SOURCES, read, repository_files
+from .ownfiles import folder_apart
 from .question import Question
 
 
@@ -16,7 +15,7 @@ def view(question):
     """Yield dnf for the host of the question, with the metadata of all repositories."""
     import dnf
 
-    with _folder() as folder, dnf.Base() as base:
+    with folder_apart() as folder, dnf.Base() as base:
         _configure(base, question, folder)
         try:
             base.read_all_repos()
@@ -71,20 +70,11 @@ def _reposdir(repositories, folder, hosts):
     return own
 
 
-@contextlib.contextmanager
-def _folder():
-    folder = tempfile.mkdtemp(prefix="nodetune-dnf-")
-    try:
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 def refresh(repositories):
     """Fetch the metadata of the site's repositories on the host."""
     import dnf
 
-    with dnf.Base() as base, _folder() as folder:
+    with dnf.Base() as base, folder_apart() as folder:
         _configure(base, Question([]), folder)
         try:
             base.read_all_repos()

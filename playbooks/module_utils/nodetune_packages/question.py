@@ -97,6 +97,13 @@ def no_package(name):
     return f"{name} is not in any repository: add one that has it under provision: repositories: in the site file"
 
 
+def newest_common(question, had):
+    """Return the newest upstream version of the branch that all of `together` have, or "". `had`: name → versions."""
+    kinds = [{upstream(each) for each in had.get(name, []) if question.fits_branch(each)} for name in question.together]
+    first = had.get(question.together[0], []) if question.together else []
+    return next((upstream(each) for each in first if all(upstream(each) in kind for kind in kinds)), "")
+
+
 def resolved(manager, question):
     """Return ({name: version} from the site's repositories, the upstream version of `together`).
 
