@@ -13,6 +13,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
+from nodetune.foundation import UserError
+
 RELAY = Path(__file__).parent / "slurm"
 ONHOST = Path(__file__).parents[1] / "onhost"
 PROBE = Path(__file__).parents[1] / "probe"
@@ -60,12 +62,10 @@ def _source(folder: Path, module: str) -> str:
 
 @cache
 def pynvml_source() -> str:
-    """Return the source of the installed pynvml (package nvidia-ml-py). Raise PackageNotFoundError."""
+    """Return the source of the installed pynvml. Raise UserError."""
     spec = importlib.util.find_spec("pynvml")
     if spec is None or spec.origin is None:
-        from importlib.metadata import PackageNotFoundError  # takes as long to import as all of this file
-
-        raise PackageNotFoundError("nvidia-ml-py")
+        raise UserError("pynvml is not installed here: install nvidia-ml-py")
     return Path(spec.origin).read_text("utf-8")
 
 
