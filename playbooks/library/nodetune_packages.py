@@ -34,12 +34,8 @@ def main():
     }
     module = AnsibleModule(options, supports_check_mode=True)
     given = module.params
-    question = Question(
-        given["packages"],
-        given["versions"],
-        given["repositories"] if module.check_mode else None,
-        replaces=given["replaces"],
-    )
+    repositories = given["repositories"] if module.check_mode else None
+    question = Question(given["packages"], given["versions"], repositories, replaces=given["replaces"])
     with reported(module):
         of = manager(given["manager"])
         if not module.check_mode:

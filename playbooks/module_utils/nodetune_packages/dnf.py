@@ -10,7 +10,7 @@ from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import KEYS, OURS, SOURCES, pin_files, repository_files
 from .dnfview import refresh, view
-from .question import Answer, judge, newest_common, no_package, no_version
+from .question import WRONG_KEY, Answer, judge, newest_common, no_package, no_version
 
 
 def version(package):
@@ -198,5 +198,4 @@ def _trust(base, package):
         result, message = 2, error
     if result:
         name = package.repoid.replace(OURS, "")
-        advice = "does key: in the site file have the key that signs this repository?"
-        raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {advice}")
+        raise ChangeError(f"repository {name}: {' '.join(str(message).split())[:300]}: {WRONG_KEY}")

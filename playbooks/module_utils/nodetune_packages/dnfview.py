@@ -7,7 +7,7 @@ from ansible.module_utils.nodetune_host.problem import ChangeError
 
 from .dnffiles import OURS, SOURCES, read, repository_files
 from .ownfiles import folder_apart
-from .question import Question
+from .question import WRONG_ADDRESS, WRONG_KEY, Question
 
 
 @contextlib.contextmanager
@@ -47,11 +47,8 @@ def _configure(base, question, folder):
 
 
 def _release():
-    found = [
-        line.partition("=")[2].strip('"')
-        for line in read("/etc/os-release").splitlines()
-        if line.startswith("VERSION_ID=")
-    ]
+    lines = read("/etc/os-release").splitlines()
+    found = [line.partition("=")[2].strip('"') for line in lines if line.startswith("VERSION_ID=")]
     return (found or [""])[0].partition(".")[0]
 
 
@@ -89,9 +86,4 @@ def refresh(repositories):
 def _repository(error):
     text = " ".join(str(error).split()).rstrip(".")
     key = "GPG" in text or "signature" in text.lower()
-    advice = (
-        "does key: in the site file have the key that signs this repository?"
-        if key
-        else "is its address in the site file correct, and can this host reach it?"
-    )
-    return f"{text.replace(OURS, '')}: {advice}"
+    return f"{text.replace(OURS, '')}: {WRONG_KEY if key else WRONG_ADDRESS}"

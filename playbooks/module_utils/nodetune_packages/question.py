@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from ansible.module_utils.nodetune_host.problem import ChangeError
 
+WRONG_KEY = "does key: in the site file have the key that signs this repository?"
+WRONG_ADDRESS = "is its address in the site file correct, and can this host reach it?"
+
 
 @dataclass
 class Question:
@@ -64,12 +67,9 @@ def disagreeing(names, versions, driver):
     `driver` is an upstream version.
     """
     there = {name: versions[name] for name in names if name in versions}
-    other = [
-        f"{name} {' and '.join(found)}"
-        for name, found in there.items()
-        if [upstream(each) for each in found] != [driver]
-    ]
-    return other + [f"no {name}" for name in names if name not in versions]
+    other = [name for name, found in there.items() if [upstream(each) for each in found] != [driver]]
+    missing = [f"no {name}" for name in names if name not in versions]
+    return [f"{name} {' and '.join(there[name])}" for name in other] + missing
 
 
 def judge(question, answer):
