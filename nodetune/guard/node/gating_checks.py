@@ -49,11 +49,8 @@ def findings(
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
     """Turn what the readers sent into facts for the audit."""
-    return HostFacts(
-        "",
-        {name: _fact(data) for name, data in facts.items()},
-        {"failed": {family: why for family, (_, why) in failed.items()}},
-    )
+    about = {"failed": {family: why for family, (_, why) in failed.items()}}
+    return HostFacts("", {name: _fact(data) for name, data in facts.items()}, about)
 
 
 def _fact(data: Mapping[str, Any]) -> Fact:
