@@ -140,9 +140,8 @@ def _imports(folder: Path, module: str) -> tuple[Module, ...]:
 def script(asked: Mapping[str, list[str]], seconds: float, most: float = 0.0) -> tuple[bytes, str]:
     """Return the script to pipe to `python3 -I -S -` and the nonce in its answer. A busy host gets `most` seconds."""
     nonce = secrets.token_hex(8)
-    return probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most)).replace(
-        NONCE, nonce.encode("ascii")
-    ), nonce
+    cached = probing(PROBE, json.dumps(dict(asked)), seconds, EMIT.format(most=most))
+    return cached.replace(NONCE, nonce.encode("ascii")), nonce
 
 
 @lru_cache(maxsize=8)  # thousands of hosts are asked for the same
@@ -155,9 +154,8 @@ def probing(folder: Path, asked: str, seconds: float, entry: str) -> bytes:
 
 def relay(nonce: str) -> str:
     """Return the script that runs a command on a node of a Slurm step."""
-    return _script(
-        with_imports(RELAY, ["relay"]), nonce, "", "from nodetune.slurm import relay\nrelay.main()\n"
-    ).decode("ascii")
+    entry = "from nodetune.slurm import relay\nrelay.main()\n"
+    return _script(with_imports(RELAY, ["relay"]), nonce, "", entry).decode("ascii")
 
 
 def _script(modules: tuple[Module, ...], nonce: str, given: str, entry: str) -> bytes:

@@ -88,26 +88,18 @@ class Keys:
             yield offer
 
     def _agent_offers(self, settings: Settings) -> list[Offer]:
-        path = settings.told.get("identityagent", ("SSH_AUTH_SOCK",))[0]
-        path = (
-            os.environ.get("SSH_AUTH_SOCK", "")
-            if path == "SSH_AUTH_SOCK"
-            else home(os.path.expandvars(settings.expand(path)))
-        )
+        path = os.environ.get("SSH_AUTH_SOCK", "")
+        named = settings.told.get("identityagent", ("SSH_AUTH_SOCK",))[0]
+        if named != "SSH_AUTH_SOCK":
+            path = home(os.path.expandvars(settings.expand(named)))
         if not path or path.lower() == "none":
             return []
         with self._lock:
             if path not in self._agents:
                 self._agents[path] = Agent(path)
             keys = self._agents[path].get_keys()
-        return [
-            Offer(
-                f"agent key {plain_text.plain(key.comment or key.get_name(), 60)}",
-                key,
-                hardware=key.get_name().startswith("sk-"),
-            )
-            for key in keys
-        ]
+        named_keys = [(key, f"agent key {plain_text.plain(key.comment or key.get_name(), 60)}") for key in keys]
+        return [Offer(name, key, hardware=key.get_name().startswith("sk-")) for key, name in named_keys]
 
     def close(self) -> None:
         for agent in self._agents.values():
@@ -142,10 +134,7 @@ def _unusable(file: str, problem: Exception) -> Offer:
     public = (_public(file) or b"")[4:40]
     if public.startswith(b"sk-"):
         return Offer(file, None, f"{file}: a hardware key", hardware=True)
-    if (
-        isinstance(problem, paramiko.PasswordRequiredException | TypeError)
-        or "ncrypted" in str(problem)
-        or "assw" in str(problem)
-    ):
+    encrypted = isinstance(problem, paramiko.PasswordRequiredException | TypeError)
+    if encrypted or "ncrypted" in str(problem) or "assw" in str(problem):
         return Offer(file, None, f"{file} is encrypted: ssh-add {file}")
     return Offer(file, None, f"{file} cannot be used: {plain_text.plain(problem, 80)}")
