@@ -12,7 +12,7 @@ import time
 import pytest
 
 from nodetune.api.model import HostFacts
-from nodetune.hosts.target import STATES, SessionOptions, Target, UnreachableError
+from nodetune.hosts.target import SessionOptions, Target, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector
@@ -22,6 +22,7 @@ from nodetune.remote.login.session import KEPT_ERRORS, Session
 from nodetune.remote.login.ssh_config import Resolver, Settings, Shape, config_files
 from nodetune.remote.paramiko import sockets
 from nodetune.remote.slurm import srun
+from tests.support.states import STATES
 
 ASKED = payload.families(["host.arch"])
 NONCE = "0123456789abcdef"
