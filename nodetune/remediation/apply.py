@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nodetune.api.model import HostResult
@@ -17,6 +17,7 @@ from nodetune.remediation import document, plan_document, rollout, runs
 from nodetune.remediation import outcomes as remediation_outcomes
 from nodetune.remediation.ansible import OnEvent, Outcome
 from nodetune.remediation.batches import batches
+from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.outcomes import StepOutcome
 from nodetune.remediation.plan import HostPlan, PlanSelection
 from nodetune.remediation.request import ApplyRequest
@@ -24,7 +25,7 @@ from nodetune.remediation.runs import Run
 from nodetune.remediation.runs.connection import lasting_inventory, login_record
 from nodetune.verify import before_after, remote
 from nodetune.verify import document as verify_document
-from nodetune.verify.before_after import BeforeAfter, BeforeAfterResult
+from nodetune.verify.before_after import BeforeAfter
 from nodetune.verify.compare import FEWEST
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest
@@ -80,23 +81,6 @@ class Prepared:
         """How long --verify will take, for a person who decides whether to wait."""
         parts = batches([each.host for each in self.busy], self.request.canary, self.request.batch)
         return before_after.duration(self.suite, len(parts))
-
-
-@dataclass(frozen=True)
-class ApplyReport:
-    """The result of an apply.
-
-    `run` is None if there was nothing to do. `dead`: the earlier runs that were interrupted, by host; `drained`: why hosts
-    that this run drained are not back in service; `verified`: what --verify measured; `stopped`: why it ended early.
-    """
-
-    run: str | None
-    done: Sequence[StepOutcome]
-    dead: Mapping[str, Sequence[Mapping[str, Any]]] = field(default_factory=dict)
-    drained: Mapping[str, str] = field(default_factory=dict)
-    verified: BeforeAfterResult | None = None
-    code: int = OK
-    stopped: str = ""
 
 
 def prepare(request: ApplyRequest, show: Show) -> Prepared:

@@ -217,16 +217,12 @@ def _about(of: Set, *, alone: bool) -> str:
         _listed("Then in it (chroot /mnt):", [*map(_of_unit, units), *_in_image(planned)]),
         _listed(
             "Files of others, to be edited (what to put there: snippets):",
-            [f"{path}: {_one_line(text)}" for path, text in _snippets(planned).items()],
+            [f"{path}: {plain_text.plain(' '.join(text.split()), 300)}" for path, text in _snippets(planned).items()],
         ),
         _listed("Only on a running host (the role does it; an image needs nothing):", running),
         _listed("To know:", [note for each in planned for note in each.notes]),
     ]
     return "\n".join(part for part in parts if part)
-
-
-def _one_line(text: str) -> str:
-    return plain_text.plain(" ".join(text.split()), 300)
 
 
 def _listed(title: str, lines: Iterable[str]) -> str:

@@ -84,9 +84,8 @@ class Rollout:
                 done += _not_applied([by_host[host] for host in batch], why)
                 continue
             outcomes = self._batch([by_host[host] for host in batch])
-            failed |= remediation_outcomes.failed_hosts(outcomes) | (
-                self._before_after.worse if self._before_after else set()
-            )
+            failed |= remediation_outcomes.failed_hosts(outcomes)
+            failed |= self._before_after.worse if self._before_after else set()
             done += outcomes
         return done
 
