@@ -87,9 +87,8 @@ def _reader_gone() -> int:
 def _text(problem: Exception) -> str:
     """Return the text of an error: file name and problem, without the error number."""
     if isinstance(problem, OSError) and problem.strerror:
-        where = problem.filename or (
-            "standard output" if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else ""
-        )
+        full = problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+        where = problem.filename or ("standard output" if full else "")
         return f"{where}: {problem.strerror}" if where else problem.strerror
     return str(problem)
 

@@ -117,10 +117,8 @@ def _site(paths: tuple[Path, ...]) -> profile.Overlay | None:
     return found
 
 
-requests.BUILT |= {
-    "selection": SelectionOptions,
-    "connection": HostOptions,
-}  # site files are read before a password is asked
+# site files are read before a password is asked
+requests.BUILT |= {"selection": SelectionOptions, "connection": HostOptions}
 
 
 def _sorted_numbers(_context: click.Context, _parameter: click.Parameter, typed: tuple[int, ...]) -> tuple[int, ...]:

@@ -29,12 +29,8 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
     found = runs.listing(runs_folder)
     if output_format == "json":
         described = [text_runs.described(run) for run in found[:last]]
-        click.echo(
-            json_document.text(
-                {"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}
-            ),
-            nl=False,
-        )
+        told = {"schema": "nodetune.runs/1", "folder": str(runs.place(runs_folder)), "runs": described}
+        click.echo(json_document.text(told), nl=False)
         return
     text_runs.print_runs(sys.stdout, found, last, runs.place(runs_folder))
 
