@@ -130,9 +130,8 @@ def _apart(hosts: Sequence[Resolution]) -> str:
                 said.setdefault(version, []).append(each.host)
         if len(said) > 1:
             fewest = sorted(said.items(), key=lambda item: len(item[1]))
-            return f"{name} would be " + " and ".join(
-                f"{version or 'none'} on {text.names(names)}" for version, names in fewest
-            )
+            told = (f"{version or 'none'} on {text.names(names)}" for version, names in fewest)
+            return f"{name} would be {' and '.join(told)}"
     return ""
 
 

@@ -78,10 +78,8 @@ class Upgrade:
         if decision.driver and not installed:
             return failed("no driver from NVIDIA's packages is installed: provision this host without --upgrade")
         if decision.driver and running != installed:
-            told = (
-                f"driver {installed} is installed but {running or 'none'} is running, as after an interrupted upgrade"
-            )
-            return failed(f"{told}: provision this host without --upgrade")
+            now = f"driver {installed} is installed but {running or 'none'} is running"
+            return failed(f"{now}, as after an interrupted upgrade: provision this host without --upgrade")
         return came
 
     def _batch(self, batch: Sequence[str], drain: bool) -> None:
@@ -158,10 +156,8 @@ class Upgrade:
         """Resume what was upgraded, what was not changed, and what was restored."""
         self._work.give_back(fit)
         left = self._work.operations.left_drained
-        told = {
-            host: StageResult(NOTHING, "left drained: " + left[host]) if host in left else StageResult() for host in fit
-        }
-        self._record.note("resume", told)
+        drained = {host: StageResult(NOTHING, f"left drained: {left[host]}") for host in fit if host in left}
+        self._record.note("resume", {**dict.fromkeys(fit, StageResult()), **drained})
 
 
 class VerifyRecord:
@@ -223,9 +219,8 @@ def going_back(decision: Decision) -> Decision:
     if "driver" in parts and parts["driver"].packages != decision.wanted.parts["driver"].packages:
         parts["driver"] = replace(parts["driver"], packages=_driver_before(decision, parts))
     parts = {part: needed for part, needed in parts.items() if needed.packages}
-    return replace(
-        decision, wanted=replace(decision.wanted, parts=parts), versions=decision.held, held=decision.versions
-    )
+    wanted = replace(decision.wanted, parts=parts)
+    return replace(decision, wanted=wanted, versions=decision.held, held=decision.versions)
 
 
 def _driver_before(decision: Decision, parts: Mapping[str, Needed]) -> tuple[str, ...]:
