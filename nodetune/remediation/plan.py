@@ -31,8 +31,7 @@ class PlanSelection(Selection):
         )
 
     def facts(self) -> set[str]:
-        kinds = (check.remedy.kind for check in self.candidates)
-        return super().facts() | builders.needs(kinds) | set(gpu_users.FACTS)
+        return super().facts() | facts_for(check.remedy.kind for check in self.candidates)
 
 
 def added(selection: Selection | None) -> tuple[Check, ...]:
@@ -171,6 +170,11 @@ def alike(plans: Iterable[HostPlan]) -> list[tuple[tuple[PlannedChange, ...], li
             key = json.dumps([change.data() for change in plan.changes], sort_keys=True)
             found.setdefault(key, (plan.changes, []))[1].append(plan.host)
     return list(found.values())
+
+
+def facts_for(kinds: Iterable[str]) -> set[str]:
+    """Return the facts that planning needs for these remedy kinds, in addition to those of the checks."""
+    return builders.needs(kinds) | set(gpu_users.FACTS)
 
 
 def edited(change: Mapping[str, Any]) -> str:

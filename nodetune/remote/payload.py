@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import importlib.util
 import json
 import re
 import secrets
@@ -13,7 +12,7 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError
+from nodetune.foundation import paths
 
 RELAY = Path(__file__).parent / "slurm"
 ONHOST = Path(__file__).parents[1] / "onhost"
@@ -62,11 +61,7 @@ def _source(folder: Path, module: str) -> str:
 
 @cache
 def pynvml_source() -> str:
-    """Return the source of the installed pynvml. Raise UserError."""
-    spec = importlib.util.find_spec("pynvml")
-    if spec is None or spec.origin is None:
-        raise UserError("pynvml is not installed here: install nvidia-ml-py")
-    return Path(spec.origin).read_text("utf-8")
+    return paths.source_of("pynvml", "nvidia-ml-py")
 
 
 _STATEMENT = re.compile(r"^(?:@.*\n)*[^\s#@)\]}].*\n(?:(?:[ \t#)\]}].*)?\n)*", re.MULTILINE)

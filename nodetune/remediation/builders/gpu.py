@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from nodetune.api.model import Fix
+from nodetune.foundation import paths
 from nodetune.remediation.builders import HostView, UnfixableError, _boot, _gpu_models
 from nodetune.remediation.builders._own import named, own_file, plain_line
-from nodetune.remote import payload
 
 NEEDS = (
     *_boot.NEEDS,
@@ -116,7 +116,7 @@ def _boot_changes(at_boot: dict[str, dict[str, Any]], host: HostView) -> list[di
         return []
     return [
         _boot.settings(host, "gpu", at_boot, _allowed),
-        *_boot.changes("gpu", MODULES, {"pynvml.py": payload.pynvml_source()}, late=True),
+        *_boot.changes("gpu", MODULES, {"pynvml.py": paths.source_of("pynvml", "nvidia-ml-py")}, late=True),
     ]
 
 
