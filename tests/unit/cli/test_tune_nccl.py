@@ -122,7 +122,7 @@ def tune(*words):
     @_tune_nccl.options
     @_tune_nccl._study.options
     def command(request, job_profile, output_format, output):
-        found.append(_tune_nccl.tuned(request, job_profile, output_format, output))
+        found.append(_tune_nccl._tuned(request, job_profile, output_format, output))
 
     result = CliRunner().invoke(command, words)
     assert found, result.output
