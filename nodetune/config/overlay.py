@@ -210,12 +210,7 @@ def _override(file: LocatedYaml, check_id: Any, given: Any, known: Iterable[str]
         changed["accept"] = _predicate(file, changed["accept"], *at, "accept")
         _refuse_number(file, check_id, changed["accept"], *at, "accept")
     if "set" in given:
-        changed["set"] = _value(file, changed["set"], *at, "set")
+        changed["set"] = predicates.operand_from_data(changed["set"])
+        for name in predicates.refs(changed["set"]):
+            known_fact(file, name, *at, "set")
     return changed
-
-
-def _value(file: LocatedYaml, given: Any, *path: Any) -> Any:
-    found = predicates.operand_from_data(given)
-    for name in predicates.refs(found):
-        known_fact(file, name, *path)
-    return found

@@ -124,9 +124,10 @@ def changed(prepared: Prepared, run: Run, on_event: OnEvent, around: BeforeAfter
     run.save("after", audit_document.audit(rolling.after()))
     run.save("outcomes", document.outcomes(done))
     verified = around.result() if around else None
-    reached = not rolling.left_drained and remediation_outcomes.reached(done, prepared.request.disruption)
+    drained, stopped = rolling.operations.left_drained, rolling.operations.stopped
+    reached = not drained and remediation_outcomes.reached(done, prepared.request.disruption)
     code = max(prepared.reached if reached else END_STATE_MISSED, verified.code if verified else OK)
-    return ApplyReport(run.id, done, rolling.interrupted(), rolling.left_drained, verified, code, rolling.stopped)
+    return ApplyReport(run.id, done, rollout.interrupted(rolling.played), drained, verified, code, stopped)
 
 
 def _measured(prepared: Prepared, run: Run, phase: Phase) -> BeforeAfter:

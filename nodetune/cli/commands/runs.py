@@ -52,5 +52,5 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
     found = runs.find(run, runs_folder or context.obj)
     if output_format == "json":
         click.echo(json_document.text(text_runs.whole(found)), nl=False)
-        return
-    text_runs.print_run(sys.stdout, found, diff)
+    else:
+        text_runs.print_run(sys.stdout, found, diff)

@@ -122,9 +122,11 @@ def command(request: VerifyRequest, compare: tuple[Path, Path] | None, output_fo
     Exit code: 0 as expected, 2 usage, 3 hosts or measurements are missing or disturbed, 5 below target.
     """
     from nodetune.cli.commands import _verify
+    from nodetune.verify import document
 
     if compare and output_format in ("lines", "csv"):
         raise click.UsageError("--compare writes text or json")
     if compare:
-        return _verify.compared(*compare, output_format, output)
+        before, after = map(document.read, compare)
+        return _verify.report_changes(before, after, output_format, output)
     return _verify.verified(request, output_format, output)

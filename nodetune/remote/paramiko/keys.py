@@ -62,7 +62,8 @@ class Keys:
 
     def offers(self, settings: Settings) -> Iterator[Offer]:
         """Yield keys for a host: named keys, the agent's, and those in the usual files."""
-        files = list(dict.fromkeys(file for file in settings.files("identityfile") if _there(file)))
+        named = dict.fromkeys(settings.files("identityfile"))
+        files = [file for file in named if Path(file).exists() or Path(f"{file}.pub").exists()]
         usual = {home(f"~/.ssh/{name}") for name in DEFAULT_NAMES}
         agent = {offer.key.asbytes(): offer for offer in self._agent_offers(settings) if offer.key}
         only_named = settings.one("identitiesonly") == "yes"
@@ -104,10 +105,6 @@ class Keys:
     def close(self) -> None:
         for agent in self._agents.values():
             agent.close()
-
-
-def _there(file: str) -> bool:
-    return Path(file).exists() or Path(f"{file}.pub").exists()
 
 
 def _public(file: str) -> bytes | None:
