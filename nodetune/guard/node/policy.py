@@ -134,8 +134,7 @@ def _check(data: Any) -> dict[str, Any]:
         _entry(data, key, str)
     if "accept" not in data:
         raise ValueError(f"{data['id']} has no accepted value")
-    found: dict[str, Any] = data
-    return found
+    return dict(data)
 
 
 def _waiver(data: Any) -> dict[str, str]:

@@ -57,8 +57,7 @@ DataDumper.add_representer(_Name, lambda dumper, name: dumper.represent_scalar(_
 def inventory(aliases: Mapping[str, Mapping[str, Any]]) -> str:
     """Return the text of the inventory: alias → variables, which are JSON data."""
     hosts = {_Name(alias): {_Name(name): value for name, value in of.items()} for alias, of in aliases.items()}
-    text: str = yaml.dump({_Name("all"): {_Name("hosts"): hosts}}, Dumper=DataDumper, sort_keys=False, width=1 << 20)
-    return text
+    return str(yaml.dump({_Name("all"): {_Name("hosts"): hosts}}, Dumper=DataDumper, sort_keys=False, width=1 << 20))
 
 
 def check_data(value: Any) -> None:
