@@ -59,16 +59,11 @@ def _ids_and_areas(context: click.Context) -> list[str]:
     return [*sorted({*areas, fleet_comparisons.AREA}), *_ids(context)]
 
 
-def _profiles(_context: click.Context) -> list[str]:
+def _bundled(pattern: str) -> list[str]:
+    """Return the names of files that come with nodetune."""
     from nodetune.foundation import paths
 
-    return sorted(path.stem for path in paths.bundled("config/profiles").glob("*.yml") if path.stem != "base")
-
-
-def _machines(_context: click.Context) -> list[str]:
-    from nodetune.foundation import paths
-
-    return sorted(path.stem for path in paths.bundled("facts/recorded").glob("*.json"))
+    return sorted(path.stem for path in paths.PACKAGE.glob(pattern) if path.stem != "base")
 
 
 def _inventories(_context: click.Context) -> list[str]:
@@ -104,7 +99,7 @@ def _hosts_and_groups(context: click.Context) -> list[str]:
 _names = _quietly(_hosts_and_groups)
 check_id = _quietly(_ids)
 selected = _quietly(_ids_and_areas)
-profiles = _quietly(_profiles)
-saved_facts = _quietly(_machines, files=True)
+profiles = _quietly(lambda _: _bundled("config/profiles/*.yml"))
+saved_facts = _quietly(lambda _: _bundled("facts/recorded/*.json"), files=True)
 inventory = _quietly(_inventories, files=True)
 run = _quietly(_runs)

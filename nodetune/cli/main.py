@@ -24,6 +24,8 @@ COLLECTED = 50_000, 20, 100
 class Commands(Folder):
     """The commands of nodetune, also by their old names."""
 
+    folder = "commands"
+
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         return self._moved(ctx, cmd_name) if cmd_name in deprecated.COMMANDS else super().get_command(ctx, cmd_name)
 
@@ -71,9 +73,7 @@ def main() -> None:
         code = _reader_gone()
     except SystemExit as ended:  # click and rich end a broken pipe with 1, which would mean findings
         code = _reader_gone() if ended.code == FINDINGS else ended.code
-    except (ValueError, OSError) as problem:
-        if not _is_for_users(problem):
-            raise
+    except (UserError, OSError) as problem:
         code = _say(_text(problem), USAGE)
     sys.exit(code if isinstance(code, int) else OK)
 
@@ -87,9 +87,8 @@ def _reader_gone() -> int:
 def _text(problem: Exception) -> str:
     """Return the text of an error: file name and problem, without the error number."""
     if isinstance(problem, OSError) and problem.strerror:
-        where = problem.filename or (
-            "standard output" if problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO) else ""
-        )
+        full = problem.errno in (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+        where = problem.filename or ("standard output" if full else "")
         return f"{where}: {problem.strerror}" if where else problem.strerror
     return str(problem)
 
@@ -100,11 +99,6 @@ def _prepare_output() -> None:
         sys.stdout = Path(os.devnull).open("w", encoding="utf-8")  # noqa: SIM115  (open until the end)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")
-
-
-def _is_for_users(problem: Exception) -> bool:
-    """Tell whether the text of an error was written for users: our errors, and system errors about files."""
-    return isinstance(problem, (UserError, OSError))
 
 
 def _say(message: str, code: int) -> int:

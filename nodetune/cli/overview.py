@@ -88,11 +88,8 @@ def _audit(about: Known) -> str:
 
 
 def _verify(about: Known) -> str:
-    short = _number(about, "short")
-    hosts = text.count(_number(about, "hosts"), "host")
-    if _none_reached(about):
-        return f"{hosts}{_lost(about)}"
-    return f"{hosts}{_lost(about)}, {short or 'none'} below target"
+    hosts = f"{text.count(_number(about, 'hosts'), 'host')}{_lost(about)}"
+    return hosts if _none_reached(about) else f"{hosts}, {_number(about, 'short') or 'none'} below target"
 
 
 def _guard(about: Known) -> str:
@@ -109,9 +106,8 @@ def _run(run: Run, now: float) -> tuple[str, str]:
     state = ENDED.get(ended, f"exit code {ended}") if about["state"] == DONE and ended else str(about["state"])
     where = text.plain(nodeset.fold(about.get("hosts") or []), 40)
     counts = ", ".join(f"{number} {outcome}" for outcome, number in _outcomes(run).items())
-    told = (
-        f"{text.span(max(0.0, now - _started(run)))} ago, {where}: {state}{f', {counts}' if counts else ''} ({run.id})"
-    )
+    ago = text.span(max(0.0, now - _started(run)))
+    told = f"{ago} ago, {where}: {state}{f', {counts}' if counts else ''} ({run.id})"
     return text.plain(about["command"]), text.plain(told, LONGEST)
 
 

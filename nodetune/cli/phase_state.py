@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from typing import Any
 
 from nodetune.foundation import text as plain_text
 
@@ -36,3 +37,12 @@ class PhaseState:
             return f"stage {len(self.begun)} of {self.stages}"
         failed = f", {self.failed} not ok" if self.failed else ""
         return f"{len(self.outcomes)} of {plain_text.count(self.hosts, 'host')}{failed}"
+
+
+class Display:
+    """Where progress goes. This one shows nothing."""
+
+    def _ignore(self, *_: Any) -> None:
+        return
+
+    started = stage = step = host = finished = _ignore

@@ -6,10 +6,10 @@ import json
 import sys
 import time
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol, final
+from typing import TYPE_CHECKING, Any, final
 
 from nodetune.cli import verbosity
-from nodetune.cli.phase_state import PhaseState
+from nodetune.cli.phase_state import Display, PhaseState
 from nodetune.foundation import text as plain_text
 
 if TYPE_CHECKING:
@@ -20,30 +20,7 @@ LOST = ("failed", "unreachable")
 """Ansible's events for a host on which a task did not succeed."""
 
 
-class Display(Protocol):
-    """Where progress goes."""
-
-    def started(self, run: PhaseState) -> None: ...
-
-    def stage(self, run: PhaseState, name: str, hosts: int) -> None: ...
-
-    def step(self, run: PhaseState, host: str, what: str) -> None: ...
-
-    def host(self, run: PhaseState, host: str, outcome: str, message: str) -> None: ...
-
-    def finished(self, run: PhaseState) -> None: ...
-
-
-class Silent:
-    """Shows nothing."""
-
-    def _ignore(self, *_: Any) -> None:
-        return
-
-    started = stage = step = host = finished = _ignore
-
-
-class Events(Silent):
+class Events(Display):
     """Writes one JSON object a line: docs/reports.md#progress."""
 
     def started(self, run: PhaseState) -> None:
@@ -66,7 +43,7 @@ class Events(Silent):
         sys.stderr.flush()
 
 
-class Details(Silent):
+class Details(Display):
     """Writes a line for each step of each host (-v)."""
 
     def stage(self, _run: PhaseState, name: str, hosts: int) -> None:
@@ -137,7 +114,7 @@ def _display() -> Display:
     if verbosity.is_verbose():
         return Details()
     if chosen == verbosity.NONE or verbosity.is_quiet() or not sys.stderr.isatty():
-        return Silent()
+        return Display()
     from nodetune.cli.progress_bar import Bar
 
     return Bar()

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from nodetune.cli.phase_state import PhaseState
+from nodetune.cli.phase_state import Display, PhaseState
 from nodetune.foundation import parallel, text
 
 DELAY = 1.0
@@ -23,7 +23,7 @@ EARLY = 2.0
 """Seconds before which nothing is known of the time that is left."""
 
 
-class Bar:
+class Bar(Display):
     """Draws one line, and takes it away in the end. Hosts that fail under Ansible stay on the screen."""
 
     def __init__(self) -> None:

@@ -50,10 +50,8 @@ def of(kind: type[Any], name: str) -> dict[str, Any]:
     if "choices" in found:
         return {**taken, "type": click.Choice(found["choices"])}
     if "least" in found:
-        return {
-            **taken,
-            "type": (click.IntRange if found["whole"] else click.FloatRange)(found["least"], found["most"]),
-        }
+        kind_of_range = click.IntRange if found["whole"] else click.FloatRange
+        return {**taken, "type": kind_of_range(found["least"], found["most"])}
     return taken
 
 

@@ -72,9 +72,8 @@ class Setting(click.Option):
         except click.BadParameter as problem:
             if not is_implicit(ctx, str(self.name)):
                 raise
-            told = re.sub(
-                r"is not a valid (integer|float) range", lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message
-            ).rstrip(".")
+            said = r"is not a valid (integer|float) range"
+            told = re.sub(said, lambda kind: f"is not a {_NUMBERS[kind[1]]}", problem.message).rstrip(".")
             hint = f"give --{self.key} for this command, or change it"
             raise SettingsError(f"{origin(ctx, self)}: {self.key}: {told}: {hint}") from None
 
@@ -177,8 +176,8 @@ def _read(path: Path) -> dict[str, Given]:
         raise SettingsError(f"{shown(path)} is not read: {text.plain(why)}: fix this, or set {VARIABLE}= to disable it")
     content = _content(path)
     data = _table(path, content)
-    lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
-    return {key: _checked(path, key, value, lines) for key, value in data.items()}
+    head = "[tool.nodetune]" if path.name == PROJECT_FILE else ""
+    return {key: _checked(path, key, value, _line_of(key, content, head)) for key, value in data.items()}
 
 
 def _content(path: Path) -> str:
@@ -217,27 +216,17 @@ def _table(path: Path, content: str) -> dict[str, Any]:
     return found
 
 
-class _Lines:
-    """Find the lines of a table's keys: tomllib does not report them."""
-
-    def __init__(self, content: str, head: str) -> None:
-        lines = content.splitlines()
-        self._first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
-        self._lines = lines[self._first :]
-
-    def of(self, key: str) -> str:
-        """Return `:LINE`; nothing for a key that is written in another way."""
-        name = re.escape(key)
-        begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
-        for number, line in enumerate(self._lines, self._first + 1):
-            if begins.match(line):
-                return f":{number}"
-        return ""
+def _line_of(key: str, content: str, head: str) -> str:
+    """Return `:LINE` of a key below a table's head: tomllib does not report it. Nothing for one written in another way."""
+    name, lines = re.escape(key), content.splitlines()
+    begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
+    first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
+    return next((f":{number}" for number, line in enumerate(lines[first:], first + 1) if begins.match(line)), "")
 
 
-def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
+def _checked(path: Path, key: str, value: Any, line: str) -> Given:
     """Return one value of a file. Raise SettingsError."""
-    where = f"{shown(path)}{lines.of(key)}"
+    where = f"{shown(path)}{line}"
     every = known()
     option = every.get(key)
     if option is None:

@@ -20,11 +20,8 @@ class Terminal:
 
         return Progress(name, hosts, seconds, stages, plays=plays)
 
-    def note(self, text: str) -> None:
-        verbosity.note(text)
-
-    def detail(self, text: str) -> None:
-        verbosity.detail(text)
+    note = staticmethod(verbosity.note)
+    detail = staticmethod(verbosity.detail)
 
     def warn(self, text: str) -> None:
         click.echo(text, err=True)

@@ -58,12 +58,13 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
         file.fail(f"manual is for {' and '.join(MANUAL)}, which nodetune does not fix: remove it", *at, "manual")
     source, remedy = _fact_and_remedy(kind, subject)
     remedy = remedies.manual(str(given["manual"])) if "manual" in given else remedy
+    wanted = given.get("set")
     title = str(given.get("title", f"{subject} differs from the site's wanted value"))
     doc = f"{title}\n\nWhy it matters: {given.get('why', 'a rule of this site')}\nSources: {file.file}\n"
     return Check(
         **source,
         accept=_accept(file, kind, given["accept"], *at, "accept"),
-        set=_text(given.get("set")) if kind == "nccl_conf" else given.get("set"),
+        set=str(wanted) if kind == "nccl_conf" and wanted is not None else wanted,
         severity=given.get("severity", "medium"),
         remedy=remedy,
         absent="fail",
@@ -86,10 +87,6 @@ def _accept(file: LocatedYaml, kind: str, given: Any, *path: Any) -> Predicate:
         return predicates.from_data(str(given) if kind == "kernel_arg" and not isinstance(given, dict) else given)
     except ValueError as problem:
         file.fail(str(problem), *path)
-
-
-def _text(value: Any) -> str | None:
-    return None if value is None else str(value)
 
 
 def _fact_and_remedy(kind: str, subject: str) -> tuple[dict[str, Any], Remedy]:

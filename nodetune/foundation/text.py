@@ -41,19 +41,12 @@ def size(number: int) -> str:
         if abs(amount) < 1024 or unit == _BINARY[-1]:
             break
         amount /= 1024
-    return f"{_three_digits(amount)} {unit}" if unit else f"{number} bytes"
-
-
-def _three_digits(amount: float) -> str:
-    return f"{amount:.0f}" if abs(amount) >= 999.5 else f"{amount:.3g}"
-
-
-def _as_bytes(number: Any) -> str:
-    return size(int(number))
+    three_digits = f"{amount:.0f}" if abs(amount) >= 999.5 else f"{amount:.3g}"
+    return f"{three_digits} {unit}" if unit else f"{number} bytes"
 
 
 _UNITS: dict[str, Callable[[Any], str]] = {
-    "bytes": _as_bytes,
+    "bytes": lambda number: size(int(number)),
     "KiB": lambda number: size(int(number) * 1024),
     "MiB": lambda number: size(int(number) << 20),
     "Mb/s": lambda number: f"{number / 1000:g} Gb/s" if number >= 1000 else f"{number:g} Mb/s",
@@ -79,14 +72,10 @@ def value(item: Any, unit: str = "") -> str:
 def _number(item: float, unit: str) -> str:
     if unit in _UNITS:
         return _UNITS[unit](item)
-    return f"{_plain_number(item)} {unit}".strip()
-
-
-def _plain_number(item: float) -> str:
-    """Return a number without an exponent where it is large."""
-    if isinstance(item, float) and abs(item) < 1e15:
-        return f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
-    return str(item)
+    shown = str(item)
+    if isinstance(item, float) and abs(item) < 1e15:  # without an exponent where it is large
+        shown = f"{item:.0f}" if abs(item) >= 999_999.5 else f"{item:g}"
+    return f"{shown} {unit}".strip()
 
 
 def setting(item: Any, unit: str = "") -> str:
@@ -102,12 +91,17 @@ def own_settings(text: str) -> dict[str, Any]:
     """Read the settings line of one of nodetune's files; empty if the line is missing."""
     for line in text.splitlines():
         if line.startswith(SETTINGS):
-            try:
-                found = json.loads(line.removeprefix(SETTINGS))
-            except (ValueError, RecursionError):
-                return {}
-            return found if isinstance(found, dict) else {}
+            return json_object(line.removeprefix(SETTINGS))
     return {}
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """Parse a JSON object; empty for any other text."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def folded(seen: Mapping[str, str]) -> str:

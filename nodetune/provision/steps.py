@@ -186,9 +186,8 @@ class Steps:
             verifications = [self._verifications[host] for host in sorted(self._verifications)]
             if any(each.state == "interrupted" for each in verifications):
                 self.operations.stopped = self.stopped or STOPPED
-            self._run.save(
-                "verify", verify_document.document(verifications, wanted, shlex.join(self._connection.words))
-            )
+            asked = shlex.join(self._connection.words)
+            self._run.save("verify", verify_document.document(verifications, wanted, asked))
         return self._verifications
 
     def measured(self, runs_of: int = 1) -> SuiteRequest:
@@ -207,9 +206,8 @@ class Steps:
             return dict.fromkeys(hosts, StageResult(LEFT_OUT, "the site file has no baseline"))
         if path.exists():
             return dict.fromkeys(hosts, StageResult(NOTHING, f"compared with {path.name}"))
-        verifications = [
-            each for host, each in self._proved(hosts).items() if host in hosts and each.machine != UNKNOWN
-        ]
+        proved = [each for host, each in self._proved(hosts).items() if host in hosts]
+        verifications = [each for each in proved if each.machine != UNKNOWN]
         document = verify_document.kept(verifications, unproven=False)
         if not any(each.verdicts for each in verifications):
             return dict.fromkeys(hosts, failed(f"{path} is not written: no figures to save", INCOMPLETE))
@@ -273,9 +271,8 @@ class Steps:
 
 def _earlier(own: Run) -> list[str]:
     """Return the earlier runs of this command, newest first."""
-    return [run.id for run in record.listing(own.folder.parent) if run.id != own.id and _provisioned(run)][
-        :MOST_PAST_RUNS
-    ]
+    others = (run for run in record.listing(own.folder.parent) if run.id != own.id)
+    return [run.id for run in others if _provisioned(run)][:MOST_PAST_RUNS]
 
 
 def _provisioned(run: Run) -> bool:

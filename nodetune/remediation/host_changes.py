@@ -13,6 +13,7 @@ from typing import Any
 
 from nodetune.api.facts_view import FactAbsentError, FactUnreadError
 from nodetune.api.model import DISRUPTIONS, Check, Finding, Fix, HostFacts, fix_of
+from nodetune.foundation import UserError
 from nodetune.foundation import text as plain_text
 from nodetune.remediation.host_view import FILES, HostView, UnfixableError
 
@@ -145,7 +146,7 @@ def _attempt(fixes: list[Fix], host: HostView) -> tuple[list[dict[str, Any]], st
     try:
         _require_ceilings(fixes, host)
         return (_builder(fixes[0].kind).changes(fixes, host) if fixes else []), ""
-    except (UnfixableError, FactAbsentError, FactUnreadError) as problem:
+    except (UnfixableError, FactAbsentError, FactUnreadError, UserError) as problem:
         return [], plain_text.plain(problem)
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError) as problem:
         # A host may send any shape of data, as in nodetune.audit: no changes then, and no traceback.

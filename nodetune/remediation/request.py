@@ -34,7 +34,7 @@ class ChangeRequest:
 
     def __post_init__(self) -> None:
         """Raise BatchError."""
-        batches.check(self.batch)
+        batches.size(self.batch, 1)
 
     @property
     def reboot_seconds(self) -> float:

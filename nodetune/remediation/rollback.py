@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from nodetune.foundation import text
@@ -139,9 +139,7 @@ def joined(done: Iterable[Outcomes]) -> dict[str, Outcome]:
     found: dict[str, Outcome] = {}
     for outcomes in done:
         for host, outcome in outcomes.items():
-            before = found.get(host, Outcome(host))
-            worse = outcome if before.state == "ok" else before
-            found[host] = replace(worse, results=(*before.results, *outcome.results))
+            found[host] = found.get(host, Outcome(host)).followed_by(outcome)
     return found
 
 

@@ -84,11 +84,8 @@ class Connector:
         try:
             return self._data(target, deadline)
         except UnreachableError as problem:
-            if (
-                problem.state != "dropped"
-                or not self._again(target)
-                or deadline.spent() + RETRY_SECONDS > deadline.seconds
-            ):
+            late = deadline.spent() + RETRY_SECONDS > deadline.seconds
+            if problem.state != "dropped" or late or not self._again(target):
                 raise
             first = problem
         deadline.stage = "waiting to try again"

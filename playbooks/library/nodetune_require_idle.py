@@ -3,18 +3,17 @@
 
 from ansible.module_utils.basic import AnsibleModule
 from ansible.module_utils.nodetune_host import idle
-from ansible.module_utils.nodetune_host.problem import reported
+from ansible.module_utils.nodetune_host.problem import options, reported
 
-DOCUMENTATION = """
-module: nodetune_require_idle
-short_description: Fail unless this host is free
-options:
-  guard: {description: "Conditions: C(gpu_idle), C(drained).", type: dict, required: true}
-"""
+DOCUMENTATION = """{
+ "module": "nodetune_require_idle",
+ "short_description": "Fail unless this host is free",
+ "options": {"guard": {"description": "Conditions: C(gpu_idle), C(drained).", "type": "dict", "required": true}}
+}"""
 
 
 def main():
-    module = AnsibleModule({"guard": {"type": "dict", "required": True}}, supports_check_mode=True)
+    module = AnsibleModule(options(DOCUMENTATION), supports_check_mode=True)
     with reported(module):
         idle.require(module.params["guard"])
     module.exit_json(changed=False)

@@ -2,33 +2,29 @@
 """Fails unless the packages of the driver family have the driver's version."""
 
 from ansible.module_utils.basic import AnsibleModule
-from ansible.module_utils.nodetune_host.problem import reported
+from ansible.module_utils.nodetune_host.problem import options, reported
 from ansible.module_utils.nodetune_packages import held
 from ansible.module_utils.nodetune_packages.question import disagreeing
 
-DOCUMENTATION = """
-module: nodetune_require_same_version
-short_description: Fail unless packages have the driver's version
-description:
-  - With C(versions) these are compared; else what is installed on this host. A package that is missing or has two
-  versions disagrees too.
-  - In check mode installed packages may disagree; C(changed) then says that they would not after the run.
-options:
-  manager: {description: The host's package manager., type: str, choices: [apt, dnf], required: true}
-  packages: {description: Names., type: list, elements: str, required: true}
-  driver: {description: The driver's own version., type: str, required: true}
-  versions: {description: Name to version., type: dict}
-"""
+DOCUMENTATION = """{
+ "module": "nodetune_require_same_version",
+ "short_description": "Fail unless packages have the driver's version",
+ "description": [
+  "With C(versions) these are compared; else what is installed on this host.",
+  "A package that is missing or has two versions disagrees too.",
+  "In check mode installed packages may disagree; C(changed) then says that they would not after the run."
+ ],
+ "options": {
+  "manager": {"description": "The host's package manager.", "type": "str", "required": true, "choices": ["apt", "dnf"]},
+  "packages": {"description": "Names.", "type": "list", "elements": "str", "required": true},
+  "driver": {"description": "The driver's own version.", "type": "str", "required": true},
+  "versions": {"description": "Name to version.", "type": "dict"}
+ }
+}"""
 
 
 def main():
-    options = {
-        "manager": {"type": "str", "required": True, "choices": ["apt", "dnf"]},
-        "packages": {"type": "list", "elements": "str", "required": True},
-        "driver": {"type": "str", "required": True},
-        "versions": {"type": "dict"},
-    }
-    module = AnsibleModule(options, supports_check_mode=True)
+    module = AnsibleModule(options(DOCUMENTATION), supports_check_mode=True)
     given, locked = module.params, module.params["versions"]
     with reported(module):
         if locked is None:

@@ -13,8 +13,8 @@ from village import FAULTS, UNREACHED, Fault, settle
 from nodetune.api.model import HostFacts
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import SessionOptions
-from nodetune.hosts.target import STATES
 from nodetune.remote import payload, pool
+from tests.support.states import STATES
 
 ASKED = payload.families(["host.arch", "sysctl.vm.swappiness"])
 SECONDS = 30.0

@@ -12,6 +12,7 @@ from nodetune.cli.commands import _apply
 from nodetune.cli.requests import of
 from nodetune.cli.terminal import Terminal
 from nodetune.remediation import apply
+from nodetune.remediation.document import ApplyReport
 from nodetune.remediation.request import BY_NAME, ApplyRequest
 from nodetune.report import rows
 from nodetune.verify import suites
@@ -85,7 +86,7 @@ def command(request: ApplyRequest, dry_run: bool, yes: bool, output_format: str,
             _apply.print_plan(stream, prepared)
         if not prepared.busy:
             if output_format != "text":
-                _apply.print_data(stream, prepared, apply.ApplyReport(None, prepared.skipped), output_format)
+                _apply.print_data(stream, prepared, ApplyReport(None, prepared.skipped), output_format)
             return prepared.code
         if request.verify:
             show.note(prepared.duration)

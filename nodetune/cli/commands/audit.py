@@ -38,8 +38,7 @@ _comparing = cli_options.stack(
 _aging = cli_options.stack(
     click.option(
         "--cache",
-        type=click.Path(path_type=Path, file_okay=False),
-        metavar="DIR",
+        **cli_options.FOLDER,
         help="Save the facts of each host in this folder, and do not probe hosts with saved facts. An interrupted audit continues where it stopped.",
     ),
     deprecated.alias("--keep", "--cache"),
@@ -113,10 +112,8 @@ def command(
     Changes nothing on any host. Exit code: 0 compliant, 1 findings, 2 usage, 3 incomplete.
     """
     selection = run.compared(request)
-    asked, judged = (
-        proposed_options.text(request.connection, request.facts_path, selection),
-        proposed_options.judged(selection),
-    )
+    asked = proposed_options.text(request.connection, request.facts_path, selection)
+    judged = proposed_options.judged(selection)
     known = {check.id: check for check in selection.judged()}
     selected = proposed_options.selected(selection)
     about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)

@@ -29,9 +29,8 @@ STAGE = deprecated.Choice(STAGES, was={"look": "preflight"})
 @change_options.provision_site
 @click.option(
     "--lock",
-    type=click.Path(path_type=Path, dir_okay=False),
+    **cli_options.FILE,
     required=True,
-    metavar="FILE",
     help="Lock file with package versions, written by nodetune lock.",
 )
 @click.option("--from", "first", type=STAGE, help="Start with this stage.")

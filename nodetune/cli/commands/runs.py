@@ -29,12 +29,8 @@ def command(context: click.Context, runs_folder: Path | None, last: int, output_
     found = record.listing(runs_folder)
     if output_format == "json":
         described = [text_runs.described(run) for run in found[:last]]
-        click.echo(
-            json_document.text(
-                {"schema": "nodetune.runs/1", "folder": str(record.place(runs_folder)), "runs": described}
-            ),
-            nl=False,
-        )
+        told = {"schema": "nodetune.runs/1", "folder": str(record.place(runs_folder)), "runs": described}
+        click.echo(json_document.text(told), nl=False)
         return
     text_runs.print_runs(sys.stdout, found, last, record.place(runs_folder))
 
@@ -56,5 +52,5 @@ def show_run(context: click.Context, run: str, runs_folder: Path | None, diff: b
     found = record.find(run, runs_folder or context.obj)
     if output_format == "json":
         click.echo(json_document.text(text_runs.whole(found)), nl=False)
-        return
-    text_runs.print_run(sys.stdout, found, diff)
+    else:
+        text_runs.print_run(sys.stdout, found, diff)

@@ -58,9 +58,7 @@ def install(node_install: NodeInstall, installed: str = "") -> list[dict[str, An
     if node_install.textfile is not None:
         groups.append(_group("guard-timer", _timer(node_install, made)))
     if node_install.conf:
-        groups.append(
-            _group("slurm.conf", [{"change": "slurm", "path": node_install.conf, "settings": dict(slurm_conf.LINES)}])
-        )
+        groups.append(_slurm_conf(node_install.conf, dict(slurm_conf.LINES)))
     return groups
 
 
@@ -107,7 +105,11 @@ def _file(path: str, text: str | None, mode: str = "0644", kind: str = "file") -
 
 def detach(path: str) -> list[dict[str, Any]]:
     """Return the first part of an uninstall: restore slurm.conf (empty: there is none to write to)."""
-    return [_group("slurm.conf", [{"change": "slurm", "path": path, "settings": {}}])] if path else []
+    return [_slurm_conf(path, {})] if path else []
+
+
+def _slurm_conf(path: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    return _group("slurm.conf", [{"change": "slurm", "path": path, "settings": settings}])
 
 
 def metrics_file(service: str) -> str:

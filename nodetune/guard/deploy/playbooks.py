@@ -90,7 +90,7 @@ class GuardPlaybooks:
                 self._run.save_changes(host, [*earlier, *changes])
         given = {host: {"nodetune_groups": list(changes), **archive} for host, changes in groups.items() if changes}
         for host, outcome in self._play(playbook, given).items():
-            self.outcomes[host] = _joined(self.outcomes.get(host), outcome)
+            self.outcomes[host] = self.outcomes.get(host, Outcome(host)).followed_by(outcome)
 
     def reconfigure(self, nodes: Sequence[GuardedNode]) -> str:
         """Make Slurm read its configuration again, from one host. Return what went wrong, or ""."""
@@ -108,14 +108,6 @@ class GuardPlaybooks:
         """Return 4 if a change failed."""
         wrong = any(each.state != "ok" or each.gathered("problems") for each in self.outcomes.values())
         return END_STATE_MISSED if wrong else OK
-
-
-def _joined(first: Outcome | None, second: Outcome) -> Outcome:
-    """Join two plays of one run on a host; the first that failed gives the state."""
-    if first is None:
-        return second
-    worse = first if first.state != "ok" else second
-    return Outcome(second.host, worse.state, worse.message, (*first.results, *second.results))
 
 
 def _modified(file: Mapping[str, Any]) -> float:

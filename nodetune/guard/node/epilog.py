@@ -89,23 +89,18 @@ def _judged(
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in checks for name in check["facts"]}
     started = read.start(names, left, chosen.step, chosen.stuck)
-    from nodetune.guard.node import (  # while the readers are at work
-        decide,
-        gating_checks,
-        gpu_index,
-        leftover_processes,
-    )
+    # while the readers are at work
+    from nodetune.guard.node import decide, gating_checks, gpu_index, leftover_processes
 
     listed = gpu_index.listed(job.conf, job.node)
     reading = started.finish()
-    until, uid = min(time.monotonic() + ENDING_SECONDS, asked.started + chosen.total * ENDING_SHARE), _uid()
+    until, user = time.monotonic() + ENDING_SECONDS, os.environ.get("SLURM_JOB_UID", "")
+    until = min(until, asked.started + chosen.total * ENDING_SHARE)
+    uid = int(user) if user.isascii() and user.isdigit() else None
     cards = decide.Cards(gating_checks.host_facts(reading.facts, reading.failed), job, listed)
     left_behind, processes = leftover_processes.of_job(reading.facts, job, uid, cards.of_job, until)
-    killed = (
-        [pid for pid in left_behind if leftover_processes.end(pid, job, uid)]
-        if chosen.kill_leftovers and chosen.mode == "enforce"
-        else []
-    )
+    kills = chosen.kill_leftovers and chosen.mode == "enforce"
+    killed = [pid for pid in left_behind if kills and leftover_processes.end(pid, job, uid)]
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
     host = gating_checks.host_facts(facts, reading.failed)
     of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
@@ -115,11 +110,6 @@ def _judged(
         for finding in gating_checks.findings([check], of_job if check["id"] == IN_USE else host, reading.failed)
     ]
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
-
-
-def _uid() -> int | None:
-    text = os.environ.get("SLURM_JOB_UID", "")
-    return int(text) if text.isascii() and text.isdigit() else None
 
 
 def _act(asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> tuple[str, int]:
@@ -162,9 +152,9 @@ def since(before: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, Any]:
         return {"each": {subject: since(each.get(subject, {}), one) for subject, one in now["each"].items()}}
     if "value" not in now:
         return dict(now)
-    return (
-        {"value": _grown(before["value"], now["value"])} if "value" in before else {"unread": "not read before the job"}
-    )
+    if "value" not in before:
+        return {"unread": "not read before the job"}
+    return {"value": _grown(before["value"], now["value"])}
 
 
 def _grown(before: Any, now: Any) -> Any:

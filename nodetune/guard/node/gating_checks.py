@@ -17,6 +17,9 @@ NVML = "nvml-not-answering"
 DRIVERS_OWN = {"hang", "stuck", "crash"}
 """Ways to fail that are a finding about NVML, not about this tool."""
 
+OF_GPUS = ("pci.gpus", "pci.gpu_bar_mib")
+"""Facts about GPUs besides those of NVML and the kernel log."""
+
 Failed = Mapping[str, tuple[str, str]]
 
 
@@ -30,14 +33,10 @@ def entry(check: Check) -> dict[str, Any]:
         "severity": check.severity,
         "title": check.title,
         "accept": predicates.to_data(predicates.as_predicate(check.accept)),
-        "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
+        "about": "gpu" if any(name in OF_GPUS or name.startswith(("gpu.", "xid.")) for name in facts) else "node",
         "facts": facts,
         **({"fact": check.fact} if check.area == "site" else {}),
     }
-
-
-def _of_gpus(name: str) -> bool:
-    return name.partition(".")[0] in ("gpu", "xid") or name in ("pci.gpus", "pci.gpu_bar_mib")
 
 
 def findings(
@@ -49,11 +48,8 @@ def findings(
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
     """Turn what the readers sent into facts for the audit."""
-    return HostFacts(
-        "",
-        {name: _fact(data) for name, data in facts.items()},
-        {"failed": {family: why for family, (_, why) in failed.items()}},
-    )
+    about = {"failed": {family: why for family, (_, why) in failed.items()}}
+    return HostFacts("", {name: _fact(data) for name, data in facts.items()}, about)
 
 
 def _fact(data: Mapping[str, Any]) -> Fact:

@@ -235,6 +235,8 @@ class Hosts:
             return {**known, "problem": text_of(problem)}
 
     def _variables_of(self, host: Any) -> dict[str, Any]:
+        from ansible.module_utils.parsing.convert_bool import boolean
+
         given = self._given(host)
         options = dict(self._options(given))
         python = str(given.get("ansible_python_interpreter") or "python3")
@@ -248,7 +250,7 @@ class Hosts:
             "connection": str(given.get("ansible_connection") or "ssh").rpartition(".")[2],
             "ssh_args": [word for text in ssh_args for word in shlex.split(text or "")],
             "python": "python3" if python.startswith("auto") else python,
-            "become": _is_true(given.get("ansible_become", self._become)),
+            "become": bool(boolean(given.get("ansible_become", self._become), strict=False)),
             "become_user": options["become_user"] or "root",
             "become_method": str(given.get("ansible_become_method") or "sudo"),
             "become_password": options["become_pass"],
@@ -286,12 +288,6 @@ def _templated(templar: Any, name: str, value: Any) -> Any:
         return templar.template(value)
     except Exception as problem:
         raise ValueError(f"{name}: {text_of(problem)}") from problem
-
-
-def _is_true(value: Any) -> bool:
-    from ansible.module_utils.parsing.convert_bool import boolean
-
-    return bool(boolean(value, strict=False))
 
 
 if __name__ == "__main__":

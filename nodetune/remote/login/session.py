@@ -139,7 +139,7 @@ class Session:
             return UnreachableError(
                 "dropped", f"the answer ended after {len(self._decoder.parts)} of its parts{self._said()}"
             )
-        text = self._errors.decode("utf-8", "replace")
+        text = self.error_text()
         advice = sudo.advice(text) if self._become else ""
         missing = re.search(r"sudo: .*command not found", text)
         if (status in (126, 127) or missing) and not advice:
@@ -158,7 +158,7 @@ class Session:
 
     def last_error(self) -> str:
         """Return the last non-empty line of standard error, safe to print."""
-        text = self._errors.decode("utf-8", "replace").replace(self._command.prompt.decode() or "\0", "\n")
+        text = self.error_text().replace(self._command.prompt.decode() or "\0", "\n")
         lines = [line.strip() for line in re.split(r"[\r\n]+", text) if line.strip()]
         return plain_text.plain(lines[-1], 200) if lines else ""
 

@@ -13,7 +13,7 @@ from nodetune.guard.deploy import gres, node_changes, slurm_conf
 from nodetune.guard.deploy.install import PreparedInstall
 from nodetune.guard.deploy.nodes import GuardedNode, NodeAnswer
 from nodetune.guard.deploy.playbooks import GuardReport
-from nodetune.guard.deploy.policy_diff import PolicyDiff
+from nodetune.guard.deploy.policy import PolicyDiff
 from nodetune.guard.deploy.resume import BACK, MAY, Fate
 from nodetune.guard.deploy.status import Guard, Status
 from nodetune.hosts import nodeset

@@ -34,15 +34,7 @@ class Result:
         return any(one["changed"] for one in self.done)
 
     def data(self):
-        return {
-            "changed": self.changed,
-            "diff": self.diff,
-            "done": self.done,
-            "problems": self.problems,
-            "refused": self.refused,
-            "entries": self.entries,
-            "timed": self.timed,
-        }
+        return dict(vars(self), changed=self.changed)
 
 
 def check(changes):
@@ -169,16 +161,13 @@ def _restore(entry, executor, result, force, handlers, originals):
     if same(change, now, before) or same(change, now, originals[identity(change)]):
         _note(result, change, checks, False)
         return False
-    if not (force or same(change, now, _left(entry)) or _by_kernel(change, _left(entry), now)):
+    moved = getattr(resource_of(change), "moved_by_kernel", lambda *_: False)
+    if not (force or same(change, now, _left(entry)) or moved(_left(entry), now)):
         result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
         executor.add_pending(entry["group"], handlers)
     return _bring(executor, result, entry["group"], change, checks, now, before)
-
-
-def _by_kernel(change, left, now):
-    return hasattr(resource_of(change), "moved_by_kernel") and resource_of(change).moved_by_kernel(left, now)
 
 
 def _refusal(entry, executor, message):

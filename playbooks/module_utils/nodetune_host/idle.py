@@ -18,15 +18,11 @@ def require(guard):
     if unknown:
         raise StopError(f"this version does not support guard {', '.join(sorted(unknown))}: nothing is changed")
     if guard.get("drained"):
-        _out_of_service()
+        reason = scheduler.in_service()
+        if reason:
+            raise WaitError(reason)
     if guard.get("gpu_idle"):
         _gpus_idle()
-
-
-def _out_of_service():
-    reason = scheduler.in_service()
-    if reason:
-        raise WaitError(reason)
 
 
 def _gpus_idle():

@@ -71,7 +71,7 @@ def _at_work(run, wanted, spare=""):
         except WaitError:
             raise
         except StopError as stop:
-            lock.stop(str(stop))
+            lock.mark(stopped=str(stop))
             raise
         with contextlib.suppress(StopError):
             lock.keep()
@@ -85,7 +85,7 @@ def _check(lock, wanted):
     try:
         idle.require(wanted)
     except WaitError as waits:
-        lock.refuse(str(waits))
+        lock.mark(refused=str(waits))
         raise
 
 

@@ -464,7 +464,7 @@ class TestLock:
     def test_a_run_that_was_stopped_does_nothing_more_on_this_host(self, folder):
         with lock.Lock("first", folder) as first:
             first.take("anna@head1")
-            first.stop("GPU 0 is in use")
+            first.mark(stopped="GPU 0 is in use")
             with pytest.raises(StopError, match="not tried, after an earlier step: GPU 0 is in use"):
                 first.keep()
 

@@ -16,8 +16,7 @@ from nodetune.provision import lock as locks
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Versions
 from nodetune.provision.record import Record, StageResult, failed
-from nodetune.provision.request import ProvisionRequest
-from nodetune.provision.resume_command import OLDER, ResumeCommand
+from nodetune.provision.request import OLDER, ProvisionRequest, ResumeCommand
 from nodetune.provision.steps import Steps
 from nodetune.verify.baseline import BaselineError
 from tests.support import provisioning
@@ -85,7 +84,7 @@ def test_figures_are_reproduced_with_options_that_verify_has(tmp_path):
 def recorded(stage_names=STAGES, **came):
     """The next command of a host that came to this at these stages."""
     record = Record(
-        NoRun(), ["gpu1"], stage_names, ResumeCommand("-i prod", "newer.lock"), stage_names is upgrade.STAGES
+        NoRun(), ["gpu1"], stage_names, ResumeCommand(["-i", "prod"], "newer.lock"), stage_names is upgrade.STAGES
     )
     for stage, each in came.items():
         record.note(stage, {"gpu1": each})
@@ -139,7 +138,7 @@ def test_a_failing_baseline_fails_hosts_and_keeps_them_drained(problem):
             self.well = hosts
 
     work = Failing()
-    record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand("-i prod", "v.lock"))
+    record = Record(NoRun(), ["gpu1"], STAGES, ResumeCommand(["-i", "prod"], "v.lock"))
     assert stages.provision(work, record, ProvisionRequest(drain="slurm"), lambda *_: None) == END_STATE_MISSED
     (host,) = record.document()["hosts"]
     assert {each["stage"]: each["state"] for each in host["stages"]}["verify"] == "failed"

@@ -402,10 +402,12 @@ def test_what_is_short_is_told_with_the_command_that_tells_more(seen, monkeypatc
 def test_the_document_keeps_its_schema(seen):
     seen["gpu2"] = records.facts(host="gpu2")
     found = measured(before_after(gpu1=times(records.whole(), SLOW), gpu2=[records.whole()]), "gpu1", "gpu2")
-    told = valid("apply", json_document.text(apply.applied("r1", [], [], {}, {}, found)))["verified"]
+    told = valid("apply", json_document.text(apply.applied(apply.ApplyReport("r1", [], verified=found), [])))[
+        "verified"
+    ]
     assert [each["status"] for each in told["changes"] if each["subject"] == "node0"].count(WORSE) == 1
     assert [each["state"] for each in told["not_measured"]] == ["busy"]
-    assert valid("apply", json_document.text(apply.applied(None, [], [], {}, {}, None)))["verified"] is None
+    assert valid("apply", json_document.text(apply.applied(apply.ApplyReport(None, []), [])))["verified"] is None
 
 
 def test_how_long_it_takes_is_told_for_each_batch():

@@ -92,8 +92,8 @@ def test_a_run_stopped_while_draining_changes_nothing_more(tmp_path, monkeypatch
     done = [each for each in rolling.apply([work]) if each.check in {found.check for found in work.findings}]
     assert ansible.names() == ["drain"]
     assert {(each.outcome, each.reason) for each in done} == {(NOT_APPLIED, "ended by Ctrl-C")}
-    assert list(rolling.left_drained) == ["gpu1"]
-    assert "perhaps" in rolling.left_drained["gpu1"]
+    assert list(rolling.operations.left_drained) == ["gpu1"]
+    assert "perhaps" in rolling.operations.left_drained["gpu1"]
 
 
 def test_a_node_lost_while_it_was_drained_is_given_back(tmp_path, monkeypatch):

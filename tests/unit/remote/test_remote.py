@@ -13,7 +13,7 @@ import pytest
 
 from nodetune.api.model import HostFacts
 from nodetune.hosts.connection_options import SessionOptions
-from nodetune.hosts.target import STATES, Target, UnreachableError
+from nodetune.hosts.target import Target, UnreachableError
 from nodetune.onhost import protocol
 from nodetune.remote import local, payload, pool
 from nodetune.remote.connect import Connector
@@ -23,6 +23,7 @@ from nodetune.remote.login.session import KEPT_ERRORS, Session
 from nodetune.remote.login.ssh_config import Resolver, Settings, Shape, config_files
 from nodetune.remote.paramiko import sockets
 from nodetune.remote.slurm import srun
+from tests.support.states import STATES
 
 ASKED = payload.families(["host.arch"])
 NONCE = "0123456789abcdef"

@@ -28,8 +28,7 @@ options = stack(
     click.option("--resume", is_flag=True, help="Resume an interrupted tuning with its trials."),
     click.option(
         "--save",
-        type=click.Path(path_type=Path, dir_okay=False),
-        metavar="FILE",
+        **cli_options.FILE,
         help="Result file. Default: tuning-SUBJECT.json. FILE.trials keeps the trials until the result is written.",
     ),
     click.option(
