@@ -60,6 +60,13 @@ def raw_bytes(path, longest=LONGEST):
 
     Never wait on a pipe or a device, never read past `longest`.
     """
+    try:
+        return _bounded(path, longest)
+    except OSError as problem:
+        raise OSError(problem.errno, problem.strerror, path)  # a read that fails names no file
+
+
+def _bounded(path, longest):
     handle = os.open(ROOT + path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(handle).st_mode):

@@ -34,8 +34,7 @@ def collect(names, step):
     step("systemctl show")
     yield "manager", read.value("systemd") if systemctl() else no_systemd()
     units = [name for name in names if name not in FACTS and name != "manager"]
-    for name, fact in unit_facts(units).items():
-        yield name, fact
+    yield from unit_facts(units).items()
     for name in names:
         if name in FACTS:
             step(name)
