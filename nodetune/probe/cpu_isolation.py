@@ -52,17 +52,12 @@ def _allowed_cpus():
     """
     found = {}
     for unit in GROUPS:
-        for path in _unit_files(unit):
+        for path in read.with_drop_ins(UNIT_FOLDERS, unit):
             for number, line in read.numbered_lines(path):
                 name, _, setting = line.partition("=")
                 if name.strip() == "AllowedCPUs":
                     _add_allowed(found, unit, setting, file=path, line=number)
     return read.value(found)
-
-
-def _unit_files(unit):
-    own = [os.path.join(folder, unit) for folder in UNIT_FOLDERS if read.exists(os.path.join(folder, unit))][:1]
-    return own + read.first_that_wins([os.path.join(folder, unit + ".d") for folder in UNIT_FOLDERS], ".conf")
 
 
 def _add_allowed(found, unit, setting, **place):

@@ -11,19 +11,6 @@ import re
 
 from . import cmdline, read
 
-MODPROBE_FOLDERS = (
-    "/etc/modprobe.d",
-    "/run/modprobe.d",
-    "/usr/local/lib/modprobe.d",
-    "/usr/lib/modprobe.d",
-    "/lib/modprobe.d",
-)
-LOAD_FOLDERS = (
-    "/etc/modules-load.d",
-    "/run/modules-load.d",
-    "/usr/local/lib/modules-load.d",
-    "/usr/lib/modules-load.d",
-)
 REBUILT = ("nvidia", "nvidia_uvm", "nvidia_peermem", "nvidia_fs", "gdrdrv", "mlx5_core", "ib_core", "lustre")
 """Modules that packages replace on disk while the old ones keep running."""
 
@@ -103,7 +90,7 @@ def _lines(folders):
 
 
 def _configured(kind, rest):
-    lines = _lines(LOAD_FOLDERS if kind == "autoload" else MODPROBE_FOLDERS)
+    lines = _lines(read.config_folders("modules-load.d" if kind == "autoload" else "modprobe.d"))
     if isinstance(lines, dict):
         return lines
     if kind == "options":

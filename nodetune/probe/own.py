@@ -36,8 +36,6 @@ MOST_FILES = 256
 
 UDEV = "/run/udev/data/n"
 CLASS = "/sys/class/net"
-LINK_FOLDERS = ("/etc/systemd/network", "/run/systemd/network", "/usr/local/lib/systemd/network")
-LINK_FOLDERS += ("/usr/lib/systemd/network", "/lib/systemd/network")
 
 
 def collect(names, step):
@@ -114,8 +112,8 @@ def _permanent(name):
 
 def _sections(path):
     """Return [[section, [[key, value], …]], …] of a .link file and its drop-ins, without its matches."""
-    base = os.path.basename(path) + ".d"
-    files = [path] + read.first_that_wins([os.path.join(folder, base) for folder in LINK_FOLDERS], ".conf")
+    drop_ins = ["{}/{}.d".format(folder, os.path.basename(path)) for folder in read.config_folders("systemd/network")]
+    files = [path] + read.first_that_wins(drop_ins, ".conf")
     found = []
     for each in files:
         for line in map(str.strip, read.text(each).splitlines()):
