@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TextIO
 
 from nodetune.config.site_provision import Provision
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.hosts import nodeset
 from nodetune.provision.decide import Decision
 from nodetune.provision.lock import Lock, Versions, changes
@@ -26,9 +26,7 @@ def print_plan(
     `asked` are the options that select the hosts, for proposed commands.
     """
     out = Lines(console(stream))
-    alike: dict[tuple[str, tuple[tuple[str, str, str], ...]], list[str]] = {}
-    for host, decision in decisions.items():
-        alike.setdefault((came[host].message, tuple(decision.changes())), []).append(host)
+    alike = by_key(((came[host].message, tuple(each.changes())), host) for host, each in decisions.items())
     for (told, moved), hosts in alike.items():
         out.line((nodeset.fold(hosts), "bold"), f"  {told}")
         _print_changes(out, moved)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TextIO
 
+from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
 from nodetune.hosts import nodeset
 from nodetune.remediation.runs import DOCUMENTS, DONE, INTERRUPTED, MEASURED, RUNNING, UNREADABLE, Run, RunError
@@ -147,12 +148,11 @@ def _rows(document: Any) -> Iterator[Mapping[str, Any]]:
 
 def _print_steps(out: Lines, steps: Iterable[Mapping[str, Any]]) -> None:
     """Print steps, with equal steps folded over their hosts."""
-    same: dict[tuple[str, ...], list[str]] = {}
-    for step in steps:
-        words = tuple(
-            plain_text.plain(step.get(name) or "") for name in ("check", "before", "after", "outcome", "reason")
-        )
-        same.setdefault(words, []).append(plain_text.plain(step.get("host") or ""))
+    words = ("check", "before", "after", "outcome", "reason")
+    same = by_key(
+        (tuple([plain_text.plain(step.get(name) or "") for name in words]), plain_text.plain(step.get("host") or ""))
+        for step in steps
+    )
     for (check, before, after, outcome, reason), hosts in same.items():
         result = outcome or "planned"
         out.line(
