@@ -60,7 +60,7 @@ def _print_changes(out: Lines, moved: Sequence[tuple[str, str, str]]) -> None:
 def print_record(stream: TextIO, document: Mapping[str, Any]) -> None:
     """Print the result of a provision: stages, failures with their next command, and the folder of the record."""
     out = Lines(console(stream))
-    hosts = list(_objects(document.get("hosts")))
+    hosts = list(objects(document.get("hosts")))
     print_stages(out, hosts)
     broken = [each for each in hosts if each.get("next")]
     well = len(hosts) - len(broken)
@@ -74,7 +74,7 @@ def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
     alike: dict[str, dict[tuple[str, str], list[str]]] = {}
     for host in hosts:
         broke = _broke_at(host)
-        for each in _objects(host.get("stages")):
+        for each in objects(host.get("stages")):
             state, message = text.plain(each.get("state") or ""), text.plain(each.get("message") or "", 700)
             if not (broke and state == NOT_BEGUN):  # it only says again that an earlier stage failed
                 named = alike.setdefault(text.plain(each.get("stage") or ""), {})
@@ -89,12 +89,13 @@ def print_stages(out: Lines, hosts: Sequence[Mapping[str, Any]]) -> None:
             out.whole((f"{name}: {_broke_at(host)} failed; after fixing it: ", ""), (command, "green"))
 
 
-def _objects(document: Any) -> Iterator[Mapping[str, Any]]:
+def objects(document: Any) -> Iterator[Mapping[str, Any]]:
+    """Return the objects in a list of a record, which may contain anything."""
     return (each for each in document if isinstance(each, dict)) if isinstance(document, list) else iter(())
 
 
 def _broke_at(host: Mapping[str, Any]) -> str:
-    failed = (each for each in _objects(host.get("stages")) if each.get("state") == FAILED)
+    failed = (each for each in objects(host.get("stages")) if each.get("state") == FAILED)
     return text.plain(next((each.get("stage") for each in failed), ""))
 
 
