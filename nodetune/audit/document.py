@@ -13,6 +13,8 @@ from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
 
 AUDIT_SCHEMA = "nodetune.audit/1"
+WORDS = ("check", "status", "severity", "title", "observed", "wanted", "reason")
+"""The texts of every finding."""
 
 
 def audit(results: Iterable[HostResult]) -> dict[str, Any]:
@@ -83,9 +85,8 @@ def _fleet(results: Iterable[HostResult]) -> dict[str, Any]:
 
 def _told(found: FleetFinding) -> dict[str, Any]:
     taught = fleet_comparisons.every()[found.check]
-    words = ("check", "status", "severity", "title", "observed", "wanted", "reason")
     return {
-        **{name: getattr(found, name) for name in words},
+        **{name: getattr(found, name) for name in WORDS},
         **_among(found),
         "why": taught.why,
         "confirm": taught.confirm,
@@ -117,13 +118,7 @@ def _host(result: HostResult) -> dict[str, Any]:
 
 def _finding(found: Finding) -> dict[str, Any]:
     data = {
-        "check": found.check,
-        "status": found.status,
-        "severity": found.severity,
-        "title": found.title,
-        "observed": found.observed,
-        "wanted": found.wanted,
-        "reason": found.reason,
+        **{name: getattr(found, name) for name in WORDS},
         "gates": found.gates,
         "subjects": dict(found.subjects),
         "odd": list(found.odd),
@@ -136,13 +131,4 @@ def _finding(found: Finding) -> dict[str, Any]:
 
 
 def fix_data(fix: Fix) -> dict[str, Any]:
-    return {
-        "kind": fix.kind,
-        "target": fix.target,
-        "value": fix.value,
-        "disruption": fix.disruption,
-        "file": fix.file,
-        "subjects": list(fix.subjects),
-        "unit": fix.unit,
-        "params": dict(fix.params),
-    }
+    return {**vars(fix), "subjects": list(fix.subjects), "params": dict(fix.params)}

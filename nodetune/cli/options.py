@@ -19,7 +19,7 @@ from nodetune.cli.host_options import FILE, FOLDER, HostOptions, changed_hosts, 
 from nodetune.cli.requests import of
 from nodetune.config import profile
 from nodetune.foundation import file_io, paths, text
-from nodetune.report import MAKERS
+from nodetune.report import FORMATS
 
 __all__ = ["FILE", "FOLDER", "changed_hosts", "hosts", "hosts_or_nodes", "stack"]
 """From host_options, for the commands."""
@@ -217,7 +217,7 @@ output = click.option(
 output_format = format_option(["text", "json"])
 printed_format = format_option(["text", "json"], file=False)
 rows_format = format_option(["text", "json", "lines", "csv"])
-audit_format = format_option(list(MAKERS))
+audit_format = format_option(list(FORMATS))
 previous = stack(
     click.option(
         "--previous",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
-from nodetune.foundation import paths, text
+from nodetune.foundation import by_key, paths, text
 from nodetune.hosts.connection_options import Vault
 
 if TYPE_CHECKING:
@@ -121,10 +121,7 @@ def whose(found: Iterable[Path], hosts: Iterable[str] | None) -> tuple[dict[str,
 
 
 def _by_short(names: Iterable[str]) -> Mapping[str, list[str]]:
-    known: dict[str, list[str]] = {}
-    for name in names:
-        known.setdefault(name.partition(".")[0], []).append(name)
-    return known
+    return by_key((name.partition(".")[0], name) for name in names)
 
 
 def _other(host: str, files: Mapping[str, list[str]], hosts: Mapping[str, list[str]]) -> str:

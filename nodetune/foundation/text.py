@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Any
 
+from nodetune.foundation import by_key
+
 _BINARY = ("", "KiB", "MiB", "GiB", "TiB", "PiB")
 _CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
 _FORMULA = "=+-@\uff1d\uff0b\uff0d\uff20"
@@ -106,9 +108,7 @@ def json_object(text: str) -> dict[str, Any]:
 
 def folded(seen: Mapping[str, str]) -> str:
     """Group subjects by observed value: `GPU0-6: on · GPU7: off`."""
-    groups: dict[str, list[str]] = {}
-    for subject, text in seen.items():
-        groups.setdefault(text, []).append(subject)
+    groups = by_key((text, subject) for subject, text in seen.items())
     return " · ".join(f"{names(subjects)}: {text}" if text else names(subjects) for text, subjects in groups.items())
 
 

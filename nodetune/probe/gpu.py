@@ -21,8 +21,7 @@ LOCKS = "/run/nodetune/gpu-locks.json"
 
 
 def collect(names, step):
-    for name, fact in _from_proc(step):
-        yield name, fact
+    yield from _from_proc(step)
     if "locks" in names:
         yield "locks", read.file_fact(LOCKS, _locks)
     step("pynvml")
@@ -40,14 +39,12 @@ def collect(names, step):
     try:
         library.nvmlInit()
     except library.NVMLError as problem:
-        for each in _without_nvml(problem):
-            yield each
+        yield from _without_nvml(problem)
         if problem.value != LIBRARY_NOT_FOUND:
             yield "library_version", _of_system(library, step, "nvmlSystemGetNVMLVersion")
         return
     try:
-        for each in _with_nvml(library, names, step):
-            yield each
+        yield from _with_nvml(library, names, step)
     finally:
         _shut_down(library, step)
 
@@ -109,7 +106,10 @@ def _with_nvml(library, names, step):
         if name in names:
             yield name, nvlink.of_pairs(devices, of_pair)
     yield "access", read.each(_access(devices, refused))
-    yield "hidden", _hidden(devices, step)  # opens the devices that NVML leaves out: one that is broken may hang
+    yield (
+        "hidden",
+        read.tried(_hidden, devices, step),
+    )  # opens the devices that NVML leaves out: one that is broken may hang
 
 
 def _locks(content):
@@ -185,7 +185,7 @@ def _access(devices, refused):
 def _from_proc(step):
     step(DRIVER)
     yield "profiling_admin_only", read.file_fact(DRIVER + "/params", _admin_only)
-    yield "excluded", _excluded()
+    yield "excluded", read.tried(_excluded)
 
 
 def _admin_only(content):
@@ -202,25 +202,17 @@ def _driver_gpus():
 
 def _excluded():
     """Return GPUs that the administrator excluded from the driver (NVreg_ExcludedGpus)."""
-    try:
-        return read.value(
-            [bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)]
-        )
-    except OSError as problem:
-        return read.unread("{}/gpus: {}".format(DRIVER, read.why(problem)))
+    return read.value([bdf.lower() for bdf, text in _driver_gpus().items() if re.search(r"GPU Excluded:\s*Yes", text)])
 
 
 def _hidden(devices, step):
     """Return GPUs that the driver has but a device cgroup (of a job or container) hides from us."""
     seen = {device.fact(gpu_facts.bdf).get("value") for device in devices}
     found = []
-    try:
-        for bdf, text in _driver_gpus().items():
-            minor = re.search(r"Device Minor:\s*(\d+)", text)
-            if bdf.lower() not in seen and minor and _may_not_open("/dev/nvidia" + minor.group(1), step):
-                found.append(bdf.lower())
-    except OSError as problem:
-        return read.unread("{}/gpus: {}".format(DRIVER, read.why(problem)))
+    for bdf, text in _driver_gpus().items():
+        minor = re.search(r"Device Minor:\s*(\d+)", text)
+        if bdf.lower() not in seen and minor and _may_not_open("/dev/nvidia" + minor.group(1), step):
+            found.append(bdf.lower())
     return read.value(found)
 
 

@@ -29,10 +29,9 @@ def collect(names, step):
     yield "clocksource", read.file_fact(CLOCKS + "/current_clocksource")
     yield "clocksources", read.file_fact(CLOCKS + "/available_clocksource", str.split)
     step("vulnerabilities")
-    yield "vulnerabilities", _vulnerabilities()
+    yield "vulnerabilities", read.tried(_vulnerabilities)
     step("/boot")
-    for name, fact in _kernels(running):
-        yield name, fact
+    yield from _kernels(running)
     yield "upstream", _upstream(running)
     yield "init_on_alloc", _init_on_alloc(running)
     step("NVIDIA driver")
@@ -42,10 +41,7 @@ def collect(names, step):
 
 
 def _vulnerabilities():
-    try:
-        names = read.names_in(VULNERABILITIES)
-    except OSError as problem:
-        return read.unread("{}: {}".format(VULNERABILITIES, read.why(problem)))
+    names = read.names_in(VULNERABILITIES)
     if not names:
         return read.absent("this kernel does not report CPU vulnerabilities")
     return read.each({name: read.file_fact(os.path.join(VULNERABILITIES, name)) for name in names})
@@ -68,7 +64,7 @@ def _kernels(running):
     yield "newest", newest
     following = _following(newest)
     yield "next", following
-    yield "next_nvidia_module", _nvidia_module(following["value"]) if "value" in following else following
+    yield "next_nvidia_module", read.tried(_nvidia_module, following["value"]) if "value" in following else following
 
 
 def _following(newest):
@@ -106,8 +102,6 @@ def _nvidia_module(version):
         found = re.search(r"^(\S*/nvidia\.ko\S*):", "\n" + read.text(path, 8 << 20), re.M)
     except (FileNotFoundError, NotADirectoryError):
         return read.absent("no module list for {}".format(version))
-    except OSError as problem:
-        return read.unread("{}: {}".format(path, read.why(problem)))
     return read.value(found.group(1)) if found else read.absent("no NVIDIA module built for {}".format(version))
 
 

@@ -32,8 +32,7 @@ def collect(names, step):
         for name in ("devices", "gpus", "gpu_bar_mib", "iommu.domains", "aer", "answers", "config", "acs"):
             yield name, read.absent("no PCI bus on this host")
     else:
-        for name, fact in _bus(step):
-            yield name, fact
+        yield from _bus(step)
     step("the IOMMU")
     yield "iommu.units", read.value(read.names_in(IOMMUS))
     yield "aspm_policy", read.file_fact(ASPM, read.chosen)

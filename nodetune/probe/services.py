@@ -26,7 +26,6 @@ PROPERTIES = (
     "ActiveEnterTimestampMonotonic",
 )
 UNLIMITED = ("infinity", "18446744073709551615")
-CONFIG_FOLDERS = ("/etc/systemd", "/run/systemd", "/usr/local/lib/systemd", "/usr/lib/systemd", "/lib/systemd")
 FIREWALLD_ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
 
 
@@ -34,8 +33,7 @@ def collect(names, step):
     step("systemctl show")
     yield "manager", read.value("systemd") if systemctl() else no_systemd()
     units = [name for name in names if name not in FACTS and name != "manager"]
-    for name, fact in unit_facts(units).items():
-        yield name, fact
+    yield from unit_facts(units).items()
     for name in names:
         if name in FACTS:
             step(name)
@@ -134,9 +132,7 @@ def running_services():
 
 def file_setting(config, key):
     """Return {value, file, line} of the last line that sets `key` in a systemd file and its drop-ins, or None."""
-    main = [os.path.join(folder, config) for folder in CONFIG_FOLDERS if read.exists(os.path.join(folder, config))][:1]
-    drop_ins = read.first_that_wins([os.path.join(folder, config + ".d") for folder in CONFIG_FOLDERS], ".conf")
-    return last_setting(main + drop_ins, key)
+    return last_setting(read.with_drop_ins(read.config_folders("systemd"), config), key)
 
 
 def last_setting(paths, key):

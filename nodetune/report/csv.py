@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from nodetune.api.model import Check, HostResult
-from nodetune.foundation import text
+from nodetune.report import rows
 from nodetune.report.areas import area
 from nodetune.report.lines import NOT_REACHED, ordered
 
@@ -17,11 +16,7 @@ STATUSES = ("fail", "unknown", "waived")
 
 def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Check]) -> None:
     """Write the rows by host, the most severe failure first."""
-    out = csv.writer(stream, lineterminator="\n")
-    out.writerow(HEAD)
-    for result in results:
-        for cells in _rows(result, checks):
-            out.writerow([text.cell(cell) for cell in (result.host, *cells)])
+    rows.write(stream, "csv", HEAD, ((each.host, *cells) for each in results for cells in _rows(each, checks)))
 
 
 def _rows(result: HostResult, checks: Mapping[str, Check]) -> Iterator[Sequence[str]]:

@@ -9,15 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
 from nodetune.api.model import SEVERITIES, Finding, HostResult
-from nodetune.foundation import text
+from nodetune.report import rows
 
 NOT_REACHED = "not-reached"
 
 
 def write(results: Iterable[HostResult], stream: TextIO) -> None:
     """Write the lines by host, the most severe finding first."""
-    for result in results:
-        stream.writelines("\t".join(map(text.cell, (result.host, *cells))) + "\n" for cells in _rows(result))
+    rows.write(stream, "lines", (), ((each.host, *cells) for each in results for cells in _rows(each)))
 
 
 def _rows(result: HostResult) -> Iterator[Sequence[str]]:

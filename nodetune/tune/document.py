@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from nodetune.foundation import UserError, file_io, text
+from nodetune.foundation import UserError, file_io
 from nodetune.foundation.json_document import head
 from nodetune.tune import confirm
 from nodetune.tune.confirm import CaseResult, Confirmation
@@ -44,16 +44,7 @@ def document(bench: Bench, outcome: Outcome, budget: float) -> dict[str, Any]:
         "confirmations": [_confirmation(each) for each in outcome.confirmations],
         "dropped": [{"setting": dict(setting), "reason": why} for setting, why in outcome.dropped.items()],
         "trials": [
-            {
-                "phase": phase,
-                "setting": dict(trial.setting),
-                "values": dict(trial.values),
-                "banned": trial.banned,
-                "failed": trial.failed,
-                "disturbed": trial.disturbed,
-                "about": dict(trial.about),
-                "seconds": round(trial.seconds, 3),
-            }
+            {"phase": phase, **vars(trial), "setting": dict(trial.setting), "seconds": round(trial.seconds, 3)}
             for phase, trial in outcome.trials
         ],
     }
@@ -159,11 +150,6 @@ def _look_through(found: Mapping[str, Any]) -> None:
                 case["id"] + case["unit"] + case["better"],
                 [float(run) for run in case["default"]["runs"] + case["tuned"]["runs"]],
             )
-
-
-def in_words(setting: Mapping[str, Any]) -> str:
-    """Return NAME=VALUE for each value, or `the default`."""
-    return " ".join(f"{text.plain(name)}={text.plain(value)}" for name, value in setting.items()) or "the default"
 
 
 def chance(p: float) -> str:

@@ -12,6 +12,7 @@ from nodetune.audit.fleet.collector import CohortError, Collector, Column, Key, 
 from nodetune.audit.fleet.consensus import FEWEST
 from nodetune.audit.fleet.observations import Entry, Seen, entry_of
 from nodetune.checks.fleet_comparisons import Comparison
+from nodetune.foundation import by_key
 
 Numbers = list[tuple[int, str, float]]
 """The number of a host, one of its devices, and the measured value."""
@@ -48,10 +49,7 @@ def findings(collected: Collector) -> dict[str, list[tuple[FleetFinding, ...]]]:
                 results[number].append(judge.verdict(rows[number]))
     for comparison in collected.outlier:
         _find_outliers(comparison, collected.columns[comparison.id], compared, results)
-    found: dict[str, list[tuple[FleetFinding, ...]]] = {}
-    for host, each in zip(collected.hosts, results, strict=True):
-        found.setdefault(host, []).append(tuple(each))
-    return found
+    return by_key((host, tuple(each)) for host, each in zip(collected.hosts, results, strict=True))
 
 
 def _cohort_names(keys: Iterable[Key]) -> dict[Key, str]:
@@ -170,9 +168,7 @@ def find_outliers(comparison: Comparison, group: str, numbers: Numbers) -> dict[
     hosts = {host for host, _, _ in numbers}
     if len(hosts) < FEWEST:
         return dict.fromkeys(hosts, messages.too_few(comparison, group, len(hosts)))
-    kinds: dict[str, Numbers] = {}
-    for each in numbers:
-        kinds.setdefault(each[1] if comparison.alike == "name" else "", []).append(each)
+    kinds = by_key((each[1] if comparison.alike == "name" else "", each) for each in numbers)
     outside: dict[int, dict[str, tuple[float, outliers.Bounds]]] = {}
     for kind in kinds.values():
         bounds = outliers.bounds([value for _, _, value in kind], comparison.least, comparison.times, comparison.below)

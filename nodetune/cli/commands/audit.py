@@ -118,7 +118,7 @@ def command(
     selected = proposed_options.selected(selection)
     about = report.About(known, asked, request.fail_on, previous, measurements, group_by == "host", judged, selected)
     _check_format(output_format, about, output)
-    write = report.MAKERS[output_format](about)
+    write = report.writer(output_format, about)
     results = run.run(request, selection, Terminal())
     summary = summarise(results)
     with cli_options.writing(output) as stream:

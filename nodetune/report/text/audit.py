@@ -11,7 +11,7 @@ from rich.console import Console
 from nodetune.api.model import SEVERITIES, HostResult, disruption_name
 from nodetune.audit.summary import parts_of, summarise
 from nodetune.checks.fleet_comparisons import every, is_fleet
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.report.text.finding_groups import (
     Group,
     compliant,
@@ -113,9 +113,7 @@ class Printer:
 
     def _values(self, group: Group) -> None:
         """Print the observed values with their hosts, the most common first."""
-        variants: dict[tuple[str, str, str], list[str]] = {}
-        for host, found in group.members:
-            variants.setdefault((seen(found), found.wanted, found.reason), []).append(host)
+        variants = by_key(((seen(found), found.wanted, found.reason), host) for host, found in group.members)
         ordered = sorted(variants.items(), key=lambda item: -len(item[1]))
         reasons = {reason for _, _, reason in variants}
         most = SHORT_VARIANTS.get(group.severity, 1) if self._brief else MOST_VARIANTS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from nodetune import data
 from nodetune.api.model import SEVERITIES, Finding, FleetFinding, HostResult
 from nodetune.audit.summary import Summary
-from nodetune.foundation import text
+from nodetune.foundation import by_key, text
 from nodetune.report.text.lines import STYLE
 
 BY_TABLE = "gpu-driver-vulnerable"
@@ -84,12 +84,12 @@ def compliant(result: HostResult) -> bool:
 
 def skipped(results: Iterable[HostResult]) -> dict[tuple[str, str], list[str]]:
     """Return (check, the reason why it does not apply) → hosts."""
-    found: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for each in result.findings:
-            if each.status == "skip":
-                found.setdefault((each.check, each.reason), []).append(result.host)
-    return found
+    return by_key(
+        ((each.check, each.reason), result.host)
+        for result in results
+        for each in result.findings
+        if each.status == "skip"
+    )
 
 
 def totals(summary: Summary, compliant: int) -> list[tuple[str, str] | str]:

@@ -98,4 +98,6 @@ def _tell(phase: str, trial: Trial) -> None:
     if not sys.stderr.isatty() or verbosity.is_quiet():
         return
     state = trial.banned or trial.failed or trial.disturbed
-    click.echo(f"{phase}: {space.in_words(trial.setting)}{': ' + text.plain(state, 100) if state else ''}", err=True)
+    click.echo(
+        f"{phase}: {space.in_words(dict(trial.setting))}{': ' + text.plain(state, 100) if state else ''}", err=True
+    )

@@ -24,7 +24,7 @@ from nodetune.tune.benches import nccl_profile, nccl_space, nccl_tuner
 from nodetune.tune.benches.nccl import NcclBench
 from nodetune.tune.benches.nccl_cases import NcclRequest
 from nodetune.tune.model import Setting
-from nodetune.verify.measure import measure_by
+from nodetune.verify.verify_hosts import measure_by
 
 LARGEST = 16 << 30
 COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "alltoall")
