@@ -12,6 +12,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from nodetune.cli import settings
+
 LONGEST = 10.0
 """Maximum seconds: an inventory may be a program that queries a cloud."""
 
@@ -96,7 +98,7 @@ def _hosts_and_groups(context: click.Context) -> list[str]:
     from nodetune.hosts import inventory
 
     given = context.params.get("inventory")
-    found = inventory.targets(given) if given else []
+    found = inventory.targets(given, named_by=settings.named_by_project("inventory")) if given else []
     groups = {group for target in found for group in target.groups}
     return [*sorted(groups), *(target.name for target in found if target.name not in groups)]
 

@@ -9,13 +9,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 from click.core import ParameterSource
 
 from nodetune.cli import verbosity
 from nodetune.foundation import UserError, file_io, text
+
+if TYPE_CHECKING:
+    from nodetune.cli.toml_lines import TomlLines
 
 FILE, PROJECT_FILE = "nodetune.toml", "pyproject.toml"
 VARIABLE = "NODETUNE_CONFIG"
@@ -32,10 +35,11 @@ class SettingsError(UserError):
 
 
 class Given(NamedTuple):
-    """A value of a file, and where it is: nodetune.toml:3."""
+    """A value of a file, where it is (nodetune.toml:3), and whether the file is the folder's, not the user's own."""
 
     value: Any
     where: str
+    of_project: bool
 
 
 class Setting(click.Option):
@@ -98,6 +102,17 @@ def origin(ctx: click.Context, setting: Setting) -> str:
     if source is ParameterSource.ENVIRONMENT:
         return setting.envvar
     return "command line" if source is ParameterSource.COMMANDLINE else "default"
+
+
+def named_by_project(name: str) -> str:
+    """Return where the current folder's file, perhaps of another author, sets an option; empty if it does not."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP:
+        return ""
+    given = next(
+        of_files(ctx)[param.key] for param in ctx.command.params if isinstance(param, Setting) and param.name == name
+    )
+    return given.where if given.of_project else ""
 
 
 def announce() -> None:
@@ -170,6 +185,7 @@ def shown(path: Path) -> str:
 
 def _read(path: Path) -> dict[str, Given]:
     """Return what one file sets. Raise SettingsError, also for a file that another user may write to."""
+    from nodetune.cli.toml_lines import TomlLines
     from nodetune.foundation import ownership
 
     why = ownership.writable_by_others(path)
@@ -177,7 +193,7 @@ def _read(path: Path) -> dict[str, Given]:
         raise SettingsError(f"{shown(path)} is not read: {text.plain(why)}: fix this, or set {VARIABLE}= to disable it")
     content = _content(path)
     data = _table(path, content)
-    lines = _Lines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
+    lines = TomlLines(content, "[tool.nodetune]" if path.name == PROJECT_FILE else "")
     return {key: _checked(path, key, value, lines) for key, value in data.items()}
 
 
@@ -217,27 +233,10 @@ def _table(path: Path, content: str) -> dict[str, Any]:
     return found
 
 
-class _Lines:
-    """Find the lines of a table's keys: tomllib does not report them."""
-
-    def __init__(self, content: str, head: str) -> None:
-        lines = content.splitlines()
-        self._first = next((number for number, line in enumerate(lines) if line.strip().startswith(head)), 0)
-        self._lines = lines[self._first :]
-
-    def of(self, key: str) -> str:
-        """Return `:LINE`; nothing for a key that is written in another way."""
-        name = re.escape(key)
-        begins = re.compile(rf"""\s*(?:\[?\s*)(?:{name}|"{name}"|'{name}')\s*[=.\]]""")
-        for number, line in enumerate(self._lines, self._first + 1):
-            if begins.match(line):
-                return f":{number}"
-        return ""
-
-
-def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
+def _checked(path: Path, key: str, value: Any, lines: TomlLines) -> Given:
     """Return one value of a file. Raise SettingsError."""
     where = f"{shown(path)}{lines.of(key)}"
+    of_project = VARIABLE not in os.environ and path.parent == Path()
     every = known()
     option = every.get(key)
     if option is None:
@@ -248,8 +247,8 @@ def _checked(path: Path, key: str, value: Any, lines: _Lines) -> Given:
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
             raise SettingsError(f"{where}: {key}: write a text or a list of texts")
-        return Given([_located(option, path, each) for each in texts], where)
-    return Given(_single(option, path, value, where), where)
+        return Given([_located(option, path, each) for each in texts], where, of_project)
+    return Given(_single(option, path, value, where), where, of_project)
 
 
 def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
