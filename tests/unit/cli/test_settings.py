@@ -328,3 +328,10 @@ def test_what_is_imported_first_does_not_change_the_settings(here, first):
     code = f"import nodetune.cli.{first}; from nodetune.cli import main; main.main()"
     done = subprocess.run([sys.executable, "-c", code, "config"], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr, done.stdout) == (0, "", nodetune("config").stdout)
+
+
+@pytest.mark.parametrize("words", [("--timeout", "nan"), ()])
+def test_a_time_that_is_no_number_is_refused(here, words):
+    done = nodetune("audit", "--facts", MACHINE, *words, env={} if words else {"NODETUNE_TIMEOUT": "nan"})
+    assert done.returncode == 2
+    assert "nan is not in the range 1<=x<=3600" in done.stderr
