@@ -223,7 +223,7 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         data = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # a number of 5,000 digits is no error of TOML
         raise SettingsError(f"{shown(path)}: not TOML: {text.plain(problem)}") from None
     if path.name != PROJECT_FILE:
         return data
@@ -245,7 +245,7 @@ def _checked(path: Path, key: str, value: Any, lines: TomlLines) -> Given:
         raise SettingsError(f"{where}: unknown setting {text.plain(key, 60)!r}: {hint}")
     if option.multiple:
         texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(each, str) and "\0" not in each for each in texts):
             raise SettingsError(f"{where}: {key}: write a text or a list of texts")
         return Given([_located(option, path, each) for each in texts], where, of_project)
     return Given(_single(option, path, value, where), where, of_project)
@@ -254,7 +254,12 @@ def _checked(path: Path, key: str, value: Any, lines: TomlLines) -> Given:
 def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
     """Return a value of the type that an option takes. Raise SettingsError."""
     wanted, like = _type(known)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool) or not str(value):
+    if (
+        not isinstance(value, wanted)
+        or (isinstance(value, bool) and wanted is not bool)
+        or not str(value)
+        or "\0" in str(value)
+    ):
         raise SettingsError(f"{where}: {known.key}: write {like}")
     return _located(known, path, value) if isinstance(value, str) else value
 
