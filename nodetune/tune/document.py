@@ -139,9 +139,9 @@ def read(path: Path) -> dict[str, Any]:
     from jsonschema import Draft202012Validator  # here: it takes a tenth of a second
 
     schema = json.loads(paths.bundled("data/schemas").joinpath("tuning.json").read_text("utf-8"))
-    for problem in Draft202012Validator(schema).iter_errors(found):
-        where = text.plain("/".join(map(str, problem.absolute_path)) or "the document", 100)
-        raise TuningError(f"{path}: damaged: {where}: {text.plain(problem.message, 100)}")
+    for fault in Draft202012Validator(schema).iter_errors(found):
+        where = text.plain("/".join(map(str, fault.absolute_path)) or "the document", 100)
+        raise TuningError(f"{path}: damaged: {where}: {text.plain(fault.message, 100)}")
     return found
 
 
