@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -15,7 +15,7 @@ from nodetune.audit.selection import Selection
 from nodetune.config import profile
 from nodetune.facts import document
 from nodetune.facts.saved import Rules, Saved, missing, whose
-from nodetune.foundation import UserError, text
+from nodetune.foundation import UserError, text, time_limit
 from nodetune.foundation.yaml_lines import FileError
 
 if TYPE_CHECKING:
@@ -54,13 +54,17 @@ class Auditor:
 
         If the facts of a host cannot be judged in time, only that host fails. Raise UserError for a user's mistake.
         """
+        collector = self._selection.collector
+        return self._in_time(probed, lambda facts: collector.row(facts) if collector else None)
+
+    def _in_time(
+        self, probed: HostResult, row_of: Callable[[HostFacts], fleet.Row | None]
+    ) -> tuple[HostResult, fleet.Row | None]:
         if not probed.facts:
             return probed, None
-        from nodetune.foundation import time_limit  # one host alone needs none
-
         try:
             with time_limit.limited(LONGEST_SECONDS):
-                row = self._selection.collector.row(probed.facts) if self._selection.collector else None
+                row = row_of(probed.facts)
                 return self._result(probed), row
         except UserError:
             raise
@@ -75,7 +79,7 @@ class Auditor:
         """Return the audit of the only host of a run: no other host waits for it or is compared, except a reference."""
         if self._selection.between and self._selection.between.reference:
             return self.audit(probed)
-        return self._result(probed)
+        return self._in_time(probed, lambda _: None)[0]
 
     def _result(self, probed: HostResult) -> HostResult:
         return replace(self.result(probed.facts, probed.seconds), message=probed.message) if probed.facts else probed

@@ -40,7 +40,7 @@ def run(request: AuditRequest, selection: Selection, show: Show) -> list[HostRes
 def _saved(path: Path, request: AuditRequest, selection: Selection, show: Show) -> list[HostResult]:
     connection = request.connection
     rules = Rules(request.max_age, named=connection.inventory is not None)
-    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    saved = Saved.selected(path, connection)
     judged = (each for each in auditor.audit_files(saved, selection, rules) if connection.wants(each.host))
     if not saved.is_folder:
         return auditor.by_name(judged)
@@ -87,7 +87,7 @@ def with_facts(
 def saved_with_facts(path: Path, selection: Selection, connection: ConnectionOptions) -> list[HostResult]:
     """Judge saved facts; each result holds them."""
     selection.facts()  # a selection that names nothing must not read as a plan with nothing to do
-    saved = Saved(path, connection.inventory, connection.limit, connection.vault)
+    saved = Saved.selected(path, connection)
     auditor.expect_saved(saved, selection)
     judge = auditor.Auditor(selection)
     known = [each for each in auditor.saved_facts(saved) if connection.wants(each.host)]

@@ -12,6 +12,8 @@ from typing import Any
 import click
 from click.shell_completion import CompletionItem
 
+from nodetune.cli import settings
+
 LONGEST = 10.0
 """Maximum seconds: an inventory may be a program that queries a cloud."""
 
@@ -91,7 +93,7 @@ def _hosts_and_groups(context: click.Context) -> list[str]:
     from nodetune.hosts.inventory import selection
 
     given = context.params.get("inventory")
-    found = selection.targets(given) if given else []
+    found = selection.targets(given, named_by=settings.named_by_project("inventory")) if given else []
     groups = {group for target in found for group in target.groups}
     return [*sorted(groups), *(target.name for target in found if target.name not in groups)]
 

@@ -5,6 +5,7 @@ An option takes its default and its range from the field of the same name.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, replace
 from typing import Any
@@ -12,6 +13,19 @@ from typing import Any
 import click
 
 from nodetune.foundation.request import RequestError, limits
+
+
+class NumberRange(click.FloatRange):
+    """A range that NaN is not in: click compares, and no comparison with NaN holds."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        return (
+            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+            if math.isnan(found)
+            else found
+        )
+
 
 BUILT: dict[str, Any] = {}
 """Field → the dataclass of the several options that it is built from. Built last, in this order."""
@@ -50,7 +64,7 @@ def of(kind: type[Any], name: str) -> dict[str, Any]:
     if "choices" in found:
         return {**taken, "type": click.Choice(found["choices"])}
     if "least" in found:
-        kind_of_range = click.IntRange if found["whole"] else click.FloatRange
+        kind_of_range = click.IntRange if found["whole"] else NumberRange
         return {**taken, "type": kind_of_range(found["least"], found["most"])}
     return taken
 

@@ -32,10 +32,11 @@ class SettingsError(UserError):
 
 
 class Given(NamedTuple):
-    """A value of a file, and where it is: nodetune.toml:3."""
+    """A value of a file, where it is (nodetune.toml:3), and whether the file is the folder's, not the user's own."""
 
     value: Any
     where: str
+    of_project: bool
 
 
 class Setting(click.Option):
@@ -97,6 +98,17 @@ def origin(ctx: click.Context, setting: Setting) -> str:
     if source is ParameterSource.ENVIRONMENT:
         return setting.envvar
     return "command line" if source is ParameterSource.COMMANDLINE else "default"
+
+
+def named_by_project(name: str) -> str:
+    """Return where the current folder's file, perhaps of another author, sets an option; empty if it does not."""
+    ctx = click.get_current_context(silent=True)
+    if ctx is None or ctx.get_parameter_source(name) is not ParameterSource.DEFAULT_MAP:
+        return ""
+    given = next(
+        of_files(ctx)[param.key] for param in ctx.command.params if isinstance(param, Setting) and param.name == name
+    )
+    return given.where if given.of_project else ""
 
 
 def announce() -> None:
@@ -206,7 +218,7 @@ def _table(path: Path, content: str) -> dict[str, Any]:
         import tomli as tomllib
     try:
         data = tomllib.loads(content)
-    except (tomllib.TOMLDecodeError, RecursionError) as problem:
+    except (ValueError, RecursionError) as problem:  # a number of 5,000 digits is no error of TOML
         raise SettingsError(f"{shown(path)}: not TOML: {text.plain(problem)}") from None
     if path.name != PROJECT_FILE:
         return data
@@ -227,6 +239,7 @@ def _line_of(key: str, content: str, head: str) -> str:
 def _checked(path: Path, key: str, value: Any, line: str) -> Given:
     """Return one value of a file. Raise SettingsError."""
     where = f"{shown(path)}{line}"
+    of_project = VARIABLE not in os.environ and path.parent == Path()
     every = known()
     option = every.get(key)
     if option is None:
@@ -235,16 +248,21 @@ def _checked(path: Path, key: str, value: Any, line: str) -> Given:
         raise SettingsError(f"{where}: unknown setting {text.plain(key, 60)!r}: {hint}")
     if option.multiple:
         texts = [value] if isinstance(value, str) else value
-        if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
+        if not isinstance(texts, list) or not all(isinstance(each, str) and "\0" not in each for each in texts):
             raise SettingsError(f"{where}: {key}: write a text or a list of texts")
-        return Given([_located(option, path, each) for each in texts], where)
-    return Given(_single(option, path, value, where), where)
+        return Given([_located(option, path, each) for each in texts], where, of_project)
+    return Given(_single(option, path, value, where), where, of_project)
 
 
 def _single(known: Setting, path: Path, value: Any, where: str) -> Any:
     """Return a value of the type that an option takes. Raise SettingsError."""
     wanted, like = _type(known)
-    if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool) or not str(value):
+    if (
+        not isinstance(value, wanted)
+        or (isinstance(value, bool) and wanted is not bool)
+        or not str(value)
+        or "\0" in str(value)
+    ):
         raise SettingsError(f"{where}: {known.key}: write {like}")
     return _located(known, path, value) if isinstance(value, str) else value
 

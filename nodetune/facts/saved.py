@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from nodetune.api.model import HostFacts, HostResult
 from nodetune.facts import document
 from nodetune.foundation import by_key, paths, text
-from nodetune.hosts.connection_options import Vault
+from nodetune.hosts.connection_options import ConnectionOptions, Vault
 
 if TYPE_CHECKING:
     from nodetune.hosts.target import Target
@@ -139,12 +139,21 @@ def missing(host: str, folder: Path) -> HostResult:
 
 @dataclass(frozen=True)
 class Saved:
-    """`spec` and `limit` are those of `--inventory` and `--limit`; without them, all files are selected."""
+    """`spec` and `limit` are those of `--inventory` and `--limit`; without them, all files are selected.
+
+    `named_by` is the place in a project's settings that names the inventory.
+    """
 
     path: Path
     spec: str | None = None
     limit: str | None = None
     vault: Vault | None = None
+    named_by: str = ""
+
+    @staticmethod
+    def selected(path: Path, connection: ConnectionOptions) -> Saved:
+        """Return the saved facts of the hosts that the options select."""
+        return Saved(path, connection.inventory, connection.limit, connection.vault, connection.inventory_named_by)
 
     @cached_property
     def targets(self) -> list[Target] | None:
@@ -153,7 +162,7 @@ class Saved:
             return None
         from nodetune.hosts.inventory import selection  # saved facts seldom come with one
 
-        return selection.targets(self.spec, self.limit, self.vault)
+        return selection.targets(self.spec, self.limit, self.vault, self.named_by)
 
     @property
     def is_folder(self) -> bool:

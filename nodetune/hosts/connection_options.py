@@ -49,6 +49,9 @@ class ConnectionOptions:
     """How to reach the hosts: see the options of the same names on the command line."""
 
     inventory: str | None = None
+    inventory_named_by: str = ""
+    """The place in a project's settings that names the inventory; empty if the user names it."""
+
     limit: str | None = None
     forks: int = limited(64, 1, 4096)
     transport: str = one_of("auto", TRANSPORTS)

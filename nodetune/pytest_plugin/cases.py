@@ -59,25 +59,15 @@ def audited(config: pytest.Config) -> list[Case]:
     """Audit like `nodetune audit` with the same options. Raise pytest.UsageError for an invalid option."""
     import click
 
-    from nodetune.audit import fleet
-    from nodetune.facts import document
-    from nodetune.foundation import yaml_lines
-    from nodetune.hosts import patterns
+    from nodetune.foundation import UserError
 
-    mistakes = (
-        document.FactsError,
-        fleet.CohortError,
-        fleet.ReferenceHostError,
-        patterns.InventoryError,
-        yaml_lines.FileError,
-    )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of the libraries below: a user's -W error is meant for the user's code
         try:
             return _audited(_arguments(config))
         except click.ClickException as problem:
             _refuse(problem.format_message().replace("'--", "'--nodetune-"))
-        except mistakes as problem:
+        except UserError as problem:
             _refuse(str(problem))
         except OSError as problem:
             _refuse(f"{problem.filename}: {problem.strerror}" if problem.filename else str(problem))

@@ -22,7 +22,7 @@ _HOST = re.compile(r"(?:([^@\s]+)@)?(\[[^\[\]\s]+\]|[^:\[\]\s@]+|[0-9A-Fa-f:.]+(
 
 def selected(options: ConnectionOptions) -> list[Target]:
     """Return the hosts that the options select, with the options applied to them. Raise InventoryError."""
-    found = targets(options.inventory, options.limit, options.vault)
+    found = targets(options.inventory, options.limit, options.vault, options.inventory_named_by)
     if options.transport == "local" and len(found) > 1:
         raise InventoryError(f"--transport local reaches only this host, but {len(found)} hosts are selected")
     wanted = [options.applied_to(target) for target in found if options.wants(target.name)]
@@ -34,10 +34,11 @@ def selected(options: ConnectionOptions) -> list[Target]:
     return wanted
 
 
-def targets(spec: str | None, limit: str | None = None, vault: Vault | None = None) -> list[Target]:
+def targets(spec: str | None, limit: str | None = None, vault: Vault | None = None, named_by: str = "") -> list[Target]:
     """Return the hosts that `--inventory` and `--limit` select. Raise InventoryError.
 
-    `spec` is a name under inventories/, a path, or host names and node sets; without it, this host.
+    `spec` is a name under inventories/, a path, or host names and node sets; without it, this host. `named_by`: see
+    reader.read.
     """
     groups: dict[str, list[str]] = {}
     if spec is None:
@@ -45,7 +46,7 @@ def targets(spec: str | None, limit: str | None = None, vault: Vault | None = No
     else:
         path = find(spec)
         if path:
-            found, groups = reader.read(path, spec, vault)
+            found, groups = reader.read(path, spec, vault, named_by)
         else:
             found = _named(spec)
     if limit is None:

@@ -644,7 +644,7 @@ def write_cached(write, monkeypatch, tmp_path):
 
 
 def forbid(monkeypatch):
-    def ask(*_):
+    def ask(*_, **_more):
         raise InventoryError(ANSIBLE_IS_NOT_STARTED)
 
     monkeypatch.setattr(programs, "ask", ask)
