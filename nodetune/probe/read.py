@@ -162,6 +162,11 @@ def run(argv, seconds=TOOL_SECONDS):
     return command.run(argv, seconds * PATIENCE, tied=True)
 
 
+def lines(argv, seconds=TOOL_SECONDS):
+    """Yield the lines that a command prints until its time (`seconds` times PATIENCE) is over. Raise OSError."""
+    return command.lines(argv, seconds * PATIENCE, tied=True)
+
+
 UNIT_FOLDERS = (
     "/etc/systemd/system",
     "/run/systemd/system",

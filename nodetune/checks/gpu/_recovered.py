@@ -6,10 +6,12 @@ A reset leaves no line in the log: a GPU that is initialised again logs no Xid 1
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
+from nodetune import data
 from nodetune.api import FactAbsentError, FactsView
+from nodetune.checks.gpu._xids import GSP_TIMEOUT, RECOVERY_ACTION_CHANGED
 
 NEEDS = (
     "pci.gpus",
@@ -18,12 +20,14 @@ NEEDS = (
     "gpu.recovery_action",
     "gpu.persistence_mode",
     "gpu.ecc_uncorrected_volatile",
+    "gpu.driver_version",
 )
 CAUSE = re.compile(r"caused by previous Xid (\d{1,4})$")
-LOST = 79
-RECOVERY_ACTION_CHANGED = 154
-OF_MEMORY = (48, 95)
-"""Xids that count as uncorrected errors until the GPU is reset."""
+LOST, CONTAINED, UNCONTAINED = 79, 94, 95
+MEMORY_ERRORS = (48, 171, 172)
+FATAL_TIMEOUTS = 3
+BURST = 60
+"""Seconds: Xid 94 within them says that the GPU contained a memory error, 95 that it did not."""
 
 
 def require_gpu(facts: FactsView, *events: str) -> None:
@@ -38,10 +42,14 @@ def _now(facts: FactsView, name: str) -> dict[str, Any]:
     return {places[gpu]: value for gpu, value in said.items() if gpu in places}
 
 
-def reset_since(facts: FactsView, events: Iterable[dict[str, Any]]) -> set[str]:
-    """Return the addresses of GPUs that needed a recovery action (Xid 154) and need none now."""
-    needed = {each["bdf"] for each in events if each["xid"] == RECOVERY_ACTION_CHANGED}
-    return {bdf for bdf, action in _now(facts, "gpu.recovery_action").items() if action == "none"} & needed
+def reset_since(facts: FactsView, events: Iterable[dict[str, Any]]) -> dict[str, float]:
+    """Return the GPUs that needed a recovery action (Xid 154) and need none now → when it was needed last.
+
+    What they logged after that may be newer than their reset.
+    """
+    needed = {each["bdf"]: each["time"] for each in events if each["xid"] == RECOVERY_ACTION_CHANGED}
+    sound = {bdf for bdf, action in _now(facts, "gpu.recovery_action").items() if action == "none"}
+    return {bdf: time for bdf, time in needed.items() if bdf in sound}
 
 
 def answering(facts: FactsView) -> set[str]:
@@ -59,20 +67,67 @@ def without_errors(facts: FactsView) -> set[str]:
     return {bdf for bdf, errors in counted.items() if errors == 0 and modes.get(bdf) == "enabled"}
 
 
+def slow_gsp(facts: FactsView, events: Iterable[dict[str, Any]]) -> set[str]:
+    """Return the GPUs whose Xids 119 alone are not fatal: from driver 590 on, which marks the GPU for reset at the third."""
+    if data.version(facts.readable("gpu.driver_version", "")) < (590,):
+        return set()
+    counts: dict[str, int] = {}
+    for each in events:
+        if each["xid"] == GSP_TIMEOUT:
+            counts[each["bdf"]] = counts.get(each["bdf"], 0) + each["count"]
+    return {bdf for bdf, count in counts.items() if count < FATAL_TIMEOUTS}
+
+
+def nvlink_peers(facts: FactsView) -> dict[str, str]:
+    """Return GPU address → what its NVLinks lead to, where that is one kind of device."""
+    return {bdf: next(iter(kinds)) for bdf, kinds in _now(facts, "gpu.nvlink_remote").items() if len(kinds) == 1}
+
+
 def _causes(events: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the Xids that only their consequences show, if the log has lost them: `caused by previous Xid 149`."""
-    told = {(each["bdf"], int(cause[1])) for each in events if (cause := CAUSE.search(each["text"]))}
+    told = {(each["bdf"], int(cause[1])): each["time"] for each in events if (cause := CAUSE.search(each["text"]))}
     known = {(each["bdf"], each["xid"]) for each in events}
-    return [{"bdf": bdf, "xid": xid, "time": 0.0, "text": ""} for bdf, xid in sorted(told - known)]
+    lost = sorted(told.keys() - known)
+    return [{"bdf": bdf, "xid": xid, "time": told[bdf, xid], "text": "", "count": 1} for bdf, xid in lost]
+
+
+def _contained(events: Sequence[dict[str, Any]]) -> set[tuple[str, float]]:
+    """Return (GPU, time) of the memory errors that the GPU contained.
+
+    The probe knows it of each; facts of earlier versions have each event by itself.
+    """
+
+    def contained(event: dict[str, Any]) -> bool:
+        near = {
+            each["xid"] for each in events if each["bdf"] == event["bdf"] and abs(each["time"] - event["time"]) <= BURST
+        }
+        return CONTAINED in near and UNCONTAINED not in near
+
+    errors = [each for each in events if each["xid"] in MEMORY_ERRORS]
+    return {
+        (each["bdf"], each["time"])
+        for each in errors
+        if (each["contained"] if "contained" in each else contained(each))
+    }
 
 
 def standing(facts: FactsView) -> list[dict[str, Any]]:
-    """Return the logged Xids without those that a GPU has recovered from."""
-    events = [*facts["xid.events"], *_causes(facts["xid.events"])]
+    """Return the logged Xids, each with its `count`, without those that a GPU has contained or recovered from.
+
+    Of Xid 154, only the last of each GPU is left.
+    """
+    logged = [{"count": 1, **each} for each in facts["xid.events"]]
+    events = [*logged, *_causes(logged)]
     reset, alive, clean = reset_since(facts, events), answering(facts), without_errors(facts)
+    contained = _contained(events)
+    asked = {each["bdf"]: each for each in events if each["xid"] == RECOVERY_ACTION_CHANGED}
 
     def over(event: dict[str, Any]) -> bool:
-        bdf, xid = event["bdf"], event["xid"]
-        return bdf in reset or (xid == LOST and bdf in alive) or (xid in OF_MEMORY and bdf in clean)
+        bdf, xid, time = event["bdf"], event["xid"], event["time"]
+        if xid in MEMORY_ERRORS and (bdf in clean or (bdf, time) in contained):
+            return True
+        gone = {LOST: alive, UNCONTAINED: clean}.get(xid, ())
+        replaced = xid == RECOVERY_ACTION_CHANGED and event is not asked[bdf]
+        return time <= reset.get(bdf, -1) or bdf in gone or replaced
 
     return [event for event in events if not over(event)]

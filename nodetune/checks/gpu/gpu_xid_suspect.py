@@ -1,20 +1,27 @@
 """The driver logged Xids that may announce a hardware failure.
 
-Why it matters: A GPU survives NVLink errors, contained memory errors and retirements, but they often end a job. A few
-may mean nothing. Many on the same GPU are the start of a link or memory fault.
+Why it matters: A GPU survives NVLink errors that the driver calls Nonfatal, contained memory errors, retirements and,
+from driver 590 on, a timeout of its firmware (119), but they often end a job. A few may mean nothing. Many on the same
+GPU are the start of a link or memory fault. On NVLink, one GPU may be the culprit and all that log errors its victims:
+gpu-xid-hardware names the one with a Fatal error.
 Confirm manually: journalctl -k -b | grep 'NVRM: Xid'
 Side effects of the fix: None: it only reports.
-Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
+Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;
+https://github.com/marin-community/marin/issues/9086 (one GPU with a Fatal error, 63 victims) ;
+https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c: Xid 119)
 """
 
+from functools import partial
+
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, require_gpu, standing
-from nodetune.checks.gpu._xids import SUSPECT, by_gpu
+from nodetune.checks.gpu._recovered import NEEDS, require_gpu, slow_gsp, standing
+from nodetune.checks.gpu._xids import by_gpu, suspect
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:
     require_gpu(facts, "xid.events")
-    return by_gpu(standing(facts), SUSPECT) or []
+    events = standing(facts)
+    return by_gpu(events, partial(suspect, slow_gsp=slow_gsp(facts, events))) or []
 
 
 CHECK = Check(
