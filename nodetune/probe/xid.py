@@ -21,11 +21,13 @@ SXID = re.compile(r"nvidia-nvswitch\d+: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{
 BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})"
 NAMED = re.compile(r"NVRM: The NVIDIA GPU " + BDF)
 FALLEN = re.compile(r"NVRM: (?:.*?" + BDF + ")?.*fallen off the bus")
-RESET_REQUIRED = re.compile(
-    r"NVRM: .*(NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
-    r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded)"
+WITHOUT_XID = re.compile(
+    r"NVRM: (?:GPU " + BDF + r"\.\d: )?.*("
+    r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
+    r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
+    r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"
 )
-"""Lines without an Xid for dead GPU firmware or for a driver that refuses work before a reset."""
+"""Lines without an Xid: dead GPU firmware, a driver that refuses work before a reset, a GPU that does not start or hangs."""
 LOAD_BEGINS = re.compile(r"nvidia-nvlink: Nvlink Core is being initialized")
 MODULE_LOADED = re.compile(r"NVRM: loading NVIDIA UNIX")
 """The driver logs this after its first messages about the GPUs, which belong to the same load."""
@@ -92,7 +94,7 @@ def _fates(lines):
 
 def _note(found, seconds, text, named, fates):
     """Record the event of a line; `named` is the GPU of the previous lines, for a message that spans several."""
-    event, switch, fallen, reset = (each.match(text) for each in (XID, SXID, FALLEN, RESET_REQUIRED))
+    event, switch, fallen, reset = (each.match(text) for each in (XID, SXID, FALLEN, WITHOUT_XID))
     if event:
         _note_xid(found, seconds, _bdf(event.group(1)), int(event.group(2)), event.group(3) or "", fates)
     elif switch:
@@ -102,8 +104,9 @@ def _note(found, seconds, text, named, fates):
         bdf = _bdf(fallen.group(1) or named)
         _count(found["fallen_off_bus"], (bdf,), seconds, text, bdf=bdf)
     elif reset:
-        bdf = _bdf(reset.group(2)) if reset.group(2) else ""
-        _count(found["reset_required"], (bdf, reset.group(1)), seconds, text, bdf=bdf)
+        bdf = reset.group(1) or reset.group(3)
+        bdf = _bdf(bdf) if bdf else ""
+        _count(found["reset_required"], (bdf, reset.group(2)), seconds, text, bdf=bdf)
 
 
 def _note_xid(found, seconds, bdf, number, said, fates):

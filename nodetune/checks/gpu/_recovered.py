@@ -12,6 +12,7 @@ from typing import Any
 from nodetune import data
 from nodetune.api import FactAbsentError, FactsView
 from nodetune.checks.gpu._xids import GSP_TIMEOUT, RECOVERY_ACTION_CHANGED
+from nodetune.checks.shared.kernel_events import UPTIME
 
 NEEDS = (
     "pci.gpus",
@@ -26,6 +27,9 @@ CAUSE = re.compile(r"caused by previous Xid (\d{1,4})$")
 LOST, CONTAINED, UNCONTAINED = 79, 94, 95
 MEMORY_ERRORS = (48, 171, 172)
 FATAL_TIMEOUTS = 3
+STARTS_NOT = "RmInitAdapter failed"
+UNNAMED = "GPU not named"
+DAY = 86400
 BURST = 60
 """Seconds: Xid 94 within them says that the GPU contained a memory error, 95 that it did not."""
 
@@ -131,3 +135,20 @@ def standing(facts: FactsView) -> list[dict[str, Any]]:
         return time <= reset.get(bdf, -1) or bdf in gone or replaced
 
     return [event for event in events if not over(event)]
+
+
+def without_xid(facts: FactsView) -> list[dict[str, Any]]:
+    """Return the lines of the last day without an Xid about GPUs that may still need a recovery.
+
+    A line that names no GPU counts while any GPU may need one.
+    """
+    places, actions = facts.readable("gpu.bdf", {}), facts.readable("gpu.recovery_action", {})
+    sound, alive = {places.get(gpu) for gpu, action in actions.items() if action == "none"}, answering(facts)
+    all_sound = bool(places) and sound >= set(places.values()) and len(places) >= len(facts.readable("pci.gpus", ()))
+    since = facts.readable(UPTIME, 0) - DAY
+
+    def over(event: dict[str, Any]) -> bool:
+        started = STARTS_NOT in event["text"] and event["bdf"] in alive
+        return event["time"] <= since or started or (event["bdf"] in sound if event["bdf"] else all_sound)
+
+    return [event for event in facts["xid.reset_required"] if not over(event)]

@@ -67,7 +67,7 @@ SUSPECT = {
 LAST_KNOWN = 176
 """Xids up to this one have a meaning here, or are a program's or no fault; later drivers may log more."""
 
-RECOVERY_ACTION_CHANGED, GSP_TIMEOUT, NETIR = 154, 119, 149
+RECOVERY_ACTION_CHANGED, GSP_TIMEOUT, NETIR, WATCHDOG = 154, 119, 149, 8
 ASKED = re.compile(r" to 0x([1-9a-f]) ")
 RESET = "the driver asks for a reset or a reboot"
 DRAIN_AND_RESET = "4"

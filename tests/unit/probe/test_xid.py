@@ -121,6 +121,20 @@ def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
     assert [(each["bdf"], each["time"]) for each in found] == [("", 0.0), ("0000:9b:00.0", 1.0)]
 
 
+@pytest.mark.parametrize(
+    ("line", "bdf"),
+    [
+        ("NVRM: GPU 0000:98:00.0: RmInitAdapter failed! (0x62:0x55:2477)", "0000:98:00.0"),
+        ("NVRM: GPU0 nvAssertFailedNoLog: Assertion failed: GPU marked for reset @ kernel_gsp.c:2607", ""),
+        ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", ""),
+    ],
+)
+def test_lines_without_an_xid_are_told_with_the_gpu_they_name(events, line, bdf):
+    """The lines of osinit.c, kernel_gsp.c and kernel_rc_watchdog_callback.c of NVIDIA/open-gpu-kernel-modules."""
+    (found,) = events(line, line)["xid.reset_required"]["value"]
+    assert (found["bdf"], found["count"], found["text"]) == (bdf, 2, line)
+
+
 def test_a_recovery_clears_what_names_no_gpu(events):
     recovered = (
         "NVRM: Xid (PCI:0000:3b:00): 154, GPU recovery action changed from 0x1 (GPU Reset Required) to 0x0 (None)"
