@@ -32,8 +32,16 @@ def entry(check: Check) -> dict[str, Any]:
         "accept": predicates.to_data(predicates.as_predicate(check.accept)),
         "about": "gpu" if any(_of_gpus(name) for name in facts) else "node",
         "facts": facts,
-        **({"fact": check.fact} if check.area == "site" else {}),
+        **(_judged(check) if check.area == "site" else {}),
     }
+
+
+def _judged(check: Check) -> dict[str, Any]:
+    """Return what a check of the site's own judges."""
+    from nodetune.checks.gpu import _site_xids
+
+    xid = _site_xids.number_of(check)
+    return {"fact": check.fact} if xid is None else {"xid": xid}
 
 
 def _of_gpus(name: str) -> bool:
@@ -80,7 +88,7 @@ def _check(data: Mapping[str, Any]) -> Check:
     """Return the check as in the policy, for the running state only: the next boot is not a reason to hold a job."""
     accept = predicates.from_data(data["accept"])
     if data["area"] == "site":
-        made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")
+        made = Check(accept, data["severity"], Remedy("manual"), **_source(data))
         return replace(made, id=data["id"], area="site", doc=data["title"])
     name = f"nodetune.checks.{data['area']}.{data['id'].replace('-', '_')}"
     try:
@@ -101,3 +109,11 @@ def _check(data: Mapping[str, Any]) -> Check:
         doc=data["title"],
         remedy=replace(check.remedy, persisted=None, boot_default=None),
     )
+
+
+def _source(data: Mapping[str, Any]) -> dict[str, Any]:
+    if "xid" not in data:
+        return {"fact": data["fact"], "absent": "fail"}
+    from nodetune.checks.gpu import _site_xids  # here: with it come tables that most policies do not need
+
+    return _site_xids.source(data["xid"])
