@@ -51,6 +51,8 @@ def generated(seed, most):
             gpu = chance.choice(GPUS)
             standing.append((len(lines), gpu, number))
             lines.append(line(chance, gpu, number, said))
+            if number == 48 and chance.random() < 0.5:
+                lines.append(line(chance, gpu, *MEMORY[1]))
         if chance.random() < 0.01:
             lines.append(chance.choice(OTHERS))
         if chance.random() < 1 / most:
