@@ -15,7 +15,7 @@ from nodetune.api import predicates, remedies
 from nodetune.api.facts_view import FactsView
 from nodetune.api.model import Check, Remedy
 from nodetune.api.predicates import Predicate, Where
-from nodetune.checks.gpu import _site_xids
+from nodetune.checks.shared import site_xids
 from nodetune.checks.shared.nccl_settings import effective
 from nodetune.facts.validation import shape_of
 from nodetune.foundation.yaml_lines import LocatedYaml
@@ -99,7 +99,7 @@ def _fact_and_remedy(kind: str, subject: Any) -> tuple[dict[str, Any], Remedy]:
     if kind == "nccl_conf":
         return {"needs": ("nccl.settings",), "observe": partial(_nccl_setting, subject)}, remedies.nccl_conf(subject)
     if kind == "xid":
-        return _site_xids.source(subject), remedies.manual(
+        return site_xids.source(subject), remedies.manual(
             "Look the Xid up in NVIDIA's catalogue, or change the site file."
         )
     if kind == "fact":

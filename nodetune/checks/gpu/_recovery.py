@@ -38,5 +38,5 @@ def _of(facts: FactsView, name: str, gpu: str | None) -> Iterable[One]:
     """Return the fact of a GPU, or of all GPUs."""
     fact = facts.fact(name)
     if not isinstance(fact, Each):
-        return (fact,)  # type: ignore[return-value]
+        return (fact,)
     return [one for other, one in fact.of.items() if gpu in (None, other)]

@@ -16,8 +16,8 @@ https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 1
 import re
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import STARTS_NOT, UNNAMED, require_gpu, without_xid
 from nodetune.checks.shared.kernel_events import UPTIME
+from nodetune.checks.shared.xid_recovery import STARTS_NOT, UNNAMED, require_gpu, without_xid
 
 REASONS = {
     "NV_ERR_RESET_REQUIRED": "reset required (NV_ERR_RESET_REQUIRED)",

@@ -7,7 +7,7 @@ ignores Xids of programs (13, 31, 43, 45), and an ECC error (48) that the GPU co
 but not what the driver asks for after any of them: a reset, a reboot or another recovery (154). A GPU has recovered from
 what came before an action that it needed (154) if it needs none now, if it fell off the bus (79) and answers again, or
 if it counts no uncorrected errors (48, 95) since its last reset. One or two timeouts of the GPU's firmware (119) count
-as gpu-xid-suspect from driver 590 on, which goes on after them and resets at the third.
+as gpu-xid-suspect from driver 590 on, which continues after them and resets at the third.
 Healthy exception: The GPU contained the error (Xid 94 and no 95), a program caused the Xid, a test injected it, or the
 GPU has recovered since.
 Does not gate: The kernel log shows what happened, not the current state of the GPU, and a reset is not logged: a
@@ -26,8 +26,8 @@ Xid 119, 175) ; https://github.com/scitix/sichek/pull/121
 from functools import partial
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, answering, nvlink_peers, require_gpu, slow_gsp, standing
-from nodetune.checks.gpu._xids import by_gpu, hardware
+from nodetune.checks.shared.xid_recovery import NEEDS, answering, nvlink_peers, require_gpu, slow_gsp, standing
+from nodetune.checks.shared.xids import by_gpu, hardware
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:

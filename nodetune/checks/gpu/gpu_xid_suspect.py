@@ -14,9 +14,9 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (kernel_gsp.c: Xid 119; kernel
 from functools import partial
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, UNNAMED, require_gpu, slow_gsp, standing, without_xid
-from nodetune.checks.gpu._xids import WATCHDOG, by_gpu, suspect
 from nodetune.checks.shared.kernel_events import UPTIME
+from nodetune.checks.shared.xid_recovery import NEEDS, UNNAMED, require_gpu, slow_gsp, standing, without_xid
+from nodetune.checks.shared.xids import WATCHDOG, by_gpu, suspect
 
 LOCKED = "GPU is probably locked"
 

@@ -8,8 +8,8 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (nverror.h of driver 595: the 
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import NEEDS, require_gpu, standing
-from nodetune.checks.gpu._xids import LAST_KNOWN, by_gpu
+from nodetune.checks.shared.xid_recovery import NEEDS, require_gpu, standing
+from nodetune.checks.shared.xids import LAST_KNOWN, by_gpu
 
 
 def observe(facts: FactsView) -> dict[str, list[str]] | list[str]:

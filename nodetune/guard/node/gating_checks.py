@@ -38,9 +38,9 @@ def entry(check: Check) -> dict[str, Any]:
 
 def _judged(check: Check) -> dict[str, Any]:
     """Return what a check of the site's own judges."""
-    from nodetune.checks.gpu import _site_xids
+    from nodetune.checks.shared import site_xids
 
-    xid = _site_xids.number_of(check)
+    xid = site_xids.number_of(check)
     return {"fact": check.fact} if xid is None else {"xid": xid}
 
 
@@ -114,6 +114,6 @@ def _check(data: Mapping[str, Any]) -> Check:
 def _source(data: Mapping[str, Any]) -> dict[str, Any]:
     if "xid" not in data:
         return {"fact": data["fact"], "absent": "fail"}
-    from nodetune.checks.gpu import _site_xids  # here: with it come tables that most policies do not need
+    from nodetune.checks.shared import site_xids  # here: with it come tables that most policies do not need
 
-    return _site_xids.source(data["xid"])
+    return site_xids.source(data["xid"])

@@ -39,14 +39,16 @@ def end_of_job(node):
     return node.call("epilog", job="7", gpus="0")
 
 
-@pytest.fixture
-def before_hopper(node):
-    """All GPUs of an NVSwitch system are reset together."""
-    (node.library / "architecture").write_text(install.AMPERE)
-
-
-def test_an_epilog_drains_for_an_idle_gpu_while_another_computes(node, of_other_job):
+def test_an_epilog_drains_for_no_reset_while_a_job_computes(node, of_other_job):
     assert of_other_job.poll() is None
+    ended = end_of_job(node)
+    assert ended == (0, "nodetune: pass\n")
+    assert not (node.run_folder / "failed" / "7.json").exists()
+
+
+def test_an_epilog_drains_for_a_reset_once_the_gpus_are_idle(node, of_other_job):
+    of_other_job.stdin.close()
+    of_other_job.wait()
     assert end_of_job(node) == (1, DUE)
     assert node.record()["checks"] == ["gpu-recovery-needed"]
 
@@ -57,24 +59,8 @@ def test_only_a_job_on_the_gpu_that_waits_for_its_reset_is_held(node, of_other_j
     assert node.call("prolog", job="10", gpus="2").code == 0
 
 
-@pytest.mark.usefixtures("before_hopper")
-def test_an_epilog_drains_for_no_reset_while_a_job_computes(node, of_other_job):
-    assert of_other_job.poll() is None
-    ended = end_of_job(node)
-    assert ended == (0, "nodetune: pass\n")
-    assert not (node.run_folder / "failed" / "7.json").exists()
-
-
-@pytest.mark.usefixtures("before_hopper")
-def test_an_epilog_drains_for_a_reset_once_the_gpus_are_idle(node, of_other_job):
-    of_other_job.stdin.close()
-    of_other_job.wait()
-    assert end_of_job(node) == (1, DUE)
-    assert node.record()["checks"] == ["gpu-recovery-needed"]
-
-
-@pytest.mark.usefixtures("before_hopper")
-def test_a_job_on_that_gpu_may_start_while_another_job_computes(node, of_other_job):
+def test_before_hopper_that_job_may_start_while_another_computes(node, of_other_job):
+    (node.library / "architecture").write_text(install.AMPERE)
     assert node.call("prolog", job="9", gpus="0").code == 0
     of_other_job.stdin.close()
     of_other_job.wait()

@@ -6,7 +6,7 @@ import pytest
 
 from nodetune.audit import evaluate
 from nodetune.checks import load
-from nodetune.checks.gpu._xids import HARDWARE
+from nodetune.checks.shared.xids import HARDWARE
 from nodetune.facts import document
 from nodetune.probe import kernel_log, xid
 

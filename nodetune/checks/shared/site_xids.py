@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from nodetune.api import Check, FactsView
-from nodetune.checks.gpu._recovered import NEEDS, require_gpu, standing
+from nodetune.checks.shared.xid_recovery import NEEDS, require_gpu, standing
 
 
 def source(number: int) -> dict[str, Any]:

@@ -11,8 +11,8 @@ from typing import Any
 
 from nodetune import data
 from nodetune.api import FactAbsentError, FactsView
-from nodetune.checks.gpu._xids import GSP_TIMEOUT, RECOVERY_ACTION_CHANGED
 from nodetune.checks.shared.kernel_events import UPTIME
+from nodetune.checks.shared.xids import GSP_TIMEOUT, RECOVERY_ACTION_CHANGED
 
 NEEDS = (
     "pci.gpus",
