@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 SNAPSHOT = ("gpu.ecc_uncorrected_volatile", "gpu.nvlink_errors", "xid.events", "xid.fallen_off_bus")
 """Facts that the prolog should also read (the policy's `snapshot`): they grow while a job runs."""
 DURING = ("gpu-ecc-uncorrected", "gpu-xid-hardware", "nvlink-errors")
-IN_USE, RECOVERY = "gpu-in-use", "gpu-recovery-needed"
+IN_USE = "gpu-in-use"
 READ_SHARE, ENDING_SHARE, ENDING_SECONDS = 0.7, 0.85, 1.5
 """Fractions of the time for reading and for processes to end, and the limit in seconds for the latter."""
 
@@ -109,14 +109,8 @@ def _judged(
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
     host = gating_checks.host_facts(facts, reading.failed)
     of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
-    # Of an unknown architecture, the check waits until no program computes on any GPU: a drain is for the whole node.
-    of_node = gating_checks.host_facts({**facts, "gpu.architecture": {"unread": "not asked"}}, reading.failed)
-    views = {IN_USE: of_job, RECOVERY: of_node}  # other jobs' programs are no leftovers, and yet the node is not idle
-    found = [
-        finding
-        for check in checks
-        for finding in gating_checks.findings([check], views.get(check["id"], host), reading.failed)
-    ]
+    views = {**gating_checks.for_a_drain(facts, reading.failed), IN_USE: of_job}
+    found = gating_checks.findings(checks, host, reading.failed, views)  # other jobs' programs are no leftovers
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 

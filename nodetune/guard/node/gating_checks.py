@@ -49,10 +49,24 @@ def _of_gpus(name: str) -> bool:
 
 
 def findings(
-    checks: Iterable[Mapping[str, Any]], host: HostFacts, failed: Failed = MappingProxyType({})
+    checks: Iterable[Mapping[str, Any]],
+    host: HostFacts,
+    failed: Failed = MappingProxyType({}),
+    views: Mapping[str, HostFacts] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing."""
-    return [_of_nvml(each, failed) or evaluate.judge(_check(each), host) for each in checks]
+    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing.
+
+    `views`: the facts for checks that get others than `host`.
+    """
+    return [_of_nvml(each, failed) or evaluate.judge(_check(each), views.get(each["id"], host)) for each in checks]
+
+
+def for_a_drain(facts: Mapping[str, Any], failed: Failed) -> dict[str, HostFacts]:
+    """Return the view for a drain, which is for the whole node: a GPU waits for its reset until all are idle.
+
+    So the check judges a GPU whose architecture it does not know.
+    """
+    return {"gpu-recovery-needed": host_facts({**facts, "gpu.architecture": {"unread": "not asked"}}, failed)}
 
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:

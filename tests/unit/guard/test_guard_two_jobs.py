@@ -53,6 +53,13 @@ def test_an_epilog_drains_for_a_reset_once_the_gpus_are_idle(node, of_other_job)
     assert node.record()["checks"] == ["gpu-recovery-needed"]
 
 
+def test_a_health_check_waits_for_the_whole_node(node, of_other_job):
+    assert node.call("health").said == "nodetune: pass\n"
+    of_other_job.stdin.close()
+    of_other_job.wait()
+    assert node.call("health").said.startswith(DUE.strip())
+
+
 def test_only_a_job_on_the_gpu_that_waits_for_its_reset_is_held(node, of_other_job):
     assert of_other_job.poll() is None
     assert node.call("prolog", job="9", gpus="0").code == 1
