@@ -15,14 +15,16 @@ from . import kernel_log, read
 XID = re.compile(r"NVRM: Xid \((?:PCI:)?([0-9a-fA-F:.]+)(?: GPU-[^)]*)?\): (\d{1,4})(?:, ?(.*))?$")
 """On a GPU with MIG, the GPU and compute instance follow the address: `(PCI:0000:3b:00 GPU-I:05 GPU-CI:00)`.
 
-This and all other patterns match at the begin of a line: programs get their words into lines of other drivers.
+This and all other patterns match at the begin of a line: programs get their words into lines of other drivers. Some
+lines begin with a program's name, such as `NVRM: [4711]: segfault at 0 … in FILE[…]`, so no bracket or comma comes before
+the words that count.
 """
 SXID = re.compile(r"nvidia-nvswitch\d+: SXid \((?:PCI:)?([0-9a-fA-F:.]+)\): (\d{1,6})(?:, ?(.*))?$")
 BDF = r"([0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2})"
 NAMED = re.compile(r"NVRM: The NVIDIA GPU " + BDF)
-FALLEN = re.compile(r"NVRM: (?:.*?" + BDF + ")?.*fallen off the bus")
+FALLEN = re.compile(r"NVRM: (?:[^\[,]*?" + BDF + r")?[^\[,]*fallen off the bus")
 WITHOUT_XID = re.compile(
-    r"NVRM: (?:GPU " + BDF + r"\.\d: )?.*("
+    r"NVRM: (?:GPU " + BDF + r"\.\d: )?[^\[,]*\[?("
     r"NV_ERR_RESET_REQUIRED|Rate limiting GSP RPC error prints for GPU at PCI:" + BDF + "|"
     r"GSP core unresponsive|GSP-RM unresponsive|Max GSP-RM boot attempts exceeded|"
     r"GPU marked for reset|RmInitAdapter failed|GPU is probably locked)"

@@ -126,6 +126,8 @@ def test_a_driver_that_refuses_work_before_a_reset_is_told(events):
     [
         ("NVRM: GPU 0000:98:00.0: RmInitAdapter failed! (0x62:0x55:2477)", "0000:98:00.0"),
         ("NVRM: GPU0 nvAssertFailedNoLog: Assertion failed: GPU marked for reset @ kernel_gsp.c:2607", ""),
+        (REFUSED, ""),
+        ("NVRM: GPU4 _kgspClassifyGspTimeout: ================ GSP core unresponsive ===============", ""),
         ("NVRM: krcWatchdog_IMPL: RC watchdog: GPU is probably locked!  Notify Timeout Seconds: 7", ""),
     ],
 )
@@ -209,9 +211,12 @@ def test_an_event_of_a_kind_tells_first_last_and_count(events):
         f"tmpfs: Unknown parameter '{XID_95}'",
         f"tmpfs: Unknown parameter '{LOST_AT_ONCE}'",
         f"traps: x[7] trap invalid opcode in {SXID_FATAL}",
+        "NVRM: x[4711]: segfault at 0 ip 7f0 sp 7ff error 4 in GPU marked for reset[7f00+1000]",
+        "NVRM: x[4711]: segfault at 0 ip 7f0 sp 7ff error 4 in 0000:3b:00 fallen off the bus[7f00+1000]",
+        "NVRM: x: page allocation failure: order:0, mode:0xcc0(GFP_KERNEL), cpuset=RmInitAdapter failed",
     ],
 )
-def test_what_a_program_gets_into_other_drivers_lines_is_no_event(events, line):
+def test_what_a_program_gets_into_other_lines_is_no_event(events, line):
     facts = events(line)
     assert [facts[f"xid.{name}"]["value"] for name in xid.KINDS] == [[]] * len(xid.KINDS)
 
