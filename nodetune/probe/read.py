@@ -169,6 +169,11 @@ def run(argv, seconds=TOOL_SECONDS):
     return command.run(argv, seconds * PATIENCE, tied=True)
 
 
+def lines(argv, seconds=TOOL_SECONDS):
+    """Yield the lines that a command prints until its time (`seconds` times PATIENCE) is over. Raise OSError."""
+    return command.lines(argv, seconds * PATIENCE, tied=True)
+
+
 def config_folders(name):
     """Return the folders of one kind of configuration, such as modprobe.d, in the order of priority."""
     return tuple(root + name for root in ("/etc/", "/run/", "/usr/local/lib/", "/usr/lib/", "/lib/"))

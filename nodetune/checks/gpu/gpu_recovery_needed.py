@@ -5,8 +5,10 @@ fail on the GPU or disturb others over NVLink. "reset the GPU" (such as after an
 programs on it, then reset it. "reboot the node": nothing on the node can use the GPU before. "drain peer-to-peer
 traffic": end all programs that reach other GPUs, then read the action again. "drain and reset the GPU" (a contained
 memory error): a part of the GPU is out of use until a reset. The programs on it may end first, and no new work should
-start. It counts here once no program computes on a GPU of the node, and until then as gpu-reset-due.
-Healthy exception: A GPU that must be drained and reset may be used until the programs on the node have ended.
+start. It counts here once no program computes on that GPU, before Hopper on any GPU of the node, and until then as
+gpu-reset-due.
+Healthy exception: A GPU that must be drained and reset may be used until the programs on it have ended, before Hopper
+those on the node.
 Confirm manually: nvidia-smi -q | grep -i 'recovery action'; nvidia-smi --query-compute-apps=gpu_bus_id,pid --format=csv
 Side effects of the fix: The action itself ends the programs on the GPU or on the node.
 Sources: https://docs.nvidia.com/deploy/nvidia-smi/index.html (GPU Recovery Action) ;

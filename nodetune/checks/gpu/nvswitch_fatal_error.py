@@ -11,7 +11,7 @@ Sources: https://docs.nvidia.com/datacenter/tesla/fabric-manager-user-guide/inde
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.gpu._recovered import require_gpu
+from nodetune.checks.shared.xid_recovery import require_gpu
 
 
 def observe(facts: FactsView) -> dict[str, str] | list[str]:

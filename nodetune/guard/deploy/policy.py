@@ -122,7 +122,8 @@ def require_gateable(resolved: Profile, site: Overlay | None) -> None:
     if site is None:
         return
     for check in resolved.checks:
-        if check.area == "site" and not check.fact and check.id in resolved.gates and check.accept is not None:
+        read = check.area == "site" and "nccl.settings" in check.needs
+        if read and check.id in resolved.gates and check.accept is not None:
             yaml_lines.load(Path(site.file)).fail(
                 f"{check.id} cannot gate: it needs what reads nccl.conf, which the guard's program on a node does not have; "
                 "let it not gate (gate: false)",

@@ -104,11 +104,8 @@ def _judged(
     facts = {name: since(before[name], now) if name in before else now for name, now in reading.facts.items()}
     host = gating_checks.host_facts(facts, reading.failed)
     of_job = gating_checks.host_facts({**facts, **processes}, reading.failed)
-    found = [  # other jobs' programs are no leftovers, and yet the node is not idle
-        finding
-        for check in checks
-        for finding in gating_checks.findings([check], of_job if check["id"] == IN_USE else host, reading.failed)
-    ]
+    views = {**gating_checks.for_a_drain(facts, reading.failed), IN_USE: of_job}
+    found = gating_checks.findings(checks, host, reading.failed, views)  # other jobs' programs are no leftovers
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 
@@ -165,5 +162,18 @@ def _grown(before: Any, now: Any) -> Any:
         return {key: each for key, each in parts.items() if each}
     if isinstance(now, list):
         left = list(before) if isinstance(before, list) else []
+        if any("count" in each for each in now if isinstance(each, dict)):
+            return _new_events(left, now)
         return [each for each in now if each not in left or left.remove(each)]  # type: ignore[func-returns-value]
     return now - before if isinstance(before, int) and before <= now else now
+
+
+def _new_events(before: list[Any], now: list[Any]) -> list[Any]:
+    """Return the kinds of events that were logged after all events of the first reading, each with how many are new."""
+    counts = {(each["bdf"], each.get("xid"), each.get("first")): each.get("count", 0) for each in before}
+    seen = max((each["time"] for each in before), default=-1)
+    return [
+        {**each, "count": max(1, each["count"] - counts.get((each["bdf"], each.get("xid"), each["first"]), 0))}
+        for each in now
+        if each["time"] > seen
+    ]

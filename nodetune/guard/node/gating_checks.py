@@ -35,15 +35,37 @@ def entry(check: Check) -> dict[str, Any]:
         "accept": predicates.to_data(predicates.as_predicate(check.accept)),
         "about": "gpu" if any(name in OF_GPUS or name.startswith(("gpu.", "xid.")) for name in facts) else "node",
         "facts": facts,
-        **({"fact": check.fact} if check.area == "site" else {}),
+        **(_judged(check) if check.area == "site" else {}),
     }
 
 
+def _judged(check: Check) -> dict[str, Any]:
+    """Return what a check of the site's own judges."""
+    from nodetune.checks.shared import site_xids
+
+    xid = site_xids.number_of(check)
+    return {"fact": check.fact} if xid is None else {"xid": xid}
+
+
 def findings(
-    checks: Iterable[Mapping[str, Any]], host: HostFacts, failed: Failed = MappingProxyType({})
+    checks: Iterable[Mapping[str, Any]],
+    host: HostFacts,
+    failed: Failed = MappingProxyType({}),
+    views: Mapping[str, HostFacts] = MappingProxyType({}),
 ) -> list[Finding]:
-    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing."""
-    return [_of_nvml(each, failed) or evaluate.judge(_check(each), host) for each in checks]
+    """Return one finding for each check of the policy. Raise InconclusiveError if a check is missing.
+
+    `views`: the facts for checks that get others than `host`.
+    """
+    return [_of_nvml(each, failed) or evaluate.judge(_check(each), views.get(each["id"], host)) for each in checks]
+
+
+def for_a_drain(facts: Mapping[str, Any], failed: Failed) -> dict[str, HostFacts]:
+    """Return the view for a drain, which is for the whole node: a GPU waits for its reset until all are idle.
+
+    So the check judges a GPU whose architecture it does not know.
+    """
+    return {"gpu-recovery-needed": host_facts({**facts, "gpu.architecture": {"unread": "not asked"}}, failed)}
 
 
 def host_facts(facts: Mapping[str, Any], failed: Failed) -> HostFacts:
@@ -76,7 +98,7 @@ def _check(data: Mapping[str, Any]) -> Check:
     """Return the check as in the policy, for the running state only: the next boot is not a reason to hold a job."""
     accept = predicates.from_data(data["accept"])
     if data["area"] == "site":
-        made = Check(accept, data["severity"], Remedy("manual"), fact=data["fact"], absent="fail")
+        made = Check(accept, data["severity"], Remedy("manual"), **_source(data))
         return replace(made, id=data["id"], area="site", doc=data["title"])
     name = f"nodetune.checks.{data['area']}.{data['id'].replace('-', '_')}"
     try:
@@ -97,3 +119,11 @@ def _check(data: Mapping[str, Any]) -> Check:
         doc=data["title"],
         remedy=replace(check.remedy, persisted=None, boot_default=None),
     )
+
+
+def _source(data: Mapping[str, Any]) -> dict[str, Any]:
+    if "xid" not in data:
+        return {"fact": data["fact"], "absent": "fail"}
+    from nodetune.checks.shared import site_xids  # here: with it come tables that most policies do not need
+
+    return site_xids.source(data["xid"])

@@ -75,7 +75,8 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     names = {name for check in chosen.checks for name in check["facts"]}
     reading = read.start(names, left, chosen.step, chosen.stuck).finish()
     host = gating_checks.host_facts(reading.facts, reading.failed)
-    found = gating_checks.findings(chosen.checks, host, reading.failed)
+    views = gating_checks.for_a_drain(reading.facts, reading.failed)
+    found = gating_checks.findings(chosen.checks, host, reading.failed, views)
     waived = chosen.waived()
     failed = [each for each in found if each.status == "fail" and each.check not in waived]
     unknown = [each for each in found if each.status == "unknown"]

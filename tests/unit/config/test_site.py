@@ -199,7 +199,7 @@ def test_a_check_that_is_named_counts_over_a_pattern(files):
         ),
         (
             "add:\n  - {id: site-a, sysctl: vm.swappiness, accept: 1, set: 1, manual: Pray.}\n",
-            "line 2: manual is for fact and file, which nodetune does not fix: remove it",
+            "line 2: manual is for fact, file, xid, which nodetune does not fix: remove it",
         ),
         ("add:\n  - {id: site-a, sysctl: vm/x, accept: 1}\n", "line 2: sysctl must be the name of a kernel parameter"),
         (

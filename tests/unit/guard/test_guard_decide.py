@@ -106,6 +106,13 @@ def test_a_gpu_due_for_a_reset_waits_for_programs_of_the_node(at):
     assert decided({**DUE, **running(*lists)}, gpus="1").verdict == "pass"
 
 
+@pytest.mark.parametrize(("at", "gpus", "verdict"), [(0, "1", "fail"), (1, "1", "pass"), (0, "0", "pass")])
+def test_from_hopper_on_only_programs_of_the_gpu_itself_count(at, gpus, verdict):
+    lists = [[PROCESS] if gpu == at else [] for gpu in range(3)]
+    changes = {**DUE, **running(*lists), "gpu.architecture": each(["hopper"] * 3)}
+    assert decided(changes, gpus=gpus).verdict == verdict
+
+
 def test_programs_that_cannot_be_read_hold_no_job():
     found = decided({**DUE, **running([], {"unread": "NVML: Insufficient Permissions"}, [])}, gpus="1")
     assert (found.verdict, found.unknown) == ("pass", ())

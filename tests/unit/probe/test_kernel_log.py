@@ -114,11 +114,9 @@ def test_the_log_is_read_once_for_all_families_of_a_reader(tree, monkeypatch):
 
 
 def test_a_record_of_several_lines_stays_one_in_the_journal(monkeypatch):
-    output = (
-        "[    2.000000] host kernel: NVRM: The NVIDIA GPU 0000:b3:00.0\n                 NVRM: fallen off the bus\n"
-    )
+    output = ("[    2.000000] host kernel: NVRM: The NVIDIA GPU 0000:b3:00.0", " " * 17 + "NVRM: fallen off the bus")
     monkeypatch.setattr(read, "find_tool", lambda name: "/usr/bin/" + name)
-    monkeypatch.setattr(read, "run", lambda *_: output)
+    monkeypatch.setattr(read, "lines", lambda *_: output)
     assert kernel_log._journal() == [(2.0, "NVRM: The NVIDIA GPU 0000:b3:00.0 NVRM: fallen off the bus")]
 
 
