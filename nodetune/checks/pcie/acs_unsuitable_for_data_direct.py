@@ -34,7 +34,8 @@ def observe(facts: FactsView) -> dict[str, list[str]] | Absent:
 
 def _off(facts: FactsView) -> dict[str, str]:
     """Return the one control that must be off, by port: root → shared switch → (Data Direct, a second switch → GPU)."""
-    devices, found = facts["pci.devices"], {}
+    found: dict[str, str] = {}
+    devices = facts["pci.devices"]
     ways = [each["parents"] for each in devices.values() if (each["vendor"], each["device"]) == CARD]
     for root, *_, shared, mine in (way for way in ways if len(way) > 2 and devices[way[0]]["device"] in GRACE):
         for way in (devices[gpu]["parents"] for gpu in facts["pci.gpus"]):
