@@ -11,7 +11,7 @@ from collections import Counter
 
 from nodetune.onhost import cpu_list
 
-from . import cpu_isolation, read
+from . import cpu_isolation, cpu_power, read
 
 CPUS = "/sys/devices/system/cpu"
 INTEL_PSTATE = CPUS + "/intel_pstate"
@@ -57,6 +57,8 @@ def collect(names, step):
     step("thermal throttle counters")
     if "throttle_events" in names:
         yield "throttle_events", _throttle_events(processors)
+    step("CPU power limits")
+    yield "power_limits", read.tried(cpu_power.limits)
     step("CPU isolation")
     yield from cpu_isolation.facts()
     step("thread settings")

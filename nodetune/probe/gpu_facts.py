@@ -1,6 +1,7 @@
 """NVML's facts about one GPU: FACTS has each with the function that reads it from a `nvml.Device`."""
 
 import re
+import time
 
 from nodetune.onhost.nvml import EVENT_REASONS, decoded
 from . import nvlink, nvml, read
@@ -31,6 +32,8 @@ RECOVERY = {
     6: "reset the PCIe bus",
     7: "reboot the system",
 }
+BUSY_PERCENT, BETWEEN_LOOKS = 95, 2
+"""A second look, and its distance in seconds: NVML's utilization is that of the last second, also of a program that has ended."""
 THRESHOLDS = (("shutdown", 0), ("slowdown", 1), ("memory_max", 2), ("gpu_max", 3))
 SM, MEMORY = 1, 2
 CORRECTED, UNCORRECTED, VOLATILE, AGGREGATE = 0, 1, 0, 1
@@ -172,6 +175,22 @@ def _process(pid, used):
         "name": read.text_or("/proc/{}/comm".format(pid)) or None,
         "uid": int(owner.group(1)) if owner else None,
     }
+
+
+def loads_without_program(devices):
+    """Return for each GPU the utilization in percent that no program on it explains, 0 with a program: the lower of two looks."""
+    found = {device.name: device.fact(_load_without_program) for device in devices}
+    busy = [device for device in devices if found[device.name].get("value", 0) >= BUSY_PERCENT]
+    if busy:
+        time.sleep(BETWEEN_LOOKS)
+    found.update({device.name: device.fact(_load_without_program) for device in busy})
+    return read.each(found)
+
+
+def _load_without_program(device):
+    kinds = ("nvmlDeviceGetComputeRunningProcesses", "nvmlDeviceGetGraphicsRunningProcesses")
+    programs = [each for kind in kinds for each in device.again(kind)]
+    return read.value(0 if programs else device.again("nvmlDeviceGetUtilizationRates").gpu)
 
 
 FACTS = (

@@ -3,6 +3,7 @@
 import os
 import platform
 import re
+import stat
 
 from . import cmdline, read
 
@@ -10,6 +11,8 @@ CLOCKS = "/sys/devices/system/clocksource/clocksource0"
 VULNERABILITIES = "/sys/devices/system/cpu/vulnerabilities"
 MODULES = "/lib/modules"
 DRIVER = "/proc/driver/nvidia/version"
+DEVICE_FOLDERS = ("/run/nvidia/driver/dev", "/dev")
+"""Where the driver's device files are: with a driver container, in its file system, from which containers get them."""
 LIBRARY_FOLDERS = (
     "/usr/lib/x86_64-linux-gnu",
     "/usr/lib/aarch64-linux-gnu",
@@ -37,7 +40,27 @@ def collect(names, step):
     step("NVIDIA driver")
     yield "nvidia_module_version", read.file_fact("/sys/module/nvidia/version")
     yield "nvidia_flavour", read.file_fact(DRIVER, _flavour)
+    yield "nvidia_uvm_files", read.tried(_uvm_files)
     yield "nvidia_libraries", _libraries()
+
+
+def _uvm_files():
+    """Return which device files of nvidia_uvm are missing, and the program that makes them for any user, if any."""
+    folder = next((each for each in DEVICE_FOLDERS if _status(each)), None)
+    if folder is None:
+        return read.absent("no /dev on this host")
+    missing = [name for name in ("nvidia-uvm", "nvidia-uvm-tools") if not _status(os.path.join(folder, name))]
+    tool = read.find_tool("nvidia-modprobe") if folder == "/dev" else None
+    made = tool if tool and _status(tool).st_mode & stat.S_ISUID else None
+    return read.value({"folder": folder, "missing": missing, "made_by": made})
+
+
+def _status(path):
+    """Return the status of a file, or None if it does not exist. Raise OSError if that cannot be seen."""
+    try:
+        return os.stat(read.ROOT + path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
 
 
 def _vulnerabilities():

@@ -202,6 +202,12 @@ def imex_channels():
     return read.value({name: "{:03o}".format(mode & 0o777) for name, mode in modes.items()})
 
 
+def nodewright():
+    """Return the packages that NVIDIA's nodewright (formerly skyhook) keeps on this node."""
+    names = read.names_in("/var/lib/skyhook")
+    return read.value(names) if names else read.absent("no state of nodewright (/var/lib/skyhook)")
+
+
 FACTS = {
     "running": running_services,
     "processes": processes.counts,
@@ -213,4 +219,5 @@ FACTS = {
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,
     "imex_channels": imex_channels,
+    "nodewright": nodewright,
 }

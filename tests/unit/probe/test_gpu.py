@@ -4,9 +4,11 @@ import resource
 import shutil
 import subprocess
 import sys
+import types
 
 import pytest
 
+from nodetune.probe import gpu_facts
 from tests.support import fake_pynvml
 
 NOT_SUPPORTED, NO_PERMISSION, DRIVER_NOT_LOADED, LIBRARY_NOT_FOUND = 3, 4, 9, 12
@@ -188,6 +190,33 @@ def test_errors_of_a_reading_are_absent_or_unread_by_kind(nvml):
     assert "Unknown Error" in facts["gpu.memory_total"]["each"]["GPU5"]["unread"]
     assert facts["gpu.memory_total"]["each"]["GPU6"] == {"value": 143771 << 20}
     assert "Unknown Error" in facts["gpu.recovery_action"]["each"]["GPU0"]["unread"]
+
+
+def rates(percent):
+    return {"gpu": percent, "memory": 0}
+
+
+def test_load_without_a_program_is_looked_at_twice(nvml, monkeypatch):
+    pauses, answers = [], {f"nvmlDeviceGetUtilizationRates GPU{index}": rates(100) for index in (1, 2, 3)}
+    answers["nvmlDeviceGetUtilizationRates"] = rates(3)
+    answers["nvmlDeviceGetComputeRunningProcesses GPU2"] = [types.SimpleNamespace(pid=7, usedGpuMemory=1)]
+
+    def pause(seconds):
+        pauses.append(seconds)
+        answers["nvmlDeviceGetUtilizationRates GPU3"] = rates(0)
+
+    monkeypatch.setattr(gpu_facts.time, "sleep", pause)
+    loads = nvml(answers, names=["load_without_program"], count=5)["gpu.load_without_program"]
+    assert values(loads) == {"GPU0": 3, "GPU1": 100, "GPU2": 0, "GPU3": 0, "GPU4": 3}
+    assert pauses == [gpu_facts.BETWEEN_LOOKS]
+
+
+def test_idle_gpus_cost_no_second_look(nvml, monkeypatch):
+    pauses = []
+    monkeypatch.setattr(gpu_facts.time, "sleep", pauses.append)
+    found = nvml({"nvmlDeviceGetUtilizationRates": rates(3)}, names=["load_without_program"])
+    assert values(found["gpu.load_without_program"]) == same(3)
+    assert pauses == []
 
 
 def test_mig_devices_are_counted_by_profile(nvml):

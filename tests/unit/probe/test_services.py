@@ -338,6 +338,13 @@ def test_fabric_manager_tells_its_version(collect, monkeypatch):
     assert collect("services", ["fabricmanager_version"])["services.fabricmanager_version"] == {"value": "550.54.15"}
 
 
+def test_packages_of_nodewright_are_named(tree, collect):
+    tree({"/var/lib/": None})
+    assert "absent" in collect("services", ["nodewright"])["services.nodewright"]
+    tree({"/var/lib/skyhook/tuning-gb300/flags/": None})
+    assert collect("services", ["nodewright"])["services.nodewright"] == {"value": ["tuning-gb300"]}
+
+
 def test_imex_channels_show_who_may_write_them(tree, collect):
     root = tree({"/dev/nvidia-caps-imex-channels/channel0": ""})
     (root / "dev/nvidia-caps-imex-channels/channel0").chmod(0o666)

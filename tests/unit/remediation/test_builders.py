@@ -232,6 +232,66 @@ def test_a_kernel_argument_that_a_shell_would_read_is_refused(value):
     assert refused(host(GRUB), step(remedies.kernel_arg("iommu"), value))
 
 
+ARM = {
+    **GRUB,
+    "host.arch": Value("aarch64"),
+    "host.kernel": Value("6.8.0-1010-nvidia-64k"),
+    "pci.gpus": Value(["0009:06:00.0"]),
+    "pci.devices": Value({"0009:06:00.0": {"parents": ["0009:00:00.0", "0009:02:02.0"]}}),
+    "pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": ["SrcValid", "ReqRedir", "UpstreamFwd"]})}),
+    "pci.iommu.domains": Each({"0009:06:00.0": Value("DMA-FQ")}),
+}
+PASSING = {"pci.iommu.domains": Each({"0009:06:00.0": Value("identity")})}
+PASSTHROUGH = step(remedies.kernel_arg("iommu.passthrough"), "1")
+ACCESS_CONTROL = step(remedies.kernel_arg("pci"), "config_acs=xx111x0@0009:00:00.0")
+
+
+@pytest.mark.parametrize("system", [DEBIAN, RHEL])
+def test_an_argument_that_ends_cuda_on_arm_is_refused(system):
+    for given, facts in ((PASSTHROUGH, ARM), (ACCESS_CONTROL, {**ARM, **PASSING})):
+        reason = refused(host(system, facts), given)
+        assert "kernel 6.8.0-1010-nvidia-64k" in reason
+        assert "CUDA would start on no GPU" in reason
+    assert refused(host(ARM), step(remedies.kernel_arg("iommu.passthrough"), "on"))
+    assert "permission denied" in refused(host(ARM, {"pci.acs": Unread("permission denied")}), PASSTHROUGH)
+
+
+def test_a_refused_argument_leaves_the_others_of_its_kind():
+    planned, ((found, _),) = builders.build([PASSTHROUGH, step(remedies.kernel_arg("audit"), "0")], host(ARM))
+    assert found == PASSTHROUGH
+    ((text,),) = (files(each.changes).values() for each in planned)
+    assert "audit=0" in text
+    assert "passthrough" not in text
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        {"host.arch": Value("x86_64")},
+        {"host.kernel": Value("6.11.0-1007-nvidia-64k")},
+        {"pci.gpus": Value([])},
+        {"pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": []})})},
+        {"pci.acs": Each({"0009:00:00.0": Absent("no access control services")})},
+    ],
+)
+def test_passthrough_that_leaves_cuda_alone_is_planned(harmless):
+    assert files(built(host(ARM, harmless), PASSTHROUGH))
+
+
+def test_the_way_out_of_lost_cuda_is_never_refused():
+    assert files(built(host(ARM, PASSING), step(remedies.kernel_arg("iommu.passthrough"), "0")))
+    assert files(built(host(ARM), ACCESS_CONTROL))
+
+
+def test_two_arguments_that_end_cuda_together_are_refused():
+    bare = {**ARM, "pci.acs": Each({"0009:00:00.0": Value({"port": "root", "enabled": []})})}
+    planned, left = builders.build([PASSTHROUGH, ACCESS_CONTROL], host(bare))
+    assert planned == []
+    assert [found for found, _ in left] == [PASSTHROUGH, ACCESS_CONTROL]
+    pending = {"arguments": {"iommu.passthrough": "1"}, "file": "/boot/grub/grub.cfg"}
+    assert "CUDA" in refused(host(bare, {"cmdline.installed": Value(pending)}), ACCESS_CONTROL)
+
+
 # --- limits
 
 SESSIONS = "login sessions"
