@@ -111,6 +111,7 @@ def _host(result: HostResult) -> dict[str, Any]:
         "profile": result.profile,
         "profile_reason": result.profile_reason,
         "seconds": round(result.seconds, 3),
+        "devices": [asdict(each) for each in result.devices],
         "findings": [_finding(each) for each in result.findings],
     }
 
@@ -128,9 +129,15 @@ def _finding(found: Finding) -> dict[str, Any]:
         "subjects": dict(found.subjects),
         "odd": list(found.odd),
         "manual": found.manual,
+        "name": found.name,
+        "cost": found.cost,
     }
+    if found.status in ("fail", "waived"):
+        data["who"] = found.who
     if found.part_of:
         data["part_of"] = found.part_of
+    if found.reported_by:
+        data["reported_by"] = dict(found.reported_by)
     among = {"fleet": _among(found)} if isinstance(found, FleetFinding) else {}
     return {**data, "fix": fix_data(found.fix) if found.fix else None, **among}
 

@@ -14,7 +14,7 @@ https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 1
 import re
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.gpu._recovered import require_gpu
 from nodetune.checks.shared.kernel_events import UPTIME
 
@@ -51,10 +51,10 @@ CHECK = Check(
     needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.bdf", "pci.gpus"),
     observe=observe,
     accept=Empty("no work refused since the last reset"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node, save the output of nvidia-bug-report.sh, and reset the GPU (nvidia-smi -r -i INDEX) or "
         "reboot. If it comes back, update the driver, then open a case with the vendor."
     ),
     severity="high",
-    part_of="gpu-xid-hardware",
+    part_of=("gpu-recovery-needed", "gpu-lost", "gpu-missing", "gpu-xid-hardware"),
 )

@@ -22,7 +22,7 @@ https://github.com/NVIDIA/open-gpu-kernel-modules (gpu.c: no Xid 154 after initi
 import re
 from typing import Any
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.gpu._recovered import NEEDS, RECOVERY_ACTION_CHANGED, answering, require_gpu, standing
 from nodetune.checks.gpu._xids import HARDWARE, by_gpu
 
@@ -53,10 +53,11 @@ CHECK = Check(
     needs=("xid.events", "xid.fallen_off_bus", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node and look the Xid up in NVIDIA's catalogue, which names the action for each generation: "
         "usually a GPU reset (nvidia-smi -r), for 79 a power cycle. If the fault comes back, open a case with the "
         "vendor and attach the output of nvidia-bug-report.sh."
     ),
     severity="critical",
+    part_of=("gpu-recovery-needed", "gpu-lost", "gpu-missing", "gpu-row-remap-failed", "pci-device-not-answering"),
 )

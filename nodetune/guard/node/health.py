@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from nodetune.api import devices
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
 from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
 
@@ -75,9 +76,8 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
     left = asked.started + chosen.total * READ_SHARE - time.monotonic()
     names = {name for check in chosen.checks for name in check["facts"]}
     reading = read.start(names, left, chosen.step, chosen.stuck).finish()
-    found = gating_checks.findings(
-        chosen.checks, gating_checks.host_facts(reading.facts, reading.failed), reading.failed
-    )
+    host = gating_checks.host_facts(reading.facts, reading.failed)
+    found = gating_checks.findings(chosen.checks, host, reading.failed)
     waived = chosen.waived()
     failed = [each for each in found if each.status == "fail" and each.check not in waived]
     unknown = [each for each in found if each.status == "unknown"]
@@ -89,7 +89,7 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
         "mode": chosen.mode,
         "act": chosen.act,
         "seconds": round(time.monotonic() - asked.started, 3),
-        "reason": log.reason(failed) if failed else log.unknown(unknown),
+        "reason": log.reason(failed, devices.named(failed, host)) if failed else log.unknown(unknown),
         "why_not": "",
         "checks": [each.check for each in failed],
         "findings": _as_data(failed),
