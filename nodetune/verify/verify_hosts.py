@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nodetune.facts.machine import UNKNOWN
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.show import Phase, Show
 from nodetune.hosts import nodeset
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import document as verify_document
-from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 
