@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult
-from nodetune.audit.summary import summarise
+from nodetune.audit.summary import summarise, unread
 from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
 
@@ -134,6 +134,8 @@ def _finding(found: Finding) -> dict[str, Any]:
     }
     if found.status in ("fail", "waived"):
         data["who"] = found.who
+    if found.status == "unknown":
+        data["unread"] = unread(found.reason)
     if found.part_of:
         data["part_of"] = found.part_of
     if found.reported_by:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
+from nodetune.api.model import NOT_COLLECTED, SEVERITIES, Check, Finding, HostResult
 from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
@@ -19,6 +19,14 @@ LONGEST = 4000
 
 MOST_KNOWN = 4096
 """Number of groups of findings with one cause that the memo keeps."""
+
+UNREAD = {
+    "too long": ("time was over", "did not return within", "did not answer", "timed out"),
+    "permission": ("needs root", "ermission denied", "not permitted"),
+    "not collected": (NOT_COLLECTED,),
+    "not there": ("o such file",),
+}
+"""Why a fact could not be read → parts of the reasons that say so."""
 
 HOST = ""
 """The place of a finding that names no device."""
@@ -187,6 +195,12 @@ def observed(result: HostResult, found: Finding, subjects: Mapping[str, str] | N
 
     seen = found.subjects if subjects is None else subjects
     return text.plain(devices.folded(seen, result.devices, found.repair), LONGEST) if seen else found.observed
+
+
+def unread(reason: str) -> str:
+    """Return which kind of UNREAD the reason of an unknown finding is, or `other`."""
+    kinds = (kind for kind, parts in UNREAD.items() if any(part in reason for part in parts))
+    return next(kinds, "other")
 
 
 def worded(result: HostResult) -> Iterator[Finding]:

@@ -8,7 +8,7 @@ import pytest
 
 from nodetune import checks
 from nodetune.api.devices import Device
-from nodetune.api.model import COSTS, SEVERITIES, Check, Each, Finding, HostFacts, HostResult, Value
+from nodetune.api.model import COSTS, NOT_COLLECTED, SEVERITIES, Check, Each, Finding, HostFacts, HostResult, Value
 from nodetune.api.remedies import manual
 from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
@@ -223,3 +223,18 @@ def test_who_acts_is_said_by_the_check():
     found = {each.check: each.who for each in judged().failing()}
     assert (found["gpu-recovery-needed"], found["swap-large"]) == ("repair", "apply")
     assert found["raid-degraded"] == "hand", "the array still works"
+
+
+@pytest.mark.parametrize(
+    ("reason", "kind"),
+    [
+        ("/sys/x: permission denied: needs root (--become)", "permission"),
+        (NOT_COLLECTED, "not collected"),
+        ("not collected: the probe's time was over", "too long"),
+        ("did not return within 3 s in nvmlInit", "too long"),
+        ("/lib/modules/6.1/modules.dep: no such file or directory", "not there"),
+        ("invalid answer of the driver", "other"),
+    ],
+)
+def test_why_a_fact_is_unread_has_a_kind(reason, kind):
+    assert summary.unread(reason) == kind
