@@ -47,7 +47,7 @@ CONSOLE = re.compile(r"(?<=^```console\n)\$ nodetune (\S.*?)\s+#.*?(?=^```$)", r
 COUNTS = re.compile(r"^1 host audited:.*?^(?=all fixes)", re.DOTALL | re.MULTILINE)
 FINDING = re.compile(r"(?:critical|high|medium|low|info) +\S+$", re.MULTILINE)
 
-PROVEN = re.compile(r"(?<=gets no false finding\.\*\*\n).*?(?=^- \*\*)", re.DOTALL | re.MULTILINE)
+PROVEN = re.compile(r"(?<=gets no false finding\.\*\*\n).+?(?=^- \*\*)", re.DOTALL | re.MULTILINE)
 MEASURED = re.compile(r"(?<=^<!-- figures -->\n).*?(?=^<!-- end of figures -->$)", re.DOTALL | re.MULTILINE)
 
 LINK = re.compile(r"\]\((?!https?:|#)([^)\s#]+)(#[^)\s]*)?\)")

@@ -66,10 +66,10 @@ def proven() -> str:
     total, judged = statuses.total(), statuses["pass"] + statuses["fail"]
     families = ", ".join(f"{name} ({count})" for name, count in _families().most_common(MOST_FAMILIES))
     told = (
-        f"On {len(_recorded())} recorded machines of other people, healthy and broken, from T4 to GB300 "
-        "(`tests/data/corpus`), nothing false of medium severity or above is found, and nothing is missed. A capture holds "
-        f"an lspci or an nvidia-smi and little else: of {total:,} verdicts, {judged / total:.0%} are judged, "
-        f"{statuses['skip'] / total:.0%} do not apply, and the others are unknown. Facts, by the number of machines that have "
+        f"Every change is tested on {len(_recorded())} recorded machines of other people, healthy and broken, from T4 to GB300 "
+        "(`tests/data/corpus`): nothing false of medium severity or above is found, and nothing is missed. A capture holds "
+        f"an lspci or an nvidia-smi and little else: of {total:,} verdicts, {judged / total * 100:.0f} % are judged, "
+        f"{statuses['skip'] / total * 100:.0f} % do not apply, and the others are unknown. Facts, by the number of machines that have "
         f"some: {families}."
     )
     return "\n".join(textwrap.wrap(told, 124, break_long_words=False, break_on_hyphens=False))
