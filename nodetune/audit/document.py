@@ -129,11 +129,9 @@ def _finding(found: Finding) -> dict[str, Any]:
         "subjects": dict(found.subjects),
         "odd": list(found.odd),
         "manual": found.manual,
-        "name": found.name,
-        "cost": found.cost,
     }
     if found.status in ("fail", "waived"):
-        data["who"] = found.who
+        data |= {"who": found.who, "cost": found.cost, "name": found.name}
     if found.status == "unknown":
         data["unread"] = unread(found.reason)
     if found.part_of:
