@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ NEEDS = {
 }
 """The facts that name the devices in findings about facts of a family."""
 
+ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 FEW = 4
 
 
@@ -66,7 +68,8 @@ def of_host(facts: HostFacts) -> Iterator[Device]:
     """Yield the GPUs, RDMA cards, network links and NVMe drives of a host. Names come from the host and are made safe."""
     uuids, serials = _each(facts, "gpu.uuid"), _each(facts, "gpu.serial")
     for gpu, address in _each(facts, "gpu.bdf").items():
-        yield Device(gpu, address, uuids.get(gpu, ""), serials.get(gpu, ""))
+        if ADDRESS.fullmatch(address):
+            yield Device(gpu, address, uuids.get(gpu, ""), serials.get(gpu, ""))
     ports = list(_records(facts, "rdma.ports"))
     for port, about in ports:
         yield Device(port.partition("/")[0], about["bdf"], netdev=about.get("netdev", ""))
@@ -92,9 +95,8 @@ def folded(seen: Mapping[str, str], devices: Iterable[Device], each: bool = Fals
     """
     names, alike = Names(devices), Counter(seen.values())
     short = {subject for subject, text in seen.items() if alike[text] > FEW and not each}
-    return plain_text.folded(
-        {subject if subject in short else names.shown(subject): text for subject, text in seen.items()}
-    )
+    shown = {subject if subject in short else names.shown(subject): text for subject, text in seen.items()}
+    return plain_text.folded(shown if len(shown) == len(seen) else seen)  # nothing lost if one device has two subjects
 
 
 def line(found: Finding, devices: Iterable[Device] = ()) -> str:
@@ -112,8 +114,6 @@ def _records(facts: HostFacts, name: str) -> Iterator[tuple[str, dict[str, str]]
     fact = facts.facts.get(name)
     records: Any = fact.value if isinstance(fact, Value) else None
     for device, about in records.items() if isinstance(records, dict) else ():
-        if isinstance(about, dict) and isinstance(about.get("bdf"), str):
-            yield (
-                plain_text.plain(device),
-                {key: plain_text.plain(each) for key, each in about.items() if isinstance(each, str)},
-            )
+        if isinstance(about, dict) and ADDRESS.fullmatch(str(about.get("bdf"))):
+            texts = {key: plain_text.plain(each) for key, each in about.items() if isinstance(each, str)}
+            yield plain_text.plain(device), texts
