@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from nodetune.api.device import Device
 from nodetune.api.model import Each, Finding, HostFacts, Value
 from nodetune.foundation import text as plain_text
 
@@ -24,17 +24,6 @@ NEEDS = {
 
 ADDRESS = re.compile(r"[0-9a-f]{4,8}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-9a-f]")
 FEW = 4
-
-
-@dataclass(frozen=True)
-class Device:
-    """One device: `name` is GPU3, mlx5_2, eth0 or nvme0; `address` is the one on the PCI bus."""
-
-    name: str
-    address: str
-    uuid: str = ""
-    serial: str = ""
-    netdev: str = ""
 
 
 class Names:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from nodetune.api.devices import Device
+    from nodetune.api.device import Device
 
 SEVERITIES = ("info", "low", "medium", "high", "critical")
 """Least to most severe."""
@@ -112,7 +112,7 @@ class Remedy:
     `persisted` names the fact with the value that the next boot sets and the file that decides;
     `boot_default` is what the kernel sets without a file (None: unknown). `per_subject`: it acts on the failing
     subjects (disks, links, GPUs), not on the host as a whole. `repair`: jobs fail or get wrong results until
-    somebody has done the steps.
+    an admin has done the steps.
     """
 
     kind: str
@@ -247,7 +247,7 @@ class Finding:
 
     @property
     def who(self) -> str:
-        """Who acts: `repair` (somebody, before jobs run), `apply` (as far as known without a plan) or `hand`."""
+        """Return who acts: `repair` (an admin, before jobs run), `apply` (as far as known without a plan) or `hand`."""
         return "repair" if self.repair else "apply" if self.fix else "hand"
 
     @property

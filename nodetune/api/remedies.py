@@ -157,5 +157,5 @@ def manual(steps: str) -> Remedy:
 
 
 def repair(steps: str) -> Remedy:
-    """Describe the steps for a fault that makes jobs fail, or give wrong results, until somebody has done them."""
+    """Describe the steps for a fault that makes jobs fail, or give wrong results, until an admin has done them."""
     return Remedy("manual", steps=steps, repair=True)

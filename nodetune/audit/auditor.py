@@ -21,7 +21,7 @@ from nodetune.foundation.yaml_lines import FileError
 from nodetune.hosts.target import Target
 
 if TYPE_CHECKING:
-    from nodetune.api.devices import Device
+    from nodetune.api.device import Device
     from nodetune.audit import fleet
 
 LONGEST_SECONDS = 10.0

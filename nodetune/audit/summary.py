@@ -1,4 +1,4 @@
-"""What findings come to: those of one cause joined, counts, and the exit code. Pure."""
+"""Findings of one cause joined, counts of findings, and the exit code. Pure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from nodetune.foundation import text
 from nodetune.foundation.exit_codes import FINDINGS, INCOMPLETE, OK
 
 if TYPE_CHECKING:
-    from nodetune.api.devices import Device
+    from nodetune.api.device import Device
 
 LONGEST = 4000
 """Longest text about one finding, as in evaluate.py."""

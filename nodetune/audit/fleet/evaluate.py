@@ -28,7 +28,7 @@ class Reference:
 
 @dataclass
 class Group:
-    """The hosts that are compared with each other, by number. `read`: the driver told their GPUs on one at least."""
+    """The hosts that are compared with each other, by number. `read`: the driver reports GPUs on one at least."""
 
     name: str
     members: list[int]

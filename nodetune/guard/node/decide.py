@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from nodetune.api.devices import Device, named
+from nodetune.api.device import Device
+from nodetune.api.devices import named
 from nodetune.api.model import Absent, Each, Finding, HostFacts, Unread, Value
 from nodetune.guard.node import log
 from nodetune.guard.node.job import MOST_GPUS, Job

@@ -18,7 +18,7 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
-    from nodetune.api.devices import Device
+    from nodetune.api.device import Device
     from nodetune.api.model import Check, Finding
     from nodetune.guard.node.decide import Decision
     from nodetune.guard.node.job import Job

@@ -14,7 +14,7 @@ from nodetune.foundation import text as plain_text
 from nodetune.guard.node import records
 
 if TYPE_CHECKING:
-    from nodetune.api.devices import Device
+    from nodetune.api.device import Device
     from nodetune.guard.node.job import Job
     from nodetune.guard.node.policy import Policy
 

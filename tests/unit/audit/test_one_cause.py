@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from nodetune import checks
-from nodetune.api.devices import Device
+from nodetune.api.device import Device
 from nodetune.api.model import COSTS, NOT_COLLECTED, SEVERITIES, Check, Each, Finding, HostFacts, HostResult, Value
 from nodetune.api.remedies import manual
 from nodetune.audit import summary
