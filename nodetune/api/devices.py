@@ -11,7 +11,8 @@ from nodetune.api.device import Device
 from nodetune.api.model import Each, Finding, HostFacts, Value
 from nodetune.foundation import text as plain_text
 
-OF_GPUS, OF_LINKS, OF_DRIVES = ("gpu.bdf", "gpu.uuid", "gpu.serial"), ("net.links", "rdma.ports"), ("block.nvme",)
+OF_GPUS = ("gpu.bdf", "gpu.uuid", "gpu.serial", "gpu.access", "pci.gpus", "pci.devices")
+OF_LINKS, OF_DRIVES = ("net.links", "rdma.ports"), ("block.nvme",)
 NEEDS = {
     "gpu": OF_GPUS,
     "xid": OF_GPUS,
@@ -56,7 +57,8 @@ class Names:
 def of_host(facts: HostFacts) -> Iterator[Device]:
     """Yield the GPUs, RDMA cards, network links and NVMe drives of a host. Names come from the host and are made safe."""
     uuids, serials = _each(facts, "gpu.uuid"), _each(facts, "gpu.serial")
-    for gpu, address in _each(facts, "gpu.bdf").items():
+    bdfs = _each(facts, "gpu.bdf")
+    for gpu, address in (*bdfs.items(), *_lost(facts, bdfs)):
         if ADDRESS.fullmatch(address):
             yield Device(gpu, address, uuids.get(gpu, ""), serials.get(gpu, ""))
     ports = list(_records(facts, "rdma.ports"))
@@ -66,6 +68,21 @@ def of_host(facts: HostFacts) -> Iterator[Device]:
     for name, about in (*_records(facts, "net.links"), *_records(facts, "block.nvme")):
         if name not in of_ports:
             yield Device(name, about["bdf"])
+
+
+def _lost(facts: HostFacts, bdfs: Mapping[str, str]) -> list[tuple[str, str]]:
+    """Return the one GPU that does not say its address, with the one address of the driver's GPUs that no other has."""
+    access, bus, devices = (facts.facts.get(name) for name in ("gpu.access", "pci.gpus", "pci.devices"))
+    silent = [plain_text.plain(gpu) for gpu in access.of if gpu not in bdfs] if isinstance(access, Each) else []
+    on_bus = bus.value if isinstance(bus, Value) and isinstance(bus.value, list) else []
+    about = devices.value if isinstance(devices, Value) and isinstance(devices.value, dict) else {}
+    free = [str(bdf) for bdf in on_bus if bdf not in bdfs.values() and _of_driver(about.get(bdf))]
+    return [(silent[0], free[0])] if len(silent) == len(free) == 1 else []
+
+
+def _of_driver(device: Any) -> bool:
+    """Return whether NVIDIA's driver has the GPU, or may have it."""
+    return not isinstance(device, dict) or device.get("driver") in ("nvidia", None)
 
 
 def named(findings: Iterable[Finding], facts: HostFacts) -> tuple[Device, ...]:

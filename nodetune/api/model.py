@@ -176,7 +176,7 @@ class Check:
 
     @property
     def costs(self) -> str:
-        """What the fault costs: what the check says, else by its remedy and area."""
+        """Return what the fault costs: what the check says, else by its remedy and area."""
         by_area = COST_OF_AREA.get(self.area, 0) if self.remedy.kind == "manual" else 0
         return self.cost or COSTS[-1 if self.remedy.repair else by_area]
 

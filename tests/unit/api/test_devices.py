@@ -3,7 +3,7 @@
 import pytest
 
 from nodetune.api import devices
-from nodetune.api.model import Each, Finding, HostFacts, Value
+from nodetune.api.model import Each, Finding, HostFacts, Unread, Value
 
 GPUS = {f"GPU{number}": f"0000:{number}1:00.0" for number in range(8)}
 FACTS = HostFacts(
@@ -54,3 +54,24 @@ def test_two_subjects_of_one_device_both_stay():
 def test_the_line_of_a_finding_has_check_device_and_value():
     found = Finding("gpu-lost", "fail", "critical", subjects={"GPU1": "GPU is lost"})
     assert devices.line(found, EVERY) == "gpu-lost: GPU1 0000:11:00.0: GPU is lost"
+
+
+@pytest.mark.parametrize(
+    ("on_bus", "address"),
+    [
+        (["0000:01:00.0", "0000:11:00.0"], "0000:11:00.0"),
+        (["0000:01:00.0", "0000:11:00.0", "0000:21:00.0"], None),
+        (["0000:01:00.0", "0000:11:00.0", "0000:99:00.0"], "0000:11:00.0"),
+        (["0000:01:00.0"], None),
+    ],
+    ids=["one is left", "two are left", "a virtual machine has the other", "it has left the bus"],
+)
+def test_a_lost_gpu_has_the_address_that_no_other_has(on_bus, address):
+    facts = {
+        "gpu.bdf": Each({"GPU0": Value("0000:01:00.0"), "GPU1": Unread("GPU is lost")}),
+        "gpu.access": Each({"GPU0": Value("ok"), "GPU1": Value("GPU is lost")}),
+        "pci.gpus": Value(on_bus),
+        "pci.devices": Value({"0000:99:00.0": {"driver": "vfio-pci"}, "0000:11:00.0": {"driver": "nvidia"}}),
+    }
+    found = {each.name: each.address for each in devices.of_host(HostFacts("node", facts))}
+    assert found.get("GPU1") == address

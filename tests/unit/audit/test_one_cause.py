@@ -8,7 +8,18 @@ import pytest
 
 from nodetune import checks
 from nodetune.api.device import Device
-from nodetune.api.model import COSTS, NOT_COLLECTED, SEVERITIES, Check, Each, Finding, HostFacts, HostResult, Value
+from nodetune.api.model import (
+    COSTS,
+    NOT_COLLECTED,
+    SEVERITIES,
+    Check,
+    Each,
+    Finding,
+    HostFacts,
+    HostResult,
+    Unread,
+    Value,
+)
 from nodetune.api.remedies import manual
 from nodetune.audit import summary
 from nodetune.audit.auditor import Auditor
@@ -154,6 +165,23 @@ def test_evidence_of_evidence_stands_below_the_first_cause():
     found = by_check(broken(["GPU0", "GPU1"], ["GPU0"], ["GPU0", "GPU1"]))
     assert dict(found[ROWS].reported_by) == {"GPU0": RECOVERY, "GPU1": XID}
     assert f"{ROWS} (GPU1: yes)" in found[XID].reason
+
+
+def test_a_lost_gpu_and_the_xid_of_its_address_are_one_finding():
+    facts = {
+        "gpu.count": Value(2),
+        "gpu.bdf": Each({"GPU0": Value("0000:01:00.0"), "GPU1": Unread("GPU is lost")}),
+        "gpu.access": each({"GPU0": "ok", "GPU1": "GPU is lost"}),
+        "pci.gpus": Value(["0000:01:00.0", "0000:11:00.0"]),
+        "xid.events": Value([{"bdf": "0000:11:00.0", "xid": 79, "time": 9.0, "text": "lost", "process": None}]),
+        "xid.fallen_off_bus": Value([]),
+    }
+    audit = Auditor(Selection(select=(XID, "gpu-lost")))
+    result = audit.audit(HostResult("node", "ok", facts=HostFacts("node", facts)))
+    (cause,) = result.causes()
+    assert cause.check == "gpu-lost"
+    assert f"{XID} (Xid 79" in cause.reason
+    assert summary.seen(result, cause).startswith("GPU1 0000:11:00.0: ")
 
 
 @pytest.mark.parametrize("words", ["GPU3", "0000:31:00.0"])
