@@ -20,6 +20,7 @@ from nodetune.api.remedies import (
     nccl_conf,
     net_link,
     nfs_option,
+    repair,
     service,
     swap_off,
     sysctl,

@@ -8,7 +8,7 @@ from dataclasses import asdict, replace
 from typing import Any, TextIO
 
 from nodetune.api.model import Finding, Fix, FleetFinding, HostResult
-from nodetune.audit.summary import summarise
+from nodetune.audit.summary import summarise, unread
 from nodetune.checks import fleet_comparisons
 from nodetune.foundation import json_document
 
@@ -112,6 +112,7 @@ def _host(result: HostResult) -> dict[str, Any]:
         "profile": result.profile,
         "profile_reason": result.profile_reason,
         "seconds": round(result.seconds, 3),
+        "devices": [asdict(each) for each in result.devices],
         "findings": [_finding(each) for each in result.findings],
     }
 
@@ -124,8 +125,14 @@ def _finding(found: Finding) -> dict[str, Any]:
         "odd": list(found.odd),
         "manual": found.manual,
     }
+    if found.status in ("fail", "waived"):
+        data |= {"who": found.who, "cost": found.cost, "name": found.name}
+    if found.status == "unknown":
+        data["unread"] = unread(found.reason)
     if found.part_of:
         data["part_of"] = found.part_of
+    if found.reported_by:
+        data["reported_by"] = dict(found.reported_by)
     among = {"fleet": _among(found)} if isinstance(found, FleetFinding) else {}
     return {**data, "fix": fix_data(found.fix) if found.fix else None, **among}
 

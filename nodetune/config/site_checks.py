@@ -22,7 +22,7 @@ from nodetune.foundation.yaml_lines import LocatedYaml
 
 KINDS = ("sysctl", "sysfs", "file", "service", "kernel_arg", "nccl_conf", "xid", "fact")
 MANUAL = ("fact", "file", "xid")
-"""Kinds without a fix: `manual` says what to do instead."""
+"""Kinds without a fix: `manual` or `repair` says what to do instead."""
 
 NOT_SET = "not set"
 SERVICE_STATES = {
@@ -55,10 +55,11 @@ def _check(file: LocatedYaml, number: int, given: Any) -> Check:
         file.fail(f"unknown fact {subject!r}: nodetune facts lists the facts of a host", *at, "fact")
     if kind in ("fact", "xid") and "set" in given:
         file.fail(f"a{'n Xid' if kind == 'xid' else ' fact'} is judged but not fixed: remove `set`", *at, "set")
-    if "manual" in given and kind not in MANUAL:
-        file.fail(f"manual is for {', '.join(MANUAL)}, which nodetune does not fix: remove it", *at, "manual")
     source, remedy = _fact_and_remedy(kind, subject)
-    remedy = remedies.manual(str(given["manual"])) if "manual" in given else remedy
+    for word in [word for word in ("manual", "repair") if word in given]:
+        if kind not in MANUAL:
+            file.fail(f"{word} is for {', '.join(MANUAL)}, which nodetune does not fix: remove it", *at, word)
+        remedy = remedies.repair(str(given[word])) if word == "repair" else remedies.manual(str(given[word]))
     wanted = given.get("set")
     told = f"Xid {subject}" if kind == "xid" else subject
     title = str(given.get("title", f"{told} differs from the site's wanted value"))

@@ -11,6 +11,7 @@ from nodetune.api.model import HostFacts
 from nodetune.audit import auditor
 from nodetune.audit import document as audit_document
 from nodetune.audit import hosts as audit_hosts
+from nodetune.facts.machine import UNKNOWN
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.exit_codes import INCOMPLETE
 from nodetune.foundation.stage_output import Phase, measuring
@@ -31,7 +32,6 @@ from nodetune.remediation.runs.record import Run
 from nodetune.verify import baseline as baselines
 from nodetune.verify import document as verify_document
 from nodetune.verify import remote
-from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.run import HostVerification, VerifyRun
 from nodetune.verify.suites import SuiteRequest
 

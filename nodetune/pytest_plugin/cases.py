@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 import pytest
 
 from nodetune.api.model import SEVERITIES, Check, Finding, HostResult
-from nodetune.audit.summary import at_least
+from nodetune.audit.summary import at_least, worded
 from nodetune.pytest_plugin.options import FLAGS, OPTIONS, SEVERAL, option
 
 CHECKS = Path(__file__).parents[1] / "checks"
@@ -124,7 +124,7 @@ def told(results: Iterable[HostResult], telling: Telling) -> Iterator[Case]:
         seen[result.host] += 1
         host = result.host if seen[result.host] == 1 else f"{result.host}#{seen[result.host]}"
         if result.state == "ok":
-            yield from (telling.case(host, found) for found in result.findings)
+            yield from (telling.case(host, found) for found in worded(result))
         else:
             yield telling.unreached(host, result)
 

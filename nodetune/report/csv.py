@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TextIO
 
 from nodetune.api.model import Check, HostResult
+from nodetune.audit.summary import worded
 from nodetune.report import rows
 from nodetune.report.areas import area
 from nodetune.report.lines import NOT_REACHED, ordered
@@ -22,6 +23,6 @@ def write(results: Iterable[HostResult], stream: TextIO, checks: Mapping[str, Ch
 def _rows(result: HostResult, checks: Mapping[str, Check]) -> Iterator[Sequence[str]]:
     if result.state != "ok":
         yield NOT_REACHED, "", "", "", result.state, "", "", result.message
-    for each in ordered(found for found in result.findings if found.status in STATUSES):
+    for each in ordered(found for found in worded(result) if found.status in STATUSES):
         judged = (each.status, each.severity, each.check, area(each, checks))
         yield *judged, each.title, each.observed, each.wanted, each.reason

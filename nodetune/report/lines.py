@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TextIO
 
-from nodetune.api.model import SEVERITIES, Finding, HostResult
+from nodetune.api.model import Finding, HostResult
+from nodetune.audit.summary import worded
 from nodetune.report import rows
 
 NOT_REACHED = "not-reached"
@@ -22,7 +23,7 @@ def write(results: Iterable[HostResult], stream: TextIO) -> None:
 def _rows(result: HostResult) -> Iterator[Sequence[str]]:
     if result.state != "ok":
         yield NOT_REACHED, "-", result.state, result.message
-    for found in ordered(result.findings):
+    for found in ordered(worded(result)):
         if found.status == "fail":
             yield found.severity, found.check, found.title, f"{found.observed}, wanted {found.wanted}"
         elif found.status == "unknown":
@@ -31,4 +32,4 @@ def _rows(result: HostResult) -> Iterator[Sequence[str]]:
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings by status and severity, the most severe failure first."""
-    return sorted(findings, key=lambda each: (each.status, -SEVERITIES.index(each.severity), each.check))
+    return sorted(findings, key=lambda each: (each.status, *each.rank, each.check))

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import UserError, by_key, stats, text
 from nodetune.verify import catalogue, figures, peers, reference
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import Expectation, Figure
 
 SCHEMA = "nodetune.baseline/1"

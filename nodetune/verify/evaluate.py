@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from nodetune.facts.machine import Machine
 from nodetune.foundation import by_key
 from nodetune.verify import disturbance, figures, limits, peers, reference
 from nodetune.verify.baseline import Baseline, subject
 from nodetune.verify.catalogue import takes_two_hosts
-from nodetune.verify.machine import Machine
 from nodetune.verify.model import PASS, SHORT, UNKNOWN, Expectation, Figure, Verdict
 from nodetune.verify.peers import Peers
 

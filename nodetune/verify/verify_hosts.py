@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from nodetune.facts.machine import UNKNOWN
 from nodetune.foundation import file_io, json_document
 from nodetune.foundation.stage_output import Phase, Show
 from nodetune.hosts import nodeset
@@ -13,7 +14,6 @@ from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.remote.selected_hosts import selected_hosts
 from nodetune.verify import baseline, before_after, remote, run, slurm
 from nodetune.verify import document as verify_document
-from nodetune.verify.machine import UNKNOWN
 from nodetune.verify.request import VerifyRequest
 from nodetune.verify.run import HostVerification
 

@@ -15,7 +15,7 @@ https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html (Xid 119, 1
 
 import re
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.kernel_events import UPTIME
 from nodetune.checks.shared.xid_recovery import STARTS_NOT, UNNAMED, require_gpu, without_xid
 
@@ -43,10 +43,10 @@ CHECK = Check(
     needs=("xid.reset_required", UPTIME, "gpu.recovery_action", "gpu.access", "gpu.bdf", "pci.gpus"),
     observe=observe,
     accept=Empty("no work refused since the last reset"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node, save the output of nvidia-bug-report.sh, and reset the GPU (nvidia-smi -r -i INDEX) or "
         "reboot. If it comes back, update the driver, then open a case with the vendor."
     ),
     severity="high",
-    part_of="gpu-xid-hardware",
+    part_of=("gpu-recovery-needed", "gpu-lost", "gpu-missing", "gpu-xid-hardware"),
 )

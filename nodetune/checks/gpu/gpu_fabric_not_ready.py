@@ -13,7 +13,7 @@ https://github.com/aws-samples/aws-deep-learning-ami-ubuntu-dcv-desktop/issues/3
 https://github.com/meta-pytorch/torchcomms/pull/936 (another status on machines that work)
 """
 
-from nodetune.api import GPU, Check, Equals, Fact, FactsView, Unread, manual
+from nodetune.api import GPU, Check, Equals, Fact, FactsView, Unread, repair
 from nodetune.checks.gpu._each import each
 
 BOOT_SECONDS = 300
@@ -38,7 +38,7 @@ CHECK = Check(
     observe=observe,
     accept=Equals("completed, success"),
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "systemctl status nvidia-fabricmanager: its version must match the driver's (nv-fabricmanager --version). "
         "Start it and read /var/log/fabricmanager.log. On multi-node NVLink systems, check the switch side. In a "
         "virtual machine, the host must activate the partition."

@@ -16,7 +16,7 @@ https://docs.nvidia.com/deploy/a100-gpu-mem-error-mgmt/error-recovery-and-respon
 https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html
 """
 
-from nodetune.api import GPU, Check, OneOf, manual
+from nodetune.api import GPU, Check, OneOf, repair
 from nodetune.checks.gpu import _recovery
 
 CHECK = Check(
@@ -24,7 +24,7 @@ CHECK = Check(
     observe=_recovery.observe,
     accept=OneOf(["none", _recovery.DUE]),
     applies=(GPU,),
-    remedy=manual(
+    remedy=repair(
         "Drain the node, then take the reported action: nvidia-smi -r -i INDEX for a reset (all GPUs together on "
         "NVSwitch systems before Hopper), a reboot, or on a multi-node NVLink system the recovery of the IMEX domain. "
         "Then audit again."

@@ -22,4 +22,5 @@ CHECK = Check(
         "systems before Hopper), or reboot."
     ),
     severity="medium",
+    cost="hardware",
 )

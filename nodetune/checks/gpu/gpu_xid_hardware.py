@@ -25,7 +25,7 @@ Xid 119, 175) ; https://github.com/scitix/sichek/pull/121
 
 from functools import partial
 
-from nodetune.api import Check, Empty, FactsView, manual
+from nodetune.api import Check, Empty, FactsView, repair
 from nodetune.checks.shared.xid_recovery import NEEDS, answering, nvlink_peers, require_gpu, slow_gsp, standing
 from nodetune.checks.shared.xids import by_gpu, hardware
 
@@ -44,10 +44,11 @@ CHECK = Check(
     needs=("xid.events", "xid.fallen_off_bus", "gpu.nvlink_remote", *NEEDS),
     observe=observe,
     accept=Empty("no such Xid since the last reset"),
-    remedy=manual(
+    remedy=repair(
         "Drain the node and look the Xid up in NVIDIA's catalogue, which names the action for each generation: "
         "usually a GPU reset (nvidia-smi -r), for 79 a power cycle. If the fault comes back, open a case with the "
         "vendor and attach the output of nvidia-bug-report.sh."
     ),
     severity="critical",
+    part_of=("gpu-recovery-needed", "gpu-lost", "gpu-missing", "gpu-row-remap-failed", "pci-device-not-answering"),
 )

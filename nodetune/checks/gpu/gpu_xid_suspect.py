@@ -40,4 +40,6 @@ CHECK = Check(
         "return on one GPU, drain the node, reset the GPU and run the vendor's diagnostic."
     ),
     severity="medium",
+    part_of=("gpu-recovery-needed", "gpu-lost", "gpu-missing", "gpu-xid-hardware", "gpu-reset-due", "nvlink-down"),
+    cost="hardware",
 )

@@ -39,4 +39,6 @@ CHECK = Check(
         "the GPUs. If they grow again, open a case with the vendor."
     ),
     severity="medium",
+    part_of="nvlink-down",
+    cost="hardware",
 )

@@ -73,4 +73,5 @@ CHECK = Check(
     applies=(GPU_ON_PCI, RDMA),
     remedy=module("nvidia_peermem"),
     severity="critical",
+    cost="bandwidth",
 )

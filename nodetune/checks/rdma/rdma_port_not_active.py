@@ -18,7 +18,7 @@ https://github.com/NVIDIA/nodewright-packages/pull/111 (functions that appear 70
 
 from typing import Any
 
-from nodetune.api import RDMA, Check, Empty, FactsView, Unread, manual
+from nodetune.api import RDMA, Check, Empty, FactsView, Unread, repair
 from nodetune.checks.shared.rdma_ports import Ports, groups, own
 
 MOST, SURE = 0.5, 0.75
@@ -65,7 +65,7 @@ CHECK = Check(
     observe=observe,
     accept=Empty("ACTIVE"),
     applies=(RDMA,),
-    remedy=manual(
+    remedy=repair(
         "INIT: no subnet manager has configured the port. Start it where it should run (a switch, UFM, a server with "
         "opensm). If other hosts reach one (sminfo), check this port's cable and switch. DOWN: ip link set NETDEV up "
         "(RoCE), reseat the cable, try another switch port. If a port is meant to be unused, waive it."

@@ -34,7 +34,7 @@ def command(request: SelectionRequest, ids: tuple[str, ...], facts_path: Path | 
     \b
     nodetune explain swap-large numa-balancing-on
     nodetune explain 'gpu-clock*'
-    nodetune explain dirty-limit-high --facts h200-x4
+    nodetune explain dirty-limit-high --facts h100-x2
     """
     choice = request.selection
     resolved = profile.resolve(profile.named(choice.profiles), site_files.for_all(choice.site))

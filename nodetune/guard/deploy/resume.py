@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from nodetune.api.devices import line
 from nodetune.api.model import Finding, HostFacts, HostResult
 from nodetune.audit import run as audit_run
 from nodetune.audit.selection import Selection
@@ -182,8 +183,7 @@ def _fate(name: str, found: Iterable[Finding], blamed: set[str]) -> Fate:
     if failing:
         first = failing[0]
         more = f" and {len(failing) - 1} more" if len(failing) > 1 else ""
-        where = plain_text.folded(first.subjects) if first.subjects else first.observed
-        return Fate(name, STAYS, f"{first.check}: {plain_text.plain(where, 200)}{more}", FINDINGS, check=first.check)
+        return Fate(name, STAYS, f"{plain_text.plain(line(first), 200)}{more}", FINDINGS, check=first.check)
     if unknown:
         text = f"{unknown[0].check} is unknown: {plain_text.plain(unknown[0].reason, 200)}"
         return Fate(name, STAYS, text, INCOMPLETE, check=unknown[0].check)

@@ -18,6 +18,7 @@ from nodetune.guard.node import cache, records
 from nodetune.guard.node.main import HOLD, INCONCLUSIVE, RUN, say
 
 if TYPE_CHECKING:
+    from nodetune.api.device import Device
     from nodetune.api.model import Check, Finding
     from nodetune.guard.node.decide import Decision
     from nodetune.guard.node.job import Job
@@ -49,7 +50,7 @@ def run(asked: Arguments, job: Job) -> int:
     known = {check["id"] for check in gating}
     decision, killed = _judged(asked, job, chosen, [*gating, *watched(known, before)], before)
     blamed = [each for each in decision.blamed if each.check in known]
-    why_not, code = _act(asked, job, chosen, blamed) if blamed else ("", RUN)
+    why_not, code = _act(asked, job, chosen, blamed, decision.devices) if blamed else ("", RUN)
     return _tell(asked, job, decision, {"killed": killed, "compared": bool(before), "why_not": why_not}, code)
 
 
@@ -109,14 +110,16 @@ def _judged(
     return decide.decide(found, checks, host, job, chosen.waived(), listed), killed
 
 
-def _act(asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding]) -> tuple[str, int]:
+def _act(
+    asked: Arguments, job: Job, chosen: Policy, blamed: Sequence[Finding], of_host: Sequence[Device]
+) -> tuple[str, int]:
     """Take the node out of service. Return why not, and the exit code: with 1 and a record Slurm drains the node."""
     from nodetune.guard.node import drain, failure_limit, log, scontrol
 
     why_not = failure_limit.forbidden(chosen, job.node, chosen.total * SHARED_SHARE)
     if why_not:
         return why_not, RUN
-    record = log.record(asked.nonce, job, chosen, blamed)
+    record = log.record(asked.nonce, job, chosen, blamed, of_host)
     if chosen.act == "drain":
         return drain.drain(scontrol.Slurm(chosen.scontrol, asked.started + chosen.total), asked.run, record), RUN
     records.keep(asked.run, job.id, json.dumps(record))

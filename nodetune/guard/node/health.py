@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
+from nodetune.api import devices
 from nodetune.guard.node import drain, failure_limit, gating_checks, log, policy, read, records, scontrol
 from nodetune.guard.node.main import INCONCLUSIVE, RUN, say
 
@@ -88,7 +89,7 @@ def _looked(asked: Arguments, job: Job, chosen: policy.Policy) -> dict[str, Any]
         "mode": chosen.mode,
         "act": chosen.act,
         "seconds": round(time.monotonic() - asked.started, 3),
-        "reason": log.reason(failed) if failed else log.unknown(unknown),
+        "reason": log.reason(failed, devices.named(failed, host)) if failed else log.unknown(unknown),
         "why_not": "",
         "checks": [each.check for each in failed],
         "findings": [log.as_data(each) for each in failed],

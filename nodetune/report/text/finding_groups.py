@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from nodetune import data
 from nodetune.api.model import SEVERITIES, Finding, FleetFinding, HostResult
@@ -22,24 +23,29 @@ class Group:
     check: str
     severity: str
     title: str
-    members: tuple[tuple[str, Finding], ...]
+    members: tuple[tuple[HostResult, Finding], ...]
 
     @property
     def hosts(self) -> list[str]:
-        return [host for host, _ in self.members]
+        return [result.host for result, _ in self.members]
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """The place in a report: the most severe first, of these the dearest, then what most hosts have."""
+        return *self.members[0][1].rank, -len(self.members), self.check
 
 
 def grouped(results: Iterable[HostResult], status: str = "fail") -> list[Group]:
-    """Group findings of one status by check and cause: the worst severity first, then by number of hosts."""
-    by_check: dict[tuple[str, str], list[tuple[str, Finding]]] = {}
+    """Group findings of one status by check and cause, in the order of `rank`."""
+    by_check: dict[tuple[str, str], list[tuple[HostResult, Finding]]] = {}
     for result in results:
         for found in result.findings:
             if found.status == status and not found.part_of:
-                by_check.setdefault((found.check, found.severity), []).append((result.host, found))
+                by_check.setdefault((found.check, found.severity), []).append((result, found))
     groups = [
         Group(check, severity, members[0][1].title, tuple(members)) for (check, severity), members in by_check.items()
     ]
-    return sorted(groups, key=lambda group: (-SEVERITIES.index(group.severity), -len(group.members), group.check))
+    return sorted(groups, key=lambda group: group.rank)
 
 
 def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], int, int]]:
@@ -60,15 +66,6 @@ def fleet_groups(results: Iterable[HostResult]) -> dict[str, tuple[list[str], in
         name: (hosts[name], len(judged.get(name, ())), len(judged.get(name, set()) - differing.get(name, set())))
         for name in sorted(hosts, key=lambda each: (-len(hosts[each]), each))
     }
-
-
-def seen(found: Finding) -> str:
-    if found.odd and len(found.odd) < found.peers:
-        named = "" if set(found.odd) == set(found.subjects) else f": {text.names(list(found.odd))}"
-        return f"{found.observed} (odd {'one' if len(found.odd) == 1 else len(found.odd)} of {found.peers}{named})"
-    if found.subjects and found.peers == len(found.subjects) > 1:
-        return f"all {found.peers}: {found.observed}"
-    return found.observed
 
 
 def table_age(results: Iterable[HostResult], today: datetime.date) -> str:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TextIO
 
+from nodetune.api.devices import line
 from nodetune.api.model import HostResult
 from nodetune.foundation import by_key
 from nodetune.foundation import text as plain_text
@@ -132,8 +133,7 @@ def print_failing(stream: TextIO, nodes: Iterable[GuardedNode]) -> None:
     out = Lines(console(stream))
     for node in nodes:
         for found in node.failing():
-            where = plain_text.folded(found.subjects) if found.subjects else found.observed
-            text = f"  {found.check}: {plain_text.plain(where, 200)}"
+            text = f"  {plain_text.plain(line(found), 200)}"
             out.line(("fails now ", "bold red"), (node.name, "bold"), text, hang=INDENT)
 
 

@@ -9,12 +9,13 @@ from typing import TextIO
 
 from rich.console import Console
 
+from nodetune.facts import machine
 from nodetune.foundation import by_key, text
 from nodetune.report.text import verify_table
 from nodetune.report.text.host_names import unreached
 from nodetune.report.text.lines import Lines, console, some
 from nodetune.report.text.verify_table import STYLE
-from nodetune.verify import diagnosis, machine
+from nodetune.verify import diagnosis
 from nodetune.verify.model import FAILED, PASS, SHORT, SKIP, UNKNOWN, Figure, Verdict
 from nodetune.verify.run import HostVerification
 from nodetune.verify.suites import SuiteRequest

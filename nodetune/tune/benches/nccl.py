@@ -11,6 +11,7 @@ from nodetune.api.facts_view import FactUnreadError
 from nodetune.api.model import HostFacts
 from nodetune.audit import gpu_users
 from nodetune.checks.shared.nccl_settings import effective
+from nodetune.facts import machine as machines
 from nodetune.foundation import text
 from nodetune.hosts.connection_options import ConnectionOptions
 from nodetune.hosts.target import Target
@@ -20,7 +21,6 @@ from nodetune.tune.benches.nccl_space import Survey
 from nodetune.tune.benches.runs import Faults, Measured
 from nodetune.tune.model import BenchError, Case, Parameter, Setting, Trial
 from nodetune.verify import figures
-from nodetune.verify import machine as machines
 from nodetune.verify import run as verify_run
 from nodetune.verify.model import Figure
 from nodetune.verify.run import Measure

@@ -228,3 +228,10 @@ def test_all_errors_of_a_file_are_found(files):
     lines = [each.line for each in caught.value.problems]
     assert lines == [1, 3, 4, 4, 5, 6, 8, 9, 9, 10, 10, 12, 12, 13], [str(each) for each in caught.value.problems]
     assert str(caught.value).endswith("more: nodetune profile validate " + str(caught.value).split(" line ")[0] + ")")
+
+
+@pytest.mark.parametrize("word", ["manual", "repair"])
+def test_a_check_of_a_site_says_who_must_act(files, word):
+    found = files(f"add:\n  - {{id: site-a, fact: gpu.count, accept: 8, {word}: Seat it again.}}\n")
+    remedy = judged(found, "gpu01", "site-a").remedy
+    assert (remedy.steps, remedy.repair) == ("Seat it again.", word == "repair")

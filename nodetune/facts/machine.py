@@ -1,4 +1,4 @@
-"""The machine that was measured: the facts of a host that judging needs."""
+"""The machine of a host in short: what its figures are compared by, and its title."""
 
 from __future__ import annotations
 
