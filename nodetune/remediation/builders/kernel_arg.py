@@ -64,8 +64,8 @@ def _require_cuda(host: HostView, settings: Mapping[str, str]) -> None:
         and ("config_acs" in boot.get("pci", "") or _controlled(host))
     ):
         raise UnfixableError(
-            f"kernel {release}: with iommu.passthrough=1 and ACS, CUDA would start on no GPU. Boot Linux 6.11 or newer, or "
-            "with iommu.passthrough=0, then plan again"
+            f"kernel {release}: with iommu.passthrough=1 and ACS, CUDA would start on no GPU. Boot Linux 6.11 or newer (ACS "
+            "alone also works with iommu.passthrough=0), then plan again"
         )
 
 
