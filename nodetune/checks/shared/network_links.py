@@ -32,7 +32,7 @@ DATA_LINKS = ("net.links", "net.subnets", "net.default_interface")
 
 
 def data_links(facts: FactsView) -> Links:
-    """Return the links in use that carry data: not known to be slow, and no front end. Only those have one MTU."""
+    """Return the links in use that carry data: fast or of unknown speed, and no front end. Only those have one MTU."""
     front = front_ends(facts)
     return {
         name: link
@@ -42,10 +42,10 @@ def data_links(facts: FactsView) -> Links:
 
 
 def front_ends(facts: FactsView) -> set[str]:
-    """Return the links that lead out: the one of the default route with its parts, and single ones beside a network.
+    """Return the links that lead out, where routers and the Internet expect 1500 bytes.
 
-    Routers and the Internet expect 1500 bytes there. One is single if it alone of its kind is alone in its subnet, while others
-    share one.
+    These are the link of the default route with its parts, and a link that is the only one in its subnet, while others of its
+    kind share one.
     """
     links = facts["net.links"]
     routed = facts.get("net.default_interface", "")
