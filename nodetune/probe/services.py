@@ -203,7 +203,7 @@ def fabric_mode():
     places = [FABRICMANAGER_FILE]
     for pid in processes.running().get("nv-fabricmanager", []):
         words = processes.cmdline(pid)
-        named = [after for word, after in zip(words, words[1:]) if word in ("-c", "--config")]
+        named = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-c", "--config")]
         places.insert(0, "/proc/{}/root{}".format(pid, (named or places[-1:])[0]))  # it may run in a container
     for place in places:
         found = re.search(r"^\s*FABRIC_MODE\s*=\s*(\d+)", read.text_or(place), re.M)

@@ -17,11 +17,23 @@ def recent(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
 
     A log alone does not show how long ago that was: all its events count, and their age is None.
     """
+    return [event for event in aged(facts, name) if event["age"] is None or event["age"] < RECENT]
+
+
+def aged(facts: FactsView, name: str) -> list[Mapping[str, Any]]:
+    """Return the events of this boot, each with its `age`."""
     uptime = facts.readable(UPTIME)
-    if uptime is None:
-        return [{**event, "age": None} for event in facts[name]]
-    aged = ({**event, "age": max(0.0, uptime - event["time"])} for event in facts[name])
-    return [event for event in aged if event["age"] < RECENT]
+    return [{**event, "age": None if uptime is None else max(0.0, uptime - event["time"])} for event in facts[name]]
+
+
+def by_device(events: Iterable[Mapping[str, Any]], kinds: Iterable[str]) -> dict[str, str]:
+    """Return device → its events of some kinds, each with the number of its repetitions."""
+    found: dict[str, list[str]] = {}
+    for event in events:
+        if event["kind"] in kinds:
+            often = f" ({event['times']} times), last" if event["times"] > 1 else ","
+            found.setdefault(event["device"], []).append(f"{event['text']}{often} {ago(event['age'])}")
+    return {device: "; ".join(texts) for device, texts in sorted(found.items())}
 
 
 def ago(seconds: float | None) -> str:
