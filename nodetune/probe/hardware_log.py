@@ -7,7 +7,7 @@ number. So a flood from one device hides nothing of another.
 import re
 
 BDF = r"[0-9a-f]{4,}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]"
-MLX5 = r"mlx5_core (?P<device>" + BDF + r")(?: \S+)?: (?:\w+:\d+:(?:\(pid \d+\):)? )?"
+MLX5 = r"mlx5_core(?: (?P<device>" + BDF + r")(?: \S+)?)?: (?:\w+:\d+:(?:\(pid \d+\):)? )?"
 EFA = r"(?:efa (?P<device>" + BDF + r")(?: \S+)?|infiniband (?P<name>rdmap\w+|efa_\d+)): "
 QUEUE = r"(?P<text>transmit queue \d+ timed out)"
 NICS = [
@@ -25,7 +25,7 @@ NICS = [
         ("disturbed", MLX5, r"(?P<text>Detected insufficient power on the PCIe slot \(\d+W\))"),
         ("disturbed", MLX5, r"(?P<text>TX timeout detected)"),
         ("disturbed", r"NETDEV WATCHDOG: (?P<name>\S+) \(\w+\): ", QUEUE),
-        ("disturbed", r"\w+ (?P<device>" + BDF + r") \S+: NETDEV WATCHDOG: CPU: \d+: ", QUEUE),
+        ("disturbed", r"\w+ (?P<device>\S+) \S+: NETDEV WATCHDOG: CPU: \d+: ", QUEUE),
     )
 ]
 """Messages of mlx5_core (health.c, cmd.c, events.c, en_main.c), efa (efa_com.c), and of the kernel for any driver."""
@@ -37,9 +37,11 @@ LOCKUP = re.compile(
 
 FOUND = re.compile(r"pci (" + BDF + r"): \[\w{4}:\w{4}\] type \w+ class 0x(\w{4})")
 BRIDGE = re.compile(r"pci (" + BDF + r"): +PCI bridge to \[bus (\w\w)")
-CUT_OFF = re.compile(r"pcieport (" + BDF + r"): (?:DPC: |dpc \S+: DPC )(containment event, status:0x\w+)")
-GONE = re.compile(r"pcieport (" + BDF + r"): pciehp: (Slot\([^)]*\): Card not present)")
-BACK = re.compile(r"pcieport (" + BDF + r"): pciehp: Slot\([^)]*\): (?:Card present|Link Up)$")
+PORT = r"(?:pcieport|pciehp|dpc) (" + BDF + r")(?::pcie\w+)?: (?:pciehp: |DPC:? )?"
+"""Before Linux 4.19, the services of a port had devices of their own, such as pciehp 0000:89:02.0:pcie004."""
+CUT_OFF = re.compile(PORT + r"(containment event, status:0x\w+)")
+GONE = re.compile(PORT + r"(Slot\([^)]*\): Card not present)")
+BACK = re.compile(PORT + r"Slot\([^)]*\): (?:Card present|Link Up)")
 RECOVERED = re.compile(
     r"pcieport (" + BDF + r"): (?:AER: device recovery successful|pciehp: Slot\([^)]*\): Link Down/Up ignored)"
 )
@@ -49,13 +51,13 @@ def nics(found):
     """Return faults of network cards, without those from which the driver says that it recovered."""
     events = {}
     for seconds, text in found:
-        if not text.startswith(("mlx5_core ", "efa ", "infiniband ")) and "NETDEV WATCHDOG: " not in text:
+        if not text.startswith(("mlx5_core", "efa ", "infiniband ")) and "NETDEV WATCHDOG: " not in text:
             continue
         for number, (kind, pattern) in enumerate(NICS):
             match = pattern.match(text)
             if match:
                 parts = match.groupdict()
-                device = parts.get("device") or parts.get("name")
+                device = parts.get("device") or parts.get("name") or "mlx5_core"
                 if kind == "recovered":
                     _forget(events, device, ("failed", "disturbed"))
                 else:
@@ -79,7 +81,7 @@ def ports(found):
                 classes[device.group(1)] = device.group(2)
             elif bridge:
                 buses[bridge.group(1)] = "{}:{}:".format(bridge.group(1)[:-8], bridge.group(2))
-        elif text.startswith("pcieport "):
+        elif text.startswith(("pcieport ", "pciehp ", "dpc ")):
             for kind, pattern in (("cut off", CUT_OFF), ("gone", GONE)):
                 match = pattern.match(text)
                 if match:

@@ -61,7 +61,7 @@ def _look():
 
 
 def _is_one(pid, name):
-    """Return whether a process really is the daemon, by its real user, its program and its title. A zombie is none."""
+    """Return whether a process really is the daemon, by its real user, its program and its title. A zombie does not count."""
     status = read.text_or("/proc/{}/status".format(pid))
     if re.search(r"^State:\s+Z", status, re.M) or (name == "sshd" and SESSION.match(" ".join(cmdline(pid)))):
         return False

@@ -19,7 +19,7 @@ from nodetune.checks.shared.rdma_ports import for_gpus
 
 RDMA = "tx_vport_rdma_unicast_packets"
 LEAST, FEWEST = 1_000_000, 0.01
-"""Packets from which on the counters tell something, and the share of them that counts as marked."""
+"""The fewest packets to judge, and the smallest share of them that counts as marked."""
 
 
 def observe(facts: FactsView) -> dict[str, str] | Absent:

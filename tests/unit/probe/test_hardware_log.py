@@ -28,6 +28,8 @@ NIC_LINES = {
     "mlx5_core 0000:03:00.0: cb_timeout_handler:882:(pid 7): cmd[3]: CREATE_MKEY(0x200) Async, timeout. Will cause a leak of a"
     " command resource": ("0000:03:00.0", "failed"),
     "infiniband rdmap0s6: Admin queue is closed": ("rdmap0s6", "failed"),
+    "mlx5_core: INFO: synd 0x8: unrecoverable hardware error.": ("mlx5_core", "failed"),
+    "efa 0000:00:06.0 rdmap0s6: Admin queue is closed": ("0000:00:06.0", "failed"),
     "efa 0000:00:06.0: Wait for completion (polling) timeout": ("0000:00:06.0", "failed"),
     "infiniband rdmap16s27: The device didn't send any completion for admin cmd CREATE_QP(6) status 0 (ctx 0x000000001d2f9d31,"
     " sq producer: 12, sq consumer: 11, cq consumer: 11)": ("rdmap16s27", "failed"),
@@ -43,6 +45,7 @@ NIC_LINES = {
     ),
     "mlx5_core 0000:18:00.0 ens1f0np0: TX timeout detected": ("0000:18:00.0", "disturbed"),
     "NETDEV WATCHDOG: eth0 (mlx5_core): transmit queue 0 timed out": ("eth0", "disturbed"),
+    "virtio_net virtio0 eth0: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5376 ms": ("virtio0", "disturbed"),
     "bnxt_en 0000:18:00.0 eth0: NETDEV WATCHDOG: CPU: 3: transmit queue 0 timed out 5376 ms": (
         "0000:18:00.0",
         "disturbed",
@@ -136,6 +139,8 @@ def test_a_locked_cpu_is_told_with_its_number(logged, line, cpu, seconds):
             "cut off",
         ),
         (GONE, "0000:89:02.0", "gone"),
+        ("dpc 0000:10:01.2:pcie010: DPC containment event, status:0x1f01 source:0x0000", "0000:10:01.2", "cut off"),
+        ("pciehp 0000:89:02.0:pcie004: Slot(400): Card not present", "0000:89:02.0", "gone"),
     ],
 )
 def test_a_port_that_lost_its_device_is_told(logged, line, port, kind):
