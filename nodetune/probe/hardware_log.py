@@ -48,7 +48,7 @@ RECOVERED = re.compile(
 
 
 def nics(found):
-    """Return faults of network cards, without those from which the driver says that it recovered."""
+    """Return network card → its faults, without those from which the driver says that it recovered."""
     events = {}
     for seconds, text in found:
         if not text.startswith(("mlx5_core", "efa ", "infiniband ")) and "NETDEV WATCHDOG: " not in text:
@@ -61,15 +61,13 @@ def nics(found):
                 if kind == "recovered":
                     _forget(events, device, ("failed", "disturbed"))
                 else:
-                    _count(
-                        events, (device, number), seconds, {"device": device, "kind": kind, "text": parts["text"][:200]}
-                    )
+                    _count(events, (device, number), seconds, {"kind": kind, "text": parts["text"][:200]})
                 break
-    return list(events.values())
+    return _by_device(events)
 
 
 def ports(found):
-    """Return PCIe ports that cut their device off or lost it, without those whose device recovered or came back.
+    """Return PCIe port → how it cut its device off or lost it, without ports whose device recovered or came back.
 
     `below` are the devices that the kernel had found below the port: their address → the first half of their class.
     """
@@ -87,12 +85,12 @@ def ports(found):
                 if match:
                     port, bus = match.group(1), buses.get(match.group(1), "no bus")
                     below = {address: found_as for address, found_as in classes.items() if address.startswith(bus)}
-                    about = {"device": port, "kind": kind, "text": match.group(2), "below": below}
+                    about = {"kind": kind, "text": match.group(2), "below": below}
                     _count(events, (port, kind), seconds, about)
             back, recovered = BACK.match(text), RECOVERED.match(text)
             if back or recovered:
                 _forget(events, (back or recovered).group(1), ("cut off", "gone") if back else ("cut off",))
-    return list(events.values())
+    return _by_device(events)
 
 
 def lockups(found):
@@ -110,5 +108,12 @@ def _count(events, key, seconds, about):
 
 
 def _forget(events, device, kinds):
-    for key in [key for key, event in events.items() if event["device"] == device and event["kind"] in kinds]:
+    for key in [key for key, event in events.items() if key[0] == device and event["kind"] in kinds]:
         del events[key]
+
+
+def _by_device(events):
+    found = {}
+    for (device, _), event in events.items():
+        found.setdefault(device, []).append(event)
+    return found

@@ -48,7 +48,8 @@ def collect(names, step):
             yield name, reason
         return
     for name, read_from in FACTS.items():
-        yield name, read.value(list(read_from(found))[-MOST_EVENTS:])
+        told = read_from(found)
+        yield name, read.value(told if isinstance(told, dict) else list(told)[-MOST_EVENTS:])
 
 
 def unread(problem):

@@ -25,7 +25,7 @@ MODERN = "RoCE v2"
 
 def wrong_indexes(facts: FactsView) -> Any:
     settings, gids = facts["nccl.settings"], facts["rdma.gids"]
-    ports = {name: gids.get(name, []) for name in for_gpus(selected(settings, facts["rdma.ports"]), "Ethernet")}
+    ports = {name: gids.get(name, []) for name in for_gpus(dict(selected(settings, facts["rdma.ports"])), "Ethernet")}
     if facts["kubernetes.present"]:
         ports = {name: found for name, found in ports.items() if any(map(_routable, found))}
     if not ports:

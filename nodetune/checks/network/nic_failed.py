@@ -13,12 +13,12 @@ drivers/infiniband/hw/efa/efa_com.c)
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, aged, by_device
+from nodetune.checks.shared.kernel_events import UPTIME, by_device, of_devices
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:
     on_bus = facts.readable("pci.devices")
-    failed = by_device(aged(facts, "kernel_log.nics"), ("failed",))
+    failed = by_device(of_devices(facts, "kernel_log.nics"), "failed")
     return {name: text for name, text in failed.items() if on_bus is None or ":" not in name or name in on_bus} or ""
 
 

@@ -9,11 +9,11 @@ https://github.com/NVIDIA/NVSentinel (health-monitors/syslog-health-monitor/pkg/
 """
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, by_device, recent
+from nodetune.checks.shared.kernel_events import RECENT, UPTIME, by_device, of_devices
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:
-    return by_device(recent(facts, "kernel_log.nics"), ("hot",)) or ""
+    return by_device(of_devices(facts, "kernel_log.nics", RECENT), "hot") or ""
 
 
 CHECK = Check(

@@ -15,18 +15,20 @@ https://github.com/NVIDIA/NVSentinel/issues/1334
 from collections.abc import Mapping
 
 from nodetune.api import Check, Empty, FactsView, manual
-from nodetune.checks.shared.kernel_events import UPTIME, aged, by_device
+from nodetune.checks.shared.kernel_events import UPTIME, by_device, of_devices
 
 DRIVE, BRIDGE = "0108", "0604"
 """The first half of the PCI class."""
 
 
 def observe(facts: FactsView) -> dict[str, str] | str:
-    lost = (event for event in aged(facts, "kernel_log.pcie_ports") if not _only_drives(event["below"]))
-    return (
-        by_device(({**event, "text": event["text"] + _named(event["below"])} for event in lost), ("cut off", "gone"))
-        or ""
-    )
+    events = of_devices(facts, "kernel_log.pcie_ports")
+    lost = [
+        {**event, "text": event["text"] + _named(event["below"])}
+        for event in events
+        if not _only_drives(event["below"])
+    ]
+    return by_device(lost, "cut off", "gone") or ""
 
 
 def _only_drives(below: Mapping[str, str]) -> bool:
