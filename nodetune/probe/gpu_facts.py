@@ -137,6 +137,18 @@ def _repair_pending(device):
     return read.value({"channel": bool(channel), "tpc": bool(tpc)})
 
 
+def _vgpu_license(device):
+    """Return whether a vGPU has its licence now, and the product."""
+    if VIRTUALIZATION.get(device.call("nvmlDeviceGetVirtualizationMode")) != "vgpu":
+        return read.absent("not a vGPU")
+    told = device.call("nvmlDeviceGetGridLicensableFeatures_v4")
+    if not told.isGridLicenseSupported:
+        return read.absent("this vGPU needs no licence")
+    features = told.gridLicensableFeatures[: told.licensableFeaturesCount]
+    products = [decoded(each.productName) for each in features if each.featureEnabled] or [""]
+    return read.value({"licensed": any(each.featureState for each in features), "product": products[0]})
+
+
 def _sram_threshold(device):
     return read.value(bool(device.sram().bThresholdExceeded))
 
@@ -205,6 +217,7 @@ FACTS = (
     ("inforom_image_version", simple("nvmlDeviceGetInforomImageVersion")),
     ("gsp_firmware_version", simple("nvmlDeviceGetGspFirmwareVersion")),
     ("virtualization_mode", words(VIRTUALIZATION, "nvmlDeviceGetVirtualizationMode")),
+    ("vgpu_license", _vgpu_license),
     ("persistence_mode", words(ON_OFF, "nvmlDeviceGetPersistenceMode")),
     ("compute_mode", words(COMPUTE_MODES, "nvmlDeviceGetComputeMode")),
     ("accounting_mode", words(ON_OFF, "nvmlDeviceGetAccountingMode")),

@@ -9,7 +9,7 @@ import functools
 import os
 import re
 
-from . import read
+from . import hardware_log, read
 
 KMSG = "/dev/kmsg"
 LONGEST_RECORD = 8192
@@ -35,9 +35,10 @@ DECODED = re.compile(
     r"\[Hardware Error\]: (System Fatal error|Uncorrected, software \w+ error|Deferred error, no action required)"
 )
 FIRMWARE_SEVERITY = re.compile(r"\{(\d+)\}\[Hardware Error\]: event severity: (\w+)")
-FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section_type: (.+)$")
+FIRMWARE_SECTION = re.compile(r"\{(\d+)\}\[Hardware Error\]:\s+section[_ ]type: (.+)$")
 """Errors that the firmware reports. Those of an earlier boot (BERT) have no number in braces."""
 JOURNAL = re.compile(r"\[\s*(\d+\.\d+)\] \S+ kernel: (.*)$")
+EDAC = re.compile(r"(EDAC (?:MC|DEVICE)\d+: (?:[1-9]\d* )?UE\b[^(]*)")
 NVME = re.compile(
     r"nvme (nvme\d+): (.*timeout, (?:aborting|reset controller|disable controller|completion polled)"
     r"|controller is down; will reset|Device not ready; aborting|Disabling device after reset failure"
@@ -54,7 +55,8 @@ def collect(names, step):
             yield name, reason
         return
     for name, read_from in FACTS.items():
-        yield name, read.value(list(read_from(found))[-MOST_EVENTS:])
+        told = read_from(found)
+        yield name, read.value(told if isinstance(told, dict) else list(told)[-MOST_EVENTS:])
 
 
 def unread(problem):
@@ -90,6 +92,9 @@ def machine_checks(found):
     """Yield the uncorrected hardware errors."""
     severity = {}
     for seconds, text in found:
+        memory = EDAC.match(text)
+        if memory:
+            yield {"time": seconds, "text": memory.group(1).strip()[:120]}
         if "[Hardware Error]" not in text:
             continue
         check, decoded = MACHINE_CHECK.match(text), DECODED.search(text)
@@ -112,7 +117,15 @@ def nvme(found):
             yield {"time": seconds, "controller": event.group(1), "text": event.group(2)[:200]}
 
 
-FACTS = {"oom_kills": oom_kills, "hung_tasks": hung_tasks, "machine_checks": machine_checks, "nvme": nvme}
+FACTS = {
+    "oom_kills": oom_kills,
+    "hung_tasks": hung_tasks,
+    "machine_checks": machine_checks,
+    "nvme": nvme,
+    "nics": hardware_log.nics,
+    "pcie_ports": hardware_log.ports,
+    "lockups": hardware_log.lockups,
+}
 
 
 @functools.lru_cache(maxsize=1)

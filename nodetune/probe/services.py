@@ -27,6 +27,7 @@ PROPERTIES = (
 )
 UNLIMITED = ("infinity", "18446744073709551615")
 FIREWALLD_ZONES = ("/etc/firewalld/zones", "/usr/lib/firewalld/zones")
+FABRICMANAGER_FILE = "/usr/share/nvidia/nvswitch/fabricmanager.cfg"
 
 
 def collect(names, step):
@@ -193,6 +194,20 @@ def fabricmanager_version():
     return read.value(found.group(0)) if found else read.unread("unexpected answer {!r}".format(output[:60]))
 
 
+def fabric_mode():
+    """Return FABRIC_MODE of the file that Fabric Manager reads: 1 and 2 give the GPUs to virtual machines."""
+    places = [FABRICMANAGER_FILE]
+    for pid in processes.running().get("nv-fabricmanager", []):
+        words = processes.cmdline(pid)
+        named = [words[at + 1] for at, word in enumerate(words[:-1]) if word in ("-c", "--config")]
+        places.insert(0, "/proc/{}/root{}".format(pid, (named or places[-1:])[0]))  # it may run in a container
+    for place in places:
+        found = re.search(r"^\s*FABRIC_MODE\s*=\s*(\d+)", read.text_or(place), re.M)
+        if found:
+            return read.value(int(found.group(1)))
+    return read.absent("no file of Fabric Manager sets FABRIC_MODE")
+
+
 def imex_channels():
     """Return {channel file: its permission bits as octal text}."""
     folder = "/dev/nvidia-caps-imex-channels"
@@ -218,6 +233,7 @@ FACTS = {
     "time_sync": clock.in_step,
     "firewall": firewall,
     "fabricmanager_version": fabricmanager_version,
+    "fabric_mode": fabric_mode,
     "imex_channels": imex_channels,
     "nodewright": nodewright,
 }

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import types
 
+import pynvml
 import pytest
 
 from nodetune.probe import gpu_facts
@@ -51,6 +52,34 @@ def test_a_healthy_node_reads_as_nvidia_smi_shows_it(nvml):
     assert values(facts["gpu.recovery_action"]) == same("none")
     assert values(facts["gpu.access"]) == same("ok")
     assert facts["gpu.bdf"]["each"]["GPU4"] == {"value": "0000:00:0a.0"}
+
+
+VGPU, LICENCES = 2, "nvmlDeviceGetGridLicensableFeatures_v4"
+
+
+def licences(*states):
+    """NVML's own structure with one feature for each state."""
+    told = pynvml.c_nvmlGridLicensableFeatures_v4_t(isGridLicenseSupported=1, licensableFeaturesCount=len(states))
+    for feature, state in zip(told.gridLicensableFeatures, states, strict=False):
+        feature.featureState, feature.featureEnabled, feature.productName = state, 1, b"NVIDIA Virtual Compute Server"
+    return told
+
+
+@pytest.mark.parametrize(("states", "licensed"), [((0,), False), ((1,), True), ((0, 1), True), ((), False)])
+def test_a_vgpu_tells_whether_it_has_its_licence(nvml, states, licensed):
+    facts = nvml({"nvmlDeviceGetVirtualizationMode": VGPU, LICENCES: licences(*states)}, count=1)
+    product = "NVIDIA Virtual Compute Server" if states else ""
+    assert values(facts["gpu.vgpu_license"]) == {"GPU0": {"licensed": licensed, "product": product}}
+
+
+def test_only_a_vgpu_is_asked_for_its_licence(nvml):
+    facts = nvml(count=1)
+    assert "absent" in facts["gpu.vgpu_license"]["each"]["GPU0"]
+    assert not [call for call in nvml.replay.calls if call.startswith(LICENCES)]
+    unneeded = nvml(
+        {"nvmlDeviceGetVirtualizationMode": VGPU, LICENCES: pynvml.c_nvmlGridLicensableFeatures_v4_t()}, count=1
+    )
+    assert "absent" in unneeded["gpu.vgpu_license"]["each"]["GPU0"]
 
 
 def test_wanted_zeros_are_values(nvml):
