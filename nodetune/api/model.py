@@ -13,7 +13,7 @@ SEVERITIES = ("info", "low", "medium", "high", "critical")
 """Least to most severe."""
 
 COSTS = ("setting", "bandwidth", "hardware")
-"""What a fault costs, cheapest to dearest: a setting to improve, bandwidth that is lost, hardware that is broken."""
+"""The costs of faults, cheapest to dearest: a setting to improve, bandwidth that is lost, hardware that is broken."""
 COST_OF_AREA = {"firmware": 2, "network": 1, "numa": 1, "pcie": 1, "rdma": 1}  # the place in COSTS, without a fix
 
 DISRUPTIONS = (

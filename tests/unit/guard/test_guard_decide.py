@@ -147,7 +147,7 @@ def test_a_gpu_that_another_driver_has_is_not_counted():
 
 
 def test_a_lost_gpu_counts_only_if_the_jobs_number_is_missing():
-    assert decided(lost(1), gpus="1").reason == "nodetune: gpu-lost: GPU1: GPU is lost"
+    assert decided(lost(1), gpus="1").reason == "nodetune: gpu-lost: GPU1 0000:02:00.0: GPU is lost"
     assert decided(lost(1), gpus="0,2").verdict == "pass"
     assert decided(lost(0, 1), gpus="1").verdict == "fail"
 
