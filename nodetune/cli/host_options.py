@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 FILE: dict[str, Any] = {"type": click.Path(path_type=Path, dir_okay=False), "metavar": "FILE"}
 FOLDER: dict[str, Any] = {"type": click.Path(path_type=Path, file_okay=False), "metavar": "DIR"}
-"""What an option for a path takes, which need not exist."""
+"""Settings of an option for a path that need not exist."""
 
 OLD_TRANSPORTS = {"ssh": "openssh"}
 """Transports of the previous release: on command lines, and in records of runs."""

@@ -190,7 +190,7 @@ def _journal():
     """Return the journal's kernel lines of this boot; empty without a journal or permission.
 
     It is read from its end, so that what does not fit into the time is the oldest. Lines that programs wrote to the
-    kernel's buffer are there, too, under any name: only the facility tells them apart (journald-kmsg.c of systemd).
+    kernel's buffer are there, too, under any name: only the facility separates them (journald-kmsg.c of systemd).
     """
     tool = read.find_tool("journalctl")
     if tool is None:

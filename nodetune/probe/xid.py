@@ -37,7 +37,7 @@ RECOVERED = re.compile(r"recovery action changed from .* to 0x0 ")
 RECOVERY_ACTION_CHANGED = 154
 MEMORY_ERRORS, CONTAINED, UNCONTAINED = (48, 171, 172), 94, 95
 BURST = 60
-"""Seconds: Xid 94 or 95 within them says what became of a memory error."""
+"""Seconds in which Xid 94 or 95 decides whether a memory error was contained."""
 KINDS_OF_A_NUMBER = re.compile(
     r"(Nonfatal|Fatal) XC\d+ i(\d+)(?: Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?|(caused by previous Xid \d{1,4})$"
 )

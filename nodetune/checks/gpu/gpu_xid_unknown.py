@@ -1,6 +1,6 @@
 """The driver logged an Xid that this version of nodetune does not know.
 
-Why it matters: Drivers get new Xids. Such a one may tell of a fault that no check here judges.
+Why it matters: Drivers get new Xids. Such an Xid may report a fault that no check here judges.
 Confirm manually: journalctl -k -b | grep 'NVRM: Xid'
 Side effects of the fix: None: it only reports.
 Sources: https://docs.nvidia.com/deploy/xid-errors/analyzing-xid-catalog.html ;

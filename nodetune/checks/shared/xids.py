@@ -76,7 +76,7 @@ ACTIONS = {
     DRAIN_AND_RESET: "the driver asks to drain and reset the GPU",
     "5": "the driver asks to recover the IMEX domain",
 }
-"""What Xid 154 asks for, where it is not a reset or a reboot (0x1, 0x2, 0x6, 0x7)."""
+"""Recovery actions of Xid 154 other than a reset or a reboot (0x1, 0x2, 0x6, 0x7)."""
 
 LINK_5 = re.compile(r"(Nonfatal|Fatal) XC\d+ i(\d+)(?: Link (-?\d+)(?: \(0x([0-9a-f]{3}))?)?")
 """Severity, injected by a test, link, and the digits with bits 20 to 25 of `intrinfo`: the sub-code of Xid 149."""

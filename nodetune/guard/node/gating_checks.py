@@ -18,7 +18,7 @@ DRIVERS_OWN = {"hang", "stuck", "crash"}
 """Ways to fail that are a finding about NVML, not about this tool."""
 
 OF_GPUS = ("pci.gpus", "pci.gpu_bar_mib")
-"""Facts about GPUs besides those of NVML and the kernel log."""
+"""Facts about GPUs in addition to those of NVML and the kernel log."""
 
 Failed = Mapping[str, tuple[str, str]]
 
