@@ -28,7 +28,7 @@ job = dict(asked, rank=number, ranks=ranks, gpu="GPU0", cases=cases, until=time.
 rank = {"nccl": nccl_rank.Rank, "nccl_overlap": nccl_overlap.Rank}[kind](job, nccl_api.load(), log, Tell())
 rank.prepare()
 if number == 0:
-    print(rank.identity().hex(), flush=True)
+    print(rank.nccl.unique_id().hex(), flush=True)
 rank.join(bytes.fromhex(sys.stdin.readline().strip()))
 done = [dict(rank.case(case), size=case["size"], name=case["name"]) for case in cases]
 rank.together()

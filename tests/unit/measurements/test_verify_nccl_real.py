@@ -117,7 +117,7 @@ def test_what_is_not_there_is_named(options, words):
 
 def test_one_gpu_is_nothing_to_measure():
     (record,) = measured({"gpus": [0]})
-    assert record["skip"].startswith("one GPU")
+    assert record["skip"].startswith("only one GPU")
 
 
 @pytest.mark.parametrize(
