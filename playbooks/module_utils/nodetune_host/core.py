@@ -17,7 +17,8 @@ A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if i
 from .executor import attempt, identity, named, resource_of, same
 from .handler import is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
-from .journal import handlers_of, machine_id, runs
+from .journal import handlers_of, left, machine_id
+from .later import Later
 from .problem import ChangeError, StopError
 
 
@@ -92,29 +93,49 @@ def revert(entries, executor, result, force=False, timed=None):
     (False).
     """
     _refuse_other_host(entries)
-    of = next((entry["run"] for entry in entries if "run" in entry), "")
+    executor.journal.of = next((entry["run"] for entry in entries if "run" in entry), "")
     done = journaled_changes(entries)
     check([entry["change"] for entry in done])
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
-    originals = _originals(done)
+    chosen = [entry for entry in reversed(done) if entry["group"] in groups]
+    undoing = _Undoing(executor, result, force, _originals(done), *_since(entries, chosen, executor))
     for group in reversed(groups):
-        handlers = handlers_of(group, entries)
+        undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
+
+
+class _Undoing:
+    """A rollback. Of a resource that is not brought back completely (`kept`), earlier changes are left alone, too."""
+
+    def __init__(self, executor, result, force, originals, undone, changed_by):
+        self.executor, self.result, self.force, self.originals = executor, result, force, originals
+        self.undone, self.changed_by, self.kept = undone, {} if force else changed_by, set()
+
+    def group(self, entries, handlers):
+        """Undo the changes of one group, last first, then run its handlers."""
+        keys = [identity(entry["change"]) for entry in entries]
+        later = {key: self.changed_by[key] for key in keys if key in self.changed_by}
         changed = False
-        entries_of_group = [entry for entry in reversed(done) if entry["group"] == group]
-        later = "" if force else _built_upon(entries_of_group, executor, of, originals)
-        if later:  # half of a group rolled back (a program without its settings) would break what that run left
-            result.refused += [
-                _refusal(entry, executor, f"changed by run {later} since: roll that back first")
-                for entry in entries_of_group
-            ]
-            continue
-        for entry in entries_of_group:
-            if _restore(entry, executor, result, force, [] if changed else handlers, originals):
-                changed = True
+        for key, entry in zip(keys, entries):
+            if key in self.kept:
+                continue
+            if key in self.undone:
+                _note(self.result, entry["change"], entry.get("checks", []), False)
+            elif later:  # half of a group rolled back (a program without its settings) would break what that run left
+                self.result.refused.append(_refusal(entry, self.executor, _needed(key, later)))
+                self.kept.add(key)
+            else:
+                changed = self._one(key, entry, [] if changed else handlers) or changed
         for handler in handlers:
-            if (changed or executor.is_pending(handler)) and makes_sense_afterwards(handler):
-                _run_handler(handler, [], executor, result)
+            if (changed or self.executor.is_pending(handler)) and makes_sense_afterwards(handler):
+                _run_handler(handler, [], self.executor, self.result)
+
+    def _one(self, key, entry, handlers):
+        before = len(self.result.problems), len(self.result.refused)
+        changed = _restore(entry, self.executor, self.result, self.force, handlers, self.originals)
+        if before != (len(self.result.problems), len(self.result.refused)):
+            self.kept.add(key)
+        return changed
 
 
 def _label(change):
@@ -169,7 +190,7 @@ def _restore(entry, executor, result, force, handlers, originals):
     if same(change, now, before) or same(change, now, originals[identity(change)]):
         _note(result, change, checks, False)
         return False
-    if not (force or same(change, now, _left(entry)) or _by_kernel(change, _left(entry), now)):
+    if not (force or same(change, now, left(entry)) or _by_kernel(change, left(entry), now)):
         result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
@@ -183,7 +204,7 @@ def _by_kernel(change, left, now):
 
 def _refusal(entry, executor, message):
     """Return what is left alone, with the difference from the run's state."""
-    change, expected = entry["change"], _left(entry)
+    change, expected = entry["change"], left(entry)
     refused = {"checks": entry.get("checks", []), "label": resource_of(change).label(change), "message": message}
     try:
         return {**refused, "diff": _diff(change, expected, executor.read(change), "as the run left it", "now")}
@@ -191,34 +212,28 @@ def _refusal(entry, executor, message):
         return {**refused, "diff": {}}
 
 
-def _left(entry):
-    """Return the state of a resource at the end of the run."""
-    return entry.get("done", entry["after"])
-
-
-def _built_upon(entries, executor, of, originals):
-    """Return the name of a later run that changed one of these resources, or ""."""
-    for entry in entries:
+def _since(entries, done, executor):
+    """Return (the resources that a rollback restored since, {resource: the later run that changed it})."""
+    later = Later(entries, executor.journal)
+    undone, upon = set(), {}
+    for key, change in {identity(entry["change"]): entry["change"] for entry in done}.items():
         try:
-            now = executor.read(entry["change"])
+            run = later.changed_by(change, executor.read(change))
         except ChangeError:
-            continue
-        known = (_left(entry), entry["before"], originals[identity(entry["change"])])
-        untouched = any(same(entry["change"], now, state) for state in known)
-        later = "" if untouched else _later_run(entry["change"], now, executor.journal, of)
-        if later:
-            return later
-    return ""
+            run = ""
+        if later.undone(change):
+            undone.add(key)
+        elif run:
+            upon[key] = run
+    return undone, upon
 
 
-def _later_run(change, now, own, of):
-    """Return the name of the run that put the resource into its current state, or ""."""
-    for journal, entries in reversed(runs(own.home)):
-        for entry in journaled_changes(entries):
-            alike = named(entry["change"]["change"]) and identity(entry["change"]) == identity(change)
-            if alike and journal.run not in (own.run, of) and same(change, _left(entry), now):
-                return journal.run
-    return ""
+def _needed(key, later):
+    """Return why a resource is kept: a later run changed it, or another one of its group."""
+    if key in later:
+        return f"changed by run {later[key]} since: roll that back first"
+    (_, label), run = next(iter(later.items()))
+    return f"kept with {label}, which run {run} changed since: roll that back first"
 
 
 def _refuse_other_host(entries):

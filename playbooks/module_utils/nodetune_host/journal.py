@@ -1,15 +1,16 @@
 """The changes of a run on this host, recorded before they are made: one JSON line each, never rewritten.
 
-{"run", "since", "machine", "boot"}                       head, before the first change of the run
+{"run", "since", "machine", "boot", "of"}                 head, before the first change; "of": the run that it rolls back
 {"n", "group", "change", "checks", "before", "after"}     about to change the resource from `before` to `after`
 {"n", "ok": true} or {"n", "done": state, "problem"}      the state read back: `after`, or something else
 {"group", "hook"}                                         a handler that will run after the changes of the group
 {"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
 
-Each line also has "sum", a checksum of the rest of it. The first version wrote none.
+Each line also has "sum", a checksum of the rest of it. The first version wrote neither that nor "of".
 """
 
+import contextlib
 import hashlib
 import json
 import os
@@ -57,6 +58,7 @@ class Journal:
         if not RUN_NAME.match(run):
             raise StopError(f"{run[:100]!r} is not a valid run name: use letters, digits, dot, dash, underscore")
         self.run, self.home, self.spare = run, home or HOME, spare
+        self.of = ""
         self.added = []
         self._handle = None
         self._next = 0
@@ -192,7 +194,7 @@ class Journal:
         except OSError as error:
             raise stopped(self.path, error) from None
         if not earlier:
-            head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id()}
+            head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id(), "of": self.of}
             self._write(head, safe=True)
 
 
@@ -213,15 +215,14 @@ def _checksum(entry):
     return hashlib.sha256(json.dumps(entry, sort_keys=True).encode("ascii")).hexdigest()[:16]
 
 
-def runs(home=""):
+def runs(home="", spare=""):
     """Return [(journal, its entries), …] of this host, oldest first. Ignore foreign folders."""
-    found = []
-    try:
-        names = os.listdir(os.path.join(home or HOME, "runs"))
-    except OSError:
-        return []
+    found, names = [], set()
+    for folder in filter(None, (home or HOME, spare)):
+        with contextlib.suppress(OSError):
+            names.update(os.listdir(os.path.join(folder, "runs")))
     for name in filter(RUN_NAME.match, names):
-        journal = Journal(name, home)
+        journal = Journal(name, home, spare)
         try:
             entries = journal.entries()
         except StopError:
@@ -258,6 +259,11 @@ def changes(entries):
             made = found[entry["n"]]
             made["done"] = made["after"] if "ok" in entry else entry["done"]
     return [found[number] for number in sorted(found)]
+
+
+def left(entry):
+    """Return the state of a resource after a change."""
+    return entry.get("done", entry["after"])
 
 
 def handlers_of(group, entries):
