@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -33,11 +34,21 @@ def _hosts_if_over(run: Run) -> list[str]:
 
 
 def last(root: Path | None) -> tuple[Run, list[str]]:
-    """Return the newest remaining run and its hosts. Raise RunError."""
-    found = next(standing(runs.listing(root)), None)
-    if found is None:
-        raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
-    return found
+    """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
+    for run, hosts in _left(runs.listing(root)):
+        changed = [host for host in run.about["hosts"] if _changed(run, host)]
+        if not changed:
+            older = before(run, root)
+            more = f"; the last one that changed something: nodetune rollback {older.id}" if older else ""
+            raise RunError(f"the last run, {run.id}, changed nothing: nothing to roll back{more}")
+        if left := [host for host in hosts if host in changed]:
+            return run, left
+    raise RunError("nothing to roll back: no recorded run has changed anything that remains (nodetune runs)")
+
+
+def before(run: Run, root: Path | None) -> Run | None:
+    """Return the newest remaining run that is older than this one."""
+    return next((older for older, _ in standing(runs.listing(root)) if older.id < run.id), None)
 
 
 def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
@@ -49,18 +60,22 @@ def on(hosts: Iterable[str], root: Path | None) -> list[tuple[Run, list[str]]]:
 
 def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Yield each remaining run with its hosts. Skip unreadable records."""
+    for run, hosts in _left(newest_first):
+        with contextlib.suppress(RunError):
+            if left := [host for host in hosts if _changed(run, host)]:
+                yield run, left
+
+
+def _left(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
+    """Yield each run, rollbacks apart, with the hosts where no rollback undid it. Skip unreadable records."""
     undone: dict[str, set[str]] = {}
     for run in newest_first:
         rolled_back = undone.get(run.id, set())
-        try:
+        with contextlib.suppress(RunError):
             if run.about.get("command") == ROLLBACK:
                 undone.setdefault(_of(run), set()).update(set(_undone(run)) - rolled_back)
-                continue
-            left = [host for host in run.about["hosts"] if host not in rolled_back and _changed(run, host)]
-        except RunError:
-            continue
-        if left:
-            yield run, left
+            elif left := [host for host in run.about["hosts"] if host not in rolled_back]:
+                yield run, left
 
 
 def labels(run: Run, host: str) -> list[str]:
@@ -79,11 +94,24 @@ def _of(rollback: Run) -> str:
 
 
 def _undone(rollback: Run) -> list[str]:
-    """Return the hosts where a rollback undid everything. Before 0.2.0, only the exit code shows this."""
+    """Return the hosts where a rollback undid everything, or where it made a run stand again, if only partly.
+
+    Before 0.2.0, only the exit code shows this.
+    """
+    partly = [host for host in rollback.about["hosts"] if _changed(rollback, host)] if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
     if isinstance(recorded, list):
-        return [str(host) for host in recorded]
+        return [*map(str, recorded), *partly]
     return list(rollback.about["hosts"]) if rollback.about.get("exit") == 0 else []
+
+
+def _makes_stand(run: Run) -> bool:
+    """Return whether a run rolls back a rollback, and thus makes its run stand again."""
+    of = Run(run.folder.with_name(_of(run)))
+    try:
+        return of.about.get("command") == ROLLBACK and not _makes_stand(of)
+    except RunError:
+        return False
 
 
 def _changed(run: Run, host: str) -> bool:
