@@ -7,6 +7,7 @@ Each kind is a file in resources/ with these functions:
     put(change, state)            sets the state, for a change and its rollback; raises ChangeError
     show(change, state) -> str    the text for a unified diff
     label(change) -> str          the name of the resource
+    place(change) -> str          optional: the real path of a file or folder
     same(state, state) -> bool    optional: whether two states count as equal
     moved_by_kernel(left, now)    optional: whether only the kernel changed the state of a run to `now`
     TIMED                         optional: true if a change reverts on its own unless confirmed
@@ -14,11 +15,11 @@ Each kind is a file in resources/ with these functions:
 A handler ({"change": "run", "run": "daemon-reload"}) has no state: it runs if its group changed something.
 """
 
-from .executor import attempt, identity, named, resource_of, same
+from .executor import attempt, named, place_of, resource_of, same
 from .handler import is_handler, makes_sense_afterwards
 from .journal import changes as journaled_changes
 from .journal import handlers_of, left, machine_id
-from .later import Later
+from .later import Later, identity_then
 from .problem import ChangeError, StopError
 
 
@@ -113,7 +114,7 @@ class _Undoing:
 
     def group(self, entries, handlers):
         """Undo the changes of one group, last first, then run its handlers."""
-        keys = [identity(entry["change"]) for entry in entries]
+        keys = [identity_then(entry) for entry in entries]
         later = {key: self.changed_by[key] for key in keys if key in self.changed_by}
         changed = False
         for key, entry in zip(keys, entries):
@@ -121,6 +122,9 @@ class _Undoing:
                 continue
             if key in self.undone:
                 _note(self.result, entry["change"], entry.get("checks", []), False)
+            elif _moved(entry):
+                self.result.refused.append(_moved(entry))
+                self.kept.add(key)
             elif later:  # half of a group rolled back (a program without its settings) would break what that run left
                 self.result.refused.append(_refusal(entry, self.executor, _needed(key, later)))
                 self.kept.add(key)
@@ -175,7 +179,7 @@ def _originals(entries):
     """Return the state of each resource before the run first changed it: steps in between do not matter."""
     found = {}
     for entry in entries:
-        found.setdefault(identity(entry["change"]), entry["before"])
+        found.setdefault(identity_then(entry), entry["before"])
     return found
 
 
@@ -187,7 +191,7 @@ def _restore(entry, executor, result, force, handlers, originals):
     except ChangeError as problem:
         _note(result, change, checks, False, str(problem))
         return False
-    if same(change, now, before) or same(change, now, originals[identity(change)]):
+    if same(change, now, before) or same(change, now, originals[identity_then(entry)]):
         _note(result, change, checks, False)
         return False
     if not (force or same(change, now, left(entry)) or _by_kernel(change, left(entry), now)):
@@ -216,16 +220,26 @@ def _since(entries, done, executor):
     """Return (the resources that a rollback restored since, {resource: the later run that changed it})."""
     later = Later(entries, executor.journal)
     undone, upon = set(), {}
-    for key, change in {identity(entry["change"]): entry["change"] for entry in done}.items():
+    for key, entry in {identity_then(entry): entry for entry in done}.items():
         try:
-            run = later.changed_by(change, executor.read(change))
+            run = "" if _moved(entry) else later.changed_by(entry, executor.read(entry["change"]))
         except ChangeError:
             run = ""
-        if later.undone(change):
+        if later.undone(entry):
             undone.add(key)
         elif run:
             upon[key] = run
     return undone, upon
+
+
+def _moved(entry):
+    """Return the refusal of a file whose path, by a link or folder moved since, leads to another one; else None."""
+    then, label = entry.get("place"), _label(entry["change"])
+    now = place_of(entry["change"])
+    if then in (None, now):
+        return None
+    message = f"it was {then} in that run and is {now} now: nothing is written there; put the link or folder back first"
+    return {"checks": entry.get("checks", []), "label": label, "message": message, "diff": {}, "moved": True}
 
 
 def _needed(key, later):

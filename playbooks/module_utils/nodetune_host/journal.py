@@ -1,7 +1,8 @@
 """The changes of a run on this host, recorded before they are made: one JSON line each, never rewritten.
 
 {"run", "since", "machine", "boot", "of"}                 head, before the first change; "of": the run that it rolls back
-{"n", "group", "change", "checks", "before", "after"}     about to change the resource from `before` to `after`
+{"n", "group", "change", "checks", "before", "after", "place"}   about to change it from `before` to `after`; a file's
+                                                          real path is its place
 {"n", "ok": true} or {"n", "done": state, "problem"}      the state read back: `after`, or something else
 {"group", "hook"}                                         a handler that will run after the changes of the group
 {"hook_done", "problem"}                                  a handler was run
@@ -101,13 +102,13 @@ class Journal:
             )
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
-    def begin_change(self, group, change, checks, before, after):
-        """Record the next change, safe against a power cut. Return its number."""
+    def begin_change(self, group, change, checks, before, after, place=""):
+        """Record the next change, safe against a power cut; `place` is its real path. Return its number."""
         self._open()
         number = self._next
         self._next += 1
         entry = {"n": number, "group": group, "change": change, "checks": checks, "before": before, "after": after}
-        self._append(entry, safe=True)
+        self._append(dict(entry, place=place) if place else entry, safe=True)
         return number
 
     def end_change(self, number, state, problem=""):

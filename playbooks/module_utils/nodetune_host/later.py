@@ -35,7 +35,7 @@ class Later:
         self._up_to_this = {run.name for run in self._runs[: self._number + 1]}
         self._of = this.name
 
-    def undone(self, change):
+    def undone(self, entry):
         """Return whether a rollback has brought a resource back to its state before the run, or to an older one.
 
         Rolling back a rollback is an order to make its run stand again, whatever was done in between.
@@ -43,7 +43,7 @@ class Later:
         if self._runs[self._number].undid:
             return False
         undone, begun = set(), set()
-        for step in self._steps(change):
+        for step in self._steps(entry):
             if step.run in undone:
                 continue
             if step.whole and step.run not in begun and step.undid in self._up_to_this:
@@ -51,48 +51,53 @@ class Later:
             (undone if step.whole else begun).add(step.undid)
         return False
 
-    def changed_by(self, change, now):
+    def changed_by(self, entry, now):
         """Return the name of the run that brought a resource into its state `now` and still stands, or ""."""
         undone = set()
-        for step in self._steps(change):
+        for step in self._steps(entry):
             if step.run in undone:
                 continue
             if step.whole:
                 undone.add(step.undid)
-            elif same(change, step.left, now):
+            elif same(entry["change"], step.left, now):
                 return "" if step.undid == self._of else step.undid or step.run
         return ""
 
-    def _steps(self, change):
+    def _steps(self, entry):
         """Yield what later runs did to a resource, newest first."""
-        key = identity(change)
+        change, key = entry["change"], identity_then(entry)
         for number in range(len(self._runs) - 1, self._number, -1):
             run = self._runs[number]
             first, last = run.made.get(key, (None, None))
             if not first or same(change, first["before"], left(last)):
                 continue
-            undid = _undid(self._runs[:number], change, first, last) if run.undid is None else run.undid
-            yield Step(run.name, undid, bool(undid) and self._is_whole(undid, change, last), left(last))
+            undid = _undid(self._runs[:number], change, key, first, last) if run.undid is None else run.undid
+            yield Step(run.name, undid, bool(undid) and self._is_whole(undid, change, key, last), left(last))
 
-    def _is_whole(self, undid, change, last):
+    def _is_whole(self, undid, change, key, last):
         made = next((run.made for run in self._runs if run.name == undid), {})
-        wanted = made[identity(change)][0]["before"] if identity(change) in made else last["after"]
+        wanted = made[key][0]["before"] if key in made else last["after"]
         return "done" in last and same(change, last["done"], wanted)
+
+
+def identity_then(entry):
+    """Return what identified the resource of an entry when it was written."""
+    return identity(entry["change"], entry.get("place", ""))
 
 
 def _run(entries):
     made = {}
     for entry in changes(entries):
         if named(entry["change"]["change"]):
-            key = identity(entry["change"])
+            key = identity_then(entry)
             made[key] = made.get(key, (entry,))[0], entry
     return Run(entries[0]["run"], entries[0]["since"], entries[0].get("of"), made)
 
 
-def _undid(earlier, change, first, last):
+def _undid(earlier, change, key, first, last):
     """Return the run whose change of a resource was made backwards, or ""."""
     for run in reversed(earlier):
-        its_first, its_last = run.made.get(identity(change), (None, None))
+        its_first, its_last = run.made.get(key, (None, None))
         undone = its_first and same(change, first["before"], left(its_last))
         if undone and same(change, left(last), its_first["before"]):
             return run.name

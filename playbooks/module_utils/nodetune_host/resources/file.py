@@ -24,8 +24,13 @@ SHOWN = 64 << 10
 ABSENT = {"content": None, "mode": None, "uid": None, "gid": None}
 
 
+def place(change):
+    """Return the file itself: a link is written through, not replaced by a file."""
+    return os.path.realpath(change["path"])
+
+
 def label(change):
-    target = os.path.realpath(change["path"])
+    target = place(change)
     return change["path"] if target == os.path.abspath(change["path"]) else f"{change['path']} (a link to {target})"
 
 
@@ -114,10 +119,9 @@ def put(change, state):
 
 
 def _target(change):
-    """Return the file itself: a link is written through, not replaced by a file."""
     if not change["path"].startswith("/"):
         raise ChangeError(f"{change['path']} is not an absolute path")
-    return os.path.realpath(change["path"])
+    return place(change)
 
 
 def _content(handle):

@@ -12,6 +12,7 @@ same = file.same
 show = file.show
 about = file.about
 label = file.label
+place = file.place
 
 
 def wanted(change, now):

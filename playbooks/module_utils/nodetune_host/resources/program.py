@@ -28,6 +28,8 @@ ASK = "import sys; print('%d.%d' % sys.version_info[:2])"
 COMPILE = "import compileall, sys; sys.exit(not compileall.compile_dir(sys.argv[1], quiet=2, ddir=sys.argv[2]))"
 SECONDS = 120
 
+place = file.place
+
 
 def label(change):
     return change["path"]
