@@ -85,7 +85,7 @@ def put(change, state):
 def _make(change, python):
     """Unpack next to the target, then rename, so that it appears complete."""
     path = change["path"]
-    part = atomic_file.part_of(path)
+    part, made = atomic_file.part_of(path), atomic_file.missing_folder(path)
     shutil.rmtree(part, ignore_errors=True)
     before = os.umask(0o022)  # jobs' users run parts of it
     try:
@@ -99,6 +99,7 @@ def _make(change, python):
     finally:
         os.umask(before)
         shutil.rmtree(part, ignore_errors=True)
+        atomic_file.remove_empty_folders(os.path.dirname(path), made)
 
 
 def _unpack(change, part):
