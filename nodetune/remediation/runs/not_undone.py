@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,8 @@ from nodetune.remediation import runs
 from nodetune.remediation.runs import Run, RunError
 
 ROLLBACK = "rollback"
+BEGIN, END = "Begin", "End"
+"""The first and the last task of what changes a host."""
 NAMES = ("path", "unit", "mount_point", "name", "setting", "link", "device")
 """Members of a change that say what it acts on, the most telling first."""
 
@@ -36,7 +39,7 @@ def _hosts_if_over(run: Run) -> list[str]:
 def last(root: Path | None) -> tuple[Run, list[str]]:
     """Return the last run that is not rolled back yet, with the hosts. Raise RunError, also if it changed nothing."""
     for run, hosts in _left(runs.listing(root)):
-        changed = [host for host in run.about["hosts"] if _changed(run, host)]
+        changed = _changed(run, run.about["hosts"])
         if not changed:
             older = before(run, root)
             more = f"; the last one that changed something: nodetune rollback {older.id}" if older else ""
@@ -62,7 +65,7 @@ def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Yield each remaining run with its hosts. Skip unreadable records."""
     for run, hosts in _left(newest_first):
         with contextlib.suppress(RunError):
-            if left := [host for host in hosts if _changed(run, host)]:
+            if left := _changed(run, hosts):
                 yield run, left
 
 
@@ -98,7 +101,7 @@ def _undone(rollback: Run) -> list[str]:
 
     Before 0.2.0, only the exit code shows this.
     """
-    partly = [host for host in rollback.about["hosts"] if _changed(rollback, host)] if _makes_stand(rollback) else []
+    partly = _changed(rollback, rollback.about["hosts"]) if _makes_stand(rollback) else []
     recorded = rollback.about.get("undone")
     if isinstance(recorded, list):
         return [*map(str, recorded), *partly]
@@ -114,6 +117,16 @@ def _makes_stand(run: Run) -> bool:
         return False
 
 
-def _changed(run: Run, host: str) -> bool:
-    """Return whether a run changed something on a host. Of a run that was killed not every entry arrived."""
-    return run.state() != runs.DONE or any("change" in entry for entry in run.entries(host))
+def _changed(run: Run, hosts: Iterable[str]) -> list[str]:
+    """Return on which of the hosts a run changed something. Of one that was killed or lost not every entry arrived."""
+    lost = hosts if run.state() != runs.DONE else _lost(run)
+    return [host for host in hosts if host in lost or any("change" in entry for entry in run.entries(host))]
+
+
+def _lost(run: Run) -> set[str]:
+    """Return the hosts where a run began and did not come to its end."""
+    open_calls = Counter[str]()
+    for event in run.events():
+        if event.get("status") == "ok":
+            open_calls[str(event.get("host"))] += {BEGIN: 1, END: -1}.get(str(event.get("task")), 0)
+    return {host for host, count in open_calls.items() if count > 0}

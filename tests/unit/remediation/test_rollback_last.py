@@ -122,6 +122,20 @@ def test_a_run_that_was_killed_may_have_changed_something(root, plays):
     assert plays.seen == [(killed.id, "gpu1")]
 
 
+@pytest.mark.parametrize(("tasks", "lost"), [(["Begin"], True), (["Begin", "Change", "End"], False), ([], False)])
+def test_a_host_that_was_lost_may_have_been_changed(root, plays, tasks, lost):
+    run = record(root, changed=False)
+    for task in tasks:
+        run.add_event({"host": "gpu1", "task": task, "status": "ok"})
+    run.add_event({"host": "gpu1", "task": "Change", "status": "unreachable"})
+    if lost:
+        cli(root, "last", "--yes")
+    else:
+        with pytest.raises(UserError, match="changed nothing"):
+            cli(root, "last", "--yes")
+    assert [of for of, _ in plays.seen] == [run.id] * lost
+
+
 def test_a_rollback_undone_makes_its_run_stand_again(root, plays):
     first = record(root)
     cli(root, "last", "--yes")
