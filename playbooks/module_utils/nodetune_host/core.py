@@ -97,12 +97,25 @@ def revert(entries, executor, result, force=False, timed=None):
     executor.journal.of = next((entry["run"] for entry in entries if "run" in entry), "")
     done = journaled_changes(entries)
     check([entry["change"] for entry in done])
+    _check_states(done)
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
     chosen = [entry for entry in reversed(done) if entry["group"] in groups]
     undoing = _Undoing(executor, result, force, _originals(done), *_since(entries, chosen, executor))
     for group in reversed(groups):
         undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
+
+
+def _check_states(done):
+    """Raise StopError before anything is done if the journal has a state that is none of its resource."""
+    for entry in done:
+        try:
+            attempt(same, entry["change"], entry["before"], left(entry))
+            attempt(_diff, entry["change"], entry["before"], left(entry))
+        except ChangeError:
+            raise StopError(
+                f"the journal is damaged at change {entry['n']} ({_label(entry['change'])}): nothing is undone"
+            ) from None
 
 
 class _Undoing:

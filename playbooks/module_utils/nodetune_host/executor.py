@@ -119,7 +119,10 @@ def resource_of(change):
 def label_of(change):
     """Name the resource of a change, even if this version does not know its kind."""
     resource = named(str(change.get("change")))
-    return resource.label(change) if resource else str(change)[:100]
+    try:
+        return attempt(resource.label, change) if resource else str(change)[:100]
+    except ChangeError:
+        return str(change)[:100]
 
 
 def same(change, one, other):

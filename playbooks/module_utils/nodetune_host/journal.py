@@ -8,17 +8,18 @@
 {"hook_done", "problem"}                                  a handler was run
 {"ended": seconds}
 
-Each line also has "sum", a checksum of the rest of it. The first version wrote neither that nor "of".
+Each line also has "sum", a checksum of the sum before it and the rest of the line: a line that is missing shows. The
+first version wrote neither that nor "of", the second a checksum of the line alone.
 """
 
 import contextlib
-import hashlib
 import json
 import os
 import re
 import time
 
 from . import atomic_file, pending
+from .lines import checksum, gap, parsed_line
 from .onhost import files
 from .problem import NoSpaceError, StopError, stopped, why
 
@@ -36,18 +37,6 @@ LASTING = ("update-grub", "initramfs")
 TORN = b"\0\0"
 """The remains of unsynced lines after a power cut. A single null is a damaged byte."""
 
-SHAPES = (
-    {"run", "since", "machine", "boot"},
-    {"n", "group", "change", "checks", "before", "after"},
-    {"n", "ok"},
-    {"n", "done", "problem"},
-    {"group", "hook"},
-    {"hook_done"},
-    {"hook_done", "problem"},
-    {"ended"},
-)
-"""The entries of the version without checksums."""
-
 
 class Journal:
     """The journal of one run on this host. Nothing is created before the first entry.
@@ -62,7 +51,7 @@ class Journal:
         self.of = ""
         self.added = []
         self._handle = None
-        self._next = 0
+        self._next, self._chain = 0, ""
         self._lie_in(self.home)
 
     def __del__(self):
@@ -82,6 +71,7 @@ class Journal:
 
     def _read(self):
         """Return the complete entries and their number of bytes in the file."""
+        self._chain = ""
         try:
             with open(self.path, "rb") as opened:
                 *lines, rest = opened.read().split(b"\n")
@@ -89,17 +79,21 @@ class Journal:
             return [], 0
         except OSError as error:
             raise StopError(f"{self.path} cannot be read: {why(error)}") from None
-        parsed = [_parsed(line) for line in lines]
+        parsed, chain = [], ""
+        for line in lines:
+            entry, chain = parsed_line(line, chain)
+            parsed.append(entry)
         while parsed and parsed[-1] is None and TORN in lines[len(parsed) - 1]:
             parsed.pop()
-        if len(parsed) == len(lines) and _parsed(rest[:-1]):  # its last byte was the end of the line
+        if len(parsed) == len(lines) and parsed_line(rest[:-1], chain)[0]:  # its last byte was the end of the line
             parsed.append(None)
-        if None in parsed:
-            line = parsed.index(None) + 1
+        line = parsed.index(None) if None in parsed else gap(parsed)
+        if line is not None or (parsed and "since" not in parsed[0]):
             raise StopError(
-                f"{self.path} is damaged at line {line}: restore it or move it away (a rollback then uses the "
+                f"{self.path} is damaged at line {(line or 0) + 1}: restore it or move it away (a rollback then uses the "
                 "controller's copy)"
             )
+        self._chain = chain
         return parsed, sum(len(line) + 1 for line in lines[: len(parsed)])
 
     def begin_change(self, group, change, checks, before, after, place=""):
@@ -158,11 +152,13 @@ class Journal:
 
     def _write(self, entry, safe):
         as_read = json.loads(json.dumps(entry))  # numbers that are keys come back as texts, and sort otherwise
-        data = json.dumps(dict(as_read, sum=_checksum(as_read)), sort_keys=True).encode("ascii") + b"\n"
+        chain = checksum(as_read, self._chain)
+        data = json.dumps(dict(as_read, sum=chain), sort_keys=True).encode("ascii") + b"\n"
         try:
             files.append(self._handle, data, safe)
         except OSError as error:
             raise stopped(self.path, error, "more " if os.fstat(self._handle).st_size else "") from None
+        self._chain = chain
         self.added.append(entry)
 
     def _open(self):
@@ -187,33 +183,18 @@ class Journal:
     def _start(self):
         earlier, whole = self._read()
         self._next = max([self._next] + [entry["n"] + 1 for entry in earlier if "n" in entry])
+        made = atomic_file.missing_folder(self.path)
         try:
             atomic_file.make_folders(self.folder, PRIVATE)
             self._handle = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             os.ftruncate(self._handle, whole)
             atomic_file.sync_folder(self.folder)
         except OSError as error:
+            atomic_file.remove_empty_folders(self.folder, made)
             raise stopped(self.path, error) from None
         if not earlier:
             head = {"run": self.run, "since": time.time(), "machine": machine_id(), "boot": boot_id(), "of": self.of}
             self._write(head, safe=True)
-
-
-def _parsed(line):
-    """Return the entry of a line; None if it is damaged."""
-    try:
-        entry = json.loads(line.decode("ascii"))
-    except ValueError:
-        return None
-    if not isinstance(entry, dict):
-        return None
-    told = entry.pop("sum", None)
-    known = set(entry) in SHAPES if told is None else told == _checksum(entry)
-    return entry if known else None
-
-
-def _checksum(entry):
-    return hashlib.sha256(json.dumps(entry, sort_keys=True).encode("ascii")).hexdigest()[:16]
 
 
 def runs(home="", spare=""):

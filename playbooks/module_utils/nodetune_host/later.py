@@ -1,9 +1,11 @@
 """The runs after a given one, and what each did to a resource that both changed."""
 
+import contextlib
 from typing import NamedTuple, Optional
 
-from .executor import identity, named, same
+from .executor import attempt, identity, named, same
 from .journal import IN_MEMORY, changes, left, runs
+from .problem import ChangeError
 
 
 class Run(NamedTuple):
@@ -88,8 +90,11 @@ def identity_then(entry):
 def _run(entries):
     made = {}
     for entry in changes(entries):
-        if named(entry["change"]["change"]):
-            key = identity_then(entry)
+        if not named(entry["change"]["change"]):
+            continue
+        with contextlib.suppress(ChangeError):  # another version's, or damaged
+            key = attempt(identity_then, entry)
+            attempt(same, entry["change"], entry["before"], left(entry))
             made[key] = made.get(key, (entry,))[0], entry
     return Run(entries[0]["run"], entries[0]["since"], entries[0].get("of"), made)
 

@@ -34,8 +34,8 @@ def without_of(home, run):
     path = home / "runs" / run / "journal.jsonl"
     entries = [json.loads(line) for line in path.read_text().splitlines()]
     for entry in entries:
-        del entry["sum"]
-    del entries[0]["of"]
+        for name in ("sum", "of", "place"):
+            entry.pop(name, None)
     path.write_text("".join(json.dumps(entry) + "\n" for entry in entries))
 
 
