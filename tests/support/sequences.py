@@ -166,7 +166,13 @@ class Host:
                 "content": f"{name} = {30 + number}\n",
             }
             return [value, kept]
-        path = str(self.root / "etc" / self.chance.choice(["a.conf", "b.conf", "link.conf", "new.d/c.conf"]))
+        names = [
+            "a.conf",
+            "b.conf",
+            "link.conf",
+            *(["new.d/c.conf"] if kind != "gone" else []),
+        ]  # what a plan made stays
+        path = str(self.root / "etc" / self.chance.choice(names))
         if kind == "edit":
             return [{"change": "edit", "path": path, "how": "assignments", "with": {"values": {"N": number}}}]
         return [{"change": "file", "path": path, "content": None if kind == "gone" else f"{number}\n"}]
@@ -285,6 +291,6 @@ def check(host, refused):
     for path in {*host.before, *now}:
         if path not in kept:
             assert now.get(path) in host.by_hand.get(path, {None}), path
-    assert list(host.root.rglob("*nodetune-part")) == []
+    assert [*host.root.glob("etc/**/*nodetune-part"), *host.root.glob("real/*nodetune-part")] == []
     made = host.root / "etc/new.d"
     assert not made.exists() or any(made.iterdir()) or str(made / "c.conf") in host.touched

@@ -101,7 +101,7 @@ def revert(entries, executor, result, force=False, timed=None):
     links = {entry["group"] for entry in done if _is_timed(entry["change"])}
     groups = [group for group in dict.fromkeys(entry["group"] for entry in done) if timed in (None, group in links)]
     chosen = [entry for entry in reversed(done) if entry["group"] in groups]
-    undoing = _Undoing(executor, result, force, _originals(done), *_since(entries, chosen, executor))
+    undoing = _Undoing(executor, result, force, _states(done), *_since(entries, chosen, executor))
     for group in reversed(groups):
         undoing.group([entry for entry in chosen if entry["group"] == group], handlers_of(group, entries))
 
@@ -121,8 +121,8 @@ def _check_states(done):
 class _Undoing:
     """A rollback. Of a resource that is not brought back completely (`kept`), earlier changes are left alone, too."""
 
-    def __init__(self, executor, result, force, originals, undone, changed_by):
-        self.executor, self.result, self.force, self.originals = executor, result, force, originals
+    def __init__(self, executor, result, force, states, undone, changed_by):
+        self.executor, self.result, self.force, self.states = executor, result, force, states
         self.undone, self.changed_by, self.kept = undone, {} if force else changed_by, set()
 
     def group(self, entries, handlers):
@@ -149,7 +149,7 @@ class _Undoing:
 
     def _one(self, key, entry, handlers):
         before = len(self.result.problems), len(self.result.refused)
-        changed = _restore(entry, self.executor, self.result, self.force, handlers, self.originals)
+        changed = _restore(entry, self.executor, self.result, self.force, handlers, self.states[entry["n"]])
         if before != (len(self.result.problems), len(self.result.refused)):
             self.kept.add(key)
         return changed
@@ -188,31 +188,36 @@ def _note(result, change, checks, changed, problem=""):
         result.problems.append({"checks": checks, "label": label, "message": problem})
 
 
-def _originals(entries):
-    """Return the state of each resource before the run first changed it: steps in between do not matter."""
-    found = {}
-    for entry in entries:
-        found.setdefault(identity_then(entry), entry["before"])
-    return found
-
-
-def _restore(entry, executor, result, force, handlers, originals):
-    """Undo one journaled change. Return True if the host has changed."""
+def _restore(entry, executor, result, force, handlers, states):
+    """Undo one journaled change. `states` are those of the resource up to this change. Return True if the host changed."""
     change, before, checks = entry["change"], entry["before"], entry.get("checks", [])
+    if same(change, before, states[0]):
+        before = states[0]  # it knows the folders that the run made for the file
     try:
         now = executor.read(change)
     except ChangeError as problem:
         _note(result, change, checks, False, str(problem))
         return False
-    if same(change, now, before) or same(change, now, originals[identity_then(entry)]):
+    as_left = same(change, now, left(entry))
+    if same(change, now, states[0]) or (not as_left and any(same(change, now, state) for state in states)):
         _note(result, change, checks, False)
         return False
-    if not (force or same(change, now, left(entry)) or _by_kernel(change, left(entry), now)):
+    if not (force or as_left or _by_kernel(change, left(entry), now)):
         result.refused.append(_refusal(entry, executor, "changed since by someone else"))
         return False
     if handlers:
         executor.add_pending(entry["group"], handlers)
     return _bring(executor, result, entry["group"], change, checks, now, before)
+
+
+def _states(done):
+    """Return {number of a change: the states of its resource in this run up to the one before it}."""
+    found, by_resource = {}, {}
+    for entry in done:
+        earlier = by_resource.setdefault(identity_then(entry), [])
+        found[entry["n"]] = [*earlier, entry["before"]]
+        earlier += [entry["before"], left(entry)]
+    return found
 
 
 def _by_kernel(change, left, now):
