@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,12 +71,15 @@ def standing(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
 
 def _left(newest_first: Iterable[Run]) -> Iterator[tuple[Run, list[str]]]:
     """Yield each run, rollbacks apart, with the hosts where no rollback undid it. Skip unreadable records."""
-    undone: dict[str, set[str]] = {}
+    undone, standing_again = defaultdict[str, set[str]](set), defaultdict[str, set[str]](set)
     for run in newest_first:
-        rolled_back = undone.get(run.id, set())
+        rolled_back = undone[run.id]
         with contextlib.suppress(RunError):
             if run.about.get("command") == ROLLBACK:
-                undone.setdefault(_of(run), set()).update(set(_undone(run)) - rolled_back)
+                of, hosts = _of(run), set(_undone(run)) - rolled_back
+                undone[of] |= hosts - standing_again[of]
+                if _makes_stand(run):
+                    standing_again[_of(Run(run.folder.with_name(of)))] |= hosts
             elif left := [host for host in run.about["hosts"] if host not in rolled_back]:
                 yield run, left
 

@@ -8,7 +8,8 @@ import shutil
 def replace(path, content, mode, uid=None, gid=None, attributes=None):
     """Write a file completely or not at all, even if power fails: a reader sees the old bytes or the new ones.
 
-    Extended attributes (the SELinux label, ACLs) of the old file are kept; a new file gets `attributes`. Raise OSError.
+    Extended attributes (the SELinux label, ACLs) of the old file are kept; it gets those of `attributes` that it lacks.
+    Raise OSError.
     """
     folder = os.path.dirname(path)
     made = missing_folder(path)
@@ -22,7 +23,7 @@ def replace(path, content, mode, uid=None, gid=None, attributes=None):
             opened.flush()
             if uid is not None and (uid, gid) != (os.geteuid(), os.getegid()):
                 os.fchown(handle, uid, gid)
-            _set_attributes(handle, attributes_of(path) if os.path.lexists(path) else attributes or {})
+            _set_attributes(handle, {**(attributes or {}), **attributes_of(path)})
             os.fchmod(handle, mode)
             os.fsync(handle)
         os.rename(part, path)

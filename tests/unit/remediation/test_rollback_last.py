@@ -165,6 +165,16 @@ def test_what_is_left_over_is_told_with_the_way_on(root, plays, capsys):
     assert plays.seen == [(second.id, "gpu1")] * 2
 
 
+def test_a_run_rolled_back_twice_stands_again_after_a_redo(root, plays):
+    run = record(root)
+    cli(root, run.id, "--yes")
+    back = runs.listing(root)[0]
+    cli(root, run.id, "--yes")
+    cli(root, back.id, "--yes")
+    cli(root, "last", "--yes")
+    assert [of for of, _ in plays.seen] == [run.id, run.id, back.id, run.id]
+
+
 def test_a_run_made_to_stand_again_in_part_is_to_roll_back(root, plays, monkeypatch):
     first = record(root)
     cli(root, "last", "--yes")
