@@ -123,3 +123,14 @@ def test_what_was_rolled_back_and_then_changed_is_left_alone(do, back, path):
     path.write_text("theirs\n")
     assert (back("run-1", "back-2"), back("run-1", "back-3", force=True)) == ([], [])
     assert path.read_text() == "theirs\n"
+
+
+def test_a_file_brought_back_halfway_is_brought_back_later(do, back, tmp_path, path):
+    other = tmp_path / "other"
+    do([a_file(path, "1\n"), a_file(other, "1\n")], run="run-1", group="one")
+    do([a_file(path, "2\n"), a_file(path, "3\n")], run="run-1", group="two")
+    do([a_file(other, "theirs\n")], run="run-2")
+    assert len(back("run-1", "back-1")) == 2
+    assert path.read_text() == "1\n", "the second group is undone, the first is kept with the other file"
+    assert (back("run-2", "back-2"), back("run-1", "back-3")) == ([], [])
+    assert (path.read_text(), other.exists()) == ("old\n", False)
